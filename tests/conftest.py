@@ -1,4 +1,4 @@
-"""What every test may count on: default settings before it, and none of them leaked after it."""
+"""Fixtures of all tests: no test may leave global state changed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import retrograd as torch
 from retrograd.core import engine, torch_function
 
-os.environ["RETROGRAD_TRACEBACK"] = "full"  # those who read a failed test want to see where
+os.environ["RETROGRAD_TRACEBACK"] = "full"  # failures show all frames
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,7 @@
-"""The runnable blocks of a Markdown page, and how they are run: in order, sharing their names, as a reader would.
+"""Extract and run the code blocks of a Markdown page, in order and in one namespace.
 
-A block marked ``python`` runs; with ``>>>`` in it, what it prints is compared as a doctest. ``python retrograd-only``
-marks one that PyTorch itself could not run (``golden/check_docs.py`` runs the rest under PyTorch).
+Blocks marked ``python`` are executed; those with ``>>>`` are compared as doctests. Blocks marked ``python
+retrograd-only`` do not run under PyTorch (``golden/check_docs.py`` runs the others there).
 """
 
 import doctest
@@ -16,7 +16,7 @@ FENCE = re.compile(r"^```python([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 class Block(NamedTuple):
-    """One block of a page."""
+    """A code block: the number of its first line, whether only retrograd runs it, and its text."""
 
     line: int
     only_retrograd: bool
@@ -24,7 +24,7 @@ class Block(NamedTuple):
 
 
 def blocks(page: Path) -> list[Block]:
-    """The runnable blocks of a page, with the numbers of their first lines."""
+    """Return the code blocks of a page, with the numbers of their first lines."""
     text = page.read_text(encoding="utf-8")
     return [
         Block(text.count("\n", 0, match.start(2)) + 1, "retrograd-only" in match[1], match[2])
@@ -33,7 +33,7 @@ def blocks(page: Path) -> list[Block]:
 
 
 def run_page(page: Path, only_common: bool = False) -> int:
-    """Run a page's blocks; how many there were. A block that fails raises, and names its line."""
+    """Run the blocks of a page and return their number. An error names the line of the failing block."""
     names: dict[str, Any] = {"__name__": "page"}
     chosen = [block for block in blocks(page) if not (only_common and block.only_retrograd)]
     for block in chosen:
@@ -46,7 +46,7 @@ def run_page(page: Path, only_common: bool = False) -> int:
 
 
 def run_doctest(block: Block, names: dict[str, Any], where: str) -> None:
-    """Run one block of ``>>>`` lines; all that differs is in the error."""
+    """Run one block of ``>>>`` lines and raise an error that contains every difference."""
     test = doctest.DocTestParser().get_doctest(block.text, names, where, None, block.line - 1)
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False)
     report: list[str] = []

@@ -1,4 +1,4 @@
-"""The count of what is there: which operation a sample is one of, and what is added up."""
+"""``scripts/coverage.py``: the operation a sample belongs to, and the totals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pages and the docstrings show is what happens."""
+"""Documentation: code blocks of the pages, doctests, signatures, and the lists of unsupported names."""
 
 import contextlib
 import doctest
@@ -28,18 +28,18 @@ MODULES = ["retrograd"] + [
 
 @pytest.mark.filterwarnings("ignore:Error detected in")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_pages_blocks_run_in_order(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_blocks_of_pages_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     run_page(page)
 
 
-def test_there_is_something_to_run() -> None:
+def test_pages_have_code_blocks() -> None:
     assert sum(len(blocks(page)) for page in PAGES) > 10
 
 
 @pytest.mark.filterwarnings("ignore:Error detected in")
 class Finder(doctest.DocTestFinder):
-    """Finds the examples of layers too, whose classes are shown as PyTorch's."""
+    """Doctest finder that includes layers, whose ``__module__`` is PyTorch's."""
 
     def _from_module(self, module: Any, object: Any) -> bool:
         shown = module.__name__.replace("retrograd", "torch", 1)
@@ -63,7 +63,7 @@ def test_docstrings(name: str) -> None:
     assert not runner.failures, "".join(report)
 
 
-def test_the_page_of_differences_lists_what_is_left_out() -> None:
+def test_differences_page_lists_unsupported_names() -> None:
     page = (ROOT / PAGE).read_text(encoding="utf-8")
     assert [what for what in LEFT_OUT if f"| {what} (" not in page] == []
     for names in re.findall(r"^\| [^|]* \(([^)]*)\) \|", page, re.MULTILINE):
@@ -71,7 +71,7 @@ def test_the_page_of_differences_lists_what_is_left_out() -> None:
             assert why_missing(f"torch.{name.removeprefix('torch.')}").startswith("left out"), name
 
 
-def test_docstrings_of_blocks() -> None:
+def test_docstrings_of_operations() -> None:
     finder, runner, report = doctest.DocTestParser(), doctest.DocTestRunner(verbose=False), []
     for name, op in OPS.items():
         if ">>>" in (op.doc or ""):
@@ -102,15 +102,15 @@ SIGNATURES = {
 
 @pytest.mark.parametrize("name", SIGNATURES)
 @pytest.mark.parametrize("called", [False, True])
-def test_signatures_are_pytorchs(name: str, called: bool) -> None:
+def test_signatures_match_pytorch(name: str, called: bool) -> None:
     function = operator.attrgetter(name)(retrograd)
-    if called:  # its code is another after the first call
+    if called:  # the first call replaces its code
         with contextlib.suppress(TypeError):
             function()
     assert str(inspect.signature(function)) == SIGNATURES[name]
 
 
-def test_every_function_shows_parameters_and_source_and_says_something() -> None:
+def test_functions_have_signature_source_and_docstring() -> None:
     spaces = ("Tensor", "linalg", "fft", "special", "nn.functional", "signal.windows")
     for space in (retrograd, *(operator.attrgetter(each)(retrograd) for each in spaces)):
         for name in dir(space):
@@ -187,7 +187,7 @@ PYTORCHS_MODULES = [
 
 
 def reached(name: str) -> bool:
-    """Whether PyTorch's ``name`` is there, as an attribute or as a module."""
+    """Whether PyTorch has ``name``, as an attribute or as a module."""
     try:
         operator.attrgetter(name)(retrograd)
     except AttributeError:
@@ -196,7 +196,7 @@ def reached(name: str) -> bool:
     return True
 
 
-def test_the_page_of_differences_lists_what_is_not_there_yet() -> None:
+def test_differences_page_lists_missing_names() -> None:
     page = (ROOT / PAGE).read_text(encoding="utf-8")
     table = page.partition("## Not there yet")[2].partition("[Coverage]")[0]
     listed = re.findall(r"`([\w.]+)`", table)

@@ -1,7 +1,7 @@
-"""The common way to call the most common functions is short: written code, and hardly a function of ours besides.
+"""Limit the Python calls on the fast path of the most common functions.
 
-What is not common takes the readable way, which gives the same and is slower; so that a call does not come to take it
-unseen, the functions that a call runs through are counted here.
+The fallback gives the same result and is slower. Counting the functions of the package that a call enters shows when a
+call stops taking the fast path.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import retrograd as torch
 
 PACKAGE = torch.__file__.rpartition("__init__")[0]
 
-#: How many functions of the package a call may run through, at most (the function called included).
+#: The largest number of functions of the package that each call may enter, the called function included.
 CALLS = {
     1: """x.view(2, 4); x.view(-1); x.reshape(2, 4); w.transpose(0, 1); w.t(); w.unsqueeze(0); x.squeeze(); x[1]; w.sum()
         y.copy_(u); y.copy_(d); y.zero_(); y.add_(u); y.add_(2.0); y.mul_(u); y.div_(2.0); y.exp_(); y.add_(u, alpha=0.5)
@@ -44,12 +44,12 @@ def names() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("most", CALLS)
-def test_the_common_way_is_short(most: int) -> None:
+def test_fast_path_enters_few_functions(most: int) -> None:
     found, space = {}, names()
     for line in CALLS[most].splitlines():
         for statement in line.split(";"):
             code = compile(statement.strip(), "<user>", "exec")
-            for _ in range(2):  # the first call writes the code
+            for _ in range(2):  # the first call generates the code
                 called = functions_called(code, space)
             if len(called) > most:
                 found[statement.strip()] = called
@@ -57,13 +57,13 @@ def test_the_common_way_is_short(most: int) -> None:
 
 
 def functions_called(code: Any, space: dict[str, Any]) -> list[str]:
-    """The names of the functions of the package that are called as ``code`` runs."""
+    """Return the names of the package's functions that are entered while ``code`` runs."""
     found: list[str] = []
 
     def note(frame: FrameType, event: str, argument: Any) -> None:
         name = frame.f_code.co_filename
         own = name.startswith((PACKAGE, "<")) and name != "<user>" and frame.f_code.co_name[0] != "<"
-        if event == "call" and own:  # comprehensions are no calls from Python 3.12 on
+        if event == "call" and own:  # comprehensions are inlined from Python 3.12 on
             found.append(frame.f_code.co_name)
 
     sys.setprofile(note)
@@ -74,8 +74,8 @@ def functions_called(code: Any, space: dict[str, Any]) -> list[str]:
     return found
 
 
-def test_what_no_frame_of_the_users_called() -> None:
-    """A thread that just runs one of our functions: there is no line to remember."""
+def test_call_without_user_frame() -> None:
+    """Run a function of the package directly in a thread, where no frame of the user exists."""
     x, y, found = torch.ones(2), torch.ones(2, requires_grad=True), torch.zeros(2)
     for function, given in ((x.requires_grad_, ()), (torch.cat, ([y, y],)), (torch.mul, (y, y)), (found.fill_, (1.0,))):
         _thread.start_new_thread(function, given)

@@ -1,4 +1,4 @@
-"""``import retrograd`` is light: what most programs do not need is loaded when first asked for, and nobody sees it."""
+"""``import retrograd`` is fast: parts that most programs do not need are imported on first access."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import retrograd as torch
 
 
 def in_new_process(program: str) -> str:
-    """What a program prints."""
+    """Return the output of a program run in a new process."""
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
 
-def test_an_import_loads_no_more_than_tensors_and_autograd() -> None:
+def test_import_loads_only_tensors_and_autograd() -> None:
     loaded = set(in_new_process("import sys, retrograd; print(*sys.modules)").split())
     parts = ["cuda", "fft", "func", "linalg", "nn", "optim", "random", "serialization", "signal", "special", "utils"]
     assert not {f"retrograd.{part}" for part in parts} & loaded
     heavy = "asyncio decimal hashlib json logging multiprocessing scipy secrets socket subprocess tempfile zipfile"
-    # NumPy's own imports are not ours to choose.
+    # NumPy's own imports do not count.
     numpys = set(in_new_process("import sys, numpy; print(*sys.modules)").split())
     assert not (set(heavy.split()) & loaded) - numpys
 
@@ -52,12 +52,12 @@ def test_an_import_loads_no_more_than_tensors_and_autograd() -> None:
         ("import retrograd.cli as c; c.main(['run', '-c', 'from torch import nn; print(nn.ReLU())'])", "ReLU()"),
     ],
 )
-def test_what_comes_later_comes_in_every_way(program: str, printed: str) -> None:
+def test_lazy_names_resolve_in_every_form_of_import(program: str, printed: str) -> None:
     assert in_new_process(program) == printed
 
 
 @pytest.mark.parametrize("first", ["torch.nn", "torch.serialization", "torch.func.vmap", "torch.utils.checkpoint"])
-def test_what_comes_later_is_ours_and_quiet(first: str) -> None:
+def test_lazy_modules_are_registered_and_silence_numpy(first: str) -> None:
     program = f"""
 import sys, retrograd as torch
 {first}
@@ -69,7 +69,7 @@ print([name for name, module in ours.items() if name.startswith(COMPUTING) and t
     assert in_new_process(program) == "[]\n[]"
 
 
-def test_a_name_that_comes_later_can_be_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lazy_name_can_be_assigned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "load", 3)
     assert torch.load == 3
 

@@ -1,9 +1,9 @@
-"""The layers: ``core <- kernels <- ops <- autograd <- func <- nn <- optim <- checkpoints <- utils``. Each imports itself and what stands left.
+"""Import layers: ``core <- kernels <- ops <- autograd <- func <- nn <- optim <- checkpoints <- utils``.
 
-The imports are read from the sources, not from what happens to be loaded. Files and packages of other names (the
-command line, the import hook, public name spaces such as ``retrograd.linalg``) stand on top: they may import every
-layer, and no layer may import them. A circle of imports means that a thing stands in the wrong layer; it is not to be
-broken by an import inside a function.
+Each layer imports itself and the layers to its left. Imports are read from the sources, not from what is loaded. Other
+files and packages (the command line, the import hook, public namespaces such as ``retrograd.linalg``) are above all
+layers: they may import every layer, and no layer may import them. An import cycle means that something is in the wrong
+layer; an import inside a function does not solve it.
 """
 
 import ast
@@ -26,7 +26,7 @@ FILES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*
 
 
 def rank(module: str) -> int:
-    """The place of a module in the layers; what is no layer stands on top."""
+    """Return the position of a module in the layers; other modules are above all of them."""
     parts = module.split(".")
     return LAYERS.index(parts[1]) if len(parts) > 1 and parts[1] in LAYERS else TOP
 
@@ -37,7 +37,7 @@ def module_of(file: str) -> str:
 
 
 def imports(source: str, file: str) -> Iterator[tuple[int, str, bool]]:
-    """Every import: its line, the full name of the module or of what is taken from it, whether it is in a function."""
+    """Yield every import: its line, the full name of the imported module or object, and whether it is in a function."""
     package = ["retrograd", *file.split("/")[:-1]]
 
     def names(node: ast.Import | ast.ImportFrom) -> list[str]:
@@ -74,7 +74,7 @@ def wrong(source: str, file: str) -> list[str]:
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_imports_go_to_the_left(file: str) -> None:
+def test_layers_import_only_lower_layers(file: str) -> None:
     assert wrong((PACKAGE / file).read_text(encoding="utf-8"), file) == []
 
 
@@ -100,7 +100,7 @@ def test_imports_go_to_the_left(file: str) -> None:
         ("cli.py", "from torch import nn", ["cli.py:1: imports torch.nn"]),
     ],
 )
-def test_the_test_sees_what_is_wrong(file: str, source: str, expected: list[str]) -> None:
+def test_violations_are_reported(file: str, source: str, expected: list[str]) -> None:
     assert wrong(source, file) == expected
 
 

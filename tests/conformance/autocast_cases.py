@@ -1,4 +1,4 @@
-"""What operations give within ``autocast``: the dtypes of results for the samples of every operation that it concerns."""
+"""Dtypes of results within ``autocast``, for the samples of every operation that it affects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.conformance.samples import Sample, samples
 
 
 def concerned(names: set[str]) -> Iterator[tuple[str, Sample]]:
-    """The samples of operations with these names, each under a name of its own."""
+    """Yield the samples of these operations, each under a unique key."""
     for family in sorted(module.name for module in pkgutil.iter_modules(every.__path__)):
         for number, sample in enumerate(samples(family)):
             if sample.op in names:
@@ -19,7 +19,7 @@ def concerned(names: set[str]) -> Iterator[tuple[str, Sample]]:
 
 
 def given(torch: Any, sample: Sample, kind: str, short: str) -> str:
-    """The dtypes of a sample's results for inputs of dtype ``kind``, or the kind of error."""
+    """Return the dtypes of a sample's results for inputs of dtype ``kind``, or the type of the error."""
     tensors = {name: torch.tensor(array.tolist()) for name, array in sample.arrays().items()}
     tensors = {name: x.to(getattr(torch, kind)) if x.is_floating_point() else x for name, x in tensors.items()}
     try:

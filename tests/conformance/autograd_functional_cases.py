@@ -1,4 +1,4 @@
-"""Calls of ``torch.autograd.functional``, as expressions: what each gives (or raises) is recorded from PyTorch."""
+"""Calls of ``torch.autograd.functional`` as expressions; their results and errors are recorded."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MODES = (*GRAPH[:3], ", vectorize=True", ", vectorize=True, create_graph=True")
 
 
 def calls() -> list[str]:
-    """All expressions."""
+    """Return all expressions."""
     found = [
         *(f"jacobian({f}, {inputs}{how})" for f, inputs, how in itertools.product(
             ("product", "two", "linear", "same", "constant", "slope", "nothing", "matrix"), INPUTS,
@@ -52,13 +52,13 @@ def calls() -> list[str]:
         "jacobian(product, x, strict=True, strategy='forward-mode')", "jacobian(product, d.double())",
         "jacobian(product, x, create_graph=True, strategy='forward-mode')", "jacobian(square, c, vectorize=True)",
     ]  # fmt: skip
-    # Where a function gives no Tensor, forward mode says "given to None".
+    # If a function returns no Tensor, forward mode's error says "given to None".
     found = [each for each in found if "nothing" not in each or "forward-mode" not in each]
     return [*found, *(f"torch.no_grad()(lambda: {each})()" for each in found[::7])]
 
 
 def answer(torch: Any, call: str) -> str:
-    """What a call gives or raises, as text, without the names of nodes."""
+    """Return the result or error of a call as text, without the names of nodes."""
     x = torch.tensor([1.0, 2.0], requires_grad=True)
     names = {
         "torch": torch, "x": x, "d": x.detach(), "y": torch.tensor([[1.0, 0.5], [-1.0, 2.0], [0.3, 0.7]]),
@@ -69,7 +69,7 @@ def answer(torch: Any, call: str) -> str:
         shown = repr(eval(call, names))
     except Exception as error:
         return f"{type(error).__name__}: {error}"
-    # In forward mode PyTorch's results are attached to more than they depend on.
+    # In forward mode PyTorch's results have a grad_fn although they do not depend on inputs.
     if "forward-mode" in call:
         return re.sub(r",\s+(grad_fn=<\w+>|requires_grad=True)", "", shown)
     return re.sub(r"grad_fn=<\w+>", "grad_fn", shown)

@@ -1,4 +1,4 @@
-"""What is saved to checkpoints by PyTorch, recorded, and then loaded and saved here."""
+"""Objects saved by PyTorch to checkpoints, which are then loaded and saved by retrograd."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ DTYPES = (
     "bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32",
     "float64", "complex64", "complex128",
 )  # fmt: skip
-#: PyTorch writes these to files of the old kind, but can not read them back.
+#: PyTorch writes these to legacy files, but cannot read them.
 UNTYPED = ("uint16", "uint32", "uint64")
 
 
 def objects(torch: Any) -> dict[str, Any]:
-    """An object of every kind, the same each time."""
+    """Return an object of every kind, the same at each call."""
     x = torch.arange(6.0)
     layer = torch.nn.Linear(2, 3)
     with torch.no_grad():
@@ -44,11 +44,11 @@ def objects(torch: Any) -> dict[str, Any]:
 
 
 def networks(torch: Any) -> dict[str, tuple[Any, tuple[int, ...]]]:
-    """Whole modules, each with the shape of an input, that are saved as they are."""
+    """Return whole modules that are pickled, each with the shape of an input."""
     nn = torch.nn
     torch.manual_seed(0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # old, but saved in many files
+        warnings.simplefilter("ignore")  # legacy, but saved in many files
         normed = nn.utils.weight_norm(nn.Linear(3, 2))
     frozen = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2, momentum=None), nn.ReLU6()).eval()
     frozen[0].requires_grad_(False)
@@ -61,14 +61,14 @@ def networks(torch: Any) -> dict[str, tuple[Any, tuple[int, ...]]]:
 
 
 def wholes(torch: Any) -> dict[str, Any]:
-    """Objects of other kinds that are saved as they are."""
+    """Return other objects that are pickled whole."""
     torch.manual_seed(0)
     parameter = torch.nn.Parameter(torch.ones(2))
     optimizer = torch.optim.SGD([parameter], lr=0.5, momentum=0.9)
     schedules, distributions, data = torch.optim.lr_scheduler, torch.distributions, torch.utils.data
     normal, ones = distributions.Normal(torch.zeros(2), torch.ones(2)), torch.ones(2)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # old, but saved in many files
+        warnings.simplefilter("ignore")  # legacy, but saved in many files
         divided = torch.nn.utils.spectral_norm(torch.nn.Linear(3, 2))
     return {
         "cyclic": schedules.CyclicLR(optimizer, 0.1, 0.2, 2),
@@ -85,7 +85,7 @@ def wholes(torch: Any) -> dict[str, Any]:
 
 
 def used(torch: Any, name: str, value: Any) -> str:
-    """What is seen of one of :func:`wholes` when it is used."""
+    """Return what one of :func:`wholes` shows when it is used."""
     torch.manual_seed(0)
     if hasattr(value, "get_last_lr"):
         for _ in range(3):
@@ -110,7 +110,7 @@ def used(torch: Any, name: str, value: Any) -> str:
 
 
 def answer(torch: Any, network: Any, shape: tuple[int, ...]) -> list[float]:
-    """What a network gives for numbers of a shape, in few digits; and its text."""
+    """Return the output of a network for an input of this shape, rounded, and its repr."""
     x = torch.arange(float(torch.Size(shape).numel())).reshape(shape).cos()
     found = network(x)
     found = found[0] if isinstance(found, tuple) else found
@@ -131,7 +131,7 @@ class Outlined:
 
 
 def outline(file: Any) -> Any:
-    """Every object in a checkpoint: the name of its class or function, and what it is made of, sorted, without any numbers."""
+    """Return every object in a checkpoint: its class or function and its contents, sorted, without numbers."""
     classes: dict[str, Any] = {}
 
     class Reader(pickle.Unpickler):
@@ -147,7 +147,7 @@ def outline(file: Any) -> Any:
             return "itself"
         seen = (*seen, id(value))
         if isinstance(value, Outlined) and type(value).__name__.endswith("RemovableHandle"):
-            return [type(value).__name__, *(lines(each, seen) for each in value.said[::2])]  # without its number
+            return [type(value).__name__, *(lines(each, seen) for each in value.said[::2])]  # without its id
         if isinstance(value, Outlined):
             return [type(value).__name__, lines(value.said, seen)]
         if isinstance(value, dict):
@@ -162,7 +162,7 @@ def outline(file: Any) -> Any:
 
 
 def shown(torch: Any, value: Any) -> Any:
-    """Everything about a loaded object, as JSON has it."""
+    """Describe a loaded object as JSON."""
     if isinstance(value, torch.Tensor):
         numbers = value.detach().to(torch.complex128 if value.is_complex() else torch.float64)
         where = [list(value.stride()), value.storage_offset()] if value.numel() else None

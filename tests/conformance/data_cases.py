@@ -1,4 +1,4 @@
-"""Data sets, samplers and loaders, as expressions: what each gives (or raises, or warns of) is recorded from PyTorch."""
+"""Data sets, samplers and loaders as expressions; their results, errors and warnings are recorded."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ Pair = namedtuple("Pair", "a b")
 
 
 def names(torch: Any) -> dict[str, Any]:
-    """What the expressions name: ``d`` is ``torch.utils.data``."""
+    """Return the namespace of the expressions; ``d`` is ``torch.utils.data``."""
     d = torch.utils.data
 
     class It(d.IterableDataset):
@@ -157,20 +157,20 @@ def names(torch: Any) -> dict[str, Any]:
             return "It"
 
     class ItL(It):
-        """Says that it is shorter than it is."""
+        """Iterable data set whose length is too small."""
 
         def __len__(self) -> int:
             return self.count - 2
 
     class Split(It):
-        """Each worker gives its share."""
+        """Iterable data set of which each worker yields its share."""
 
         def __iter__(self) -> Any:
             info = d.get_worker_info()
             return iter(range(self.count)) if info is None else iter(range(info.id, self.count, info.num_workers))
 
     class Rnd(d.Dataset):
-        """Random numbers of all kinds."""
+        """Data set of random numbers from every generator."""
 
         def __len__(self) -> int:
             return 8
@@ -188,7 +188,7 @@ def names(torch: Any) -> dict[str, Any]:
             return index
 
     class Items(d.Dataset):
-        """Gives whole batches."""
+        """Data set with ``__getitems__``."""
 
         def __len__(self) -> int:
             return 6
@@ -203,7 +203,7 @@ def names(torch: Any) -> dict[str, Any]:
 
 
 def shown(torch: Any, value: Any) -> str:
-    """A result as text; of tensors the dtype too."""
+    """Return a result as text, with the dtypes of tensors."""
     if isinstance(value, torch.Tensor):
         return f"{value.dtype}{value.tolist()}"
     if isinstance(value, dict):
@@ -214,7 +214,7 @@ def shown(torch: Any, value: Any) -> str:
 
 
 def answer(torch: Any, call: str) -> str:
-    """What a call gives, or its error, and its warnings, after the same seeds."""
+    """Return the result or error of a call and its warnings, after seeding."""
     torch.manual_seed(5)
     random.seed(1)
     np.random.seed(1)

@@ -11,14 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-#: What is done with distributions line by line; run as ``module_sessions.txt`` is.
+#: Sessions with distributions, in the format of ``module_sessions.txt``.
 SOURCE = Path(__file__).with_name("distribution_sessions.txt")
 Values = Any
 
 
 @dataclass
 class Case:
-    """A distribution of the parameters a, b, c, and values at which its functions are asked."""
+    """A distribution with parameters a, b, c, and values at which its functions are evaluated."""
 
     expression: str
     values: Values
@@ -27,7 +27,7 @@ class Case:
     c: Values = None
     #: Probabilities for ``icdf``.
     heights: Values = (0.2, 0.7)
-    #: The dtype in which functions are asked, and how close they come to PyTorch's.
+    #: The dtype in which functions are evaluated, and the tolerance.
     dtype: str = "float64"
     close: float = 1e-9
 
@@ -81,7 +81,7 @@ CASES = [
     Case("Kumaraswamy(a, b)", [0.3, 0.8], a=[0.5, 3.0], b=[1.5, 2.5]),
     Case("InverseGamma(a, b)", [0.3, 0.8, 2.0], a=[0.5, 3.0, 1.5], b=[1.5, 2.5, 1.0]),
     Case("GeneralizedPareto(a, b, c)", [0.9, 2.0, 0.5], a=[0.5, 1.0, 0.0], b=[1.5, 2.5, 1.0], c=[0.2, 0.0, -0.5],
-         dtype="float32", close=1e-6),  # PyTorch's can do no other
+         dtype="float32", close=1e-6),  # PyTorch supports no other
     Case("VonMises(a, b)", [0.3, -2.0], a=[0.5, -1.0], b=[1.0, 6.5], close=1e-6),  # PyTorch approximates Bessel's functions
     Case("LogisticNormal(a, b)", [[0.2, 0.3, 0.5]], a=[0.5, -1.0], b=[1.0, 0.5]),
     Case("LogitRelaxedBernoulli(a, b)", [0.3, -2.0], a=0.5, b=[0.3, 0.9]),
@@ -119,13 +119,13 @@ _U, _P, _L, _GU, _CB = (
 )
 _MVN = "MultivariateNormal(a, scale_tril=torch.diag_embed(b) + 0.3 * torch.ones(2, 2, dtype=a.dtype).tril(-1))"
 _LOW = "LowRankMultivariateNormal(a, b.unsqueeze(-1), b)"
-#: Each with itself, the second with other parameters.
+#: Pairs of the same distribution with different parameters.
 _ALONE = [
     _N, _B, _E, _G, _U, _P, _L, _GU, _CB, _MVN, _LOW, "Bernoulli(c)", "Binomial(4, c)", "Categorical(c)", "Cauchy(a, b)",
     "Dirichlet(b)", "Geometric(c)", "HalfNormal(b)", "OneHotCategorical(c)", "Poisson(b)", "Independent(Normal(a, b), 1)",
     "LogNormal(a, b)", "Chi2(b)", "Wishart(b[0] + 2, torch.eye(2, dtype=a.dtype) * c)",
 ]  # fmt: skip
-#: From each to all of the others.
+#: Pairs of each with all of the others.
 _ALL = [_N, _B, _E, _G, _U, _P, _L, _GU, _CB]
 PAIRS = [(each, each) for each in _ALONE]
 PAIRS += [(p, q) for p in _ALL for q in (_N, _B, _E, _G, _U, _P, _GU, _CB, _L) if p != q]
@@ -143,12 +143,12 @@ OF_VALUES = ("log_prob", "cdf", "icdf")
 
 
 def title(case: Case) -> str:
-    """A name for a case, no two of which are alike."""
+    """Return a unique name for a case."""
     return f"{case.expression} of {case.a}"
 
 
 def names(torch: Any) -> dict[str, Any]:
-    """What expressions may name."""
+    """Return the namespace of the expressions."""
     D = torch.distributions
     return {
         **{name: getattr(D, name) for name in D.__all__}, "torch": torch,
@@ -162,7 +162,7 @@ def leaves(torch: Any, given: dict[str, Values], dtype: Any) -> dict[str, Any]:
 
 
 def found(torch: Any, compute: Any, inputs: list[Any]) -> Any:
-    """What ``compute()`` gives: its numbers, its node and its gradients by ``inputs``; or its error."""
+    """Return the result of ``compute()``, its node and its gradients by ``inputs``, or its error."""
     try:
         result = compute()
     except Exception as error:
@@ -184,13 +184,13 @@ def found(torch: Any, compute: Any, inputs: list[Any]) -> Any:
 
 
 def drawn(torch: Any, draw: Any, inputs: list[Any]) -> Any:
-    """What is drawn for a seed, and the next number after it."""
+    """Return samples for a seed, and the next random number after them."""
     torch.manual_seed(5)
     return [found(torch, draw, inputs), torch.rand(()).item()]
 
 
 def answers(torch: Any, case: Case) -> dict[str, Any]:
-    """All that is asked of a case."""
+    """Evaluate all functions of a case."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return _answers(torch, case)
@@ -227,7 +227,7 @@ def _answers(torch: Any, case: Case) -> dict[str, Any]:
 
 
 def divergence(torch: Any, pair: tuple[str, str]) -> Any:
-    """The divergence of a pair, with gradients by the parameters of both."""
+    """Return the KL divergence of a pair, with gradients by the parameters of both."""
     space = names(torch)
     first, second = (leaves(torch, each, torch.float64) for each in (FIRST, SECOND))
     p, q = (eval(each, {**space, **given}) for each, given in zip(pair, (first, second), strict=True))
@@ -235,7 +235,7 @@ def divergence(torch: Any, pair: tuple[str, str]) -> Any:
 
 
 def differs(ours: Any, theirs: Any, relative: float) -> bool:
-    """Whether two answers differ by more than rounding. Gradients that PyTorch refuses may be there."""
+    """Whether two answers differ by more than rounding. Gradients that PyTorch does not implement may exist."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         compared = [key for key in theirs if key != "grads" or not isinstance(theirs[key], str)]
         return ours.keys() != theirs.keys() or any(differs(ours[key], theirs[key], relative) for key in compared)

@@ -1,7 +1,8 @@
-"""Calls that must fail (failing_calls.txt, failing_calls_of_classes.txt), how they are run, and what of their errors counts.
+"""Calls that fail (failing_calls.txt, failing_calls_of_classes.txt), their inputs, and the comparison of errors.
 
-Every call sees fresh inputs: ``x`` 2 by 3, ``v`` of 3, ``s`` a 0-d, ``i`` int64, ``b`` bool, ``c`` complex, ``h`` half,
-``w`` a leaf that requires grad, ``y`` computed from it, ``e`` without elements, ``m`` 3 by 3, ``t`` of three dimensions.
+Each call gets new inputs: ``x`` 2 by 3, ``v`` of 3, ``s`` 0-d, ``i`` int64, ``b`` bool, ``c`` complex, ``h`` half,
+``w`` a leaf that requires grad, ``y`` computed from it, ``e`` without elements, ``m`` 3 by 3, ``t`` of three
+dimensions.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ SOURCES = [pathlib.Path(__file__).with_name(name) for name in ("failing_calls.tx
 
 
 def calls(sources: list[pathlib.Path] = SOURCES) -> dict[str, list[str]]:
-    """The calls by topic."""
+    """Return the calls by topic."""
     found: dict[str, list[str]] = {}
     for line in (line for each in sources for line in each.read_text(encoding="utf-8").splitlines()):
         if re.fullmatch(r"\[[a-z ]+\]", line):
@@ -33,7 +34,7 @@ def calls(sources: list[pathlib.Path] = SOURCES) -> dict[str, list[str]]:
 
 
 def inputs(torch: Any) -> dict[str, Any]:
-    """The tensors that the calls use."""
+    """Return the tensors that the calls use."""
     w = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
     return {
         "x": torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), "v": torch.tensor([1.0, 2.0, 3.0]), "w": w,
@@ -45,7 +46,7 @@ def inputs(torch: Any) -> dict[str, Any]:
 
 
 def failure(torch: Any, call: str, given: dict[str, Any]) -> Exception | None:
-    """What ``call`` raises."""
+    """Return the error that ``call`` raises."""
     names = {
         "torch": torch, "np": numpy, "math": math, "operator": operator, "copy": copy, "pickle": pickle, "io": io, "nn": torch.nn,
         "F": torch.nn.functional, "optim": torch.optim, "data": torch.utils.data, **given
@@ -76,6 +77,8 @@ def first_line(error: Exception) -> str:
 
 
 def agrees(error: Exception | None, kind: str, text: str) -> bool:
-    """Whether an error is what was recorded: of that type (or more special), and with PyTorch's first line in it."""
+    """Whether an error matches the recorded one: its type or a subclass, and PyTorch's first line contained in its
+    text.
+    """
     kinds = {each.__name__ for each in type(error).__mro__}
     return error is not None and kind in kinds and text in first_line(error)

@@ -1,4 +1,4 @@
-"""Calls of ``nn.functional`` that raise, warn, or just work at the edge: what PyTorch says is in golden/functional.json.
+"""Calls of ``nn.functional`` that raise, warn or are edge cases; ``golden/functional.json`` holds PyTorch's outcomes.
 
 ``x`` is float32 (3, 4), ``c`` int64 (3).
 """
@@ -220,7 +220,7 @@ CALLS = [
 
 
 def outcome(torch: Any, call: str) -> list[Any]:
-    """What a call gives with ``torch`` for the engine: the shape or the error (type and text), and the warnings."""
+    """Return the shape or the error (type and text) of a call, and its warnings."""
     names = {
         "torch": torch, "F": torch.nn.functional, "x": torch.arange(12.0).view(3, 4) / 6 - 1,
         "c": torch.tensor([0, 1, 3]),

@@ -1,4 +1,4 @@
-"""Layers and how each is tried: made from a seed, called in training and in evaluation, differentiated.
+"""Layers of ``nn``: created from a seed, called in training and evaluation, differentiated.
 
 Every case runs under retrograd and, to record ``golden/layers.json``, under PyTorch; everything observable is compared.
 """
@@ -18,9 +18,9 @@ from tests.conformance.samples import Recipe, distinct, integers, normal, positi
 
 @dataclass
 class Layer:
-    """``expression`` makes the module from ``nn``; ``inputs`` are what it is called with (recipes, or values as they are).
+    """``expression`` creates the module from ``nn``; ``inputs`` are its arguments (recipes or values).
 
-    ``call``: how it is called, if not with just the inputs (``m`` is the module, ``x`` the list of them).
+    ``call``: an expression for another call (``m`` is the module, ``x`` the list of inputs).
     """
 
     expression: str
@@ -28,7 +28,7 @@ class Layer:
     call: str = "m(*x)"
 
     def tensors(self, torch: Any) -> list[Any]:
-        """The inputs, in float32, ready to be differentiated."""
+        """The inputs in float32, requiring grad if floating."""
         rng = numpy.random.default_rng(zlib.crc32(self.expression.encode()))
         made = []
         for recipe in self.inputs:
@@ -40,14 +40,14 @@ class Layer:
 
 
 def flat(value: Any) -> list[Any]:
-    """The tensors in what a module returned, in order."""
+    """Return the tensors in a module's result, in order."""
     if isinstance(value, (tuple, list)):
         return [each for item in value for each in flat(item)]
     return [value] if hasattr(value, "grad_fn") else []
 
 
 def digest(tensor: Any) -> Any:
-    """A tensor in few numbers: its shape and all elements, or if these are many the first, and two weighted sums."""
+    """Summarise a tensor: its shape and all elements, or of many the first ones and two weighted sums."""
     if tensor is None:
         return None
     values = numpy.asarray(tensor.detach().tolist(), dtype=numpy.float64).reshape(-1)
@@ -59,7 +59,7 @@ def digest(tensor: Any) -> Any:
 
 
 def played(torch: Any, layer: Layer) -> dict[str, Any]:
-    """All that is seen of a layer: its text, first state, results, nodes, gradients, and what training changed."""
+    """Return all observations of a layer: repr, first state, results, nodes, gradients, and changes by training."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.manual_seed(1)
@@ -69,12 +69,12 @@ def played(torch: Any, layer: Layer) -> dict[str, Any]:
         found: dict[str, Any] = {
             "text": repr(module),
             "place": f"{type(module).__module__}.{type(module).__qualname__}",
-            "kept": sorted(name for name in module.__getstate__() if name not in plain),  # what is pickled of it
+            "kept": sorted(name for name in module.__getstate__() if name not in plain),  # its pickled state
         }
         x = layer.tensors(torch)
         torch.manual_seed(2)
         outs = flat(eval(layer.call, {**space, "m": module, "x": x}))
-        found["class"] = type(module).__name__  # lazy ones have become others
+        found["class"] = type(module).__name__  # lazy modules have changed their class
         state = module.state_dict()
         found["names"] = [f"{name}: {str(each.dtype).removeprefix('torch.')}" for name, each in state.items()]
         found["nodes"] = [None if each.grad_fn is None else type(each.grad_fn).__name__ for each in outs]
@@ -90,7 +90,7 @@ def played(torch: Any, layer: Layer) -> dict[str, Any]:
 
 
 def image(*shape: int) -> Recipe:
-    """Numbers far from each other: what pools choose from."""
+    """Distinct numbers, for pooling."""
     return distinct(*shape)
 
 
@@ -98,7 +98,7 @@ X = normal(3, 4)
 
 
 def activations() -> list[Layer]:
-    """Those of one input."""
+    """Return activations, which have one input."""
     plain = """ReLU() ReLU6() LeakyReLU(0.2) ELU() CELU(0.5) SELU() GELU() GELU('tanh') SiLU() Mish() Hardswish() Hardsigmoid()
         Hardtanh(-0.3,0.4) Threshold(0.1,-2) Softplus(2.0) Softshrink() Hardshrink() Softsign() Tanh() Tanhshrink() Sigmoid()
         LogSigmoid() GLU() Softmax(1) Softmin(0) LogSoftmax(-1) PReLU() PReLU(4) RReLU() Dropout() Dropout(0.2) AlphaDropout()
@@ -114,7 +114,7 @@ SHAPES = {1: (2, 4, 7), 2: (2, 4, 5, 6), 3: (1, 4, 4, 3, 5)}
 
 
 def spatial() -> list[Layer]:
-    """Layers of signals, images and volumes."""
+    """Return layers of signals, images and volumes."""
     plain = {
         "Conv": ["4,6,3", "4,2,3,2,1", "4,4,2,groups=2,bias=False", "4,4,3,padding='same'", "4,2,3,padding=1,dilation=2",
                  "4,2,3,padding=1,padding_mode='circular'", "4,2,3,padding=1,padding_mode='reflect'",
@@ -146,7 +146,7 @@ def spatial() -> list[Layer]:
 
 
 def others() -> list[Layer]:
-    """Layers that take other inputs."""
+    """Return layers of other inputs."""
     picture, index = normal(1, 4, 4, 6), integers(0, 5, 2, 3)
     return [
         Layer("nn.AvgPool2d(2,divisor_override=3)", [picture]),
@@ -186,7 +186,7 @@ def others() -> list[Layer]:
 
 
 def losses() -> list[Layer]:
-    """Losses."""
+    """Return losses."""
     y, label, sign = normal(3, 4), integers(0, 4, 3), (lambda rng: rng.choice([-1, 1], 3))
     weight = "torch.tensor([0.5,1.0,2.0,0.7])"
     table: dict[str, list[Any]] = {
@@ -223,7 +223,7 @@ def losses() -> list[Layer]:
 
 
 def recurrent() -> list[Layer]:
-    """Recurrent layers and cells."""
+    """Return recurrent layers and cells."""
     x, states = normal(4, 3, 2), [normal(2, 3, 3), normal(2, 3, 3)]
     table = """RNN(2,3) RNN(2,3,nonlinearity='relu') RNN(2,3,2,bidirectional=True) LSTM(2,3) LSTM(2,3,2) LSTM(2,3,bias=False)
         LSTM(2,3,bidirectional=True) LSTM(2,3,2,dropout=0.4) LSTM(2,4,proj_size=2) GRU(2,3) GRU(2,3,2,bidirectional=True)
@@ -247,7 +247,7 @@ def recurrent() -> list[Layer]:
 
 
 def transformers() -> list[Layer]:
-    """Attention and what is made of it."""
+    """Return attention and transformer layers."""
     x, y = normal(5, 3, 4), normal(6, 3, 4)
     causal = "nn.Transformer.generate_square_subsequent_mask(5)"
     padding = "torch.tensor([[False] * 5, [False] * 4 + [True], [False] * 3 + [True] * 2])"
@@ -278,7 +278,7 @@ def transformers() -> list[Layer]:
 
 
 def containers() -> list[Layer]:
-    """What holds others, and the bases of layers."""
+    """Return containers and base classes."""
     return [
         Layer("nn.ModuleList([nn.Linear(4,2),nn.Tanh()])", [X], "m[1](m[0](x[0]))"),
         Layer("nn.ModuleDict({'a':nn.Linear(4,2),'b':nn.Tanh()})", [X], "m['b'](m['a'](x[0]))"),

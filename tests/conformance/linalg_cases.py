@@ -1,4 +1,4 @@
-"""What the tests of linear algebra call: results are described, errors are taken by their words."""
+"""Calls of linear algebra: types, shapes, strides and nodes of the results, or the errors."""
 
 from __future__ import annotations
 
@@ -574,7 +574,7 @@ CALLS = [
     "torch.einsum('...,...', m, bm)",
     "torch.einsum('ij->i%', m)",
     "torch.einsum('i j->j1', m)",
-    # given tensors for results, names of arguments, what is no tensor
+    # out=, keyword arguments, arguments that are not tensors
     'torch.linalg.inv(t, out=torch.empty(0))',
     'torch.linalg.inv(t, out=torch.empty(0,dtype=torch.float64))',
     'torch.linalg.inv(t, out=torch.empty(3,3,dtype=torch.float64))',
@@ -677,7 +677,7 @@ CALLS = [
     'torch.linalg.matrix_norm(t, dim=1)',
     'torch.linalg.cholesky(t)[0]',
 ]  # fmt: skip
-# Of linear algebra on nothing only shapes are compared: the strides of tensors without elements mean nothing.
+# For empty matrices only shapes are compared: strides of tensors without elements mean nothing.
 EMPTY = [
     "torch.linalg.cholesky(e)", "torch.linalg.cholesky(eb)", "torch.linalg.inv(e)", "torch.linalg.inv(eb)",
     "torch.linalg.solve(e, e)", "torch.linalg.solve(eb, m)", "torch.linalg.det(e)", "torch.linalg.det(eb)",
@@ -698,7 +698,7 @@ EMPTY = [
 
 
 def inputs(torch: Any) -> dict[str, Any]:
-    """Tensors for all calls; those that can be differentiated require it."""
+    """Return the tensors for all calls; floating ones require grad."""
 
     def made(values: Any, dtype: str = "float64") -> Any:
         return torch.tensor(values, dtype=getattr(torch, dtype))
@@ -724,19 +724,19 @@ def inputs(torch: Any) -> dict[str, Any]:
 
 
 def answer(torch: Any, call: str) -> Any:
-    """What a call gives: types, shapes, strides and nodes, or the error."""
+    """Return types, shapes, strides and nodes of a call's results, or its error."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             found = eval(call, inputs(torch))
         except Exception as error:
-            # which arguments a call could have taken is PyTorch's own business
+            # the list of signatures is not compared
             return f"{type(error).__name__}: {error}" if not isinstance(error, TypeError) else "TypeError"
     return described(torch, found, call not in EMPTY)
 
 
 def described(torch: Any, found: Any, strides: bool) -> Any:
-    """A result without its numbers."""
+    """Describe a result without its numbers."""
     if isinstance(found, torch.Tensor):
         node = type(found.grad_fn).__name__ if found.grad_fn is not None else ""
         lying = f" {list(found.stride())}" if strides else ""

@@ -1,4 +1,4 @@
-"""Schedules of learning rates over 22 epochs, and calls that fail: recorded from PyTorch, then compared."""
+"""Learning rate schedulers over 22 epochs, and calls that fail, compared with PyTorch's record."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import warnings
 from typing import Any
 
-#: Schedules of the optimisers ``o`` (two groups, momentum), ``adam``, ``plain`` (no momentum), ``rate`` (lr a Tensor).
+#: Schedulers of the optimizers ``o`` (two groups, momentum), ``adam``, ``plain`` (no momentum), ``rate`` (lr a Tensor).
 SCHEDULES = (
     "StepLR(o, 3)", "StepLR(o, 2, 0.5)", "MultiStepLR(o, [2, 5, 5, 9])", "ConstantLR(o)", "ConstantLR(o, 0.5, 3)",
     "LinearLR(o)", "LinearLR(o, 0.1, 0.7, 8)", "ExponentialLR(o, 0.9)", "PolynomialLR(o)", "PolynomialLR(o, 7, 2.0)",
@@ -24,7 +24,7 @@ SCHEDULES = (
     "SequentialLR(o, [ChainedScheduler([ConstantLR(o, 0.5, 4), ExponentialLR(o, 0.9)]), StepLR(o, 2)], [5])",
     "SWALR(o, 0.05)", "SWALR(o, [0.05, 0.5], 3, 'linear')", "SWALR(o, 0.05, 0)",
 )  # fmt: skip
-#: Schedules led by a measure.
+#: Schedulers that depend on a metric.
 LED = (
     "ReduceLROnPlateau(o)", "ReduceLROnPlateau(o, patience=1)", "ReduceLROnPlateau(o, patience=0, cooldown=2, factor=0.5)",
     "ReduceLROnPlateau(o, mode='max', patience=1, threshold_mode='abs', threshold=0.5)",
@@ -47,7 +47,7 @@ FAILING = (
 
 
 def optimisers(torch: Any) -> dict[str, Any]:
-    """An optimiser of each kind."""
+    """Return an optimizer of each kind."""
 
     def groups() -> list[dict[str, Any]]:
         first, second = (torch.ones(2, requires_grad=True) for _ in range(2))
@@ -61,7 +61,7 @@ def optimisers(torch: Any) -> dict[str, Any]:
 
 
 def made(torch: Any, call: str) -> Any:
-    """The schedule of a call."""
+    """Return the scheduler of a call."""
     module = torch.optim.lr_scheduler
     names = {name: getattr(module, name) for name in dir(module) if name[0].isupper()}
     with warnings.catch_warnings():
@@ -70,7 +70,7 @@ def made(torch: Any, call: str) -> Any:
 
 
 def numbers(value: Any) -> Any:
-    """A value of a state or a group as JSON has it; functions are left out."""
+    """Return a value of a state or group as JSON; functions are left out."""
     if isinstance(value, dict):
         return {str(key): numbers(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
@@ -79,7 +79,7 @@ def numbers(value: Any) -> Any:
 
 
 def followed(torch: Any, call: str) -> dict[str, Any]:
-    """Rates, groups and state over 22 epochs, and the rates of the closed form at epoch 7."""
+    """Return rates, groups and state over 22 epochs, and the closed form's rates at epoch 7."""
     led = call in LED
     schedule = made(torch, call)
     with warnings.catch_warnings():
@@ -104,7 +104,7 @@ def followed(torch: Any, call: str) -> dict[str, Any]:
 
 
 def refused(torch: Any, call: str) -> str:
-    """The error of a call, or of stepping on too far."""
+    """Return the error of a call, or of a step too many."""
     try:
         schedule = made(torch, call)
         with warnings.catch_warnings():

@@ -1,7 +1,7 @@
-"""Derivatives that PyTorch refuses ("not implemented", "does not support it") and retrograd has: one expression each.
+"""Derivatives that PyTorch does not implement and retrograd has, one expression each.
 
-``kind``: which way it refuses: ``backward``, ``twice`` (a gradient of the gradient), ``forward``, ``vmap``. All numbers are
-float64. ``golden/missing_derivatives.json`` holds PyTorch's errors.
+``kinds``: the derivatives that PyTorch lacks: ``backward``, ``twice`` (second order), ``forward``, ``vmap``. All
+numbers are float64. ``golden/missing_derivatives.json`` holds PyTorch's errors.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy
 
 
 class Gap(NamedTuple):
-    """``name``: of the operation as the page of differences lists it; ``inputs``: the shapes of the tensors x, y, z."""
+    """``name``: the operation as docs/differences.md lists it; ``inputs``: the shapes of the tensors x, y, z."""
 
     kinds: str
     name: str
@@ -87,7 +87,7 @@ GAPS = [
 
 
 def arrays(gap: Gap) -> list[numpy.ndarray]:
-    """The numbers that the tensors of a gap hold: no two the same, none an integer."""
+    """Return the inputs of a gap as arrays: distinct, no integers."""
     rng = numpy.random.default_rng(len(gap.expression))
     values = [
         rng.permutation(numpy.linspace(-1.7, 2.3, int(numpy.prod(shape)) + 2)[1:-1]).reshape(shape)
@@ -97,17 +97,17 @@ def arrays(gap: Gap) -> list[numpy.ndarray]:
 
 
 def tensors(torch: Any, gap: Gap, **options: Any) -> list[Any]:
-    """The tensors of a gap."""
+    """Return the inputs of a gap as tensors."""
     return [torch.tensor(each.tolist(), dtype=torch.float64, **options) for each in arrays(gap)]
 
 
 def called(torch: Any, gap: Gap) -> Any:
-    """The expression as a function of its tensors."""
+    """Return the expression as a function of its tensors."""
     return eval(f"lambda {', '.join('xyz'[: len(gap.inputs)])}: {gap.expression}", {"torch": torch})
 
 
 def refusal(torch: Any, gap: Gap, kind: str) -> str:
-    """What an engine says to a derivative that it refuses; nothing if it gives one."""
+    """Return an engine's error for a derivative, or an empty text."""
     call = called(torch, gap)
     try:
         if kind == "vmap":

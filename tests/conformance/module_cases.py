@@ -1,7 +1,7 @@
-"""What is done with modules, their containers, hooks, states and utilities (module_sessions.txt), and how it is run.
+"""Sessions with modules, containers, hooks, states and utilities (module_sessions.txt), and how they are run.
 
-The lines of a topic are one program. What each line shows is kept: its value, its error, what it warned of, and what the
-hooks in it put into ``log``.
+The lines of a topic are one program. For each statement the value or error, the warnings and the entries of ``log`` are
+recorded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SOURCE = pathlib.Path(__file__).with_name("module_sessions.txt")
 
 
 def programs(source: pathlib.Path = SOURCE) -> dict[str, list[str]]:
-    """The statements by topic."""
+    """Return the statements by topic."""
     found: dict[str, list[str]] = {}
     for line in source.read_text(encoding="utf-8").splitlines():
         if re.fullmatch(r"\[[a-z' ]+\]", line):
@@ -31,7 +31,7 @@ def programs(source: pathlib.Path = SOURCE) -> dict[str, list[str]]:
 
 
 def shown(torch: Any, statements: list[str]) -> list[str]:
-    """What each statement shows; places in memory are left out of it."""
+    """Return the output of each statement, without addresses."""
     log: list[Any] = []
     space = {
         "torch": torch, "nn": torch.nn, "copy": copy, "pickle": pickle, "OD": OrderedDict, "warnings": warnings, "log": log,
@@ -46,14 +46,14 @@ def shown(torch: Any, statements: list[str]) -> list[str]:
         if log:
             text += f" | log {log!r}"
             log.clear()
-        # PyTorch adds to some where in its sources they come from.
+        # PyTorch adds the position in its sources to some.
         texts = [f" | {each.category.__name__}: {str(each.message).partition(' (Triggered')[0]}" for each in warned]
         found.append(re.sub(r" at 0x[0-9a-f]+", "", text + "".join(texts)))
     return found
 
 
 def run(statement: str, space: dict[str, Any]) -> str:
-    """Run a statement; the value that it has, if it has one, or its error."""
+    """Run a statement and return its value, if it has one, or its error."""
     try:
         code = compile(statement, "<module_sessions.txt>", "eval")
     except SyntaxError:

@@ -1,7 +1,7 @@
-"""PyTorch's names by family: which operations belong together, for counting what is there.
+"""PyTorch's public names by family, for counting how many exist.
 
-Modules of their own are families of their own (``PLACES``); what stands in ``torch`` and on ``torch.Tensor`` is told
-apart by the lists below. An in-place form (``add_``) belongs to its operation. Names in no list are ``THE_REST``.
+Some modules are families of their own (``PLACES``); names of ``torch`` and ``torch.Tensor`` are assigned by the lists
+below. An in-place form (``add_``) belongs to its operation. Names in no list are ``THE_REST``.
 """
 
 from __future__ import annotations
@@ -95,28 +95,28 @@ _FAMILY_OF = {name: family for family, names in OPERATIONS.items() for name in n
 
 
 def operation(name: str) -> str:
-    """The operation that a name belongs to: an in-place form's is the form without."""
+    """Return the operation that a name belongs to, without the underscore of an in-place form."""
     return name if name.startswith("__") else name.rstrip("_")
 
 
 def family(place: str, name: str) -> str:
-    """The family of a name at a place (``"torch.Tensor"``, ``"add_"``)."""
+    """Return the family of a name in a namespace (``"torch.Tensor"``, ``"add_"``)."""
     return PLACES.get(place) or _FAMILY_OF.get(operation(name), THE_REST)
 
 
 def family_of_operation(name: str) -> str | None:
-    """The family of an operation of which only the name is known, if it is in a list."""
+    """Return the family of an operation by its name alone, if it is in a list."""
     return _FAMILY_OF.get(name)
 
 
 @cache
 def recorded() -> dict[str, list[str]]:
-    """The public names that PyTorch has, by place (recorded by ``golden/record_names.py``)."""
+    """Return PyTorch's public names by namespace (recorded by ``golden/record_names.py``)."""
     return load("names")["names"]  # type: ignore[no-any-return]
 
 
 def asked() -> list[tuple[str, str]]:
-    """Every place and name of PyTorch's that is not left out on purpose."""
+    """Return every namespace and name of PyTorch's that is not deliberately unsupported."""
     return [
         (place, name)
         for place, names in recorded().items()
@@ -126,17 +126,17 @@ def asked() -> list[tuple[str, str]]:
 
 
 def below_torch(place: str, name: str) -> str:
-    """How ``left_out.py`` writes a name."""
+    """Return a name as ``left_out.py`` writes it."""
     return f"{place}.{name}".removeprefix("torch.")
 
 
 def missing() -> list[str]:
-    """The names asked for that retrograd does not have, as ``torch.…``."""
+    """Return the supported names that retrograd lacks, as ``torch.…``."""
     return [f"{place}.{name}" for place, name in asked() if not hasattr(ours(place), name)]
 
 
 def ours(place: str) -> object:
-    """What stands for a module (or class) of PyTorch, or None."""
+    """Return retrograd's module or class for one of PyTorch's, or None."""
     found: object = retrograd
     for part in place.split(".")[1:]:
         found = getattr(found, part, None)
@@ -147,5 +147,5 @@ MISSING = Path(__file__).with_name("missing_names.txt")
 
 
 def allowed_missing() -> list[str]:
-    """The names that may be missing: a list that only gets shorter."""
+    """Return the names that may be missing, a list that only gets shorter."""
     return [line for line in MISSING.read_text().splitlines() if line and not line.startswith("#")]

@@ -1,10 +1,10 @@
-"""Calls that are refused: one line each, whose error is recorded from PyTorch and compared."""
+"""Calls of operations that raise; type and text of the errors are recorded from PyTorch."""
 
 from __future__ import annotations
 
 from typing import Any
 
-#: What the expressions may use, made with ``torch`` for the engine.
+#: The namespace of the expressions, evaluated with ``torch`` for the engine.
 NAMES = {
     "F": "torch.nn.functional", "x": "torch.ones(2, 3, 5, 5)", "w": "torch.ones(4, 3, 3, 3)", "b": "torch.ones(4)",
     "g": "torch.ones(2, 2, 2, 2)", "th": "torch.ones(2, 2, 3)", "f": "torch.ones(2, 12, 4)",
@@ -272,12 +272,12 @@ mha(m[:, 0], m[:, 0], m[:, 0], 4, 2, attn_mask=torch.zeros(3, 3, 3))
 
 
 def calls(family: str) -> list[str]:
-    """The calls of a family."""
+    """Return the calls of a family."""
     return FAMILIES[family].strip().splitlines()
 
 
 def error_of(torch: Any, call: str) -> list[str] | None:
-    """The type and the text of the error that a call raises, None if it raises none."""
+    """Return the type and text of the error that a call raises, or None."""
     names: dict[str, Any] = {"torch": torch}
     for name, made in NAMES.items():
         names[name] = eval(made, names)

@@ -1,4 +1,4 @@
-"""Training runs of a hundred steps with every optimiser, and calls that fail: recorded from PyTorch, then compared."""
+"""Training runs of a hundred steps with every optimizer, and calls that fail, compared with PyTorch's record."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import warnings
 from typing import Any
 
-#: Optimisers of the parameters ``p``.
+#: Optimizers of the parameters ``p``.
 OPTIMISERS = (
     "SGD(p, lr=0.05)", "SGD(p, lr=0.05, momentum=0.9)", "SGD(p, lr=0.05, momentum=0.9, nesterov=True, foreach=True)",
     "SGD(p, lr=0.05, momentum=0.5, dampening=0.2, weight_decay=0.1)", "SGD(p, lr=0.01, maximize=True, fused=True)",
@@ -31,7 +31,7 @@ OPTIMISERS = (
     "Muon(p[:1])", "Muon(p[:1], lr=0.004, momentum=0.8, nesterov=False, weight_decay=0.0)",
     "Muon(p[:1], lr=0.02, ns_steps=3, adjust_lr_fn='match_rms_adamw')",
 )  # fmt: skip
-#: Options of each optimiser that are not met above; those that say only how to compute must not change anything.
+#: Further options of each optimizer; those that select an implementation must not change results.
 OPTIONS = ("maximize=True", "weight_decay=0.1", "foreach=True", "foreach=False", "fused=True")
 _ELEMENTWISE = (
     "SGD",
@@ -80,13 +80,13 @@ FAILING = (
 
 
 def made(torch: Any, call: str, **names: Any) -> Any:
-    """The optimiser of a call."""
+    """Return the optimizer of a call."""
     from_optim = {name: getattr(torch.optim, name) for name in dir(torch.optim) if name[0].isupper()}
     return eval(call, {"torch": torch, **from_optim, **names})
 
 
 def trained(torch: Any, call: str) -> dict[str, Any]:
-    """Losses, parameters and state of a hundred steps in float64."""
+    """Return losses, parameters and state of a hundred steps in float64."""
     p = [
         torch.tensor(start, dtype=torch.float64, requires_grad=True)
         for start in ([[1.5, -0.7], [0.2, 2.0]], [0.5], 1.2)
@@ -113,14 +113,14 @@ def trained(torch: Any, call: str) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value of a state as JSON has it."""
+    """Return a value of a state as JSON."""
     if isinstance(value, (list, tuple)):
         return [plain(each) for each in value if each is not None]
     return value.tolist() if hasattr(value, "tolist") else value
 
 
 def refused(torch: Any, call: str) -> str:
-    """The error and the warnings of a call and of the first step."""
+    """Return the error and the warnings of a call and of the first step."""
     w, v = (torch.tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
     c, m = torch.tensor([1j], requires_grad=True), torch.ones(2, 2, requires_grad=True)
     for each in (w, v, c, m):

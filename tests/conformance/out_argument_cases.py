@@ -1,7 +1,7 @@
-"""What ``out=`` may be: every function that takes it is called with good ones and bad ones.
+"""Calls of every function that takes ``out=``, with valid and invalid outputs.
 
-The calls are taken from the samples (and from CALLS, where no sample has one); ``trials`` says what becomes of each
-with outputs of all kinds. See golden/record_out_arguments.py and test_out_argument.py.
+The calls come from the samples, and from CALLS where no sample has one; a ``Trial`` returns the outcome for outputs of
+all kinds. See golden/record_out_arguments.py and test_out_argument.py.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _path(node: ast.expr) -> str:
 
 
 def calls(wanted: set[str]) -> dict[str, list[tuple[Sample, str]]]:
-    """For each function of ``wanted`` (``torch.exp`` …) the samples that call it, and how."""
+    """Return for each function of ``wanted`` (``torch.exp`` …) the samples that call it, and the call."""
     found: dict[str, list[tuple[Sample, str]]] = {}
     for sample in [*CALLS, *(each for family in FAMILIES for each in samples(family))]:
         for node in ast.walk(ast.parse(sample.expression, mode="eval")):
@@ -59,7 +59,7 @@ def calls(wanted: set[str]) -> dict[str, list[tuple[Sample, str]]]:
                 continue
             name = _path(node.func)
             if name.count(".") == 1 and not name.startswith("torch.") and isinstance(node.func, ast.Attribute):
-                of, name = node.func.value, f"torch.{node.func.attr}"  # a method
+                of, name = node.func.value, f"torch.{node.func.attr}"  # methods
                 node = ast.Call(ast.parse(name, mode="eval").body, [of, *node.args], node.keywords)
             if name in wanted:
                 found.setdefault(name, []).append((sample, ast.unparse(node)))
@@ -67,12 +67,12 @@ def calls(wanted: set[str]) -> dict[str, list[tuple[Sample, str]]]:
 
 
 def line(error: Exception) -> str:
-    """An error in one line."""
+    """Return an error in one line."""
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
 
 
 class Trial:
-    """One call, to be made with one ``out`` after the other."""
+    """One call, made with one ``out`` after the other."""
 
     def __init__(self, torch: Any, sample: Sample, call: str) -> None:
         self.torch, self.sample, self.call = torch, sample, call
@@ -94,7 +94,7 @@ class Trial:
         return eval(call, {"torch": self.torch, **given})
 
     def outcome(self, given: dict[str, Any], out: Any) -> str:
-        """What becomes of the call with ``out``: an error, ``ok``, or ``warns``."""
+        """Return the outcome of the call with ``out``: an error, ``ok``, or ``warns``."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
@@ -104,7 +104,7 @@ class Trial:
         return "warns" if any("resize" in str(each.message) for each in caught) else "ok"
 
     def zeros(self, shape: Any = None, place: int = -1, kind: str = "") -> Any:
-        """Good outputs; of another shape, or one of them of another dtype."""
+        """Return valid outputs; of another shape, or one of them of another dtype."""
         made = [
             self.torch.zeros(
                 each.shape if shape is None else shape, dtype=getattr(self.torch, kind) if k == place else each.dtype
@@ -117,7 +117,7 @@ class Trial:
         return (first, *self.zeros()[1:]) if self.many else first
 
     def outcomes(self) -> Iterator[tuple[str, str]]:
-        """All trials by name."""
+        """Return all outcomes by name."""
         for place in range(len(self.results)):
             for kind in KINDS:
                 yield f"{kind} {place}", self.outcome(self.inputs(), self.zeros(None, place, kind))
@@ -141,7 +141,7 @@ class Trial:
         yield "one more", self.outcome(self.inputs(), (*self.zeros(), bare) if self.many else (bare, bare))
 
     def of_inputs(self, first: Any) -> Iterator[tuple[str, str]]:
-        """Trials in which the output is an input, or shares memory with it."""
+        """Return the outcomes where the output is an input or shares memory with it."""
         given = self.inputs()
         like = [name for name, each in given.items() if each.dtype == first.dtype]
         if like and given[like[0]].shape == first.shape:
@@ -159,5 +159,5 @@ class Trial:
 
 
 def plain(text: str) -> str:
-    """An outcome without addresses."""
+    """Return an outcome without addresses."""
     return re.sub(r"0x[0-9a-f]+", "0x…", text)

@@ -1,4 +1,4 @@
-"""What the tests of printing print: an expression in NumPy, a dtype, print options, and what hangs on the tensor."""
+"""Tensors to print: an expression in NumPy, a dtype, print options, and requires_grad or grad_fn."""
 
 from __future__ import annotations
 
@@ -75,6 +75,6 @@ for _options in (
 
 
 def array_of(expression: str) -> Any:
-    """The numbers of a case."""
+    """Return the array of a case."""
     with numpy.errstate(all="ignore"):
         return numpy.asarray(eval(expression, {"numpy": numpy, "float": float}))

@@ -1,4 +1,4 @@
-"""Programs that are profiled, tables of made-up events, and schedules: run under PyTorch to record, under retrograd to test."""
+"""Profiled programs, tables of synthetic events, and schedules, compared with PyTorch's record."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tempfile
 import warnings
 from typing import Any
 
-#: ``p`` is what profiles; ``x`` and ``w`` are tensors of (3, 4) and (4, 4) that require gradients, ``torch`` is the engine.
+#: ``p`` is the profiler; ``x`` and ``w`` are tensors of (3, 4) and (4, 4) that require grad, ``torch`` is the engine.
 PROGRAMS = {
     "a product of matrices": "with p: (x @ w).relu().sum().backward()",
     "pointwise": "with p: ((x * 2 + 1).exp() / (x - 3).abs()).mean().backward()",
@@ -80,15 +80,15 @@ with p:
     "an error inside": "try:\n    with p: x.exp(); x @ x\nexcept RuntimeError: pass",
 }  # fmt: skip
 
-#: What PyTorch adds about how it works inside, besides the operations that the program calls.
+#: PyTorch's internal events, which are not compared.
 _MADE = ["aten::to", "aten::lift_fresh", "aten::detach_"]
 _OPTIMIZERS = "Optimizer.step", "enumerate(DataLoader)"
 
 
 def outline(events: Any) -> list[str]:
-    """The names of the operations that a program calls, of the nodes of its derivatives and of its blocks, indented.
+    """Return the indented names of a program's operations, derivative nodes and blocks.
 
-    Of a node what it calls is left out, of optimisers and loaders too: there each engine goes its own way.
+    Calls below a node, an optimizer or a loader are left out, because the engines implement them differently.
     """
     lines: list[str] = []
     for event in events:
@@ -105,7 +105,7 @@ def outline(events: Any) -> list[str]:
 
 
 def _without_making(lines: list[str]) -> list[str]:
-    """A tensor made of numbers is one operation."""
+    """Treat the creation of a tensor from numbers as one operation."""
     found: list[str] = []
     for line in lines:
         found.append(line)
@@ -115,12 +115,12 @@ def _without_making(lines: list[str]) -> list[str]:
 
 
 def profiled(torch: Any, program: str) -> list[str]:
-    """The outline of what ``program`` does."""
+    """Return the outline of ``program``."""
     return outline(run(torch, program).events())
 
 
 def run(torch: Any, program: str, **options: Any) -> Any:
-    """The profiler of ``program``."""
+    """Return the profiler of ``program``."""
     torch.manual_seed(0)
     profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], **options)
     space = {
@@ -131,7 +131,7 @@ def run(torch: Any, program: str, **options: Any) -> Any:
     return profiler
 
 
-# --- Made-up events: what is shown of them is the same text, letter by letter ----------------------------------------
+# --- Synthetic events: their tables are compared exactly ----------------------------------------
 
 #: Name, begin, end, bytes, shapes, floating-point operations, stack, whether the user named it.
 EVENTS: list[tuple[Any, ...]] = [
@@ -183,7 +183,7 @@ SHOWN = [
 
 
 def made(torch: Any, memory: bool, flops: bool, stack: bool) -> Any:
-    """The made-up events as a list of the engine."""
+    """Return the synthetic events as the engine's list of events."""
     util = torch.autograd.profiler_util
     events = util.EventList(profile_memory=memory, with_flops=flops)
     for number, (name, start, end, count, shapes, operations, lines, named) in enumerate(EVENTS):
@@ -196,12 +196,12 @@ def made(torch: Any, memory: bool, flops: bool, stack: bool) -> Any:
             event.set_cpu_parent(around[-1])
             around[-1].append_cpu_child(event)
         events.append(event)
-    events._tree_built = True  # PyTorch asks for that
+    events._tree_built = True  # required by PyTorch
     return events
 
 
 def shown(torch: Any, call: str, memory: bool = True, flops: bool = False, stack: bool = False) -> str:
-    """What a call on the made-up events gives, as text."""
+    """Return the text of a call on the synthetic events."""
     space = {"events": made(torch, memory, flops, stack), "stacks": _stacks, "trace": _trace}
     try:
         return str(eval(call, space))
@@ -240,13 +240,13 @@ SCHEDULES = [
     "wait=-1, warmup=0, active=1",
     "wait=1, warmup=1, active=0",
 ]
-#: Schedules of a user's own: an action for each step, the last for all that follow.
+#: Custom schedules: an action for each step, the last for all further steps.
 OWN = ["NONE", "RECORD", "RECORD RECORD NONE", "WARMUP NONE", "RECORD_AND_SAVE",
        "WARMUP", "NONE RECORD_AND_SAVE NONE", "NONE WARMUP RECORD RECORD_AND_SAVE RECORD", "DEVICE_STOPPED"]  # fmt: skip
 
 
 def followed(torch: Any, schedule: str) -> dict[str, Any]:
-    """What a profiler with a schedule does in nine steps: when its traces are ready, and what they hold; warnings."""
+    """Return when a profiler with a schedule has traces in nine steps, their contents, and warnings."""
     ready: list[Any] = []
 
     def note(p: Any) -> None:
@@ -275,7 +275,7 @@ def followed(torch: Any, schedule: str) -> dict[str, Any]:
     return {"ready": ready, "actions": actions, "warnings": said}
 
 
-#: Mistakes, and what is shown where nothing was recorded.
+#: Mistakes, and results where nothing was recorded.
 MISTAKES = [
     "torch.profiler.profile(activities=[])",
     "torch.profiler.profile().events()",
@@ -313,7 +313,7 @@ def _ran(profiler: Any) -> Any:
 
 
 def refused(torch: Any, call: str) -> str:
-    """What a call of :data:`MISTAKES` gives or raises."""
+    """Return the result or error of a call of :data:`MISTAKES`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -323,5 +323,5 @@ def refused(torch: Any, call: str) -> str:
     return re.sub(r"\b[\w.]*(?=schedule\(\) takes)", "", text)
 
 
-#: Options of the tables of made-up events: memory, flops, stacks.
+#: Options of the tables of synthetic events: memory, flops, stacks.
 OPTIONS = [(True, False, False), (False, False, False), (True, True, False), (False, False, True)]

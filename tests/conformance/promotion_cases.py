@@ -1,4 +1,4 @@
-"""What the tests of promotion calculate: every operator between every two dtypes, tensors, 0-d tensors and numbers."""
+"""Every operator between every two dtypes, for tensors, 0-d tensors and numbers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ for _operator in OPERATORS:
 
 
 def answer(torch: Any, expression: str) -> str:
-    """The dtype of the result (or the result itself if it is no tensor), or the name of the error."""
+    """Return the dtype of the result (or the result itself if it is not a tensor), or the name of the error."""
     try:
         found = eval(expression, {"torch": torch})
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What the tests of random numbers draw: one line a draw, for both engines."""
+"""Calls that generate random numbers, for both engines."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SEEDS = (0, 42, -3, 2**40 + 5)
 
 
 def draw(torch: Any) -> list[list[Any]]:
-    """All draws, one after the other from each seed, so that each begins where the one before left off."""
+    """Return the results of all calls in sequence from each seed, so that each continues the stream of the one before."""
     found = []
     for seed in SEEDS:
         torch.manual_seed(seed)

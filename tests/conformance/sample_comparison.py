@@ -1,6 +1,6 @@
-"""What a sample gives under retrograd, compared with what is recorded of PyTorch, one aspect at a time.
+"""Compare retrograd's results for a sample with PyTorch's record, one aspect at a time.
 
-For the test of every operation, and for ``scripts/coverage.py``, which counts.
+Used by the test of every operation and by ``scripts/coverage.py``, which counts.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from tests.conformance.golden import GOLDEN
 from tests.conformance.sample_derivatives import derivatives, directions, tangents_by_backward
 from tests.conformance.samples import Sample
 
-#: What is compared of a sample, in this order.
+#: The aspects of a sample, in the order of comparison.
 ASPECTS = ("value", "node", "first", "second", "forward")
 
 
 @cache
 def golden(family: str) -> dict[str, Any]:
-    """What PyTorch gave for the samples of a family."""
+    """Return PyTorch's results for the samples of a family."""
     return _samples(f"samples_{family}.json")
 
 
 @cache
 def golden_forward(family: str) -> dict[str, Any]:
-    """The forward derivatives of those samples of a family for which they are recorded."""
+    """Return the recorded forward derivatives of a family's samples."""
     return _samples(f"forward_{family}.json")
 
 
@@ -39,7 +39,7 @@ def _samples(name: str) -> dict[str, Any]:
 
 
 def leaves(sample: Sample) -> dict[str, Any]:
-    """The inputs of a sample, ready to be differentiated if it is smooth."""
+    """Return the inputs of a sample as tensors that require grad if it is smooth."""
     tensors = {name: torch.tensor(array) for name, array in sample.arrays().items()}
     for tensor in tensors.values():
         if tensor.is_floating_point() or tensor.is_complex():
@@ -48,7 +48,7 @@ def leaves(sample: Sample) -> dict[str, Any]:
 
 
 def judged(family: str, sample: Sample) -> dict[str, str]:
-    """For each aspect that is recorded: what is different, or an empty text."""
+    """Return for each recorded aspect the difference, or an empty text."""
     expected = golden(family).get(sample.expression)
     if expected is None:
         return {}
@@ -105,7 +105,7 @@ def _refuses_derivatives(outs: list[Any], tensors: dict[str, Any]) -> None:
 
 
 def flat(tensor: Any) -> list[Any]:
-    """The elements in order, complex ones as pairs."""
+    """Return the elements in order, complex ones as pairs."""
     array = numpy.ascontiguousarray(tensor.detach().numpy())
     if array.dtype.kind == "c":
         array = array.view(array.real.dtype)
@@ -149,7 +149,7 @@ def _derivatives(outs: list[Any], tensors: dict[str, Any], expected: dict[str, A
     def compare(got: list[Any], wanted: list[Any]) -> None:
         assert len(got) == len(wanted), f"{len(got)} gradients, expected {len(wanted)}"
         for one, other in zip(got, wanted, strict=True):
-            # No gradient and a gradient of zeros are the same number.
+            # No gradient and a zero gradient are equal.
             if one is None or other is None:
                 numbers = (other or {"values": []})["values"] if one is None else flat(one)
                 assert not numpy.any(numbers), f"{numbers}, {'expected' if one is None else 'expected none'}"

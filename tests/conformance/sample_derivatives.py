@@ -1,4 +1,4 @@
-"""What derivatives are taken of, and along what: the same under retrograd and under PyTorch."""
+"""Derivatives of samples, the same way under both engines: weighted sums, directions and tangents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.conformance.samples import Sample
 
 
 def weighted_sum(torch: Any, outs: list[Any]) -> Any:
-    """The sum of all elements of the results that require gradients, each with a weight of its own (0 if none do)."""
+    """Return the sum of all elements of the results that require grad, with fixed weights (0 if there are none)."""
     total: Any = 0
     for out in outs:
         if getattr(out, "requires_grad", False):
@@ -22,7 +22,7 @@ def weighted_sum(torch: Any, outs: list[Any]) -> Any:
 
 
 def derivatives(torch: Any, outs: list[Any], leaves: list[Any], second: bool = True) -> tuple[list[Any], list[Any]]:
-    """First and second derivatives of the weighted sum by each leaf that requires gradients (None where there is none)."""
+    """Return first and second derivatives of the weighted sum by each leaf that requires grad (None where undefined)."""
     leaves = [each for each in leaves if each.requires_grad]
     total = weighted_sum(torch, outs)
     if not leaves or not hasattr(total, "grad_fn"):
@@ -35,7 +35,7 @@ def derivatives(torch: Any, outs: list[Any], leaves: list[Any], second: bool = T
 
 
 def directions(sample: Sample) -> dict[str, numpy.ndarray]:
-    """For each input that can be differentiated a step, the same at every call: forward derivatives are taken along it."""
+    """Return a fixed step for each differentiable input, the direction of forward derivatives."""
     rng = numpy.random.default_rng(zlib.crc32(b"along " + sample.expression.encode()))
     steps = {}
     for name, array in sample.arrays().items():
@@ -48,7 +48,7 @@ def directions(sample: Sample) -> dict[str, numpy.ndarray]:
 
 
 def tangents_by_backward(torch: Any, sample: Sample, tensors: dict[str, Any], steps: dict[str, Any]) -> list[Any]:
-    """The forward derivative of each result along ``steps``, by differentiating twice (None: it has none)."""
+    """Return the forward derivative of each result along ``steps`` by double backward (None: it has none)."""
     places: list[int] = []
 
     def differentiable(*inputs: Any) -> tuple[Any, ...]:

@@ -1,7 +1,7 @@
-"""What a view is, what is refused and how: calls of everything that shapes, joins, indexes and searches.
+"""Views, errors and results of operations that reshape, join, index and search.
 
-Each line is an expression over the tensors of ``SETUP``; steps are parted by ``;;`` and the last is the answer. What
-PyTorch answers (is it a view, of what, its strides and node; or the error, word for word) is recorded.
+Each line is an expression over the tensors of ``SETUP``; steps are separated by ``;;`` and the last is the result.
+Base, strides, version and node of the result, or the error, are recorded from PyTorch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ f = torch.arange(6, dtype=torch.float32).reshape(2, 3)
 
 
 def answer(torch: Any, expression: str) -> Any:
-    """What an expression gives: facts of its tensors, or the error's type and first line."""
+    """Return the facts of an expression's tensors, or the error's type and first line."""
     names: dict[str, Any] = {"torch": torch}
     exec(SETUP, names)
     with warnings.catch_warnings():
@@ -39,7 +39,7 @@ def answer(torch: Any, expression: str) -> Any:
 
 
 def facts(found: Any, names: dict[str, Any]) -> Any:
-    """Shape, dtype, strides, base, version and node of a tensor; of several in a list."""
+    """Return shape, dtype, strides, base, version and node of a tensor, or of several in a list."""
     if isinstance(found, (tuple, list)):
         return [facts(each, names) for each in found]
     if not hasattr(found, "_version"):

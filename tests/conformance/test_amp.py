@@ -1,4 +1,4 @@
-"""Mixed precision: what calculates in which dtype, what is paid for it, and scaled gradients."""
+"""Mixed precision: dtypes within autocast, its weight cache, and gradient scaling."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.conformance.autocast_cases import concerned, given
 from tests.conformance.golden import load
 
 RECORDED = load("amp")["dtypes"]
-#: The cells of projected LSTMs PyTorch has forgotten.
+#: PyTorch does not cast the cells of projected LSTMs.
 DIFFERENT = ("wr)",)
 
 
-def test_results_have_pytorchs_dtypes() -> None:
+def test_dtypes_of_results_match_pytorch() -> None:
     names = {key.split()[2] for key in RECORDED}
     wrong, count = [], 0
     for key, sample in concerned(names):
@@ -38,7 +38,7 @@ def w() -> Any:
     return torch.ones(2, 2, requires_grad=True)
 
 
-def test_functions_made_of_others_have_pytorchs_dtypes() -> None:
+def test_dtypes_of_composite_functions_match_pytorch() -> None:
     x, volume = torch.ones(4, 4), torch.ones(2, 3, 4, 4, 4, dtype=torch.bfloat16)
     short, F = x.bfloat16(), torch.nn.functional
     with torch.autocast("cpu"):
@@ -46,7 +46,7 @@ def test_functions_made_of_others_have_pytorchs_dtypes() -> None:
         assert torch.tensordot(x, x, 1).dtype is torch.inner(x, x).dtype is torch.bfloat16
         assert F.local_response_norm(volume, 2).dtype is F.pad(volume, (1,) * 6, "replicate").dtype is torch.float32
         assert F.local_response_norm(short[None], 2).dtype is F.pad(volume, (1,) * 6, "reflect").dtype is torch.bfloat16
-        for kind in ("RNN", "LSTM", "GRU"):  # after a layer that gave bfloat16
+        for kind in ("RNN", "LSTM", "GRU"):  # after a layer with a bfloat16 result
             layer = getattr(torch.nn, kind)(4, 5, bidirectional=True)
             assert layer(short[None])[0].dtype is torch.bfloat16
             packed = torch.nn.utils.rnn.pack_sequence([short, short[:2]])
@@ -56,7 +56,7 @@ def test_functions_made_of_others_have_pytorchs_dtypes() -> None:
         layer(short[None])
 
 
-def test_weights_are_cast_once_in_a_block() -> None:
+def test_weights_are_cast_once_per_block() -> None:
     x = w()
     with torch.autocast("cpu"):
         a, b = x @ x, x @ x
@@ -83,7 +83,7 @@ def test_blocks_may_be_nested_and_end_with_an_error() -> None:
     assert not torch.is_autocast_enabled("cpu") and (x @ x).dtype is torch.float32
 
 
-def test_outside_of_blocks_functions_are_what_they_were() -> None:
+def test_functions_are_unchanged_outside_of_blocks() -> None:
     with torch.autocast("cpu"):
         assert all(each.function.__code__ is each.other for each in autocast_mode.DETOURS.made)
         x = torch.ones(2, 2)
@@ -111,7 +111,7 @@ def test_another_thread_does_not_cast() -> None:
     assert found == [(False, torch.float32)]
 
 
-def test_custom_functions_are_told() -> None:
+def test_custom_fwd_and_custom_bwd() -> None:
     seen: list[Any] = []
 
     class Square(torch.autograd.Function):
@@ -173,7 +173,7 @@ def test_the_scale_follows_the_gradients() -> None:
     assert other.state_dict() == scaler.state_dict()
 
 
-def test_what_a_scaler_refuses() -> None:
+def test_errors_of_grad_scaler() -> None:
     p = torch.nn.Parameter(torch.ones(2, dtype=torch.float16))
     optimizer, scaler = torch.optim.SGD([p], lr=0.1), torch.amp.GradScaler("cpu")
     scaler.scale((p.float() * 1e-3).sum()).backward()

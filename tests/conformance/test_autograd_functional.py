@@ -1,4 +1,4 @@
-"""``torch.autograd.functional``: against PyTorch's answers, and against mathematics."""
+"""``torch.autograd.functional``: compared with PyTorch's record and with identities."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ def test_every_call_is_recorded() -> None:
 
 
 @pytest.mark.parametrize("name", ["jacobian", "hessian", "jvp", "vjp", "hvp", "vhp", "torch.no_grad"])
-def test_agrees_with_torch(name: str) -> None:
+def test_results_match_pytorch(name: str) -> None:
     wrong = {}
     for call, expected in EXPECTED.items():
         if call.startswith(f"{name}("):
             got = answer(torch, call)
-            if not (got.startswith(expected) if "Error: " in expected else got == expected):  # ours may say more
+            if not (
+                got.startswith(expected) if "Error: " in expected else got == expected
+            ):  # retrograd's error may be longer
                 wrong[call] = (got, expected)
     assert not wrong
 
@@ -57,7 +59,7 @@ def test_products_are_products_with_the_jacobian(places: tuple[torch.Tensor, ...
 
 
 @pytest.mark.parametrize("how", [{"vectorize": True}, {"vectorize": True, "strategy": "forward-mode"}])
-def test_ways_to_a_jacobian_agree(places: tuple[torch.Tensor, ...], how: dict[str, object]) -> None:
+def test_jacobian_strategies_agree(places: tuple[torch.Tensor, ...], how: dict[str, object]) -> None:
     for row, other in zip(functional.jacobian(field, places), functional.jacobian(field, places, **how), strict=True):
         assert all(torch.allclose(a, b) for a, b in zip(row, other, strict=True))
 
@@ -73,14 +75,14 @@ def test_hessian_is_symmetric_and_its_products_are_products(places: tuple[torch.
         assert all(torch.allclose(a, b) for a, b in zip(found, expected, strict=True))
 
 
-def test_forward_derivative_is_that_of_differences(places: tuple[torch.Tensor, ...]) -> None:
+def test_jvp_matches_finite_differences(places: tuple[torch.Tensor, ...]) -> None:
     step = tuple(torch.randn_like(each) for each in places)
     above, below = (field(*(p + h * s for p, s in zip(places, step, strict=True))) for h in (1e-5, -1e-5))
     for a, b, tangent in zip(above, below, functional.jvp(field, places, step)[1], strict=True):
         assert torch.allclose((a - b) / 2e-5, tangent, rtol=1e-6)
 
 
-def test_a_tensor_from_around_the_function_does_not_count() -> None:
+def test_captured_tensors_get_no_gradient() -> None:
     x = torch.tensor([1.0, 2.0], requires_grad=True)
     assert torch.equal(functional.jacobian(lambda p: p * x, x), torch.diag(x.detach()))
     assert x.grad is None
@@ -94,7 +96,7 @@ def test_create_graph_leads_back_to_the_inputs() -> None:
     assert torch.equal(dx, (6 * x * v).detach()) and torch.equal(dv, (3 * x * x).detach())
 
 
-def test_what_fails_leaves_recording_as_it_was() -> None:
+def test_errors_restore_grad_mode() -> None:
     with torch.no_grad():
         with pytest.raises(ZeroDivisionError):
             functional.jvp(lambda p: 1 / 0, torch.ones(1), torch.ones(1))

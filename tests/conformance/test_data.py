@@ -1,4 +1,4 @@
-"""``torch.utils.data``: against PyTorch's answers, and what worker processes do when something goes wrong."""
+"""``torch.utils.data``: compared with PyTorch's record, and failures of worker processes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_every_call_is_recorded() -> None:
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_agrees_with_torch(call: str) -> None:
+def test_results_match_pytorch(call: str) -> None:
     assert answer(torch, call) == EXPECTED[call]
 
 
@@ -65,7 +65,7 @@ def nobody_left() -> bool:
 @pytest.mark.parametrize(
     "start", [method for method in ("fork", "spawn") if method in multiprocessing.get_all_start_methods()]
 )
-def test_workers_started_in_every_way(start: str) -> None:
+def test_start_methods_of_workers(start: str) -> None:
     found = list(DataLoader(Squares(), 5, num_workers=2, multiprocessing_context=start))
     assert [each.tolist() for each in found] == [[0, 1, 4, 9, 16], [25, 36, 49, 64, 81], [100, 121]]
     assert nobody_left()
@@ -84,7 +84,7 @@ def test_workers_started_in_every_way(start: str) -> None:
         ("unpicklable", (AttributeError, pickle.PicklingError), "Caught .* in DataLoader worker process 0"),
     ],
 )
-def test_errors_of_workers_come_to_the_program(how: str, kind: Any, text: str) -> None:
+def test_errors_of_workers_propagate(how: str, kind: Any, text: str) -> None:
     loader = DataLoader(Failing(how), 2, num_workers=2, collate_fn=list)
     passes = iter(loader)
     assert [next(passes), next(passes)] == [[0, 1], [2, 3]]
@@ -95,7 +95,7 @@ def test_errors_of_workers_come_to_the_program(how: str, kind: Any, text: str) -
     assert nobody_left()
 
 
-def test_a_worker_that_dies_is_missed() -> None:
+def test_killed_worker_raises() -> None:
     passes = iter(DataLoader(Failing("die"), 2, num_workers=2))
     with pytest.raises(RuntimeError, match=r"DataLoader worker \(pid\(s\) \d+\) exited unexpectedly"):
         list(passes)
@@ -114,7 +114,7 @@ def test_timeout() -> None:
     assert nobody_left()
 
 
-def test_a_pass_given_up_leaves_no_workers() -> None:
+def test_abandoned_iterator_stops_its_workers() -> None:
     passes = iter(DataLoader(Squares(), 1, num_workers=2))
     next(passes)
     del passes
@@ -132,7 +132,7 @@ class Large(Dataset[Any]):
         }  # fmt: skip
 
 
-def test_large_batches_come_whole_and_may_be_written_to() -> None:
+def test_large_batches_arrive_complete_and_writable() -> None:
     for index, batch in enumerate(DataLoader(Large(), None, num_workers=2)):
         assert batch["x"].shape == (300, 300) and batch["x"].sum().item() == 90000 * index
         batch["x"].add_(1)
@@ -169,7 +169,7 @@ def test_worker_init_fn_and_info() -> None:
     assert found[0][2] == found[1][2] and get_worker_info() is None
 
 
-def test_loading_goes_ahead_of_the_program() -> None:
+def test_prefetching() -> None:
     class Slow(Squares):
         def __getitem__(self, index: int) -> int:
             time.sleep(0.02)
@@ -183,11 +183,11 @@ def test_loading_goes_ahead_of_the_program() -> None:
     assert time.perf_counter() - start < 0.05
 
 
-def test_a_pass_can_not_be_pickled() -> None:
+def test_iterator_cannot_be_pickled() -> None:
     with pytest.raises(NotImplementedError, match="_SingleProcessDataLoaderIter"):
         pickle.dumps(iter(DataLoader(Squares())))
 
 
-def test_attributes_that_stay() -> None:
+def test_read_only_attributes() -> None:
     with pytest.raises(ValueError, match="batch_size attribute should not be set after DataLoader is initialized"):
         DataLoader(Squares()).batch_size = 3

@@ -1,5 +1,5 @@
-"""Distributions: PyTorch's recorded answers, divergences and texts; and mathematics: densities integrate to one, and to
-the moments, entropies and divergences that are given; draws move as the distribution function says.
+"""Distributions: compared with PyTorch's record, and with mathematics: densities integrate to one and to the stated
+moments, entropies and divergences; samples have the gradients of the distribution function.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PROGRAMS = programs(SOURCE)
 
 
 def unlike(ours: dict[str, Any], theirs: dict[str, Any], close: float) -> list[str]:
-    """The answers that differ from the recorded ones."""
+    """Return the answers that differ from the recorded ones."""
     return [
         f"{asked}\n  PyTorch: {theirs[asked]}\n  here:    {ours[asked]}"
         for asked in theirs
@@ -49,22 +49,22 @@ def unlike(ours: dict[str, Any], theirs: dict[str, Any], close: float) -> list[s
 
 
 @pytest.mark.parametrize("case", CASES, ids=title)
-def test_answers_are_pytorchs(case: Case) -> None:
+def test_answers_match_pytorch(case: Case) -> None:
     ours, theirs = answers(torch, case), GOLDEN["cases"][title(case)]
     assert ours.keys() == theirs.keys()
-    if case.expression.startswith("Wishart"):  # PyTorch's draws have no gradient: it overwrites what it has saved
+    if case.expression.startswith("Wishart"):  # PyTorch's samples have no gradient: it overwrites a saved tensor
         theirs = {asked: each for asked, each in theirs.items() if not asked.startswith("rsample")}
     wrong = unlike(ours, theirs, case.close)
     assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=" to ".join)
-def test_divergences_are_pytorchs(pair: tuple[str, str]) -> None:
+def test_divergences_match_pytorch(pair: tuple[str, str]) -> None:
     assert not differs(divergence(torch, pair), GOLDEN["pairs"][" to ".join(pair)], 1e-9)
 
 
 @pytest.mark.parametrize("topic", PROGRAMS)
-def test_what_is_shown_is_pytorchs(topic: str) -> None:
+def test_sessions_match_pytorch(topic: str) -> None:
     statements = PROGRAMS[topic]
     found = shown(torch, statements)
     wrong = [
@@ -97,7 +97,7 @@ def named(distribution: Any) -> str:
 
 
 def double(distribution: Any) -> Any:
-    """The same in float64: of a distribution whose parameters are tensors in attributes of it or of its parts."""
+    """Return a distribution in float64, with parameters in attributes of it or of its parts."""
     for name, value in vars(distribution).items():
         if isinstance(value, torch.Tensor):
             setattr(distribution, name, value.double())
@@ -112,7 +112,7 @@ def double(distribution: Any) -> Any:
 
 
 def spread(support: Any) -> tuple[Any, Any]:
-    """Places all over a support, and how much of it each stands for."""
+    """Return points all over a support, and the weight of each."""
     u = torch.linspace(-16.0, 16.0, 8001, dtype=torch.float64)
     if isinstance(support, type(constraints.real)):
         return torch.sinh(u), torch.cosh(u) * 0.004
@@ -125,7 +125,7 @@ def spread(support: Any) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("distribution", CONTINUOUS, ids=named)
-def test_densities_integrate_to_what_is_said(distribution: Any) -> None:
+def test_densities_integrate_to_one_and_the_moments(distribution: Any) -> None:
     d = double(distribution)
     x, weights = spread(d.support)
     inside = d.support.check(x)
@@ -144,12 +144,12 @@ def test_densities_integrate_to_what_is_said(distribution: Any) -> None:
         except NotImplementedError:
             continue
         if found.isfinite():
-            # Heavy tails end somewhere.
+            # Heavy tails are cut off.
             assert float(found) == pytest.approx(float(expected()), rel=3e-3 if asked == "variance" else 1e-4), asked
 
 
 @pytest.mark.parametrize("distribution", DISCRETE, ids=named)
-def test_probabilities_add_up_to_what_is_said(distribution: Any) -> None:
+def test_probabilities_sum_to_one_and_the_moments(distribution: Any) -> None:
     if distribution.has_enumerate_support:
         x = distribution.enumerate_support()
     else:
@@ -162,7 +162,7 @@ def test_probabilities_add_up_to_what_is_said(distribution: Any) -> None:
 
 
 @pytest.mark.parametrize("distribution", CONTINUOUS, ids=named)
-def test_the_distribution_function_has_the_density_for_derivative_and_an_inverse(distribution: Any) -> None:
+def test_cdf_has_the_density_as_derivative_and_icdf_as_inverse(distribution: Any) -> None:
     d = double(distribution)
     with torch.no_grad():
         torch.manual_seed(0)
@@ -173,7 +173,7 @@ def test_the_distribution_function_has_the_density_for_derivative_and_an_inverse
     except NotImplementedError:
         return
     (slope,) = torch.autograd.grad(height.sum(), x)
-    # Close to 1/2 the continuous Bernoulli distribution is taken for the uniform one.
+    # Close to 1/2 the continuous Bernoulli distribution is approximated by the uniform one.
     close = 1e-3 if isinstance(d, D.ContinuousBernoulli) else 1e-5
     assert torch.allclose(slope, d.log_prob(x).exp(), rtol=close, atol=1e-9)
     try:
@@ -183,12 +183,12 @@ def test_the_distribution_function_has_the_density_for_derivative_and_an_inverse
     assert torch.allclose(back, x, rtol=1e-5, atol=1e-6)
 
 
-#: Where a matrix is read as symmetric, or the formula changes at the very point, differences say something else.
+#: Finite differences do not apply: a matrix is read as symmetric, or the formula changes at the point.
 _OTHERWISE = ("GeneralizedPareto", "MultivariateNormal(a, b)", "MultivariateNormal(a, precision", "Wishart")
 
 
 @pytest.mark.parametrize("case", [each for each in CASES if not each.expression.startswith(_OTHERWISE)], ids=title)
-def test_densities_have_derivatives_of_both_orders(case: Case) -> None:
+def test_first_and_second_derivatives_of_log_prob(case: Case) -> None:
     given = leaves(torch, case.parameters(), torch.float64)
     x = torch.tensor(case.values)
     x = x.double() if x.is_floating_point() else x
@@ -197,7 +197,7 @@ def test_densities_have_derivatives_of_both_orders(case: Case) -> None:
         d = eval(case.expression, {**names(torch), **dict(zip(given, parameters, strict=True))})
         return d.log_prob(x)
 
-    D.Distribution.set_default_validate_args(False)  # differences lead out of the simplex
+    D.Distribution.set_default_validate_args(False)  # finite differences leave the simplex
     try:
         assert gradcheck(density, tuple(given.values()))
         assert gradgradcheck(density, tuple(given.values()), fast_mode=True)
@@ -238,8 +238,8 @@ def test_divergences_are_integrals(p: Any, q: Any) -> None:
     assert found == pytest.approx(float(expected), rel=2e-4, abs=2e-5)
 
 
-def test_divergences_of_batches_of_wishart_distributions_are_each_its_own() -> None:
-    # PyTorch adds up what belongs to the degrees of freedom over two dimensions of the batch.
+def test_wishart_divergences_of_batches_match_single_ones() -> None:
+    # PyTorch sums the term of the degrees of freedom over two batch dimensions.
     df, other = torch.tensor([2.8, 3.7]), torch.tensor([3.4, 2.6])
     scale = torch.eye(2) * torch.tensor([0.3, 0.8])
     together = D.kl_divergence(D.Wishart(df, scale), D.Wishart(other, scale))
@@ -247,7 +247,7 @@ def test_divergences_of_batches_of_wishart_distributions_are_each_its_own() -> N
     assert torch.allclose(together, torch.stack(alone))
 
 
-def test_vectors_divergences_agree_with_averages_of_draws() -> None:
+def test_multivariate_divergences_match_sample_averages() -> None:
     torch.manual_seed(0)
     p = D.MultivariateNormal(torch.tensor([0.5, -1.0]), torch.tensor([[1.0, 0.3], [0.3, 0.5]]))
     low = D.LowRankMultivariateNormal(torch.zeros(2), torch.tensor([[1.0], [0.4]]), torch.tensor([0.5, 0.8]))
@@ -260,11 +260,11 @@ def test_vectors_divergences_agree_with_averages_of_draws() -> None:
     assert float(average) == pytest.approx(float(D.kl_divergence(p, whole)), rel=0.03)
 
 
-# -- Draws -----------------------------------------------------------------------------------------------------------
+# -- Samples ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("distribution", [*CONTINUOUS, *DISCRETE], ids=named)
-def test_draws_have_the_moments(distribution: Any) -> None:
+def test_samples_have_the_moments(distribution: Any) -> None:
     try:
         mean, variance = float(distribution.mean), float(distribution.variance)
     except NotImplementedError:
@@ -277,7 +277,7 @@ def test_draws_have_the_moments(distribution: Any) -> None:
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.5, 1.0, 3.0, 7.9, 8.1, 40.0, 300.0])
-def test_gamma_draws_move_as_the_distribution_function_says(alpha: float) -> None:
+def test_gamma_samples_have_implicit_gradients(alpha: float) -> None:
     x = scipy.special.gammaincinv(alpha, numpy.linspace(0.02, 0.98, 25))
     step = 1e-5 * alpha
     slope = (scipy.special.gammainc(alpha + step, x) - scipy.special.gammainc(alpha - step, x)) / (2 * step)
@@ -288,7 +288,7 @@ def test_gamma_draws_move_as_the_distribution_function_says(alpha: float) -> Non
 
 @pytest.mark.parametrize("alpha", [0.3, 1.5, 6.5, 30.0])
 @pytest.mark.parametrize("beta", [0.4, 2.0, 8.0, 50.0])
-def test_dirichlet_draws_move_as_the_distribution_function_says(alpha: float, beta: float) -> None:
+def test_dirichlet_samples_have_implicit_gradients(alpha: float, beta: float) -> None:
     x = scipy.special.betaincinv(alpha, beta, numpy.linspace(0.05, 0.95, 19))
     step = 1e-5 * alpha
     cdf = scipy.special.betainc
@@ -299,7 +299,7 @@ def test_dirichlet_draws_move_as_the_distribution_function_says(alpha: float, be
     assert numpy.allclose(found * (1 - x), -slope / density, rtol=2e-2, atol=1e-4 / alpha)
 
 
-def test_gradients_of_averages_of_draws_are_those_of_the_mean() -> None:
+def test_gradients_of_sample_averages_match_the_mean() -> None:
     torch.manual_seed(0)
     concentration = torch.tensor([0.7, 3.0], requires_grad=True)
     for make in (
@@ -313,20 +313,20 @@ def test_gradients_of_averages_of_draws_are_those_of_the_mean() -> None:
         assert torch.allclose(found, expected, rtol=0.1, atol=0.02), named(d)
 
 
-def test_no_draws_from_an_empty_batch() -> None:
+def test_samples_of_empty_batch() -> None:
     empty = torch.ones(0)
     for d in (D.Normal(empty, empty), D.Gamma(empty, empty), D.Beta(empty, empty), D.Poisson(empty)):
         assert d.sample((2,)).shape == (2, 0)
     assert D.Dirichlet(torch.ones(0, 3)).sample().shape == (0, 3)
 
 
-def test_gamma_numbers_of_shape_zero_and_nan() -> None:
+def test_gamma_samples_with_zero_and_nan_concentration() -> None:
     torch.manual_seed(0)
     drawn = D.Gamma(torch.tensor([0.0, math.nan, 1.0]), 1.0, validate_args=False).sample()
     assert float(drawn[0]) == torch.finfo(torch.float32).tiny and drawn[1].isnan() and float(drawn[2]) > 0
 
 
-def test_draws_of_singular_matrices_are_drawn_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_singular_wishart_samples_are_redrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     d = D.Wishart(torch.tensor([3.0, 4.0]), torch.eye(2))
     real, asked = d._drawn, []
 
@@ -358,7 +358,7 @@ BIJECTIVE = [
 
 
 @pytest.mark.parametrize(("transform", "size"), BIJECTIVE, ids=lambda each: str(each).replace("\n", ""))
-def test_transforms_have_inverses_and_stretch_as_they_say(transform: Any, size: int) -> None:
+def test_transforms_match_inverse_and_log_abs_det_jacobian(transform: Any, size: int) -> None:
     x = torch.linspace(0.2, 0.9, size, dtype=torch.float64) * torch.tensor([1.0, 2.0, 0.5] * (size // 3)).double()
     y = transform(x)
     assert transform.codomain.check(y).all() and y.shape == transform.forward_shape(x.shape)
@@ -366,7 +366,7 @@ def test_transforms_have_inverses_and_stretch_as_they_say(transform: Any, size: 
     assert transform.with_cache().inv.inv == transform.with_cache() or transform._cache_size == 0
 
     def parts(x: Any) -> Any:
-        """As many numbers as went in."""
+        """Split into as many numbers as were joined."""
         found = transform(x)
         if isinstance(transform, T.CorrCholeskyTransform):
             return D.utils.tril_matrix_to_vec(found, -1)
@@ -378,7 +378,7 @@ def test_transforms_have_inverses_and_stretch_as_they_say(transform: Any, size: 
 
 
 @pytest.mark.parametrize("transform", [T.TanhTransform(1), T.ComposeTransform([T.TanhTransform()], 1)], ids=str)
-def test_a_cache_gives_back_what_a_value_came_from(transform: Any) -> None:
+def test_transform_cache_returns_the_original_value(transform: Any) -> None:
     x = torch.tensor([30.0])
     y = transform(x)
     assert transform.inv(y) is x and transform(x) is y
@@ -388,7 +388,7 @@ def test_a_cache_gives_back_what_a_value_came_from(transform: Any) -> None:
 # -- Under vmap ------------------------------------------------------------------------------------------------------
 
 
-def test_draws_and_densities_under_vmap() -> None:
+def test_samples_and_densities_under_vmap() -> None:
     shapes = torch.tensor([0.5, 2.0, 3.0])
 
     def draw(shape: Any) -> Any:
@@ -415,7 +415,7 @@ def test_draws_and_densities_under_vmap() -> None:
 # -- Loading ---------------------------------------------------------------------------------------------------------
 
 
-def test_distributions_are_loaded_when_they_are_asked_for() -> None:
+def test_distributions_are_imported_on_first_access() -> None:
     program = """
 import sys
 import retrograd as torch
@@ -427,7 +427,7 @@ assert torch.distributions is distributions and distributions.Normal(0.0, 1.0).m
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_log_prob_of_a_sample_that_shares_a_matrix_solves_once() -> None:
+def test_log_prob_with_shared_matrix_solves_once() -> None:
     d = D.MultivariateNormal(torch.zeros(2, 1, 3), scale_tril=torch.eye(3) + torch.ones(4, 3, 3).tril(-1))
     x = torch.arange(5 * 2 * 4 * 3.0).reshape(5, 2, 4, 3)
     one_by_one = torch.stack([D.MultivariateNormal(torch.zeros(3), scale_tril=d.scale_tril[0, i]).log_prob(x[:, :, i])

@@ -1,4 +1,4 @@
-"""Element types: promotion between all of them, defaults, limits, conversion."""
+"""Dtypes: promotion between all of them, defaults, limits, conversion."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.conformance.promotion_cases import EXPRESSIONS, answer
 ANSWERS = load("promotion")["answers"]
 
 
-def test_promotion_is_pytorchs() -> None:
+def test_promotion_matches_pytorch() -> None:
     wrong = {}
     for expression, expected in zip(EXPRESSIONS, ANSWERS, strict=True):
         got = answer(torch, expression).removeprefix("torch.")
@@ -47,7 +47,7 @@ def test_the_default_dtype() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_short_floats_are_calculated_in_float32_and_rounded_once(dtype: torch.dtype) -> None:
+def test_half_precision_computes_in_float32_and_rounds_once(dtype: torch.dtype) -> None:
     x = torch.tensor([1.0, 2.0, 3.0], dtype=dtype)
     assert (x * 0.1).dtype is dtype and (x + x).sum().dtype is dtype
     assert (x * 0.1).float().tolist() == (x.float() * 0.1).to(dtype).float().tolist()
@@ -84,7 +84,7 @@ def lstm(rows: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("name", SHORT_SUMS)
-def test_gradients_of_short_floats_are_added_up_in_float32(name: str, dtype: torch.dtype) -> None:
+def test_half_precision_gradients_are_summed_in_float32(name: str, dtype: torch.dtype) -> None:
     gradients = []
     for kind in (dtype, torch.float32):
         x = torch.tensor([1.0, 2.0], dtype=kind, requires_grad=True)
@@ -101,7 +101,7 @@ def test_memory_is_shared_with_numpy() -> None:
     assert array[0] == 5 and x.numpy() is not None and numpy.shares_memory(x.numpy(), array)
 
 
-def test_pickling_and_copying_keep_what_matters() -> None:
+def test_pickle_and_copy() -> None:
     x = torch.tensor([[1.0, 2.0]], requires_grad=True)
     x.note = "mine"
     (x * 2).sum().backward()
@@ -120,13 +120,13 @@ def test_resolution_is_a_power_of_ten() -> None:
 
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
-def test_large_arrays_become_short_floats_and_come_back(kind: torch.dtype) -> None:
+def test_large_arrays_convert_to_half_precision_and_back(kind: torch.dtype) -> None:
     x = torch.arange(100_000.0) % 128
     assert x.to(kind).dtype is kind and torch.equal(x.to(kind).float(), x)
 
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
-def test_many_short_floats_are_added_in_float32_on_the_way_back_too(kind: torch.dtype) -> None:
+def test_half_precision_sum_to_size_accumulates_in_float32(kind: torch.dtype) -> None:
     bias = torch.zeros(4, dtype=kind, requires_grad=True)
     weight = torch.zeros(4, 4, 1, dtype=kind)
     ones = torch.ones(4096, 4, dtype=kind)
@@ -139,7 +139,7 @@ def test_many_short_floats_are_added_in_float32_on_the_way_back_too(kind: torch.
     assert ones.grad is not None and ones.grad[0] == 1024
 
 
-def test_a_batch_of_short_floats_counts_once_in_what_float32_layers_keep() -> None:
+def test_batch_norm_statistics_of_half_precision_input() -> None:
     x = torch.linspace(0, 3, 2000).reshape(500, 4).bfloat16()
     layer, wide = torch.nn.BatchNorm1d(4), torch.nn.BatchNorm1d(4)
     layer(x), wide(x.float())
@@ -147,7 +147,7 @@ def test_a_batch_of_short_floats_counts_once_in_what_float32_layers_keep() -> No
     torch.testing.assert_close(layer.running_var, wide.running_var)
 
 
-def test_the_gradient_of_a_mean_of_more_elements_than_float16_can_count() -> None:
+def test_gradient_of_float16_mean_of_many_elements() -> None:
     x = torch.ones(100_000).half().requires_grad_()
     zeros = torch.zeros_like(x)
     F = torch.nn.functional

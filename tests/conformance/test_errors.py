@@ -1,7 +1,8 @@
-"""PyTorch's errors: type and words, and nothing changed by the call that raised.
+"""PyTorch's errors: type and text; and a call that raises changes nothing.
 
-What PyTorch says to each call of failing_calls.txt and failing_calls_of_classes.txt is recorded in golden/errors.json. A line there that begins with ``~`` is
-known to be answered otherwise; ``python -m tests.conformance.golden.record_errors --marks`` sets the marks anew.
+``golden/errors.json`` holds PyTorch's error for each call of failing_calls.txt and failing_calls_of_classes.txt. A line
+that begins with ``~`` is known to differ; ``python -m tests.conformance.golden.record_errors --marks`` updates the
+marks.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ RECORDED = load("errors")
 
 @pytest.fixture(autouse=True)
 def as_it_was() -> Any:
-    """Bad calls may be those that set something for the whole process."""
+    """Restore process-wide settings that failing calls may change."""
     yield
     torch.set_default_dtype(torch.float32)
     torch.set_default_device(None)
 
 
 def looks(given: dict[str, Any]) -> dict[str, Any]:
-    """All that shows of some tensors."""
+    """Return the public state of some tensors."""
     return {
         name: (each.detach().tolist().__repr__(), each.dtype, each.shape, each.stride(), each.requires_grad)
         for name, each in given.items()
@@ -38,7 +39,7 @@ def looks(given: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("topic", calls())
-def test_errors_are_pytorchs(topic: str) -> None:
+def test_errors_match_pytorch(topic: str) -> None:
     wrong = []
     for call in calls()[topic]:
         if not call.startswith("~"):
@@ -52,21 +53,21 @@ def test_errors_are_pytorchs(topic: str) -> None:
 def test_a_call_that_raises_changes_nothing(topic: str) -> None:
     before = looks(inputs(torch))
     for call in calls()[topic]:
-        if call.startswith("~") or ";" in call or "c.requires_grad_" in call:  # the first of several may well succeed
+        if call.startswith("~") or ";" in call or "c.requires_grad_" in call:  # the first of several calls may succeed
             continue
         given = inputs(torch)
         failure(torch, call, given)
         assert looks(given) == before, call
 
 
-def test_errors_come_from_the_call_not_from_within() -> None:
-    """What a call with wrong arguments raises has no other error behind it, and no frame of a kernel."""
+def test_argument_errors_have_no_cause_and_no_kernel_frames() -> None:
+    """An argument error has no other error as its context, and no frame of a kernel."""
     with pytest.raises(TypeError, match="argument 'dim' must be int, not str") as caught:
         torch.softmax(torch.ones(2), dim="a")
     assert caught.value.__cause__ is None and caught.value.__suppress_context__
 
 
-def test_a_users_own_error_is_left_alone() -> None:
+def test_errors_of_user_code_are_unchanged() -> None:
     x = torch.ones(2, requires_grad=True)
     x.register_hook(lambda g: 1 / 0)
     with pytest.raises(ZeroDivisionError):
@@ -85,19 +86,19 @@ def test_a_users_own_error_is_left_alone() -> None:
         ("list(map(torch.exp, [3]))", "exp(): argument 'input' (position 1) must be Tensor, not int"),
     ],
 )
-def test_what_was_given_is_told_by_name_or_position(call: str, text: str) -> None:
-    for _ in range(2):  # the first call writes the function's code
+def test_argument_errors_name_the_argument_or_its_position(call: str, text: str) -> None:
+    for _ in range(2):  # the first call generates the function's code
         error = failure(torch, call, {"x": torch.ones(2)})
         assert isinstance(error, TypeError) and text in str(error)
 
 
-def test_a_missing_name_is_no_skip() -> None:
-    """Names that PyTorch does not have raise AttributeErrors with its words, and ours point to the page."""
+def test_missing_names_raise_pytorchs_attribute_error() -> None:
+    """Unknown names raise PyTorch's AttributeError; unsupported names point to the page."""
     with pytest.raises(AttributeError, match=r"module 'torch' has no attribute 'no_such' .*docs.differences.md"):
         torch.no_such
 
 
-def test_memory_that_is_not_there_is_a_runtime_error() -> None:
+def test_failed_allocation_is_a_runtime_error() -> None:
     error = MemoryError()
     error.shape, error.dtype = (10**7, 10**6), numpy.dtype(numpy.float32)  # as NumPy's own has them
     found = strip_frames(error)
@@ -106,13 +107,13 @@ def test_memory_that_is_not_there_is_a_runtime_error() -> None:
 
 
 @pytest.mark.parametrize("call", ["torch.add(x, 2, x)", "torch.sub(v, 2, v)"])
-def test_overloads_that_pytorch_has_given_up_are_named(call: str) -> None:
+def test_deprecated_overloads_are_named(call: str) -> None:
     error = failure(torch, call, inputs(torch))
     assert isinstance(error, TypeError) and str(error).startswith("This overload of ")
 
 
 @pytest.mark.parametrize("place", ["nn", "optim", "optim.lr_scheduler", "distributions"])
-def test_a_misspelt_argument_is_said_to_be_of_a_class_that_programs_know(place: str) -> None:
+def test_unexpected_keyword_error_names_a_public_class(place: str) -> None:
     module = operator.attrgetter(place)(torch)
     for cls in [each for each in map(vars(module).get, dir(module)) if isinstance(each, type)]:
         try:
@@ -130,12 +131,12 @@ def test_a_misspelt_argument_is_said_to_be_of_a_class_that_programs_know(place: 
 @pytest.mark.parametrize(
     "name", ["softmax", "log_softmax", "cumsum", "cumprod", "max", "min", "argmax", "sort", "argsort"]
 )
-def test_a_tensor_of_no_dimensions_has_only_0_and_minus_1(name: str, dim: int) -> None:
+def test_dimensions_of_0d_tensor(name: str, dim: int) -> None:
     with pytest.raises(IndexError, match=rf"expected to be in range of \[-1, 0\], but got {dim}\)"):
         getattr(torch.tensor(1.0), name)(dim)
 
 
-def test_of_one_number_no_two_are_picked_and_no_dimension_is_moved_twice() -> None:
+def test_selecting_too_many_elements_and_repeated_dimensions() -> None:
     x = torch.tensor(1.0)
     with pytest.raises(IndexError, match="Dimension out of range"):
         x.movedim(1, 0)

@@ -1,4 +1,4 @@
-"""Forward mode: every smooth sample against reverse mode in both orders, and ``forward_ad`` as PyTorch has it."""
+"""Forward mode: every smooth sample compared with reverse mode, and ``forward_ad`` with PyTorch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def leaves(sample: Sample) -> dict[str, Any]:
 
 
 def along(slopes: Any, steps: list[Any]) -> Any:
-    """The derivative in a direction."""
+    """Return the derivative in a direction."""
     total: Any = 0
     for slope, step in zip(slopes, steps, strict=True):
         if slope is not None:
@@ -38,8 +38,8 @@ def numbers(x: Any) -> numpy.ndarray:
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.filterwarnings("ignore")
-def test_tangents_are_the_derivatives_of_reverse_mode(family: str) -> None:
-    """The tangent of every smooth sample, and the tangent of its gradient, which is forward over reverse mode."""
+def test_tangents_match_reverse_mode(family: str) -> None:
+    """The tangent of every smooth sample, and the tangent of its gradient (forward over reverse)."""
     wrong = []
     for sample in samples(family):
         record = golden(family).get(sample.expression, {})
@@ -189,7 +189,7 @@ class Pushed(Cube):
 
 @pytest.mark.parametrize("function", [Cube, Pushed])
 def test_custom_functions(function: Any) -> None:
-    """By their ``jvp``; PyTorch refuses those that have none, here the backward is transposed."""
+    """With their ``jvp``; without one PyTorch raises, and retrograd transposes the backward."""
     x = torch.tensor([2.0], requires_grad=True)
     with fwAD.dual_level():
         y = function.apply(fwAD.make_dual(x, torch.ones(1)))

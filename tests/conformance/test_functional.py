@@ -1,4 +1,4 @@
-"""nn.functional: errors and warnings, values at bends and at the ends, and what samples can not say."""
+"""nn.functional: errors, warnings, edge values, and cases beyond the samples."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ INF, NAN = math.inf, math.nan
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_refuses_and_warns_as_torch_does(call: str) -> None:
+def test_errors_and_warnings_match_pytorch(call: str) -> None:
     assert outcome(torch, call) == GOLDEN[call]
 
 
-# Values and derivatives that PyTorch gives at these places, in float64.
+# PyTorch's values and derivatives at these points, in float64.
 PLACES = [-INF, -6.0, -3.0, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0, 6.0, INF, NAN]
 BENDS = [
     ("celu(x, 2.0)", [-2.0, -1.90043, -1.55374, -0.786939, -0.442398, 0.0, 0.5, 1.0, 3.0, 6.0, INF, NAN], [0.0, 0.0497871, 0.22313, 0.606531, 0.778801, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]),
@@ -46,7 +46,7 @@ BENDS = [
 
 
 @pytest.mark.parametrize(("call", "values", "slopes"), BENDS)
-def test_bends_and_ends(call: str, values: list[float], slopes: list[float]) -> None:
+def test_values_at_kinks_and_limits(call: str, values: list[float], slopes: list[float]) -> None:
     x = torch.tensor(PLACES, dtype=torch.float64, requires_grad=True)
     y = eval(f"F.{call}", {"F": F, "torch": torch, "x": x})
     y.sum().backward()
@@ -63,7 +63,7 @@ def test_an_activation_in_place_writes_into_its_tensor() -> None:
         assert torch.equal(x, out_of_place), name
 
 
-def test_gradients_of_short_floats_are_calculated_in_float32() -> None:
+def test_half_precision_gradients_are_computed_in_float32() -> None:
     rng = numpy.random.default_rng(0)
     wide = torch.tensor(rng.standard_normal((4, 64)), dtype=torch.bfloat16).float().requires_grad_()
     short = wide.detach().bfloat16().requires_grad_()
@@ -85,8 +85,8 @@ def test_gradients_of_short_floats_are_calculated_in_float32() -> None:
 
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
-def test_rms_norm_of_small_short_floats_is_that_of_long_ones(kind: torch.dtype) -> None:
-    """What is added to the mean of the squares is the least of float32, in which it is calculated."""
+def test_half_precision_rms_norm_uses_eps_of_float32(kind: torch.dtype) -> None:
+    """The default eps is that of float32, in which half precision is computed."""
     x = torch.tensor([[0.03125, -0.0625, 0.015625, 0.0625]], dtype=kind)
     expected = F.rms_norm(x.double(), (4,), eps=torch.finfo(torch.float32).eps)
     assert torch.allclose(F.rms_norm(x, (4,)).double(), expected, rtol=4e-3)
@@ -127,7 +127,7 @@ def test_ctc_loss_takes_its_input_to_be_normalised_for_the_gradient() -> None:
     assert torch.autograd.grad(slope.sum(), x)[0].isfinite().all()  # PyTorch refuses
 
 
-def test_ctc_loss_is_the_sum_over_all_ways_to_write_a_text() -> None:
+def test_ctc_loss_is_the_sum_over_all_alignments() -> None:
     rng = numpy.random.default_rng(1)
     logs = torch.tensor(rng.standard_normal((4, 1, 3))).log_softmax(2)
     chances = logs.exp().numpy()[:, 0]
@@ -140,7 +140,7 @@ def test_ctc_loss_is_the_sum_over_all_ways_to_write_a_text() -> None:
     assert found.item() == pytest.approx(-math.log(total))
 
 
-def test_ctc_loss_by_differences() -> None:
+def test_ctc_loss_matches_finite_differences() -> None:
     rng = numpy.random.default_rng(2)
     start, step = rng.standard_normal((5, 2, 4)), rng.standard_normal((5, 2, 4))
 
@@ -167,7 +167,7 @@ def test_cross_entropy_makes_no_one_hot_rows() -> None:
 
 
 def _second_order(call: Any, arrays: list[numpy.ndarray]) -> None:
-    """Compare the second derivative of the squared result with differences of the first."""
+    """Compare the second derivative of the squared result with finite differences of the first."""
     rng = numpy.random.default_rng(3)
     steps = [rng.standard_normal(each.shape) for each in arrays]
 
@@ -230,8 +230,8 @@ def test_batch_norm_moves_its_running_values() -> None:
     assert mean._version == 1
 
 
-def test_large_norms_are_those_of_small_pieces() -> None:
-    # What is worked through in pieces is what it would be at once.
+def test_large_norms_match_chunks() -> None:
+    # Results in chunks are those of one call.
     rng = numpy.random.default_rng(5)
     x = torch.tensor(rng.standard_normal((300, 1000)), requires_grad=True)
     weight = torch.tensor(rng.standard_normal(1000), requires_grad=True)
@@ -250,7 +250,7 @@ def test_large_norms_are_those_of_small_pieces() -> None:
             assert torch.allclose(a, b, rtol=1e-8, atol=1e-10)
 
 
-# A loss of operands of two dtypes, as PyTorch calculates it (recorded): the dtype and the value of the mean.
+# The loss of operands of two dtypes, recorded from PyTorch: dtype and value of the mean.
 MIXED = [
     ("mse_loss", "int64", "float32", "torch.float32", 1.0),
     ("mse_loss", "float16", "float32", "torch.float32", 1.0),
@@ -314,5 +314,5 @@ def test_targets_that_are_all_ignored_leave_gradients_of_zero(shape: tuple[int, 
 
 
 @pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3)])
-def test_the_mean_cross_entropy_of_no_chances_is_nan(shape: tuple[int, ...]) -> None:
+def test_mean_cross_entropy_of_empty_probabilities_is_nan(shape: tuple[int, ...]) -> None:
     assert math.isnan(torch.nn.functional.cross_entropy(torch.zeros(shape), torch.zeros(shape)).item())

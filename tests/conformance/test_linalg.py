@@ -1,4 +1,4 @@
-"""Linear algebra: results by type, shape, strides and nodes, refusals by their words, and the laws of factorisations."""
+"""Linear algebra: types, shapes, strides, nodes and errors as recorded, and identities of factorisations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ANSWERS = load("linalg")["answers"]
 
 
 @pytest.mark.parametrize("call", [*CALLS, *EMPTY])
-def test_answers_as_pytorch(call: str) -> None:
+def test_answers_match_pytorch(call: str) -> None:
     assert answer(torch, call) == ANSWERS[call]
 
 
@@ -30,7 +30,7 @@ SHAPES = [(3, 3), (4, 2), (2, 4), (2, 3, 2), (2, 2, 3, 3)]
 
 @pytest.mark.parametrize("kind", ["float64", "complex128"])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_factors_multiply_to_what_was_factored(shape: tuple[int, ...], kind: str) -> None:
+def test_factors_multiply_to_the_matrix(shape: tuple[int, ...], kind: str) -> None:
     x = drawn(*shape, kind=kind)
     u, s, vh = torch.linalg.svd(x, full_matrices=False)
     assert torch.allclose((u * s.unsqueeze(-2)) @ vh, x)
@@ -53,7 +53,7 @@ def test_factors_multiply_to_what_was_factored(shape: tuple[int, ...], kind: str
         assert torch.allclose(root @ root.mH, whole) and torch.allclose(torch.cholesky_solve(whole @ x, root), x)
 
 
-def test_results_with_names_print_as_in_pytorch() -> None:
+def test_repr_of_named_results() -> None:
     found = torch.linalg.eigh(torch.tensor([[2.0, 0.0], [0.0, 3.0]]))
     assert repr(found) == (
         "torch.return_types.linalg_eigh(\neigenvalues=tensor([2., 3.]),\neigenvectors=tensor([[1., 0.],\n"
@@ -61,7 +61,7 @@ def test_results_with_names_print_as_in_pytorch() -> None:
     )
 
 
-def test_results_go_into_given_tensors() -> None:
+def test_out_arguments() -> None:
     x = torch.tensor([[4.0, 2.0], [2.0, 5.0]])
     values, vectors = torch.empty(0), torch.empty(0)
     found = torch.linalg.eigh(x, out=(values, vectors))
@@ -82,7 +82,7 @@ def test_results_go_into_given_tensors() -> None:
         "torch.linalg.svd(z, full_matrices=False)[0].real.sum()",
     ],
 )
-def test_gradients_that_depend_on_a_phase_are_refused(call: str) -> None:
+def test_phase_dependent_gradients_raise(call: str) -> None:
     z = drawn(3, 3, kind="complex128").requires_grad_()
     with pytest.raises(RuntimeError, match="ill-defined"):
         eval(call, {"torch": torch, "z": z}).backward()
@@ -110,7 +110,7 @@ def test_the_third_derivative_of_singular_values() -> None:
     assert torch.allclose(first, known)
 
 
-def test_einsum_contracts_in_the_order_that_opt_einsum_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_einsum_uses_the_order_of_opt_einsum(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
     class Known:
@@ -127,7 +127,7 @@ def test_einsum_contracts_in_the_order_that_opt_einsum_gives(monkeypatch: pytest
     assert len(asked) == 1
 
 
-def test_einsum_takes_a_cheap_order_of_its_own() -> None:
+def test_einsum_finds_a_cheap_order() -> None:
     long, row = torch.ones(300, 1), torch.ones(1, 300)
-    # from the left that is a product of 300 by 300 matrices; the small ones first need next to nothing
+    # from left to right this is a product of 300 by 300 matrices; the small ones first cost little
     assert torch.einsum("ij,jk,kl->il", long, row, long).sum().item() == 300.0 * 300

@@ -1,4 +1,4 @@
-"""Schedules of learning rates and averaged models: against PyTorch's, and what PyTorch warns of."""
+"""Learning rate schedulers and averaged models: values, errors and warnings compared with PyTorch."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def test_everything_is_recorded() -> None:
 
 
 @pytest.mark.parametrize("call", [*SCHEDULES, *LED])
-def test_rates_agree_with_torch(call: str) -> None:
+def test_rates_match_pytorch(call: str) -> None:
     check_schedule(call)
 
 
 @pytest.mark.parametrize("call", FAILING)
-def test_errors_agree_with_torch(call: str) -> None:
+def test_errors_match_pytorch(call: str) -> None:
     assert refused(torch, call) == RECORDED["errors"][call]
 
 
 @pytest.mark.parametrize("call", SCHEDULES)
-def test_a_schedule_goes_on_where_it_was_left(call: str) -> None:
+def test_state_dict_resumes_a_scheduler(call: str) -> None:
     first, second = made(torch, call), made(torch, call)
     for schedule in (first, second):
         schedule.optimizer.step()
@@ -57,7 +57,7 @@ def told(do: Any) -> list[str]:
     return [str(each.message) for each in caught]
 
 
-def test_warns_of_the_wrong_order_once() -> None:
+def test_wrong_order_of_steps_warns_once() -> None:
     optimizer = one()
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2)
 
@@ -71,7 +71,7 @@ def test_warns_of_the_wrong_order_once() -> None:
     )
 
 
-def test_warns_of_a_step_that_was_replaced() -> None:
+def test_replaced_optimizer_step_warns() -> None:
     optimizer = one()
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2)
     optimizer.step = lambda: None  # type: ignore[method-assign]
@@ -79,7 +79,7 @@ def test_warns_of_a_step_that_was_replaced() -> None:
     assert text.startswith("Seems like `optimizer.step()` has been overridden after learning rate scheduler")
 
 
-def test_warns_of_get_lr_and_of_epochs() -> None:
+def test_get_lr_and_epoch_argument_warn() -> None:
     optimizer = one()
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2)
     optimizer.step()
@@ -90,7 +90,7 @@ def test_warns_of_get_lr_and_of_epochs() -> None:
     assert text.startswith("The epoch parameter in `scheduler.step()` was not necessary")
 
 
-def test_warm_restarts_take_parts_of_epochs() -> None:
+def test_warm_restarts_accept_fractional_epochs() -> None:
     optimizer = one()
     schedule = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, 2, T_mult=2)
     for epoch, wave, place in ((0.5, 2, 0.5), (3.5, 4, 1.5), (7, 8, 1)):

@@ -1,4 +1,4 @@
-"""Derivatives that PyTorch refuses: ours are those of finite differences, of both orders and in both directions."""
+"""Derivatives that PyTorch lacks, compared with finite differences in first and second order, reverse and forward mode."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ CASES = [pytest.param(gap, kind, id=f"{kind}: {gap.expression}") for gap in GAPS
 
 
 @pytest.mark.parametrize(("gap", "kind"), CASES)
-def test_there_is_a_derivative_where_pytorch_refuses(gap: Gap, kind: str) -> None:
+def test_derivative_exists_where_pytorch_raises(gap: Gap, kind: str) -> None:
     assert SAID[f"{kind}: {gap.expression}"], "PyTorch gives it"
     assert not refusal(torch, gap, kind)
 
 
 @pytest.mark.parametrize("gap", [each for each in GAPS if each.kinds != "vmap"], ids=lambda gap: gap.expression)
-def test_the_derivatives_are_right(gap: Gap) -> None:
+def test_derivatives_match_finite_differences(gap: Gap) -> None:
     call, given = called(torch, gap), tensors(torch, gap, requires_grad=True)
     assert torch.autograd.gradcheck(call, given, check_forward_ad=True, fast_mode=True)
     assert torch.autograd.gradgradcheck(call, given, fast_mode=True)
@@ -28,7 +28,7 @@ def test_the_derivatives_are_right(gap: Gap) -> None:
 
 @pytest.mark.parametrize("gap", [each for each in GAPS if each.kinds == "vmap"], ids=lambda gap: gap.expression)
 @pytest.mark.filterwarnings("ignore:There is a performance drop")
-def test_vmap_gives_what_a_loop_gives(gap: Gap) -> None:
+def test_vmap_matches_a_loop(gap: Gap) -> None:
     call = called(torch, gap)
     given = [torch.stack([each, each * 0.5 + 0.25]) for each in tensors(torch, gap)]
     randomness = "different" if "rrelu" in gap.expression else "error"
@@ -40,8 +40,8 @@ def test_vmap_gives_what_a_loop_gives(gap: Gap) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
 @pytest.mark.parametrize("hermitian", [False, True])
-def test_factors_of_symmetric_matrices_of_every_kind(dtype: torch.dtype, hermitian: bool) -> None:
-    """Matrices with zeros on the diagonal, of which D has blocks of 2 by 2, and with exchanged rows."""
+def test_ldl_factors_with_2_by_2_blocks_and_pivots(dtype: torch.dtype, hermitian: bool) -> None:
+    """Matrices with zeros on the diagonal, for which D has blocks of 2 by 2, and with row exchanges."""
     torch.manual_seed(1)
     for _ in range(3):
         a = torch.randn(4, 4, dtype=dtype)
@@ -68,7 +68,7 @@ def test_factors_of_symmetric_matrices_of_every_kind(dtype: torch.dtype, hermiti
 
 
 def test_orders_far_from_one() -> None:
-    """∂P/∂a by mpmath with 40 digits."""
+    """∂P/∂a from mpmath with 40 digits."""
     a = torch.tensor([0.01, 0.3, 7.0, 300.0], dtype=torch.float64, requires_grad=True)
     x = torch.tensor([0.2, 0.1, 9.0, 310.0], dtype=torch.float64)
     expected = [-1.2203964926602442, -1.1966608251292228, -0.10549943367004838, -0.01925383837470143]
@@ -76,7 +76,7 @@ def test_orders_far_from_one() -> None:
     assert found.tolist() == pytest.approx(expected, rel=1e-12)
 
 
-def test_the_page_lists_them() -> None:
+def test_differences_page_lists_them() -> None:
     page = (ROOT / "docs" / "differences.md").read_text(encoding="utf-8")
     for name in {gap.name for gap in GAPS}:
         assert all(part in page for part in name.split(", ")), name

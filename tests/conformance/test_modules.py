@@ -1,4 +1,4 @@
-"""Modules, containers, hooks, states, utilities: every line of module_sessions.txt shows what it shows under PyTorch."""
+"""Modules, containers, hooks, states and utilities: module_sessions.txt compared with PyTorch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PROGRAMS = programs()
 
 
 @pytest.mark.parametrize("topic", PROGRAMS)
-def test_what_is_shown_is_pytorchs(topic: str) -> None:
+def test_sessions_match_pytorch(topic: str) -> None:
     statements, expected = PROGRAMS[topic], GOLDEN[topic]
     found = shown(torch, statements)
     wrong = [
@@ -32,13 +32,13 @@ def test_what_is_shown_is_pytorchs(topic: str) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_a_parameter_takes_the_fast_way() -> None:
+def test_parameters_take_the_fast_path() -> None:
     weight = nn.Parameter(torch.ones(2))
     assert type(weight) in PLAIN
     assert type(weight * 2) is torch.Tensor and (weight * 2).grad_fn is not None
 
 
-def test_a_module_without_hooks_goes_straight_to_forward(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_module_without_hooks_calls_forward_directly(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*args: Any) -> Any:
         raise AssertionError("a call without hooks came to the hooks")
 
@@ -46,7 +46,7 @@ def test_a_module_without_hooks_goes_straight_to_forward(monkeypatch: pytest.Mon
     assert nn.Sequential(nn.Linear(2, 1), nn.ReLU())(torch.ones(2)).shape == (1,)
 
 
-def test_a_hook_goes_when_its_handle_is_removed_and_a_handle_keeps_no_module() -> None:
+def test_handles_remove_hooks_and_do_not_keep_modules_alive() -> None:
     module = nn.ReLU()
     handle = module.register_forward_hook(lambda *args: None, with_kwargs=True, always_call=True)
     gone = weakref.ref(module)
@@ -55,7 +55,7 @@ def test_a_hook_goes_when_its_handle_is_removed_and_a_handle_keeps_no_module() -
     handle.remove()
 
 
-def test_modules_are_shown_as_pytorchs_and_pickled_as_ours() -> None:
+def test_modules_show_pytorchs_paths_and_pickle_as_retrograds() -> None:
     layer = nn.Conv2d(1, 2, 3)
     assert repr(type(layer)) == "<class 'torch.nn.modules.conv.Conv2d'>"
     assert b"torch.nn" not in pickle.dumps(layer)
@@ -66,7 +66,7 @@ def test_modules_are_shown_as_pytorchs_and_pickled_as_ours() -> None:
 
 
 class Own(nn.Module):
-    """A module of a program's own."""
+    """A user-defined module."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class Own(nn.Module):
         self.count = 3
 
 
-def test_a_module_of_ones_own_is_pickled_and_copied() -> None:
+def test_user_module_is_pickled_and_copied() -> None:
     own = Own()
     for again in (pickle.loads(pickle.dumps(own)), copy.deepcopy(own), copy.copy(own)):
         assert type(again) is Own and again.count == 3 and torch.equal(again.layer.weight, own.layer.weight)
@@ -95,13 +95,13 @@ TOPICS = """activation adaptive batchnorm channelshuffle container conv distance
     loss module normalization padding pixelshuffle pooling rnn sparse transformer upsampling utils"""
 
 
-def test_every_module_of_pytorchs_is_there() -> None:
+def test_every_module_of_pytorch_exists() -> None:
     assert [name for name in TOPICS.split() if not hasattr(nn.modules, name)] == []
     assert nn.modules.activation.MultiheadAttention is nn.MultiheadAttention
     assert nn.modules.batchnorm._BatchNorm and nn.modules.conv._ConvNd and nn.modules.utils._pair(1) == (1, 1)
 
 
-def test_threads_call_a_module_at_once() -> None:
+def test_threads_share_a_module() -> None:
     layer, found = nn.Linear(3, 3), []
 
     def work() -> None:
@@ -116,6 +116,6 @@ def test_threads_call_a_module_at_once() -> None:
     assert len(set(found)) == 1 and len(found) == 200
 
 
-def test_a_function_where_a_layer_belongs_is_named() -> None:
+def test_function_instead_of_module_raises_with_its_name() -> None:
     with pytest.raises(TypeError, match=r"^torch\.relu is not a Module subclass"):
         nn.Sequential(nn.Linear(2, 1), torch.nn.functional.relu)  # type: ignore[arg-type]

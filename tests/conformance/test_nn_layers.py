@@ -1,4 +1,4 @@
-"""Every layer of ``nn``: text, first weights for a seed, results, gradients and running statistics, as recorded of PyTorch."""
+"""Every layer of ``nn``: repr, initial weights for a seed, results, gradients and running statistics."""
 
 from __future__ import annotations
 

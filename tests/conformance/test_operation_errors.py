@@ -1,4 +1,4 @@
-"""What PyTorch refuses is refused, with its error."""
+"""Errors of operations, compared with PyTorch's record."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ RECORDED = load("operation_errors")["errors"]
 
 
 @pytest.mark.parametrize(("family", "call"), [(family, call) for family in FAMILIES for call in calls(family)])
-def test_the_error_is_pytorchs(family: str, call: str) -> None:
+def test_error_matches_pytorch(family: str, call: str) -> None:
     assert error_of(torch, call) == RECORDED[family][call]

@@ -1,4 +1,4 @@
-"""Every operation of the table, on every sample: values and derivatives against PyTorch and against mathematics."""
+"""Every operation on every sample: values and derivatives compared with PyTorch and with finite differences."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ SMOOTH = [each for each in SAMPLES if each.values[1].smooth]
 
 
 @pytest.mark.parametrize(("family", "sample"), SAMPLES)
-def test_agrees_with_torch(family: str, sample: Sample) -> None:
+def test_sample_matches_pytorch(family: str, sample: Sample) -> None:
     found = judged(family, sample)
     assert found, "no golden values"
     assert not {aspect: difference for aspect, difference in found.items() if difference}
 
 
 @pytest.mark.parametrize(("family", "sample"), SMOOTH)
-def test_derivatives_are_those_of_finite_differences(family: str, sample: Sample) -> None:
+def test_derivatives_match_finite_differences(family: str, sample: Sample) -> None:
     if {"error", "refused"} & golden(family)[sample.expression].keys() and not sample.beyond:
         pytest.skip("PyTorch refuses this call; that it does is tested above")
     if sample.named:
@@ -51,7 +51,7 @@ def test_derivatives_are_those_of_finite_differences(family: str, sample: Sample
     step = {name: _direction(rng, arrays[name]) for name in names}
 
     def along(order: int, distance: float) -> Any:
-        """The weighted sum (order 0), or its slope in the direction (order 1), a distance away from the inputs."""
+        """Return the weighted sum (order 0) or its directional derivative (order 1) at a distance from the inputs."""
         tensors = {
             name: torch.tensor(array + distance * step[name] if name in step else array)
             for name, array in arrays.items()
@@ -87,13 +87,13 @@ def _slope(grads: Any, steps: list[numpy.ndarray]) -> Any:
     total: Any = 0.0
     for grad, step in zip(grads, steps, strict=True):
         if grad is not None:
-            # For complex numbers the slope is the real part of <grad, step>.
+            # For complex numbers the directional derivative is the real part of <grad, step>.
             product = grad * torch.tensor(numpy.conj(step))
             total = total + torch.real(product).sum() if grad.is_complex() else total + product.sum()
     return total
 
 
-def test_every_operation_with_a_derivative_has_samples() -> None:
+def test_differentiable_operations_have_samples() -> None:
     sampled = {each.values[1].op for each in SAMPLES}
     text = "\n".join(each.values[1].expression for each in SAMPLES)
     missing = [

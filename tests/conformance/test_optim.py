@@ -1,4 +1,4 @@
-"""Optimisers: against PyTorch's training runs and errors, and how they are saved, hooked and recorded."""
+"""Optimizers: training runs and errors compared with PyTorch; state dicts, hooks and differentiable steps."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def test_everything_is_recorded() -> None:
 
 
 @pytest.mark.parametrize("call", OPTIMISERS)
-def test_a_hundred_steps_agree_with_torch(call: str) -> None:
+def test_hundred_steps_match_pytorch(call: str) -> None:
     check_optimiser(call)
 
 
 @pytest.mark.parametrize("call", FAILING)
-def test_errors_agree_with_torch(call: str) -> None:
+def test_errors_match_pytorch(call: str) -> None:
     assert refused(torch, call) == RECORDED["errors"][call]
 
 
-def test_muon_makes_a_step_of_nearly_equal_singular_values() -> None:
+def test_muon_step_has_nearly_equal_singular_values() -> None:
     torch.manual_seed(1)
     w = torch.randn(4, 6, requires_grad=True)
     start = w.detach().clone()
@@ -45,7 +45,7 @@ def test_muon_makes_a_step_of_nearly_equal_singular_values() -> None:
 
 
 @pytest.mark.parametrize("name", ELEMENTWISE)
-def test_a_large_parameter_moves_as_its_elements_alone(name: str) -> None:
+def test_large_parameters_match_small_ones(name: str) -> None:
     torch.manual_seed(0)
     size = 2 * fused.STRIDE // 4 + 77
     whole = torch.randn(size).requires_grad_()
@@ -56,13 +56,13 @@ def test_a_large_parameter_moves_as_its_elements_alone(name: str) -> None:
         for grad in grads:
             w.grad = grad[pick].clone()
             optimizer.step()
-    # Compiled loops round a product and a sum once, where NumPy rounds twice.
+    # Compiled loops use fused multiply-add, which rounds once where NumPy rounds twice.
     assert torch.allclose(whole.detach()[::1000], few.detach(), rtol=4e-7, atol=4e-7)
 
 
 @pytest.mark.parametrize("name", ELEMENTWISE)
 @pytest.mark.parametrize("form", ["transposed", "sliced", "half", "complex", "scalar"])
-def test_every_form_of_parameter_moves_as_float64_does(name: str, form: str) -> None:
+def test_every_layout_and_dtype_matches_float64(name: str, form: str) -> None:
     torch.manual_seed(0)
     dtype = {"half": torch.bfloat16, "complex": torch.complex128}.get(form, torch.float64)
     made = {
@@ -85,7 +85,7 @@ def test_every_form_of_parameter_moves_as_float64_does(name: str, form: str) -> 
 
 
 @pytest.mark.parametrize("name", [*ELEMENTWISE, "Adafactor", "Muon", "LBFGS"])
-def test_state_goes_on_where_it_was_left(name: str) -> None:
+def test_state_dict_resumes_training(name: str) -> None:
     torch.manual_seed(0)
     start = torch.randn(3, 2)
     first, second, third = (start.clone().requires_grad_() for _ in range(3))
@@ -115,7 +115,7 @@ def test_state_goes_on_where_it_was_left(name: str) -> None:
     assert torch.equal(first, second) and torch.equal(first, again)
 
 
-def test_old_checkpoints_have_numbers_for_steps_and_fewer_options() -> None:
+def test_legacy_state_dicts() -> None:
     w = torch.ones(2, requires_grad=True)
     optimizer = torch.optim.Adam([w])
     w.grad = torch.ones(2)
@@ -128,7 +128,7 @@ def test_old_checkpoints_have_numbers_for_steps_and_fewer_options() -> None:
     assert optimizer.state[w]["step"].item() == 2 and optimizer.param_groups[0]["maximize"] is False
 
 
-def test_loaded_state_takes_the_dtype_of_the_parameter_but_not_its_steps() -> None:
+def test_loaded_state_is_cast_to_the_parameters_dtype_except_steps() -> None:
     w = torch.ones(2, requires_grad=True)
     w.grad = torch.ones(2)
     optimizer = torch.optim.Adam([w])
@@ -151,7 +151,7 @@ def test_zero_grad() -> None:
     assert w.grad is None
 
 
-def test_a_step_is_seen_by_what_was_saved_before() -> None:
+def test_step_increments_version_counters() -> None:
     w = torch.ones(2, requires_grad=True)
     for kind in (torch.optim.SGD, torch.optim.Adam):
         loss = (w * w).sum()
@@ -189,7 +189,7 @@ def test_hooks_of_steps() -> None:
         optimizer.step()
 
 
-def test_hooks_of_a_derived_class_are_called_once() -> None:
+def test_hooks_of_a_subclass_run_once() -> None:
     class Mine(torch.optim.SGD):
         def step(self, closure: Any = None) -> Any:
             return super().step(closure)
@@ -225,7 +225,7 @@ def test_named_parameters() -> None:
     assert optimizer.param_groups[0]["params"][1] is b
 
 
-def test_bad_groups_change_nothing() -> None:
+def test_invalid_parameter_groups_change_nothing() -> None:
     w = torch.ones(1, requires_grad=True)
     optimizer = torch.optim.SGD([w])
     group = {"params": [w]}
@@ -235,8 +235,8 @@ def test_bad_groups_change_nothing() -> None:
 
 
 @pytest.mark.parametrize("name", ELEMENTWISE)
-def test_gradients_go_through_steps(name: str) -> None:
-    """The derivative of a training run by its start agrees with differences."""
+def test_steps_are_differentiable(name: str) -> None:
+    """The derivative of a training run by its initial parameters matches finite differences."""
 
     def end(start: torch.Tensor) -> torch.Tensor:
         p = start.clone()
@@ -257,7 +257,7 @@ def test_gradients_go_through_steps(name: str) -> None:
         assert slope[index].item() == pytest.approx((difference[0] - difference[1]) / 2e-6, rel=1e-4, abs=1e-6)
 
 
-def test_gradients_reach_a_learning_rate() -> None:
+def test_learning_rate_tensor_gets_a_gradient() -> None:
     lr = torch.tensor(0.1, dtype=torch.float64, requires_grad=True)
     p = torch.tensor([2.0], dtype=torch.float64, requires_grad=True).clone()
     optimizer = torch.optim.SGD([p], lr=lr, differentiable=True)
@@ -267,7 +267,7 @@ def test_gradients_reach_a_learning_rate() -> None:
     assert lr.grad.item() == -6
 
 
-def test_memory_of_a_step_is_not_the_parameters(tmp_path: Path) -> None:
+def test_temporaries_of_a_step_are_smaller_than_the_parameter(tmp_path: Path) -> None:
     """No temporary of a step is as large as the parameter."""
     import tracemalloc
 

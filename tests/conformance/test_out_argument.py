@@ -1,4 +1,4 @@
-"""``out=``: which outputs are taken and how others are refused, for every function that has it, as recorded from PyTorch."""
+"""``out=``: accepted outputs and errors of every function that takes it, as recorded from PyTorch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RECORDED: dict[str, dict[str, Any]] = {name: found for each in RECORDS for name,
 
 @cache
 def trials(name: str) -> Trial:
-    """The call that was recorded."""
+    """Return the recorded call."""
     found, wanted = RECORDED[name], f"torch.{name}"
     for sample, call in calls_of_all()[wanted]:
         if (sample.expression, call) == (TEXTS[found["sample"]], TEXTS[found["call"]]):
@@ -33,7 +33,7 @@ def calls_of_all() -> Any:
 
 
 @pytest.mark.parametrize("first", "abcdefghijklmnopqrstuvwxyz")
-def test_outputs_are_taken_and_refused_as_pytorch_does(first: str) -> None:
+def test_outcomes_match_pytorch(first: str) -> None:
     wrong = []
     for name in (each for each in RECORDED if each.startswith(first)):
         for key, outcome in trials(name).outcomes():
@@ -42,12 +42,12 @@ def test_outputs_are_taken_and_refused_as_pytorch_does(first: str) -> None:
     assert wrong == []
 
 
-#: In what dtype a sum is calculated decides its value; these draw other numbers for another dtype.
+#: The dtype of out changes the value of these: sums accumulate in it, random numbers depend on it.
 NOT_CAST = {"sum", "prod", "cumsum", "cumprod", "rand", "randn", "randint", "randperm", "linspace", "logspace", "empty"}
 
 
 @pytest.mark.parametrize("first", "abcdefghijklmnopqrstuvwxyz")
-def test_what_is_written_is_the_result(first: str) -> None:
+def test_output_equals_result(first: str) -> None:
     for name in (each for each in RECORDED if each.startswith(first)):
         trial = trials(name)
         for kind in ("float32", "float64", "complex128", "bool"):
@@ -60,7 +60,7 @@ def test_what_is_written_is_the_result(first: str) -> None:
                 ), (name, kind)
 
 
-def test_an_output_that_is_refused_is_left_as_it_was() -> None:
+def test_rejected_output_is_unchanged() -> None:
     for name, found in RECORDED.items():
         trial = trials(name)
         for kind in ("bool", "int64", "float32"):
@@ -71,7 +71,7 @@ def test_an_output_that_is_refused_is_left_as_it_was() -> None:
                 assert first.shape == (7, 2) and not first.any(), (name, kind)
 
 
-def test_sums_are_calculated_in_the_dtype_of_their_output() -> None:
+def test_sums_accumulate_in_the_dtype_of_out() -> None:
     x = torch.tensor([0.75, 0.75])
     assert torch.sum(x, 0, out=torch.zeros((), dtype=torch.int64)).item() == 0
     assert torch.cumsum(x, 0, out=torch.zeros(2, dtype=torch.int64)).tolist() == [0, 0]
@@ -80,7 +80,7 @@ def test_sums_are_calculated_in_the_dtype_of_their_output() -> None:
         torch.sum(x, 0, dtype=torch.float64, out=torch.zeros(()))
 
 
-def test_what_is_returned_is_the_output_itself() -> None:
+def test_out_is_returned() -> None:
     x, out = torch.ones(2, 3), torch.zeros(2, 3)
     assert torch.exp(x, out=out) is out
     values, indices = torch.zeros(2), torch.zeros(2, dtype=torch.int64)
@@ -89,7 +89,7 @@ def test_what_is_returned_is_the_output_itself() -> None:
     assert type(found).__name__ == "max_out"
 
 
-def test_an_output_of_another_shape_is_resized_with_a_warning() -> None:
+def test_resizing_out_warns() -> None:
     out = torch.zeros(4)
     with pytest.warns(
         UserWarning, match=r"since it had shape \[4\], which does not match the required output shape \[2\]"
@@ -101,12 +101,12 @@ def test_an_output_of_another_shape_is_resized_with_a_warning() -> None:
         assert torch.add(torch.ones(3), 1, out=torch.empty(0)).tolist() == [2.0, 2.0, 2.0]
 
 
-def test_a_method_has_no_out() -> None:
+def test_methods_have_no_out() -> None:
     with pytest.raises(TypeError, match=r"sum\(\) got an unexpected keyword argument 'out'"):
         torch.ones(2).sum(0, out=torch.zeros(()))
 
 
-def test_a_method_has_no_out_that_is_none() -> None:
+def test_methods_reject_out_none() -> None:
     with pytest.raises(TypeError, match=r"sum\(\) got an unexpected keyword argument 'out'"):
         torch.ones(2).sum(dim=0, out=None)
     with pytest.raises(TypeError, match=r"^mean\(\) received an invalid combination"):

@@ -1,4 +1,4 @@
-"""The printed text of tensors: hundreds of recorded ones, and how options and formats act."""
+"""Repr of tensors: recorded texts, print options and formats."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_text(number: int) -> None:
     assert repr(tensor) == TEXTS[number]
 
 
-def test_str_is_repr_and_a_0d_tensor_formats_as_its_number() -> None:
+def test_str_equals_repr_and_0d_tensor_formats_as_number() -> None:
     x = torch.tensor(1.5)
     assert str(x) == repr(x) == "tensor(1.5000)"
     assert f"{x}" == "1.5" and f"{x:.2f}" == "1.50" and f"{torch.tensor(7):03d}" == "007"
@@ -50,7 +50,7 @@ def test_options_for_a_block() -> None:
     assert repr(torch.tensor([0.25])) == "tensor([0.2500])"
 
 
-def test_a_block_takes_a_profile_and_chooses_the_notation_anew() -> None:
+def test_printoptions_block_with_profile() -> None:
     torch.set_printoptions(precision=6, sci_mode=True)
     before = torch._tensor_str.get_printoptions()
     with torch._tensor_str.printoptions(profile="short"):
@@ -62,7 +62,7 @@ def test_a_block_takes_a_profile_and_chooses_the_notation_anew() -> None:
     assert torch._tensor_str.get_printoptions() == before
 
 
-def test_a_block_that_fails_restores_the_options() -> None:
+def test_printoptions_block_restores_options_after_error() -> None:
     before = torch._tensor_str.get_printoptions()
     with pytest.raises(KeyError), torch._tensor_str.printoptions(precision=1):
         raise KeyError
@@ -79,7 +79,7 @@ NAMES = {"dtype": "torch.float32", "default_dtype": "torch.float32", "default_co
 
 @pytest.mark.parametrize("dtype", [numpy.float16, ml_dtypes.bfloat16, numpy.float32, numpy.float64, numpy.complex64])
 @pytest.mark.parametrize("view", ["array.T", "array[::2]", "array[:, ::-1]", "numpy.broadcast_to(array[0], (3, 40))"])
-def test_the_layout_of_an_array_does_not_show(dtype: Any, view: str) -> None:
+def test_memory_layout_does_not_change_repr(dtype: Any, view: str) -> None:
     array = (numpy.arange(1600) * 7919 % 1009 - 500).reshape(40, 40).astype(dtype) / dtype(8)
     strided = eval(view, {"array": array, "numpy": numpy})
     assert tensor_text(strided, **NAMES) == tensor_text(numpy.ascontiguousarray(strided), **NAMES)
@@ -88,13 +88,13 @@ def test_the_layout_of_an_array_does_not_show(dtype: Any, view: str) -> None:
 @pytest.mark.parametrize(
     "dtype", [numpy.float16, ml_dtypes.bfloat16, numpy.float64, numpy.complex128, numpy.int64, bool]
 )
-def test_a_summary_reads_only_what_it_shows(dtype: Any) -> None:
-    """As many numbers as no memory holds: a text that looked at each, or copied them, would not end."""
+def test_summary_reads_only_the_shown_elements(dtype: Any) -> None:
+    """An expanded tensor of more elements than memory holds: reading or copying all of them would not end."""
     endless = numpy.broadcast_to(numpy.ones((), dtype), (10**6, 10**6))
     assert tensor_text(endless, **NAMES).count("...") == 7
 
 
-def test_a_view_whose_graph_is_refused_prints_as_invalid() -> None:
+def test_view_with_invalid_grad_fn_prints_invalid() -> None:
     base = torch.ones(3, requires_grad=True) * 1
     with torch.no_grad():
         view = base[:2]
@@ -104,13 +104,13 @@ def test_a_view_whose_graph_is_refused_prints_as_invalid() -> None:
         view.grad_fn
 
 
-def test_the_options_are_where_programs_look_for_them() -> None:
+def test_print_options_are_accessible() -> None:
     torch.set_printoptions(precision=2)
     assert torch._tensor_str.PRINT_OPTS.precision == 2
     assert torch.ones(2).__repr__(tensor_contents="HI") == "tensor(HI)"
 
 
-def test_given_contents_take_the_place_of_the_numbers() -> None:
+def test_tensor_contents_argument() -> None:
     assert (
         tensor_text(numpy.ones((2, 3)), **NAMES, contents="HI", requires_grad=True) == "tensor(HI, requires_grad=True)"
     )

@@ -1,4 +1,4 @@
-"""The profiler: against what PyTorch's shows, and that nothing is different while it runs or after."""
+"""The profiler: compared with PyTorch's output, and without side effects during and after profiling."""
 
 from __future__ import annotations
 
@@ -50,26 +50,26 @@ def test_everything_is_recorded() -> None:
 
 @pytest.mark.filterwarnings("ignore:Converting a tensor")
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_shows_the_operations_that_pytorch_shows(name: str) -> None:
+def test_operations_match_pytorch(name: str) -> None:
     assert profiled(torch, PROGRAMS[name]) == RECORDED["programs"][name]
 
 
 @pytest.mark.parametrize("call", SHOWN)
-def test_tables_are_pytorchs_letter_by_letter(call: str) -> None:
+def test_tables_match_pytorch_exactly(call: str) -> None:
     assert [shown(torch, call, *each) for each in OPTIONS] == RECORDED["shown"][call]
 
 
 @pytest.mark.parametrize("schedule", [*SCHEDULES, *OWN])
-def test_schedules_do_what_pytorchs_do(schedule: str) -> None:
+def test_schedules_match_pytorch(schedule: str) -> None:
     assert json.loads(json.dumps(followed(torch, schedule))) == RECORDED["schedules"][schedule]
 
 
 @pytest.mark.parametrize("call", MISTAKES)
-def test_mistakes_are_told_as_by_pytorch(call: str) -> None:
+def test_errors_match_pytorch(call: str) -> None:
     assert refused(torch, call) == RECORDED["mistakes"][call]
 
 
-# --- Nothing is different -------------------------------------------------------------------------------------------
+# --- No side effects -------------------------------------------------------------------------------------------
 
 
 def codes() -> list[Any]:
@@ -87,7 +87,7 @@ def assert_at_rest(before: list[Any]) -> None:
 
 
 def result() -> Any:
-    """Numbers, names of nodes and random numbers of a small program."""
+    """Return numbers, node names and random numbers of a small program."""
     torch.manual_seed(3)
     x = torch.rand(3, 4, requires_grad=True)
     y = torch.nn.functional.dropout((x @ x.t()).exp() + x.sum(), 0.5)
@@ -97,14 +97,14 @@ def result() -> Any:
     return x.grad.tolist(), y.tolist(), str(y), type(y.grad_fn), torch.rand(2).tolist()
 
 
-def test_results_graph_and_random_numbers_are_the_same() -> None:
+def test_profiling_does_not_change_results() -> None:
     plain = result()
     with profile(record_shapes=True, profile_memory=True, with_stack=True, with_flops=True):
         assert result() == plain
     assert result() == plain
 
 
-def test_what_was_exchanged_is_put_back() -> None:
+def test_patched_functions_are_restored() -> None:
     result()
     before = codes()
     with profile() as first:
@@ -117,7 +117,7 @@ def test_what_was_exchanged_is_put_back() -> None:
 
 
 @pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt, SystemExit, GeneratorExit])
-def test_an_error_or_an_interruption_leaves_all_in_order(kind: type[BaseException]) -> None:
+def test_errors_and_interrupts_restore_state(kind: type[BaseException]) -> None:
     result()
     before = codes()
     x = torch.ones(2, requires_grad=True)
@@ -142,7 +142,7 @@ def test_an_error_or_an_interruption_leaves_all_in_order(kind: type[BaseExceptio
     assert [event.name for event in p.events()] == ["aten::mul"]
 
 
-def test_starting_that_is_interrupted_leaves_all_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_start_restores_state(monkeypatch: pytest.MonkeyPatch) -> None:
     result()
     before = codes()
 
@@ -155,7 +155,7 @@ def test_starting_that_is_interrupted_leaves_all_in_order(monkeypatch: pytest.Mo
     assert_at_rest(before)
 
 
-def test_errors_say_what_they_say() -> None:
+def test_profiling_does_not_change_errors() -> None:
     x = torch.ones(2, requires_grad=True)
     calls = [
         lambda: torch.add(x, "a"),
@@ -184,7 +184,7 @@ def test_a_function_that_is_first_called_while_a_profiler_runs() -> None:
     made(torch.ones(2))
 
 
-def test_other_threads_are_not_watched_and_may_watch_themselves() -> None:
+def test_profiler_is_per_thread() -> None:
     x = torch.ones(3)
     names: dict[str, list[str]] = {}
 
@@ -207,7 +207,7 @@ def test_other_threads_are_not_watched_and_may_watch_themselves() -> None:
     assert names["own"] == ["aten::exp"] and len(names["result"]) == 3
 
 
-def test_profilers_in_each_other_each_see_their_block() -> None:
+def test_nested_profilers_record_their_own_block() -> None:
     x = torch.ones(2)
     with profile() as outer:
         x.exp()
@@ -219,7 +219,7 @@ def test_profilers_in_each_other_each_see_their_block() -> None:
     assert inner.events()[0].cpu_parent is None
 
 
-# --- What it shows --------------------------------------------------------------------------------------------------
+# --- Output --------------------------------------------------------------------------------------------------
 
 
 def test_times_add_up() -> None:
@@ -238,7 +238,7 @@ def test_times_add_up() -> None:
     assert isinstance(events[0], FunctionEvent) and isinstance(p.key_averages()[0], FunctionEventAvg)
 
 
-def test_memory_is_counted_where_it_is_taken_and_given_back() -> None:
+def test_memory_is_counted_at_allocation_and_free() -> None:
     with profile(profile_memory=True) as p:
         x = torch.zeros(100)
         with record_function("block"):
@@ -256,7 +256,7 @@ def test_memory_is_counted_where_it_is_taken_and_given_back() -> None:
     assert "400 B" in p.key_averages().table(sort_by="self_cpu_memory_usage")
 
 
-def test_a_training_step_gives_back_what_it_takes() -> None:
+def test_memory_of_a_training_step_balances() -> None:
     layer = torch.nn.Linear(4, 3)
     x = torch.ones(2, 4)
     layer(x).sum().backward()
@@ -267,7 +267,7 @@ def test_a_training_step_gives_back_what_it_takes() -> None:
     assert sum(event.self_cpu_memory_usage for event in p.events() if event.self_cpu_memory_usage > 0) > 60
 
 
-def test_shapes_tell_calls_apart() -> None:
+def test_group_by_input_shape() -> None:
     with profile(record_shapes=True) as p:
         for size in (2, 3, 3):
             torch.ones(size, 4) * torch.ones(4)
@@ -279,7 +279,7 @@ def test_shapes_tell_calls_apart() -> None:
     assert next(e for e in p.key_averages() if e.key == "aten::mul").input_shapes == ""
 
 
-def test_stacks_name_the_users_lines_and_a_derivative_those_of_its_operation() -> None:
+def test_stacks_of_operations_and_their_derivatives() -> None:
     def calculate(x: Any) -> Any:
         return (x * x).sum()
 
@@ -311,7 +311,7 @@ def test_stacks_for_flame_graphs(tmp_path: Path) -> None:
     assert names and all(" " not in name for name in names)
 
 
-def test_operations_and_derivatives_are_joined(tmp_path: Path) -> None:
+def test_operations_are_linked_to_their_derivatives(tmp_path: Path) -> None:
     p = run(torch, PROGRAMS["a product of matrices"], record_shapes=True, profile_memory=True, with_stack=True)
     by_name = {event.name: event for event in reversed(p.events())}  # the first of each name
     assert by_name["aten::mm"].sequence_nr == by_name["MmBackward0"].sequence_nr >= 0
@@ -345,9 +345,9 @@ def test_floating_point_operations_are_counted() -> None:
                      "aten::conv2d": 2 * 2 * 4 * 4 * 4 * 27}  # fmt: skip
 
 
-def test_a_gpu_is_measured_by_marks_in_its_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpu_time_is_measured_by_events(monkeypatch: pytest.MonkeyPatch) -> None:
     class Mark:
-        """Stands for an event of CUDA's: each is passed a millisecond after the one before."""
+        """Fake CUDA event: each is recorded a millisecond after the one before."""
 
         passed = 0
 
@@ -383,7 +383,7 @@ def test_traces_for_tensorboard(tmp_path: Path) -> None:
     )
 
 
-def test_events_of_all_cycles_are_kept_if_asked_for() -> None:
+def test_acc_events_keeps_all_cycles() -> None:
     plan = torch.profiler.schedule(wait=0, warmup=1, active=1, repeat=2)
     for keep, count in ((False, 1), (True, 2)):
         with profile(schedule=plan, acc_events=keep) as p:
@@ -393,7 +393,7 @@ def test_events_of_all_cycles_are_kept_if_asked_for() -> None:
         assert sum(event.name == "aten::exp" for event in p.events()) == count
 
 
-def test_nothing_is_noted_while_collection_rests() -> None:
+def test_nothing_is_recorded_while_collection_is_toggled_off() -> None:
     x = torch.ones(2)
     with profile() as p:
         p.toggle_collection_dynamic(False, [ProfilerActivity.CPU])
@@ -404,7 +404,7 @@ def test_nothing_is_noted_while_collection_rests() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Anomaly Detection")
-def test_hooks_and_anomaly_detection_work_beside_it() -> None:
+def test_hooks_and_anomaly_detection_while_profiling() -> None:
     seen: list[str] = []
     x = torch.ones(2, requires_grad=True)
     x.register_hook(lambda g: seen.append("tensor"))
@@ -420,14 +420,14 @@ def test_hooks_and_anomaly_detection_work_beside_it() -> None:
 
 
 class Doubling(torch.overrides.TorchFunctionMode):
-    """Lets every product be twice as large."""
+    """Mode that doubles every product."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
         return out * 2 if func is torch.Tensor.mul else out
 
 
-def test_modes_work_beside_it_whichever_ends_first() -> None:
+def test_modes_while_profiling_in_any_order() -> None:
     x = torch.tensor(3.0)
     result()
     before = codes()
@@ -462,12 +462,12 @@ def test_modes_work_beside_it_whichever_ends_first() -> None:
 
 
 def alone(code: str) -> str:
-    """What a program prints that is run by a Python of its own."""
+    """Return the output of a program in a new process."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 
-def test_functions_of_modules_that_are_loaded_meanwhile() -> None:
+def test_modules_imported_while_profiling() -> None:
     code = """
 import retrograd as torch
 with torch.profiler.profile() as p:

@@ -1,4 +1,4 @@
-"""PyTorch's public names: what is missing is listed and gets less, what is left out on purpose says so."""
+"""PyTorch's public names: missing ones are listed, and unsupported ones raise an error with the reason."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def test_no_name_is_lost() -> None:
         )
 
 
-def test_the_list_of_missing_names_is_one_of_names_asked_for() -> None:
+def test_missing_names_are_names_of_pytorch() -> None:
     allowed = families.allowed_missing()
     assert len(set(allowed)) == len(allowed)
     assert set(allowed) <= {f"{place}.{name}" for place, name in asked()}
 
 
 @pytest.mark.parametrize("place", recorded())
-def test_names_left_out_on_purpose_say_so(place: str) -> None:
+def test_unsupported_names_raise_with_the_reason(place: str) -> None:
     found = ours(place)
     for name, why in ((name, why) for where, name, why in LEFT_OUT if where == place and found is not None):
         with pytest.raises(AttributeError, match="has no attribute") as caught:
@@ -57,7 +57,7 @@ def test_every_reason_has_names() -> None:
     assert {why for _, _, why in LEFT_OUT} | of_modules == unsupported.LEFT_OUT.keys()
 
 
-def test_a_tensor_left_out_is_answered_for_by_the_class_and_by_its_tensors() -> None:
+def test_unsupported_tensor_names_on_class_and_instance() -> None:
     x = ours("torch").ones(2)  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match=r"^'Tensor' object has no attribute 'coalesce' \(left out"):
         x.coalesce()
@@ -69,17 +69,17 @@ def test_a_tensor_left_out_is_answered_for_by_the_class_and_by_its_tensors() -> 
     assert x.name == "a name of the program's own" and "name" in dir(x)
 
 
-def test_families_name_what_there_is_and_once() -> None:
+def test_families_contain_existing_names_once() -> None:
     listed = Counter(name for names in families.OPERATIONS.values() for name in names.split())
     assert [name for name, times in listed.items() if times > 1] == []
     known = {families.operation(name) for place in ("torch", "torch.Tensor") for name in recorded()[place]}
-    # What only samples call by these names: operators, x[i], and ways to make tensors.
+    # Names used by samples only: operators, x[i], and constructors.
     extra = {"operator", "getitem", "setitem", "make", "from"}
     assert {name for name in listed if not name.startswith("__")} - known == extra
     assert set(families.OPERATIONS) | set(families.PLACES.values()) | {families.THE_REST} == set(families.FAMILIES)
 
 
-#: What PyTorch has and does not name, what it has not (a setting of ours), and the old types of complex numbers.
+#: Names that PyTorch has and does not list, a setting of retrograd's, and legacy complex types.
 OURS = {
     "SavedTensor",
     "is_multithreading_enabled",
@@ -104,7 +104,7 @@ OURS = {
 
 
 @pytest.mark.parametrize("place", recorded())
-def test_completion_shows_pytorchs_names_and_no_others(place: str) -> None:
+def test_dir_lists_pytorchs_names_only(place: str) -> None:
     module = ours(place)
     shown = {name for name in dir(module) if not name.startswith("_")} if module is not None else set()
     parts = {
@@ -126,7 +126,7 @@ def test_completion_shows_pytorchs_names_and_no_others(place: str) -> None:
     }
 
 
-def test_star_imports_functions_and_not_modules() -> None:
+def test_star_import_excludes_modules() -> None:
     given: dict[str, object] = {}
     exec("from retrograd import *", given)
     assert {"add", "Tensor", "float32", "pi"} <= given.keys()
@@ -165,14 +165,14 @@ def test_star_imports_functions_and_not_modules() -> None:
         ),
     ],
 )
-def test_what_is_missing_is_named_without_the_import_hook_too(program: str, kind: type[Exception], words: str) -> None:
+def test_missing_names_without_the_import_hook(program: str, kind: type[Exception], words: str) -> None:
     with pytest.raises(kind) as caught:
         exec(program, {"retrograd": ours("torch")})
     assert type(caught.value) is kind and str(caught.value).startswith(words)
-    assert importlib.util.find_spec("retrograd.nowhere") is None  # to ask is no mistake
+    assert importlib.util.find_spec("retrograd.nowhere") is None  # hasattr does not raise
 
 
-def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
+def test_misspelt_name_suggests_the_nearest() -> None:
     with pytest.raises(ImportError, match=r"cannot import name 'Lineer' .*\. Did you mean: 'Linear'\?$"):
         exec("from retrograd.nn import Lineer")
     with pytest.raises(AttributeError, match=r"has no attribute 'zeross' .*\. Did you mean: 'zeros'\?$"):

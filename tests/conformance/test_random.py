@@ -1,4 +1,4 @@
-"""Random numbers: PyTorch's for a seed, generators and their state, errors."""
+"""Random numbers: PyTorch's numbers for a seed, generators and their state, errors."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tests.conformance.random_cases import DRAWS, SEEDS, draw
 ROWS = load("random")["rows"]
 
 
-def test_the_numbers_are_pytorchs() -> None:
+def test_numbers_match_pytorch() -> None:
     names = [*DRAWS, "state"] * len(SEEDS)
     for name, got, expected in zip(names, draw(torch), ROWS, strict=True):
         numpy.testing.assert_allclose(got, expected, rtol=2e-6, atol=2e-6, err_msg=name)
 
 
-def test_a_state_can_be_taken_up_again() -> None:
+def test_state_can_be_restored() -> None:
     torch.manual_seed(1)
     torch.randn(3)
     state = torch.get_rng_state()
@@ -28,14 +28,14 @@ def test_a_state_can_be_taken_up_again() -> None:
     assert state.dtype is torch.uint8 and state.shape == (5056,)
 
 
-def test_a_generator_of_ones_own() -> None:
+def test_user_generator() -> None:
     a, b = torch.Generator().manual_seed(7), torch.Generator().manual_seed(7)
     torch.rand(3)
     assert torch.rand(4, generator=a).tolist() == torch.rand(4, generator=b).tolist()
     assert a.initial_seed() == 7 and torch.equal(a.get_state(), b.get_state())
 
 
-def test_forking_leaves_the_stream_where_it_was() -> None:
+def test_fork_rng_restores_the_stream() -> None:
     torch.manual_seed(3)
     with torch.random.fork_rng():
         torch.rand(100)
@@ -97,7 +97,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("call", "kind", "text"), REFUSED)
-def test_refusals(call: str, kind: type[Exception], text: str) -> None:
+def test_errors(call: str, kind: type[Exception], text: str) -> None:
     state = torch.get_rng_state()
     with pytest.raises(kind) as caught:
         eval(call, {"torch": torch})
@@ -114,7 +114,7 @@ NODES = {
 
 
 @pytest.mark.parametrize(("call", "node"), NODES.items())
-def test_what_is_drawn_in_place_has_a_node_and_no_gradient(call: str, node: str) -> None:
+def test_inplace_random_has_node_and_zero_gradient(call: str, node: str) -> None:
     x = torch.ones(3, requires_grad=True)
     y = eval(f"(x * 1).{call}", {"torch": torch, "x": x})
     assert type(y.grad_fn).__name__ == node

@@ -1,4 +1,4 @@
-"""What is saved for the backward pass, by every operation of the table: packed by hooks, and computed anew by checkpoints."""
+"""Saved tensors of every operation: packed by saved-tensor hooks, and recomputed by checkpoints."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OPERATIONS = one_for_each_operation()
 
 
 def gradients(sample: Sample, through: Any) -> list[Any]:
-    """The gradients of both orders; ``through`` calls the function that computes the weighted sum."""
+    """Return first and second gradients; ``through`` calls the function that computes the weighted sum."""
     torch.manual_seed(0)
     inputs = leaves(sample)
     wanted = [each for each in inputs.values() if each.requires_grad]
@@ -45,7 +45,9 @@ def gradients(sample: Sample, through: Any) -> list[Any]:
 
 
 def same(found: list[Any], expected: list[Any]) -> bool:
-    """Equal but for rounding: arrays come back in another order of their elements, which NumPy adds up otherwise."""
+    """Whether two results are equal within rounding: unpacked arrays have other strides, which changes the order of
+    sums.
+    """
     return len(found) == len(expected) and all(
         (a is None and b is None) or numpy.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True)
         for a, b in zip(found, expected, strict=True)
@@ -53,7 +55,7 @@ def same(found: list[Any], expected: list[Any]) -> bool:
 
 
 def packed(run: Any) -> Any:
-    """Run with hooks that keep the bytes of all that is saved, and none of the tensors."""
+    """Run with saved-tensor hooks that keep bytes and no tensors."""
 
     def pack(tensor: Any) -> Any:
         assert not torch.is_grad_enabled()
@@ -69,7 +71,7 @@ def packed(run: Any) -> Any:
 
 
 @pytest.mark.parametrize("sample", OPERATIONS)
-def test_the_gradients_are_the_same(sample: Sample) -> None:
+def test_gradients_match_with_packed_tensors_and_checkpoints(sample: Sample) -> None:
     expected = gradients(sample, lambda run: run())
     assert same(gradients(sample, packed), expected)
     assert same(gradients(sample, lambda run: checkpoint(run, use_reentrant=False)), expected)
@@ -92,11 +94,11 @@ def exp_saving_its_result() -> Any:
 
 
 @pytest.mark.parametrize("function", [torch.exp, exp_saving_its_result(), lambda x: x.clone().exp_()])
-def test_a_graph_that_holds_packed_results_goes_with_its_last_reference(function: Any) -> None:
+def test_graph_with_packed_tensors_is_freed_by_reference_counting(function: Any) -> None:
     x = torch.ones(2, requires_grad=True)
     gc.disable()
     try:
-        with save_on_cpu():  # which keeps the very tensor if it is there already
+        with save_on_cpu():  # keeps the tensor itself if it is there already
             y = function(x)
         node = weakref.ref(y.grad_fn)
         assert y.grad_fn._raw_saved_result.data is not y if hasattr(y.grad_fn, "_raw_saved_result") else True

@@ -1,4 +1,4 @@
-"""Checkpoints: PyTorch's are read, ours are what PyTorch writes, and damaged or hostile ones load nothing."""
+"""Checkpoints: reading PyTorch's, writing what PyTorch writes, and damaged or malicious files."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def as_json(value: Any) -> Any:
     return json.loads(json.dumps(value))
 
 
-# -- What PyTorch writes ---------------------------------------------------------------------------------------------
+# -- PyTorch's files ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("options", [{}, {"mmap": True}, {"weights_only": False}, {"map_location": "cpu"}])
-def test_reads_what_torch_writes(options: dict[str, Any]) -> None:
+def test_loads_pytorchs_checkpoint(options: dict[str, Any]) -> None:
     found = torch.load(GOLDEN / "checkpoint.pt", **options)
     assert {name: as_json(shown(torch, each)) for name, each in found.items()} == RECORDED["shown"]
     assert found["whole"].data_ptr() + 8 == found["part"].data_ptr()
@@ -51,7 +51,7 @@ def test_reads_what_torch_writes(options: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("weights_only", [True, False])
-def test_reads_what_torch_wrote_before_zip_files(weights_only: bool) -> None:
+def test_loads_legacy_checkpoint(weights_only: bool) -> None:
     found = torch.load(GOLDEN / "checkpoint_legacy.pt", weights_only=weights_only)
     expected = {name: each for name, each in RECORDED["shown"].items() if name not in UNTYPED}
     assert {name: as_json(shown(torch, each)) for name, each in found.items()} == expected
@@ -59,7 +59,7 @@ def test_reads_what_torch_wrote_before_zip_files(weights_only: bool) -> None:
 
 
 @pytest.mark.parametrize("name", RECORDED["pickles"])
-def test_writes_the_very_pickle_that_torch_writes(name: str) -> None:
+def test_pickles_match_pytorchs_bytes(name: str) -> None:
     with zipfile.ZipFile(saved(objects(torch)[name])) as archive:
         assert archive.read("archive/data.pkl").hex() == RECORDED["pickles"][name]
         assert archive.read("archive/version") == b"3\n"
@@ -67,12 +67,12 @@ def test_writes_the_very_pickle_that_torch_writes(name: str) -> None:
 
 
 @pytest.mark.parametrize("zipped", [True, False])
-def test_what_is_written_is_read_back(zipped: bool) -> None:
+def test_save_and_load_round_trip(zipped: bool) -> None:
     found = torch.load(saved(objects(torch), _use_new_zipfile_serialization=zipped))
     assert {name: as_json(shown(torch, each)) for name, each in found.items()} == RECORDED["shown"]
 
 
-def test_records_lie_at_multiples_of_64_bytes(tmp_path: Path) -> None:
+def test_records_are_aligned_to_64_bytes(tmp_path: Path) -> None:
     path = tmp_path / "model.v1.pt"
     torch.save([torch.arange(3), torch.ones(100)], path)
     data = path.read_bytes()
@@ -86,7 +86,7 @@ def test_records_lie_at_multiples_of_64_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", RECORDED["answers"])
-def test_whole_modules_that_torch_saved_go_on(name: str) -> None:
+def test_pickled_modules_of_pytorch_work(name: str) -> None:
     network = torch.load(GOLDEN / "networks.pt", weights_only=False)[name]
     made, shape = networks(torch)[name]
     assert type(network) is type(made) and network.state_dict().keys() == made.state_dict().keys()
@@ -97,7 +97,7 @@ def test_whole_modules_that_torch_saved_go_on(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RECORDED["outlines"])
-def test_whole_modules_are_saved_as_torch_saves_them(name: str) -> None:
+def test_pickled_modules_match_pytorchs_outline(name: str) -> None:
     network, _ = networks(torch)[name]
     file = saved(network)
     assert as_json(outline(file)) == json.loads(RECORDED["outlines"][name])
@@ -110,7 +110,7 @@ def test_whole_modules_are_saved_as_torch_saves_them(name: str) -> None:
 
 @pytest.mark.parametrize("name", RECORDED["wholes"])
 @pytest.mark.filterwarnings("ignore:Detected call of")
-def test_other_objects_that_torch_saved_whole_go_on(name: str) -> None:
+def test_pickled_objects_of_pytorch_work(name: str) -> None:
     value = torch.load(GOLDEN / "wholes.pt", weights_only=False)[name]
     assert type(value) is type(wholes(torch)[name])
     assert used(torch, name, value) == RECORDED["uses"][name]
@@ -118,14 +118,14 @@ def test_other_objects_that_torch_saved_whole_go_on(name: str) -> None:
 
 @pytest.mark.parametrize("name", RECORDED["wholes"])
 @pytest.mark.filterwarnings("ignore:Detected call of")
-def test_other_objects_are_saved_as_torch_saves_them(name: str) -> None:
+def test_pickled_objects_match_pytorchs_outline(name: str) -> None:
     file = saved(wholes(torch)[name])
     assert as_json(outline(file)) == json.loads(RECORDED["wholes"][name])
     file.seek(0)
     assert used(torch, name, torch.load(file, weights_only=False)) == RECORDED["uses"][name]
 
 
-def test_operations_in_whole_modules_are_saved_by_where_they_are_public() -> None:
+def test_pickled_operations_use_their_public_path() -> None:
     several = [torch.relu, torch.linalg.norm, torch.special.erf, torch.nn.functional.gelu, torch.cat, torch.fft.fft]
     assert torch.load(saved(several), weights_only=False) == several
     assert outline(saved(several)) == [
@@ -134,23 +134,23 @@ def test_operations_in_whole_modules_are_saved_by_where_they_are_public() -> Non
     ]  # fmt: skip
 
 
-# -- What is kept ----------------------------------------------------------------------------------------------------
+# -- Preserved properties ----------------------------------------------------------------------------------------------------
 
 
-def test_views_stay_views_of_one_memory() -> None:
+def test_views_share_storage_after_loading() -> None:
     x = torch.zeros(4)
     a, b = torch.load(saved([x[:2], x.view(2, 2).t()]))
     a.fill_(7)
     assert b.tolist() == [[7, 0], [7, 0]] and b.stride() == (1, 2)
 
 
-def test_other_types_on_one_memory_are_refused() -> None:
+def test_views_of_other_dtypes_on_one_storage_raise() -> None:
     x = torch.ones(2)
     with pytest.raises(RuntimeError, match="Cannot save multiple tensors or storages that view the same data"):
         saved([x, x.view(torch.int32)])
 
 
-def test_arrays_of_others_memory_are_saved() -> None:
+def test_tensors_on_foreign_memory_are_saved() -> None:
     array = np.arange(10.0)[::-1]
     kept = torch.load(saved(torch.from_numpy(array.copy()[2:5])))
     assert kept.tolist() == [7, 6, 5]
@@ -162,7 +162,7 @@ def test_arrays_of_others_memory_are_saved() -> None:
     ]
 
 
-def test_a_model_and_its_optimizer_go_on(tmp_path: Path) -> None:
+def test_model_and_optimizer_resume(tmp_path: Path) -> None:
     torch.manual_seed(0)
 
     def made() -> tuple[Any, Any]:
@@ -188,7 +188,7 @@ def test_a_model_and_its_optimizer_go_on(tmp_path: Path) -> None:
     assert train(other, its) == expected
 
 
-def test_a_file_mapped_into_memory_is_not_written_to(tmp_path: Path) -> None:
+def test_mmap_is_copy_on_write(tmp_path: Path) -> None:
     path = tmp_path / "x.pt"
     torch.save(torch.ones(1000), path)
     before = path.read_bytes()
@@ -202,7 +202,7 @@ def test_a_file_mapped_into_memory_is_not_written_to(tmp_path: Path) -> None:
         torch.load(path, mmap=True)
 
 
-def test_checkpoints_of_the_other_order_of_bytes() -> None:
+def test_checkpoints_of_other_byte_order() -> None:
     values = {"f": torch.tensor([1.5, -2.0]), "b": torch.tensor([1.5]).bfloat16(), "c": torch.tensor([1 + 2j])}
     file, turned = saved(values), io.BytesIO()
     with zipfile.ZipFile(file) as archive, zipfile.ZipFile(turned, "w") as other:
@@ -240,7 +240,7 @@ def test_map_location() -> None:
             torch.load(x, map_location="cuda")
 
 
-# -- Writing whole or not at all -------------------------------------------------------------------------------------
+# -- Atomic writes -------------------------------------------------------------------------------------
 
 
 class Unpicklable:
@@ -270,8 +270,8 @@ def test_a_crash_in_the_middle_leaves_the_old_file(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize("record", [1, 3, 6])
-@pytest.mark.filterwarnings("error")  # of what is ignored, too
-def test_a_save_that_is_interrupted_says_nothing_else(
+@pytest.mark.filterwarnings("error")  # of ignored errors too
+def test_interrupted_save_raises_only_the_interrupt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record: int
 ) -> None:
     written, write = 0, zipfile._ZipWriteFile.write  # type: ignore[attr-defined]
@@ -290,7 +290,7 @@ def test_a_save_that_is_interrupted_says_nothing_else(
     assert os.listdir(tmp_path) == []
 
 
-def test_the_new_file_is_where_and_what_the_old_one_was(tmp_path: Path) -> None:
+def test_save_keeps_symlinks_and_permissions(tmp_path: Path) -> None:
     path, link = tmp_path / "x.pt", tmp_path / "link.pt"
     torch.save([1], path)
     os.chmod(path, 0o640)
@@ -301,7 +301,7 @@ def test_the_new_file_is_where_and_what_the_old_one_was(tmp_path: Path) -> None:
     torch.save([3], os.devnull)
 
 
-def test_where_it_can_not_be_saved(tmp_path: Path) -> None:
+def test_unwritable_paths(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match=r"Parent directory .*nowhere does not exist\."):
         torch.save(3, tmp_path / "nowhere" / "x.pt")
     with pytest.raises(AttributeError, match="expected 'f' to be string, path, or a file-like object with a 'write'"):
@@ -314,7 +314,7 @@ def test_where_it_can_not_be_saved(tmp_path: Path) -> None:
         torch.load(tmp_path / "nothing.pt")
 
 
-def test_a_file_object_is_written_as_it_is(tmp_path: Path) -> None:
+def test_saves_to_file_object(tmp_path: Path) -> None:
     class Sink:
         data = b""
 
@@ -329,7 +329,7 @@ def test_a_file_object_is_written_as_it_is(tmp_path: Path) -> None:
     assert torch.load(tmp_path / "x.pt").item() == 1
 
 
-# -- What is not whole, or not meant well ----------------------------------------------------------------------------
+# -- Damaged and malicious files ----------------------------------------------------------------------------
 
 SMALL = {"w": torch.arange(6.0).view(2, 3), "n": [1, {"a": torch.ones(2).bfloat16()}], "s": {1, 2}}
 
@@ -343,7 +343,7 @@ def test_a_file_cut_short_loads_nothing(zipped: bool) -> None:
 
 
 @pytest.mark.parametrize("zipped", [True, False])
-def test_damage_is_seen_or_harmless(zipped: bool) -> None:
+def test_damaged_files_raise_or_load_correctly(zipped: bool) -> None:
     data = saved(SMALL, _use_new_zipfile_serialization=zipped).getvalue()
     chance = random.Random(0)
     for _ in range(300):
@@ -353,11 +353,11 @@ def test_damage_is_seen_or_harmless(zipped: bool) -> None:
             found = torch.load(io.BytesIO(bytes(damaged)))
         except (RuntimeError, UnpicklingError, EOFError, ValueError):
             continue
-        if zipped:  # each record has a check sum
+        if zipped:  # each record has a checksum
             assert shown(torch, found) == shown(torch, SMALL)
 
 
-def test_says_what_is_wrong() -> None:
+def test_error_messages() -> None:
     data = bytearray(saved(torch.arange(4.0)).getvalue())
     with pytest.raises(
         RuntimeError, match=r"failed finding central directory.*likelihood that your checkpoint file is corrup"
@@ -398,7 +398,7 @@ class Mine:
         self.x = 3
 
 
-def test_nothing_in_a_file_is_run(tmp_path: Path) -> None:
+def test_weights_only_runs_no_code(tmp_path: Path) -> None:
     flag = tmp_path / "run"
     for call in (Evil(os.system, f"touch {flag}"), Evil(eval, f"open({str(flag)!r}, 'w')"), Evil(open, str(flag), "w")):
         for protocol in range(6):
@@ -414,15 +414,15 @@ def test_nothing_in_a_file_is_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "program",
     [
-        b"\x80\x02ctorch\nTensor\n)R.",  # call a class that may be named only
+        b"\x80\x02ctorch\nTensor\n)R.",  # call a class that may only be named
         b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n}X\x0c\x00\x00\x00__defaults__)sb.",  # attributes of a function
         b"\x80\x02ccollections\nOrderedDict\n}X\x01\x00\x00\x00xK\x01sb.",  # attributes of a class
         b"\x80\x02K\x01K\x01\x85R.",  # call a number
-        b"\x80\x02cbuiltins\nbytearray\nJ\xff\xff\xff\x7f\x85R.",  # two billion bytes
+        b"\x80\x02cbuiltins\nbytearray\nJ\xff\xff\xff\x7f\x85R.",  # allocate two billion bytes
         b"\x80\x02]K\x01K\x02s.",  # items of a list
         b"\x80\x02h\x05.", b"\x80\x02.", b"\x80\x02(.", b"\x80\x02u.", b"\x80\x09.", b"\x80\x02X\xff\xff\xff\x7f.", b"",
         b"\x80\x02ctorch.serialization\n_get_layout\nX\x08\x00\x00\x00warnings\x85R.",
-        b"\x80\x02X\x01\x00\x00\x00aQ.",  # a persistent id that is none
+        b"\x80\x02X\x01\x00\x00\x00aQ.",  # an invalid persistent id
         b"\x80\x02})" + b"\x85" * 2_000_000 + b"K\x01s.",  # a key of tuples within tuples, deeper than the stack of C
         b"\x80\x02(cbuiltins\nset\n])" + b"\x85" * 2_000_000 + b"a\x85R.",  # the same in a set
         b"\x80\x02ccollections\nOrderedDict\n]](" + b")" + b"\x85" * 2_000_000 + b"K\x01ea\x85R.",
@@ -430,7 +430,7 @@ def test_nothing_in_a_file_is_run(tmp_path: Path) -> None:
         b"\x80\x02})" + b"2\x86" * 60 + b"K\x01s.",  # a key to be hashed 2**60 times
     ],
 )  # fmt: skip
-def test_programs_that_no_checkpoint_holds(program: bytes) -> None:
+def test_malicious_pickles_raise(program: bytes) -> None:
     with pytest.raises((UnpicklingError, RuntimeError)):
         torch.load(checkpoint_of(program))
 

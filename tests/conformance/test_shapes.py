@@ -1,4 +1,4 @@
-"""Shaping, joining, scattering, searching: views, strides, versions and errors as PyTorch has them."""
+"""Reshaping, joining, scattering, searching: views, strides, versions and errors compared with PyTorch."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ ANSWERS = load("shapes")["answers"]
 
 
 @pytest.mark.parametrize(("expression", "expected"), list(zip(EXPRESSIONS, ANSWERS, strict=True)), ids=EXPRESSIONS)
-def test_answers_as_torch(expression: str, expected: object) -> None:
+def test_answers_match_pytorch(expression: str, expected: object) -> None:
     found = json.loads(json.dumps(answer(torch, expression)))
     if expected and isinstance(expected, list) and str(expected[0]).endswith("Error"):
-        assert found[0] == expected[0] and found[1].startswith(expected[1])  # ours may say more
+        assert found[0] == expected[0] and found[1].startswith(expected[1])  # retrograd's error may be longer
     else:
         assert found == expected
 
 
-def test_a_refused_call_changes_nothing() -> None:
+def test_failing_calls_change_nothing() -> None:
     x = torch.zeros(3)
     for call in (
         lambda: x.index_add_(0, torch.tensor([0, 9]), torch.ones(2)),
@@ -40,8 +40,8 @@ def test_a_refused_call_changes_nothing() -> None:
     assert x.tolist() == [0.0, 0.0, 0.0] and x._version == 0 and x.shape == (3,)
 
 
-def test_products_of_factors_that_are_zero_have_exact_gradients() -> None:
-    """PyTorch refuses the second derivative where two zeros meet; it is the product of what is left."""
+def test_prod_with_zeros_has_exact_derivatives() -> None:
+    """PyTorch's second derivative fails with two zeros; it is the product of the other factors."""
     x = torch.tensor([3.0, 2.0], requires_grad=True)
     y = torch.tensor([0.0, 0.0, 5.0], requires_grad=True)
     out = x.scatter_reduce(0, torch.tensor([0, 0, 1]), y, "prod")
@@ -75,7 +75,7 @@ def test_apply_and_map_call_python_for_each_element() -> None:
     assert x.map_(torch.tensor([1, 2]), lambda a, b: a + b).tolist() == [[11, 22], [31, 42]]
 
 
-def test_what_is_in_beta_or_deprecated_says_so() -> None:
+def test_beta_and_deprecation_warnings() -> None:
     x, index = torch.ones(2), torch.tensor([0, 1])
     with pytest.warns(UserWarning, match="index_reduce\\(\\) is in beta"):
         x.index_reduce(0, index, x, "prod")
@@ -87,6 +87,6 @@ def test_what_is_in_beta_or_deprecated_says_so() -> None:
         x.T
 
 
-def test_sizes_one_by_one() -> None:
+def test_sizes_as_separate_arguments() -> None:
     x = torch.zeros(1, 2, 1)
     assert x.broadcast_to(3, 2, 1).shape == x.broadcast_to(size=(3, 2, 1)).shape == (3, 2, 1)

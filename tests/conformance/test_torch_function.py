@@ -1,6 +1,6 @@
-"""``__torch_function__`` and ``torch.overrides``: what is handed over, and that it costs nothing where nobody asks.
+"""``__torch_function__`` and ``torch.overrides``: arguments of handlers, and no cost without overrides.
 
-What programs do with it is told by the scenarios (``scenarios/torch_function.py``).
+``scenarios/torch_function.py`` has programs that use it.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from retrograd.dispatch.promotion import PLAIN
 from tests.conformance.torch_function_cases import handed, reached, recorded
 
 PLACES = sorted({name.rpartition(".")[0] for name in recorded()} - {"Tensor.__cuda_array_interface__"})
-#: What is handed over otherwise: NumPy's protocol is not; a part of it asks before the whole when nobody was known before.
+#: Functions with other handler arguments: NumPy's protocol does not dispatch; an inner function may dispatch before the outer one.
 OTHERWISE = {"Tensor.__array_wrap__", "split", "split_copy"}
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_functions_hand_over_what_they_hand_over_in_pytorch(place: str) -> None:
+def test_handler_arguments_match_pytorch(place: str) -> None:
     wrong = []
     for name, (arguments, expected) in recorded().items():
         if name.rpartition(".")[0] != place or name in OTHERWISE or reached(torch, name) is None:
             continue
         of_class = name.startswith("Tensor.")
-        for known in (True,) if of_class else (False, True):  # the first that asks, and others
+        for known in (True,) if of_class else (False, True):  # the first override, and others
             if not known:
                 torch_function.forget_classes()
             found = handed(torch, name, arguments, of_class)
@@ -44,7 +44,7 @@ def test_functions_hand_over_what_they_hand_over_in_pytorch(place: str) -> None:
     assert wrong == []
 
 
-def test_python_functions_take_what_they_hand_over() -> None:
+def test_python_functions_accept_handler_arguments() -> None:
     for each in torch_function_overrides.every().values():
         if each.hand is None:
             continue
@@ -54,7 +54,7 @@ def test_python_functions_take_what_they_hand_over() -> None:
 
 
 def codes() -> list[Any]:
-    """The code of functions of every kind."""
+    """Return the code objects of functions of every kind."""
     functions = torch.exp, torch.sum, torch.cat, torch.Tensor.add, torch.Tensor.__add__, torch.Tensor.__pow__
     more = (
         torch.nn.functional.relu,
@@ -83,7 +83,7 @@ def use(at: Any = torch) -> list[Any]:
     ]
 
 
-def test_nobody_looks_while_nobody_asks() -> None:
+def test_no_dispatch_without_overrides() -> None:
     use()
     before = codes()
     torch.nn.Parameter(torch.ones(1)), torch.nn.Buffer(torch.ones(1))
@@ -93,7 +93,7 @@ def test_nobody_looks_while_nobody_asks() -> None:
     assert codes() == before
 
 
-def test_who_asks_is_looked_for_until_the_last_mode_ends() -> None:
+def test_dispatch_is_installed_until_the_last_mode_ends() -> None:
     use()
     before = codes()
     with torch.overrides.BaseTorchFunctionMode(), torch.overrides.BaseTorchFunctionMode():
@@ -106,7 +106,7 @@ def test_who_asks_is_looked_for_until_the_last_mode_ends() -> None:
     assert {code.co_filename for code in codes()} == {"<looking for overrides>"}
 
 
-def test_code_that_is_written_meanwhile_stays() -> None:
+def test_code_generated_under_a_mode_is_kept() -> None:
     torch.add(torch.ones(1), 1)
     program = """if True:
         import retrograd as torch
@@ -124,7 +124,7 @@ def test_code_that_is_written_meanwhile_stays() -> None:
     exec(program, {})
 
 
-def test_modules_that_are_loaded_later_look_too() -> None:
+def test_modules_imported_under_a_mode_dispatch() -> None:
     program = """if True:
         import sys
         import retrograd as torch
@@ -139,7 +139,7 @@ def test_modules_that_are_loaded_later_look_too() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_who_comes_and_goes_all_the_time_is_looked_for_on() -> None:
+def test_frequent_modes_keep_dispatch_installed() -> None:
     for _ in range(torch_function.OFTEN + 1):
         with torch.overrides.BaseTorchFunctionMode():
             pass
@@ -148,7 +148,7 @@ def test_who_comes_and_goes_all_the_time_is_looked_for_on() -> None:
     assert "<looking for overrides>" not in {code.co_filename for code in codes()}
 
 
-def test_signatures_and_help_are_the_same_while_functions_look() -> None:
+def test_signatures_and_help_under_dispatch() -> None:
     functions = (
         torch.add,
         torch.sum,
@@ -177,7 +177,7 @@ def test_signatures_and_help_are_the_same_while_functions_look() -> None:
         "torch.ones(1).size(4)",
     ],
 )
-def test_errors_are_the_same_while_functions_look(call: str) -> None:
+def test_errors_under_dispatch(call: str) -> None:
     def said() -> tuple[type, str, list[str]]:
         with pytest.raises(Exception) as caught:
             eval(call, {"torch": torch})
@@ -189,7 +189,7 @@ def test_errors_are_the_same_while_functions_look(call: str) -> None:
     assert said()[:2] == before[:2]
 
 
-def test_a_call_that_does_not_fit_shows_one_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_argument_error_shows_one_frame(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RETROGRAD_TRACEBACK")
     type("Own", (torch.Tensor,), {})
     for call in (lambda: torch.exp("a"), lambda: torch.ones(2) + torch.ones(3), lambda: torch.ones(2).view(3)):
@@ -199,8 +199,8 @@ def test_a_call_that_does_not_fit_shows_one_frame(monkeypatch: pytest.MonkeyPatc
         assert len(below) == 1
 
 
-def test_operations_take_tensors_of_a_class_as_they_take_others() -> None:
-    """By written code: nothing but the subclass's own handler costs more."""
+def test_subclass_tensors_take_the_fast_path() -> None:
+    """By generated code: nothing but the subclass's own handler costs more."""
     own = type("Own", (torch.Tensor,), {})
     assert own in PLAIN
     called = []
@@ -215,7 +215,7 @@ def test_operations_take_tensors_of_a_class_as_they_take_others() -> None:
     assert "apply" not in called
 
 
-def test_modes_belong_to_threads() -> None:
+def test_modes_are_per_thread() -> None:
     seen: list[str] = []
 
     class Log(torch.overrides.TorchFunctionMode):
@@ -242,12 +242,12 @@ def test_modes_belong_to_threads() -> None:
     assert set(seen) == {"ones", "exp"} and len(seen) == 100
 
 
-def test_functions_of_both_places_are_one() -> None:
+def test_aliases_are_one_function() -> None:
     for name in torch.nn.functional.SHARED:
         assert getattr(torch, name) is getattr(torch.nn.functional, name)
 
 
-def test_a_transformation_of_a_class_that_asks() -> None:
+def test_func_transforms_of_subclass() -> None:
     own = type("Own", (torch.Tensor,), {})
     x = own([1.0, 2.0])
     assert torch.func.grad(lambda t: (t * t).sum())(x).tolist() == [2.0, 4.0]
@@ -255,8 +255,8 @@ def test_a_transformation_of_a_class_that_asks() -> None:
     assert torch.func.jvp(torch.sin, (x,), (torch.ones(2),))[1].tolist() == x.cos().tolist()
 
 
-def test_a_class_can_be_copied_deeply() -> None:
-    """PyTorch refuses that unless ``new_empty`` gives an instance of the class, which it does not by default."""
+def test_deepcopy_of_subclass() -> None:
+    """PyTorch raises unless ``new_empty`` returns an instance of the class, which it does not by default."""
     x = type("Own", (torch.Tensor,), {})([1.0, 2.0])
     x.note = ["kept"]
     y = copy.deepcopy(x)
@@ -264,7 +264,7 @@ def test_a_class_can_be_copied_deeply() -> None:
 
 
 @pytest.mark.parametrize("make", [lambda: torch.ones(2) * 2, lambda: torch.ones(2, dtype=torch.int64)])
-def test_what_is_made_of_a_class_shares_memory(make: Callable[[], Any]) -> None:
+def test_as_subclass_shares_memory(make: Callable[[], Any]) -> None:
     own, x = type("Own", (torch.Tensor,), {}), make()
     for y in (x.as_subclass(own), torch.Tensor._make_subclass(own, x)):
         y.zero_()

@@ -1,4 +1,4 @@
-"""``torch.func``: against PyTorch's record, against loops, and every combination of derivatives against the others."""
+"""``torch.func``: compared with PyTorch's record, with loops, and every combination of derivatives with the others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RECORD = load("transforms")
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 @pytest.mark.filterwarnings("ignore")
-def test_agrees_with_torch(expression: str) -> None:
+def test_results_match_pytorch(expression: str) -> None:
     expected, got = RECORD[expression], outcome(torch, expression)
     if expression in BEYOND:
         assert "leaves" in got
@@ -44,7 +44,7 @@ def test_agrees_with_torch(expression: str) -> None:
         numpy.testing.assert_allclose(one[3], wanted[3], 1e-5, 1e-6)
 
 
-#: What PyTorch refuses and retrograd does.
+#: Calls that fail in PyTorch and work in retrograd.
 BEYOND = {
     'vmap(lambda a, b: {"s": a + b, "t": (a, b)}, in_dims=({"u": 0}["u"], None), out_dims=1)(x, x[0])',
     "vmap(lambda a, k: a[k], in_dims=(0, 0))(x, i)",
@@ -53,16 +53,16 @@ BEYOND = {
 
 # --- vmap and loops ---------------------------------------------------------------------------------------------------
 
-#: What a loop over slices does and vmap refuses, as PyTorch's: results of a shape that numbers decide, numbers asked for.
+#: Calls that work in a loop and raise under vmap, as in PyTorch: data-dependent shapes, ``item()``.
 REFUSED = (
     "dynamic shape|data-dependent|randomness|running_mean or running_var|not implemented for aten|random operation"
 )
-#: Samples in which slices differ from tensors of their own: strides and memory as such, random numbers drawn in order.
+#: Samples in which slices differ from separate tensors: strides, memory, the order of random numbers.
 SKIPPED = ("as_strided", "fractional", "manual_seed", "out=", "embedding_renorm_", "empty", "torch.batch_norm(")
 
 
 def batches(sample: Sample, count: int = 2) -> list[dict[str, numpy.ndarray]]:
-    """Inputs for so many calls of a sample."""
+    """Return inputs for several calls of a sample."""
     found = []
     for seed in range(count):
         rng = numpy.random.default_rng(zlib.crc32(sample.expression.encode()) + seed)
@@ -96,8 +96,8 @@ def same(one: Any, other: Any) -> bool:
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("first", [False, True], ids=["all", "one"])
 @pytest.mark.filterwarnings("ignore")
-def test_vmap_is_a_loop(family: str, first: bool) -> None:
-    """Every sample, with all inputs sliced along their first dimension, or one along its last; values and gradients."""
+def test_vmap_matches_a_loop(family: str, first: bool) -> None:
+    """Every sample, with all inputs batched along their first dimension, or one along its last; values and gradients."""
     wrong = []
     for sample in samples(family):
         names = list(sample.inputs)
@@ -138,7 +138,7 @@ def test_vmap_is_a_loop(family: str, first: bool) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.filterwarnings("ignore")
-def test_forward_and_reverse_agree_to_the_second_order(family: str) -> None:
+def test_forward_and_reverse_agree_to_second_order(family: str) -> None:
     """Jacobians of both modes, Hessians of all four combinations, on every fourth sample of real numbers."""
     wrong = []
     chosen = [each for each in samples(family) if each.smooth and not each.named][::4]
@@ -179,7 +179,7 @@ def test_forward_and_reverse_agree_to_the_second_order(family: str) -> None:
     assert not wrong
 
 
-def test_nested_to_any_depth() -> None:
+def test_deep_nesting() -> None:
     function, x = torch.sin, torch.tensor(0.7, dtype=torch.float64)
     for order in range(1, 6):
         outer = [torch.func.grad, lambda f: lambda a: torch.func.jvp(f, (a,), (torch.ones_like(a),))[1], jacrev, jacfwd]
@@ -187,7 +187,7 @@ def test_nested_to_any_depth() -> None:
         assert float(function(x)) == pytest.approx(float(numpy.sin(0.7 + order * numpy.pi / 2)))
 
 
-def test_closures_get_gradients_and_the_outside_is_left_alone() -> None:
+def test_captured_tensors_get_gradients_outside_and_state_is_kept() -> None:
     w = torch.tensor([1.0, 2.0], requires_grad=True)
     x = torch.tensor([3.0, 4.0])
     slope, value = torch.func.grad_and_value(lambda a: (a * w * w).sum())(x)
@@ -198,7 +198,7 @@ def test_closures_get_gradients_and_the_outside_is_left_alone() -> None:
         assert not torch.func.grad(lambda a: (a * w).sum())(x).requires_grad
 
 
-def test_a_loop_warns_and_names_the_operation() -> None:
+def test_vmap_fallback_warns_and_names_the_operation() -> None:
     with pytest.warns(UserWarning, match=r"vmap: renorm runs slice by slice"):
         vmap(lambda a: torch.renorm(a, 2, 0, 1.0))(torch.ones(2, 3, 3))
 
@@ -206,7 +206,7 @@ def test_a_loop_warns_and_names_the_operation() -> None:
 # --- Modules ----------------------------------------------------------------------------------------------------------
 
 
-def test_modules_as_functions() -> None:
+def test_functional_call() -> None:
     torch.manual_seed(0)
     layers = [torch.nn.Linear(2, 3) for _ in range(3)]
     x = torch.randn(4, 2)
@@ -250,7 +250,7 @@ def test_modules_as_functions() -> None:
         (lambda m, p, x: stack_module_state([]), RuntimeError, "Expected at least one model, got 0."),
     ],
 )
-def test_errors_about_modules(call: Any, kind: type[Exception], text: str) -> None:
+def test_errors_of_functional_call(call: Any, kind: type[Exception], text: str) -> None:
     module = torch.nn.Linear(2, 1)
     before = module.weight
     with pytest.raises(kind) as caught:
@@ -262,7 +262,7 @@ def test_errors_about_modules(call: Any, kind: type[Exception], text: str) -> No
 # --- Trees ------------------------------------------------------------------------------------------------------------
 
 
-def test_trees() -> None:
+def test_pytrees() -> None:
     tree = {"b": 1, "a": (2, [3, None])}
     leaves, spec = _pytree.tree_flatten(tree)
     assert leaves == [1, 2, 3, None]
@@ -279,7 +279,7 @@ def test_trees() -> None:
     assert _pytree.tree_leaves(torch.max(torch.ones(2, 2), 0))[1].tolist() == [0, 0]
 
 
-def test_no_transformation_is_left_behind_by_an_error() -> None:
+def test_errors_leave_no_transform_active() -> None:
     def fails(a: Any) -> Any:
         raise ArithmeticError
 
@@ -293,7 +293,7 @@ def test_no_transformation_is_left_behind_by_an_error() -> None:
 
 @pytest.mark.parametrize("name", ["grad", "vmap", "jvp"])
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a generator that is closed
-def test_no_transformation_is_left_behind_by_an_interrupt_at_the_beginning_of_any_function(name: str) -> None:
+def test_interrupts_leave_no_transform_active(name: str) -> None:
     def run() -> None:
         x = torch.ones(2)
         if name == "jvp":
@@ -305,7 +305,7 @@ def test_no_transformation_is_left_behind_by_an_interrupt_at_the_beginning_of_an
         assert not runs(), begin
 
 
-def test_slices_that_lie_in_one_memory_have_gradients_of_their_own() -> None:
+def test_overlapping_slices_have_separate_gradients() -> None:
     def square(x: Any) -> Any:
         return (x.as_strided((2, 2), (1, 2)) ** 2).sum()
 
@@ -316,7 +316,7 @@ def test_slices_that_lie_in_one_memory_have_gradients_of_their_own() -> None:
             assert torch.equal(outer(inner(square))(x), expected)
 
 
-def test_a_mask_that_all_slices_share_selects_from_each() -> None:
+def test_shared_mask_selects_from_each_slice() -> None:
     mask = torch.tensor([True, False, True])
     x = torch.arange(12.0).reshape(2, 2, 3)
     assert torch.equal(vmap(lambda row: row.masked_select(mask))(x), x[:, :, mask].reshape(2, -1))

@@ -1,7 +1,7 @@
-"""Every function that can be overridden, called with what overrides it: what the handler is given.
+"""Every overridable function, called with overriding arguments, and the arguments of the handler.
 
-``calls`` (found when recorded, with PyTorch's own list of signatures) says for each function with which arguments:
-``x`` stands for something that overrides, ``[x, x]`` for a list of two.
+``calls`` (recorded with PyTorch's list of signatures) has for each function the arguments: ``x`` stands for an
+overriding object, ``[x, x]`` for a list of two.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from tests.conformance.golden import load
 
 
 def recorded() -> dict[str, tuple[list[Any], list[Any]]]:
-    """For each function the arguments, and what PyTorch hands over."""
+    """Return for each function the arguments and what PyTorch passes to the handler."""
     return load("torch_function")["handed"]  # type: ignore[no-any-return]
 
 
 def reached(torch: Any, name: str) -> Any:
-    """The function that is called ``name`` below ``torch``, or None."""
+    """Return the function called ``name`` below ``torch``, or None."""
     found = torch
     for part in name.split("."):
         found = getattr(found, part, None)
@@ -26,9 +26,9 @@ def reached(torch: Any, name: str) -> Any:
 
 
 def handed(torch: Any, name: str, arguments: Sequence[Any], of_class: bool) -> list[Any] | None:
-    """What the handler of an argument is given: the function, the types, the arguments and those by name.
+    """Return the handler's arguments: function, types, args and kwargs.
 
-    ``of_class``: whether the argument is a tensor of a class of its own, and not something that only stands for one.
+    ``of_class``: whether the argument is a tensor subclass, rather than a duck type.
     """
     given: list[Any] = []
 

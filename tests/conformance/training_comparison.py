@@ -1,6 +1,6 @@
-"""Layers, training runs and schedules of learning rates, compared with what is recorded of PyTorch.
+"""Compare layers, training runs and learning rate schedulers with PyTorch's record.
 
-For their tests, and for ``scripts/coverage.py``, which counts.
+Used by their tests and by ``scripts/coverage.py``, which counts.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tests.conformance.layer_cases import LAYERS, Layer, played
 
 @cache
 def recorded(name: str) -> dict[str, Any]:
-    """What a file of ``golden`` holds."""
+    """Return the contents of a file of ``golden``."""
     return load(name)
 
 
 def assert_close(got: Any, expected: Any, where: str, rel: float = 1e-8) -> None:
-    """Compare what JSON holds: all floats to a relative difference, everything else exactly."""
+    """Compare JSON values: all floats with a relative tolerance, everything else exactly."""
     if isinstance(expected, dict):
         assert list(got) == list(expected), where
         for key in expected:
@@ -42,7 +42,7 @@ def assert_close(got: Any, expected: Any, where: str, rel: float = 1e-8) -> None
 
 
 def assert_same_digests(found: Any, expected: Any, what: str) -> None:
-    """Compare digests of tensors: shapes exactly, numbers as closely as float32 allows."""
+    """Compare digests of tensors: shapes exactly, numbers with the tolerance of float32."""
     assert len(found) == len(expected), what
     for place, (ours, theirs) in enumerate(zip(found, expected, strict=True)):
         assert (ours is None) == (theirs is None), f"{what} {place}: {ours} {theirs}"
@@ -52,7 +52,7 @@ def assert_same_digests(found: Any, expected: Any, what: str) -> None:
 
 
 def check_layer(layer: Layer) -> None:
-    """A layer's text, class, attributes, nodes, first weights, results, gradients and running statistics."""
+    """Compare a layer's repr, class, attributes, nodes, initial weights, results, gradients and running statistics."""
     expected = recorded("layers")["layers"][f"{layer.expression} {layer.call}"]
     found = played(torch, layer)
     for what in ("text", "place", "kept", "class", "names", "nodes"):
@@ -62,7 +62,7 @@ def check_layer(layer: Layer) -> None:
 
 
 def check_optimiser(call: str) -> None:
-    """Losses, parameters and state of a hundred steps."""
+    """Compare losses, parameters and state of a hundred steps."""
     rel = 0.01 if call.startswith("Muon") else 1e-8  # it calculates in bfloat16
     assert_close(
         json.loads(json.dumps(optimizer_cases.trained(torch, call))), recorded("optim")["runs"][call], call, rel
@@ -70,13 +70,13 @@ def check_optimiser(call: str) -> None:
 
 
 def check_schedule(call: str) -> None:
-    """Rates, groups and state over 22 epochs."""
+    """Compare rates, groups and state over 22 epochs."""
     got = json.loads(json.dumps(lr_scheduler_cases.followed(torch, call)))
     assert_close(got, recorded("lr_schedulers")["runs"][call], call)
 
 
 def runs() -> Iterator[tuple[str, str, str, Callable[[], None]]]:
-    """Everything compared: its kind, its class, how it is made, and the comparison, which raises AssertionError."""
+    """Yield every comparison: its kind, its class, the expression, and the check, which raises AssertionError."""
     for layer in LAYERS:
         name = layer.expression.removeprefix("nn.").partition("(")[0].partition(".")[0]
         yield "nn", name, f"{layer.expression} {layer.call}", lambda layer=layer: check_layer(layer)

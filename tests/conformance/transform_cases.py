@@ -1,4 +1,4 @@
-"""What is asked of ``torch.func``: expressions, evaluated with retrograd and, to record them, with PyTorch."""
+"""Calls of ``torch.func`` as expressions; their results and errors are recorded from PyTorch."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ EXPRESSIONS = [
 
 
 def outcome(torch: Any, expression: str) -> Any:
-    """What an expression gives: its leaves (dtype, shape, numbers) or its error."""
+    """Return the leaves (dtype, shape, numbers) of an expression's result, or its error."""
     space = {"torch": torch}
     try:
         torch.manual_seed(0)
@@ -294,7 +294,7 @@ def outcome(torch: Any, expression: str) -> Any:
 
 
 def flat(value: Any) -> list[Any]:
-    """The leaves of a nested result."""
+    """Return the leaves of a nested result."""
     if isinstance(value, dict):
         return [leaf for each in value.values() for leaf in flat(each)]
     if isinstance(value, (tuple, list)):
@@ -303,7 +303,7 @@ def flat(value: Any) -> list[Any]:
 
 
 def leaf(value: Any) -> Any:
-    """One leaf, as it stands in a record."""
+    """Return one leaf as it is recorded."""
     if not hasattr(value, "detach"):
         return "function" if callable(value) else repr(value)
     numbers = value.detach().reshape(-1)

@@ -1,7 +1,7 @@
-"""Random programs of hooks, custom functions, checkpoints and saved-tensor hooks, written so that both engines can run them.
+"""Random programs of hooks, custom functions, checkpoints and saved-tensor hooks, for both engines.
 
-A program is a list of statements over the tensors ``t0, t1 …``. ``run`` says what happened: what hooks saw and in which
-order, gradients of leaves and of tensors that retain theirs, of both orders, and errors.
+A program is a list of statements over the tensors ``t0, t1 …``. ``run`` returns the calls of hooks in order, the first
+and second gradients of leaves and of tensors that retain theirs, and errors.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PACKING = ["lambda t: t * 2, lambda t: t / 2", "lambda t: t.tolist(), lambda p: 
 
 
 def program(seed: int) -> list[str]:
-    """The statements of program number ``seed``."""
+    """Return the statements of program number ``seed``."""
     rng = random.Random(seed)
     lines, count = [], 2
     for _ in range(rng.randint(4, 10)):
@@ -64,7 +64,7 @@ def program(seed: int) -> list[str]:
 
 
 def rounded(x: Any) -> Any:
-    """The numbers of a tensor, so that the last bits do not tell the engines apart; None stays None."""
+    """Round the elements of a tensor, so that the last bits do not differ between the engines; None stays None."""
     if x is None:
         return None
     values = x.detach().tolist()
@@ -72,12 +72,12 @@ def rounded(x: Any) -> Any:
 
 
 def _short(number: float) -> float:
-    """Six digits, and a zero for what differs from it by rounding."""
+    """Round to six digits, and to zero what differs from it by rounding."""
     return float(f"{number:.6g}") if abs(number) > 1e-9 else 0.0
 
 
 def functions(torch: Any) -> dict[str, Any]:
-    """The custom functions that programs use."""
+    """Return the custom functions that programs use."""
     base, once = torch.autograd.Function, torch.autograd.function.once_differentiable
 
     def forward_cube(ctx: Any, x: Any) -> Any:
@@ -132,7 +132,7 @@ def functions(torch: Any) -> dict[str, Any]:
 
 
 def parts(torch: Any, given: dict[str, Any], saving: Any, see: Any) -> dict[str, Any]:
-    """The functions that programs checkpoint."""
+    """Return the functions that programs checkpoint."""
     checkpoint = torch.utils.checkpoint.checkpoint
 
     def plain(x: Any, y: Any) -> Any:
@@ -174,7 +174,7 @@ def parts(torch: Any, given: dict[str, Any], saving: Any, see: Any) -> dict[str,
 
 
 def names(torch: Any, log: list[Any]) -> dict[str, Any]:
-    """What the programs find."""
+    """Return the namespace of the programs."""
 
     def see(name: str) -> Any:
         return lambda g: log.append([name, rounded(g)])
@@ -204,7 +204,7 @@ def names(torch: Any, log: list[Any]) -> dict[str, Any]:
 
 
 def run(torch: Any, lines: list[str]) -> dict[str, Any]:
-    """What happens when the program runs under an engine, and two backward passes and a second order after it."""
+    """Run a program, two backward passes and one of second order, and return what was observed."""
     torch.manual_seed(0)
     log: list[Any] = []
     space = names(torch, log)

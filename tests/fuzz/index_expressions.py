@@ -1,4 +1,4 @@
-"""What the tests of indexing read and write: index tuples made at random from all kinds of parts."""
+"""Random index expressions, for both engines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VALUES = [
 
 
 def programs(count: int) -> list[str]:
-    """Expressions over ``x`` of shape (2, 3, 4): reads, and writes that give the written tensor."""
+    """Return expressions over ``x`` of shape (2, 3, 4): reads, and writes that return the written tensor."""
     rng = random.Random(0)
     found = []
     while len(found) < count:
@@ -38,21 +38,21 @@ def programs(count: int) -> list[str]:
 
 
 class Key:
-    """Gives back the index that it is asked for."""
+    """Return the index unchanged from ``__getitem__``."""
 
     def __getitem__(self, index: Any) -> Any:
         return index
 
 
 def write(x: Any, index: Any, value: Any) -> Any:
-    """A copy of ``x`` with ``value`` at ``index``."""
+    """Return a copy of ``x`` with ``value`` at ``index``."""
     out = x.clone()
     out[index] = value
     return out
 
 
 def answer(torch: Any, expression: str) -> Any:
-    """Shape, numbers, node and gradient; or the error's name."""
+    """Return shape, numbers, node and gradient, or the name of the error."""
     x = torch.arange(24.0).reshape(2, 3, 4).requires_grad_()
     try:
         found = eval(expression, {"torch": torch, "x": x, "key": Key(), "write": write})

@@ -1,4 +1,4 @@
-"""Random programs of hooks, custom functions, checkpoints and saved-tensor hooks, against what PyTorch made of them."""
+"""Random programs of hooks, custom functions, checkpoints and saved-tensor hooks, compared with PyTorch."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ RECORDED = load("hook_programs")["programs"]
 
 @pytest.fixture(autouse=True)
 def retaining_last() -> Iterator[None]:
-    """Gradients are retained after all hooks, as in PyTorch 2, and a sweep that fails has served leaves, as there: a sweep
-    adds to leaves at its end only where no leaf has a hook.
+    """Retain gradients after all hooks, as PyTorch 2 does, and accumulate into leaves during the backward pass.
+
+    Without hooks on leaves the engine accumulates at the end; a failing backward pass shows the difference.
     """
     hooked = torch.ones(1, requires_grad=True)
     hooked.register_hook(lambda grad: None)
@@ -27,12 +28,12 @@ def retaining_last() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("seed", range(COUNT))
-def test_a_wild_program(seed: int) -> None:
+def test_random_program(seed: int) -> None:
     lines = program(seed)
     assert json.loads(json.dumps(run(torch, lines))) == RECORDED[seed], "\n".join(lines)
 
 
-def test_the_programs_use_all_that_there_is() -> None:
+def test_programs_use_every_statement() -> None:
     whole = "\n".join(line for seed in range(COUNT) for line in program(seed))
     for each in (
         "Cube.apply", "Product.apply", "Two.apply", "Half.apply", "Straight.apply", "Stingy.apply", "Same.apply",

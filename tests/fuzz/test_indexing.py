@@ -1,4 +1,4 @@
-"""Indexing and assignment: random index tuples against PyTorch's answers and against NumPy."""
+"""Indexing and assignment: random expressions compared with PyTorch, basic indices with NumPy."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ PROGRAMS = programs(len(ANSWERS))
 def test_random_index(number: int) -> None:
     got, expected = json.loads(json.dumps(answer(torch, PROGRAMS[number]))), ANSWERS[number]
     if expected == "RuntimeError":
-        assert got in ("RuntimeError", "IndexError"), PROGRAMS[number]  # two things are wrong: either may be told
+        assert got in ("RuntimeError", "IndexError"), PROGRAMS[number]  # two errors apply, and either may be raised
     else:
         assert got == expected, PROGRAMS[number]
 
 
 @settings(max_examples=200, deadline=None)
 @given(arrays.basic_indices((3, 4, 2), allow_newaxis=True, allow_ellipsis=True))
-def test_basic_indices_are_numpys_and_give_views(index: object) -> None:
+def test_basic_indices_match_numpy_and_are_views(index: object) -> None:
     parts = index if isinstance(index, tuple) else (index,)
     if any(isinstance(each, slice) and each.step is not None and each.step < 1 for each in parts):
         return
@@ -43,20 +43,20 @@ def test_basic_indices_are_numpys_and_give_views(index: object) -> None:
         assert (found == -1).all()
 
 
-def test_picked_elements_are_copies() -> None:
+def test_advanced_indexing_copies() -> None:
     x = torch.zeros(3)
     y = x[[0, 1]]
     y[0] = 5
     assert x.tolist() == [0.0, 0.0, 0.0]
 
 
-def test_the_gradient_of_an_element_picked_twice_is_added() -> None:
+def test_gradients_of_repeated_indices_accumulate() -> None:
     x = torch.ones(3, requires_grad=True)
     x[[0, 0, 2]].sum().backward()
     assert x.grad.tolist() == [2.0, 0.0, 1.0]
 
 
-def test_both_sides_of_an_assignment_get_gradients() -> None:
+def test_assignment_has_gradients_for_both_sides() -> None:
     x, w = torch.ones(3, requires_grad=True), torch.tensor([5.0, 6.0], requires_grad=True)
     y = x * 2
     y[1:] = w * 3
@@ -76,19 +76,19 @@ def test_both_sides_of_an_assignment_get_gradients() -> None:
         ([0], "too many indices for tensor of dimension 0"),
     ],
 )
-def test_what_a_number_is_not_indexed_by(index: Any, text: str) -> None:
+def test_invalid_indices_of_0d_tensor(index: Any, text: str) -> None:
     with pytest.raises(IndexError, match=text):
         torch.tensor(0.5)[index]
 
 
-def test_a_number_is_picked_by_a_condition_on_itself() -> None:
+def test_0d_tensor_is_indexed_by_0d_mask() -> None:
     x = torch.tensor(0.5)
     assert x[x > 0].tolist() == [0.5] and x[x < 0].tolist() == []
     x[x > 0] = 2.0
     assert x.item() == 2.0
 
 
-def test_strides_that_leave_the_memory_are_refused() -> None:
+def test_as_strided_outside_storage_raises() -> None:
     x = torch.ones(2)
     with pytest.raises(RuntimeError, match="Negative strides are not supported"):
         x.as_strided((2,), (-1,))
@@ -98,14 +98,14 @@ def test_strides_that_leave_the_memory_are_refused() -> None:
         x.resize_(-1)
 
 
-def test_windows_larger_than_the_dimension_are_refused() -> None:
+def test_unfold_larger_than_dimension_raises() -> None:
     with pytest.raises(RuntimeError, match="maximum size for tensor at dimension 0 is 1 but size is 2"):
         torch.ones(1, 2).unfold(0, 2, 1)
     assert torch.arange(4).unfold(dimension=0, size=2, step=1).tolist() == [[0, 1], [1, 2], [2, 3]]
 
 
 @pytest.mark.parametrize("recorded", [False, True])
-def test_all_of_a_tensor_is_a_view_of_it_and_not_itself(recorded: bool) -> None:
+def test_full_slice_is_a_view_not_the_tensor_itself(recorded: bool) -> None:
     x = torch.ones(2, 3).requires_grad_(recorded) * 1
     for index in ((), ..., slice(None), (slice(None),) * 2, (..., slice(None)), (slice(0, 2), slice(0, None))):
         found = x[index]
@@ -115,7 +115,7 @@ def test_all_of_a_tensor_is_a_view_of_it_and_not_itself(recorded: bool) -> None:
 
 
 @pytest.mark.parametrize("recorded", [False, True])
-def test_a_second_ellipsis_stands_for_nothing(recorded: bool) -> None:
+def test_second_ellipsis_expands_to_nothing(recorded: bool) -> None:
     x = torch.arange(24.0).reshape(2, 3, 4).requires_grad_(recorded) * 1
     assert x[..., ...].shape == (2, 3, 4) and x[0, ..., ...].shape == (3, 4)
     assert x[..., 0, ...].tolist() == x[:, :, 0].tolist()
@@ -126,7 +126,7 @@ def test_a_second_ellipsis_stands_for_nothing(recorded: bool) -> None:
         x[..., ..., 0]
 
 
-def test_one_number_for_all_fills_whatever_its_dtype() -> None:
+def test_scalar_assignment_converts_dtype() -> None:
     y = torch.tensor(1.5, requires_grad=True)
     for kind in (torch.float64, torch.float32, torch.bfloat16):
         for index in (..., (slice(None), slice(None))):
@@ -137,7 +137,7 @@ def test_one_number_for_all_fills_whatever_its_dtype() -> None:
             assert grad.dtype is torch.float32 and grad.item() == 6.0
 
 
-def test_a_mask_of_no_dimensions_is_all_or_nothing() -> None:
+def test_0d_mask_selects_all_or_nothing() -> None:
     def put(*indices: torch.Tensor) -> list[list[float]]:
         return torch.zeros(2, 2).index_put_(indices, torch.tensor(2.0)).tolist()
 

@@ -1,4 +1,4 @@
-"""Random programs of views, in-place operations and reads, against what PyTorch made of them."""
+"""Random programs of views, in-place operations and reads, compared with PyTorch."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ RECORDED = load("view_programs")["programs"]
 
 @pytest.mark.parametrize("seed", range(len(RECORDED)))
 @pytest.mark.filterwarnings("ignore:The .grad attribute")
-def test_a_random_program(seed: int) -> None:
+def test_random_program(seed: int) -> None:
     lines = program(seed)
     expected: dict[str, Any] = RECORDED[seed]
     got = json.loads(json.dumps(run(torch, lines)))
     if expected["gradients"] == "RuntimeError":
-        # PyTorch gives up where an operand is overwritten by its own product; here it was kept, and there is an answer.
+        # PyTorch raises where a product overwrites its own operand; retrograd has saved that operand.
         got["gradients"] = expected["gradients"]
     assert got == expected, "\n".join(lines)

@@ -1,7 +1,7 @@
-"""Random programs of views, in-place operations and reads, written so that both engines can run them.
+"""Random programs of views, in-place operations and reads, for both engines.
 
-A program is a list of statements over the names ``t0, t1 …``; ``run`` says what is there after each of them: values,
-places in the graph, versions, errors, and in the end the gradients of both orders.
+A program is a list of statements over the names ``t0, t1 …``; ``run`` returns the state after each: values, grad_fn,
+versions, errors, and at the end first and second gradients.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CHANGES = [
 
 
 def program(seed: int) -> list[str]:
-    """The statements of program number ``seed``; the first three make the tensors that it works on."""
+    """Return the statements of program number ``seed``; the first three create the tensors."""
     rng = random.Random(seed)
     lines = [
         "t0 = torch.tensor([[0.5, -0.25], [0.75, 1.0]], dtype=torch.float64, requires_grad=True)",
@@ -62,12 +62,12 @@ def program(seed: int) -> list[str]:
 
 
 def numbers(x: Any) -> Any:
-    """Rounded, so that the last bit does not tell the engines apart."""
+    """Return rounded elements, so that the last bit does not differ between the engines."""
     return [numbers(each) for each in x] if isinstance(x, list) else round(x, 8) + 0.0
 
 
 def state(x: Any) -> list[Any]:
-    """What a user can see of a tensor."""
+    """Return the public state of a tensor."""
     node = None
     try:
         node = x.grad_fn
@@ -79,7 +79,7 @@ def state(x: Any) -> list[Any]:
 
 
 def run(torch: Any, lines: list[str]) -> dict[str, Any]:
-    """What is seen when the program runs under an engine."""
+    """Run a program and return what is observed."""
     names: dict[str, Any] = {"torch": torch}
     seen: dict[str, Any] = {}
     for number, line in enumerate(lines):
@@ -99,7 +99,7 @@ def run(torch: Any, lines: list[str]) -> dict[str, Any]:
 
 
 def gradients(torch: Any, tensors: dict[str, Any]) -> Any:
-    """First and second derivatives of a sum over all tensors by the leaves among the first three."""
+    """Return first and second derivatives of a sum over all tensors by the leaves among the first three."""
     leaves = [tensors[name] for name in ("t0", "t2") if tensors[name].requires_grad and tensors[name].is_leaf]
     try:
         total = sum(((i + 1) * value.cos().sum() for i, value in enumerate(tensors.values())), torch.zeros(()))
@@ -108,6 +108,6 @@ def gradients(torch: Any, tensors: dict[str, Any]) -> Any:
         second = torch.autograd.grad(again, leaves, allow_unused=True) if again.requires_grad else []
     except RuntimeError as error:
         return type(error).__name__
-    # No gradient and one of zeros are the same number.
+    # No gradient and a zero gradient are equal.
     plain = [[0.0, 0.0], [0.0, 0.0]]
     return [[plain if each is None else numbers(each.tolist()) for each in some] for some in (first, second)]

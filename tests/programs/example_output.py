@@ -1,4 +1,4 @@
-"""How the examples that train are run in tests: for a few steps; and what of their text is no business of a comparison."""
+"""Arguments that make the examples short enough for tests, and the comparison of their output."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ SHORT = {
 
 
 def arguments(name: str, folder: str) -> list[str]:
-    """What the example ``name`` is called with; its picture goes to ``folder``."""
+    """Return the arguments of the example ``name``; its picture is written to ``folder``."""
     return [*SHORT[name], "--folder", folder] if name in SHORT else []
 
 
 def without_times(printed: str) -> str:
-    """What was printed, but for how long it took."""
+    """Return the output without durations."""
     return re.sub(r"\d+\.\d seconds", "… seconds", printed)
 
 
@@ -34,7 +34,7 @@ NUMBER = re.compile(r"-?\d+\.\d+(?:e[+-]\d+)?")
 
 
 def assert_printed_alike(printed: str, expected: str, units: int = 1) -> None:
-    """Compare words and layout exactly, and numbers to within so many units of the last place that is printed."""
+    """Compare words and layout exactly, and numbers to within ``units`` units of the last printed digit."""
     assert NUMBER.sub("#", printed) == NUMBER.sub("#", expected)
     for ours, theirs in zip(NUMBER.findall(printed), NUMBER.findall(expected), strict=True):
         digits = len(theirs.partition("e")[0].partition(".")[2])

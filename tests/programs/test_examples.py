@@ -1,7 +1,7 @@
-"""The examples print under ``retrograd run`` what they printed under PyTorch (``golden/examples.json``).
+"""The examples print the same under ``retrograd run`` and under PyTorch (``golden/examples.json``).
 
-Words and layout are compared exactly, numbers to within what a different order of summing may change. Examples that train
-are run for a few steps (``example_output.py``).
+Words and layout are compared exactly, numbers with a tolerance for another order of summation. Examples that train run
+for a few steps (``example_output.py``).
 """
 
 import os
@@ -39,16 +39,16 @@ def test_every_example_is_recorded() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(RECORDED))
-def test_prints_as_under_pytorch(name: str, tmp_path: Path) -> None:
+def test_output_matches_pytorch(name: str, tmp_path: Path) -> None:
     if name in SHORT:
-        for library in ("matplotlib", "sklearn", "tqdm"):  # the extra "examples"
+        for library in ("matplotlib", "sklearn", "tqdm"):  # from the extra "examples"
             pytest.importorskip(library)
     printed, expected = run(EXAMPLES / name, tmp_path), RECORDED[name]
     assert [each.name for each in tmp_path.iterdir()] == [name.replace(".py", ".png")] * (name in SHORT)
     assert_printed_alike(printed, expected)
 
 
-def test_an_interrupted_training_leaves_a_checkpoint_to_go_on_from(tmp_path: Path) -> None:
+def test_interrupted_training_can_resume_from_its_checkpoint(tmp_path: Path) -> None:
     pytest.importorskip("tqdm")
     pytest.importorskip("matplotlib")
     program = """if True:

@@ -1,4 +1,4 @@
-"""Programs as people write them print under ``retrograd run`` what they printed under PyTorch (``golden/typical_programs.json``)."""
+"""Typical training programs print the same under ``retrograd run`` and under PyTorch."""
 
 import json
 import os
@@ -19,7 +19,7 @@ RECORDED: dict[str, str] = load("typical_programs")
 
 @cache
 def printed() -> dict[str, str]:
-    """What all programs print, in one process."""
+    """Return the output of every program, run in one process."""
     source = str(Path(retrograd.__file__).parent.parent)
     path = os.pathsep.join([source, *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
@@ -36,5 +36,5 @@ def test_every_program_is_recorded() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(RECORDED))
-def test_prints_as_under_pytorch(name: str) -> None:
+def test_output_matches_pytorch(name: str) -> None:
     assert_printed_alike(printed()[name], RECORDED[name], units=3)

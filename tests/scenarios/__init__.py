@@ -1,7 +1,7 @@
-"""Scenarios: small programs about hooks, checkpoints and checks, whose course is recorded from PyTorch and compared.
+"""Scenarios: small programs about hooks, checkpoints and checks, compared with PyTorch's recorded behaviour.
 
-A scenario is a function ``scenario(torch, log)``. What it returns, what it has put into ``log`` (hooks write down what they are
-given), what it warns of and what it raises is its course. Each module beside this one is a family.
+A scenario is a function ``scenario(torch, log)``. ``course`` returns its result, its log (hooks append their
+arguments), its warnings and its error. Each module of this folder is a family.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 Scenario = Callable[[Any, "Log"], Any]
 FAMILIES = tuple(sorted(each.name for each in pkgutil.iter_modules(__path__) if not each.name.startswith("test_")))
 
-#: Where PyTorch's advice begins, which is not its word for what happened.
+#: The beginning of PyTorch's advice in an error, which is not compared.
 ADVICE = re.compile(
     r"\n*(\nTip:|NOTE:|Remedy:|If you are adding|gradcheck or gradgradcheck failed| \(Triggered|\nThe function is checkp).*",
     re.DOTALL,
@@ -24,10 +24,10 @@ ADVICE = re.compile(
 
 
 class Log(list[Any]):
-    """What happened, in order."""
+    """The events of a scenario, in order."""
 
     def hook(self, name: str, result: Callable[..., Any] | None = None) -> Callable[..., Any]:
-        """A hook that writes down its arguments, and returns what ``result`` makes of them."""
+        """Return a hook that logs its arguments and returns ``result`` of them."""
 
         def hook(*args: Any) -> Any:
             self.append((name, *map(shown, args)))
@@ -37,7 +37,7 @@ class Log(list[Any]):
 
 
 def shown(value: Any) -> Any:
-    """A value in a form that can be stored: numbers to six digits."""
+    """Return a value in a form for JSON, floats to four digits."""
     if isinstance(value, (tuple, list)):
         return [shown(each) for each in value]
     if hasattr(value, "grad_fn"):
@@ -51,7 +51,7 @@ def shown(value: Any) -> Any:
 
 
 def course(torch: Any, scenario: Scenario) -> dict[str, Any]:
-    """What a scenario returns, logs, warns of and raises."""
+    """Run a scenario and return its result, log, warnings and error."""
     log, found = Log(), {}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -68,7 +68,7 @@ def course(torch: Any, scenario: Scenario) -> dict[str, Any]:
 
 
 def scenarios(family: str) -> dict[str, Scenario]:
-    """The scenarios of a family by name."""
+    """Return the scenarios of a family by name."""
     module = importlib.import_module(f"{__name__}.{family}")
     found = {name: each for name, each in vars(module).items() if getattr(each, "__module__", "") == module.__name__}
     plain = {

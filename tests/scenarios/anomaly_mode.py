@@ -1,4 +1,4 @@
-"""Anomaly detection, and gradients given in batches: what is found, warned of and refused."""
+"""Anomaly detection and batched gradients: results, warnings and errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _detecting(program: Any, **options: Any) -> Any:
 
 
 class _Failing:
-    """A custom function whose backward fails."""
+    """Return a custom function whose backward raises."""
 
     def __new__(cls, torch: Any) -> Any:
         class Failing(torch.autograd.Function):

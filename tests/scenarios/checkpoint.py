@@ -1,4 +1,4 @@
-"""Checkpoints: how often the function runs, what it draws, what is refused; both kinds, nested, and inside out."""
+"""Checkpoints, reentrant and not: number of recomputations, random state, errors, nesting."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _function(x: Any, y: Any = None) -> Any:
 
 
 def _both(name: str, scenario: Any) -> dict[str, Any]:
-    """A scenario for each of the two kinds of checkpoints."""
+    """Return a scenario for each of the two kinds of checkpoints."""
 
     def told(reentrant: bool) -> Any:
         def run(torch: Any, log: Any) -> Any:
@@ -194,7 +194,7 @@ def _checkpoint(torch: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _changing(first: Any, second: Any, **options: Any) -> Any:
-    """A function that does something else when it runs for the second time."""
+    """Return a function that computes something else the second time it runs."""
 
     def scenario(torch: Any, log: Any) -> Any:
         runs: list[int] = []

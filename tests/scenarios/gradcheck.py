@@ -1,4 +1,4 @@
-"""``gradcheck`` and ``gradgradcheck``, slow and fast: what passes, and what is said of what does not."""
+"""``gradcheck`` and ``gradgradcheck`` in slow and fast mode: results and errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _complex(torch: Any) -> Any:
 
 
 def _function(torch: Any, forward: Any, backward: Any, materialize: bool = True) -> Any:
-    """A custom function: ``backward(saved, *grads)``."""
+    """Return a custom function with ``backward(saved, *grads)``."""
 
     class Made(torch.autograd.Function):
         @staticmethod
@@ -39,7 +39,7 @@ def _double(torch: Any, backward: Any) -> Any:
 
 
 def _uneven(torch: Any) -> Any:
-    """A backward that gives something else each time."""
+    """Return a custom function whose backward is not deterministic."""
     calls: list[int] = []
 
     def backward(grad: Any) -> Any:
@@ -74,7 +74,7 @@ def _makes_something_of_none(torch: Any) -> Any:
     return _function(torch, lambda x: (x * 2, x * 3), backward, materialize=False)
 
 
-#: What is checked: the function and its inputs, given ``torch``; and options.
+#: The function and its inputs, given ``torch``; and options.
 _CHECKS: dict[str, Any] = {
     "right": (lambda t: (_square(t), _leaf(t, 1.0, 2.0)), {}),
     "wrong": (lambda t: (_square(t, 3), _leaf(t, 1.0, 2.0)), {}),
@@ -159,7 +159,7 @@ _SECOND: dict[str, Any] = {
 
 
 def _with_tangents(torch: Any, factor: Any) -> Any:
-    """A custom square with a ``jvp``, which is right for 2."""
+    """Return a custom square with a ``jvp`` that is right for 2 only."""
 
     class Square(torch.autograd.Function):
         @staticmethod

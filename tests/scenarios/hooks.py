@@ -1,4 +1,4 @@
-"""Hooks on tensors, on nodes, on leaves, and on several tensors: their order, what they return, and when they are gone."""
+"""Hooks on tensors, nodes, leaves and several tensors: order, return values and removal."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def handle_as_context(torch, log):
 
 
 def _with_hook(register: Any, result: Any) -> Any:
-    """A scenario in which one hook returns something, or raises."""
+    """Return a scenario in which a hook returns something or raises."""
 
     def scenario(torch: Any, log: Any) -> Any:
         x = _leaf(torch, 1.0, 2.0)
@@ -123,7 +123,7 @@ def not_for_this_tensor(torch, log):
         try:
             call()
         except RuntimeError as error:
-            said.append(str(error).partition(". ")[0])  # ours says more
+            said.append(str(error).partition(". ")[0])  # retrograd's error is longer
     return said
 
 

@@ -1,4 +1,4 @@
-"""Random programs in which hooks, custom functions, checkpoints, in-place changes and hooks on what is saved meet."""
+"""Random programs that combine hooks, custom functions, checkpoints, in-place operations and saved-tensor hooks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _square(torch: Any) -> Any:
 
 
 def _step(torch: Any, draw: random.Random, values: list[Any]) -> Any:
-    """A function of the values so far, as one of the program's steps; drawn when it is made, not when it runs."""
+    """Return one step of a program: a function of the values so far. Its choices are made now, not when it runs."""
     a, b = draw.randrange(len(values)), draw.randrange(len(values))
     kind = draw.choice(
         ["mul", "add", "sin", "exp", "square", "div", "where", "view", "sum", "in place", "stack", "matmul"]
@@ -49,7 +49,7 @@ def _step(torch: Any, draw: random.Random, values: list[Any]) -> Any:
 
 
 def _hooked(draw: random.Random, log: Any, value: Any, name: str) -> None:
-    """Perhaps put hooks on a value."""
+    """Register hooks on a value, or not, by chance."""
     if not value.requires_grad:
         return
     kind = draw.choice(["none", "none", "note", "scale", "retain", "node", "before", "removed"])
@@ -68,7 +68,7 @@ def _hooked(draw: random.Random, log: Any, value: Any, name: str) -> None:
 
 
 def _context(torch: Any, draw: random.Random, log: Any) -> Any:
-    """Perhaps a block in which what is saved is packed."""
+    """Return a block of saved-tensor hooks, or none, by chance."""
     kind = draw.choice(["none", "lists", "count", "cpu"])
     if kind == "lists":
         return torch.autograd.graph.saved_tensors_hooks(

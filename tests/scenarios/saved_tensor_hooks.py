@@ -1,4 +1,4 @@
-"""What is saved for the backward pass: hooks that pack it, and what ``_saved_…`` shows of it."""
+"""Saved-tensor hooks, and the ``_saved_…`` attributes of nodes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _leaf(torch: Any, *values: float) -> Any:
 
 
 def _noting(torch: Any, log: Any, name: str = "") -> Any:
-    """Hooks that write down what is packed and unpacked."""
+    """Return hooks that log what is packed and unpacked."""
 
     def pack(t: Any) -> Any:
         log.append((f"pack{name}", t.tolist(), t.requires_grad, t.is_leaf, torch.is_grad_enabled()))
@@ -29,7 +29,7 @@ def _noting(torch: Any, log: Any, name: str = "") -> Any:
 
 
 def _as_lists(torch: Any) -> Any:
-    """Hooks that keep no tensor."""
+    """Return hooks that pack tensors as lists."""
     return torch.autograd.graph.saved_tensors_hooks(lambda t: t.tolist(), lambda kept: torch.tensor(kept))
 
 

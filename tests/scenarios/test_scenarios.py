@@ -1,4 +1,4 @@
-"""The scenarios of tests/scenarios: what hooks, checkpoints and checks do and say, against recorded PyTorch."""
+"""The scenarios of this folder, compared with PyTorch's recorded behaviour."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def recorded(family: str) -> Any:
 
 
 @pytest.mark.parametrize(("family", "name", "scenario"), EVERY)
-def test_takes_the_course_that_it_takes_in_pytorch(family: str, name: str, scenario: Scenario) -> None:
+def test_scenario_matches_pytorch(family: str, name: str, scenario: Scenario) -> None:
     found, expected = course(torch, scenario), recorded(family)[name]
-    if "error" in found and "error" in expected:  # ours may say more
+    if "error" in found and "error" in expected:  # retrograd's error may be longer
         (kind, text), (expected_kind, expected_text) = found.pop("error"), expected.pop("error")
         assert kind == expected_kind and expected_text.strip() in text
     assert json.loads(json.dumps(found)) == expected

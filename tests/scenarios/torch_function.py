@@ -1,4 +1,4 @@
-"""Overrides: subclasses of Tensor, types that stand for tensors, and modes of ``torch.overrides``."""
+"""``__torch_function__``: subclasses of Tensor, duck types, and modes of ``torch.overrides``."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Any
 
 
 def _of(torch: Any, name: str = "My", **body: Any) -> Any:
-    """A subclass of Tensor that changes nothing."""
+    """Return a subclass of Tensor that overrides nothing."""
     return type(name, (torch.Tensor,), body)
 
 
 def _names(value: Any) -> Any:
-    """The classes of values."""
+    """Return the class names of values."""
     return [_names(each) for each in value] if type(value) in (tuple, list) else type(value).__name__
 
 
 def _logging(torch: Any, log: Any) -> Any:
-    """A subclass that writes down what it is asked."""
+    """Return a subclass that logs every call."""
 
     class Logging(torch.Tensor):
         @classmethod
@@ -35,7 +35,7 @@ def _logging(torch: Any, log: Any) -> Any:
 
 
 def _mode(torch: Any, log: Any, name: str = "mode", change: Any = None) -> Any:
-    """A mode that writes down what it is asked."""
+    """Return a mode that logs every call."""
 
     class Log(torch.overrides.TorchFunctionMode):
         def __torch_function__(self, func, types, args=(), kwargs=None):
@@ -50,7 +50,7 @@ def _mode(torch: Any, log: Any, name: str = "mode", change: Any = None) -> Any:
 
 
 def _diagonal(torch: Any) -> Any:
-    """The type of PyTorch's documentation that stands for a multiple of the identity, and its table of functions."""
+    """Return the duck type of PyTorch's documentation (a multiple of the identity) and its table of functions."""
     handled: dict[Any, Any] = {}
 
     class Scalar:

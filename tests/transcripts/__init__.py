@@ -1,6 +1,7 @@
-"""What programs ask, line by line: each file of this folder is one topic, each line of it an expression, or (after ``X ``)
-a statement. ``answers`` says what comes out under a module that stands for torch: the text of the value or the error, and
-the warnings. The lines of a topic run one after the other, so that what one sets the next may ask.
+"""Sessions as text files, one topic each: every line is an expression or, after ``X ``, a statement.
+
+``answers`` returns for each line the text of its value or error, and its warnings. The lines of a topic share a
+namespace.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ TOPICS = sorted(path.stem for path in HERE.glob("*.txt"))
 
 
 def lines(topic: str) -> list[str]:
-    """The lines of a topic; lines that begin with ``#`` are remarks."""
+    """Return the lines of a topic; lines that begin with ``#`` are comments."""
     text = (HERE / f"{topic}.txt").read_text(encoding="utf-8")
     return [line for line in text.splitlines() if line and not line.startswith("#")]
 
 
 def entered(context: Any) -> Any:
-    """What a context manager gives; it is left at once."""
+    """Enter and leave a context manager, and return its value."""
     with context as value:
         return value
 
 
 def answers(torch: Any, topic: str) -> list[list[Any]]:
-    """For each line what it shows and what it warns of."""
+    """Return for each line of a topic the line, its output and its warnings."""
     space = {
         "torch": torch, "entered": entered, "part": lambda name: importlib.import_module(f"{torch.__name__}.{name}"), "nn": torch.nn, "F": torch.nn.functional,
         "x": torch.arange(6.0).reshape(2, 3), "i": torch.arange(3), "w": torch.ones(3, 2, requires_grad=True),
@@ -52,5 +53,5 @@ def _answer(line: str, space: dict[str, Any]) -> tuple[str, list[str]]:
 
 
 def _words(message: Any) -> str:
-    """What a warning says, without the line of PyTorch's C++."""
+    """Return the text of a warning without the position in PyTorch's C++ sources."""
     return re.sub(r" ?\(Triggered internally at .*", "", str(message), flags=re.DOTALL).strip()

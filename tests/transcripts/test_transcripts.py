@@ -1,4 +1,4 @@
-"""What programs ask before they start and beside their work: the same answers, errors and warnings as PyTorch's."""
+"""Settings, backends, memory statistics and other environment queries: the same outputs as PyTorch's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RECORDED = load("transcripts")["answers"]
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_answers(topic: str) -> None:
+def test_outputs_match_pytorch(topic: str) -> None:
     found = answers(torch, topic)
     assert [line for line, *_ in RECORDED[topic]] == [line for line, *_ in found], "record anew"
     wrong = [
@@ -25,5 +25,5 @@ def test_answers(topic: str) -> None:
 
 
 def same(theirs: str, ours: str) -> bool:
-    """Whether two answers agree; an error may say more than PyTorch's."""
+    """Whether two outputs agree; an error may be longer than PyTorch's."""
     return theirs == ours or (theirs.startswith("!") and ours.startswith(theirs.rstrip(".")))

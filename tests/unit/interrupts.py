@@ -1,4 +1,4 @@
-"""Interrupts (Ctrl-C) at the beginning of every function that a piece of work begins."""
+"""Raise KeyboardInterrupt at the start of every function that some work calls."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import retrograd as torch
 
 
 def everywhere(work: Callable[[], Any]) -> Iterator[int]:
-    """Do ``work`` again and again, interrupted where its first function begins, its second, … until it is done.
+    """Repeat ``work``, interrupted at the start of its first function call, its second, … until it completes.
 
-    Yields after each how many it was, having seen that recording and NumPy's settings are as they were.
+    Yields the number of the call after each interruption, once grad mode and NumPy's error settings are found restored.
     """
 
     def interrupting(frame: Any, event: str, argument: Any) -> None:

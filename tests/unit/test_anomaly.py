@@ -1,4 +1,4 @@
-"""Errors that explain: what anomaly detection finds, and the lines and remedies that autograd's errors name."""
+"""Anomaly detection, and the lines and remedies in autograd's errors."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def leaf(*values: float) -> Any:
 
 
 def raised(call: Any, kind: type[Exception] = RuntimeError) -> tuple[str, str]:
-    """The text of an error, and its notes."""
+    """Return the text of an error and its notes."""
     with pytest.raises(kind) as caught:
         call()
     return str(caught.value), "\n".join(getattr(caught.value, "__notes__", ()))
 
 
-def test_the_first_nan_is_shown_with_what_stands_around_it() -> None:
+def test_first_nan_is_shown_with_its_neighbours() -> None:
     x = torch.tensor([[1.0, 4.0, 9.0], [16.0, 0.0, 25.0]], requires_grad=True)
     with torch.autograd.set_detect_anomaly(True):
         y = x.sqrt()
@@ -74,14 +74,14 @@ def test_the_first_infinity_is_an_error_if_asked_for() -> None:
         raised(y.sum().backward)
 
 
-def test_where_it_was_recorded_is_known_even_if_detection_was_off() -> None:
+def test_forward_line_is_known_without_detection_in_forward() -> None:
     x = leaf(0.0)
     y = x.sqrt() * 0
     with torch.autograd.set_detect_anomaly(True), pytest.warns(UserWarning, match=r"y = x.sqrt\(\) \* 0"):
         raised(y.sum().backward)
 
 
-def test_detection_is_for_all_threads() -> None:
+def test_detection_applies_to_all_threads() -> None:
     texts = []
     with torch.autograd.set_detect_anomaly(True):
         thread = threading.Thread(target=lambda: texts.append(raised((leaf(0.0).sqrt() * 0).sum().backward)[0]))
@@ -90,7 +90,7 @@ def test_detection_is_for_all_threads() -> None:
     assert "SqrtBackward0" in texts[0]
 
 
-def test_stacks_hold_none_of_our_frames() -> None:
+def test_stacks_contain_no_frames_of_the_package() -> None:
     with torch.autograd.set_detect_anomaly(True):
         y = leaf(1.0).softmax(0)
     stack = y.grad_fn.metadata["traceback_"]
@@ -98,11 +98,11 @@ def test_stacks_hold_none_of_our_frames() -> None:
     assert "y = leaf(1.0).softmax(0)" in stack[-1] and not any(package in each for each in stack)
 
 
-def test_nothing_is_remembered_when_it_is_off() -> None:
+def test_no_stack_is_stored_without_detection() -> None:
     assert leaf(1.0).exp().grad_fn.metadata == {}
 
 
-# -- What errors say beside PyTorch's words
+# -- Additions to PyTorch's error messages
 
 HERE = r"test_anomaly\.py:\d+: "
 
@@ -190,7 +190,7 @@ def test_errors_of_hooks() -> None:
     assert re.search(rf"In the backward pass of MulBackward0, recorded at .*{HERE}y = x \* 2", notes)
 
 
-def test_what_hooks_raise_carries_a_note() -> None:
+def test_errors_raised_by_hooks_carry_a_note() -> None:
     def refuse(grad: Any) -> Any:
         raise KeyError("no")
 

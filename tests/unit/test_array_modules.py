@@ -1,4 +1,4 @@
-"""Kernels work through the array module that they are given: the GPU needs no other code."""
+"""Kernels use the array module of their arguments, so that a GPU needs no code of its own."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.conformance.sample_derivatives import derivatives
 from tests.conformance.samples import Sample, samples
 from tests.conformance.test_operations import leaves
 
-#: What says something about types and shapes and works on no array.
+#: Functions of types and shapes, which read no array.
 HARMLESS = {
     "broadcast_shapes", "dtype", "ndarray", "generic", "errstate", "float32", "float64", "int64", "bool_", "polynomial",
 }  # fmt: skip
-#: What makes a small plan on the CPU of what goes where, whatever the device of the array.
+#: Functions that compute small index tables on the CPU for any device.
 PLANNED = {"retrograd.operations.shape.padding", "retrograd.operations.nn.interpolation"}
-#: Random numbers are drawn by the CPU's generator wherever they go (see the page of differences).
+#: Random numbers come from the CPU's generator on every device (docs/differences.md).
 DRAWN = {"bernoulli_block", "to_device"}
 FAMILIES = (
     "pointwise", "arithmetic", "special", "reductions", "shape", "indexing", "linalg", "decompositions", "activation", "losses",
@@ -32,7 +32,7 @@ FAMILIES = (
 
 
 class Watched:
-    """The module numpy, which refuses to be used while a kernel runs."""
+    """The numpy module; using it while a kernel runs is an error."""
 
     inside = False
 
@@ -78,7 +78,7 @@ def guard(kernel: Any) -> Any:
     return run
 
 
-def test_no_kernel_reaches_for_the_global_numpy(watched: None) -> None:
+def test_kernels_do_not_use_numpy_directly(watched: None) -> None:
     for family in FAMILIES:
         for sample in samples(family):
             once(sample)
@@ -91,12 +91,12 @@ def once(sample: Sample) -> None:
         if sample.smooth:
             derivatives(torch, outs, list(tensors.values()))
     except (RuntimeError, TypeError, ValueError):
-        pass  # what PyTorch refuses is tested elsewhere
+        pass  # calls that fail are tested elsewhere
     except AssertionError as error:
         raise AssertionError(f"{sample.expression}: {error}") from error
 
 
-def test_without_a_gpu_the_error_names_cuda_and_what_to_install() -> None:
+def test_error_without_gpu_names_cuda_and_the_package() -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
     for move in (lambda: torch.ones(2).cuda(), lambda: torch.ones(2).to("cuda"), lambda: torch.ones(2, device="cuda")):
@@ -106,7 +106,7 @@ def test_without_a_gpu_the_error_names_cuda_and_what_to_install() -> None:
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU and CuPy")
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_gpu_agrees_with_the_cpu(family: str) -> None:
+def test_gpu_matches_cpu(family: str) -> None:
     failed = []
     for sample in samples(family):
         if (
@@ -114,7 +114,7 @@ def test_the_gpu_agrees_with_the_cpu(family: str) -> None:
             or "torch.tensor" in sample.expression
             or "torch.empty" in sample.expression
         ):
-            continue  # makes a tensor on the CPU inside
+            continue  # creates a tensor on the CPU
         try:
             here = [each for each in sample.evaluate(torch, leaves(sample)) if hasattr(each, "cpu")]
         except (RuntimeError, TypeError):

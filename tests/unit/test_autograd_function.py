@@ -1,4 +1,4 @@
-"""Operations that a user writes: ``autograd.Function``. Texts and node names are PyTorch 2.13's."""
+"""Custom operations: ``autograd.Function``. Messages and node names are PyTorch 2.13's."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Cube(Function):
 
 
 class Exp(Function):
-    """Saves its result."""
+    """Exponential that saves its result."""
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
@@ -41,7 +41,7 @@ class Exp(Function):
 
 
 class Scaled(Function):
-    """A split forward, with a number for an argument."""
+    """Multiplication by a number, with separate ``setup_context``."""
 
     @staticmethod
     def forward(x: Any, factor: float = 2.0) -> Any:
@@ -57,7 +57,7 @@ class Scaled(Function):
 
 
 class Both(Function):
-    """Two results."""
+    """Function with two results."""
 
     @staticmethod
     def forward(ctx: Any, x: Any, y: Any) -> Any:
@@ -72,7 +72,7 @@ class Both(Function):
 
 
 class AddOne(Function):
-    """In place."""
+    """In-place function."""
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
@@ -85,7 +85,7 @@ class AddOne(Function):
 
 
 class Itself(Function):
-    """Returns its input as it is."""
+    """Function that returns its input."""
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
@@ -97,7 +97,7 @@ class Itself(Function):
 
 
 def answering(result: Any, arguments: int = 1) -> Any:
-    """A function whose backward gives ``result``."""
+    """Return a function whose backward returns ``result``."""
 
     class Given(Function):
         @staticmethod
@@ -135,7 +135,7 @@ def test_derivatives_of_every_order() -> None:
         assert (first.item(), second.item(), third.item()) == pytest.approx(expected)
 
 
-def test_nothing_is_recorded_in_forward_and_backward_only_with_create_graph() -> None:
+def test_forward_is_not_recorded_and_backward_only_with_create_graph() -> None:
     seen = []
 
     class Look(Function):
@@ -159,7 +159,7 @@ def test_nothing_is_recorded_in_forward_and_backward_only_with_create_graph() ->
     assert not Cube.apply(x.detach()).requires_grad
 
 
-def test_the_split_form_has_defaults_and_keywords() -> None:
+def test_setup_context_form_takes_defaults_and_keywords() -> None:
     x = leaf()
     for y, factor in ((Scaled.apply(x), 2), (Scaled.apply(x, 3.0), 3), (Scaled.apply(x, factor=4.0), 4)):
         assert torch.autograd.grad(y, x)[0].item() == factor
@@ -177,7 +177,7 @@ def test_several_results() -> None:
     assert x.grad.item() == 14
 
 
-def test_results_that_are_no_tensors_or_have_no_gradient() -> None:
+def test_non_tensor_and_non_differentiable_results() -> None:
     seen = []
 
     class Mixed(Function):
@@ -199,7 +199,7 @@ def test_results_that_are_no_tensors_or_have_no_gradient() -> None:
     assert seen[1] is None and [each.tolist() for each in (seen[0], *seen[2:])] == [[1, 1], [0, 0], [False, False]]
 
 
-def test_gradients_that_did_not_arrive_can_stay_none() -> None:
+def test_set_materialize_grads_false_passes_none() -> None:
     class Sparing(Function):
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
@@ -236,7 +236,7 @@ def test_in_place() -> None:
 
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
-def test_what_is_given_back_requires_no_gradient_where_nothing_is_recorded(mode: Any) -> None:
+def test_results_under_no_grad_do_not_require_grad(mode: Any) -> None:
     x = leaf([1.0, 2.0])
     y = x * 1
     with mode():
@@ -246,7 +246,7 @@ def test_what_is_given_back_requires_no_gradient_where_nothing_is_recorded(mode:
         assert each.data_ptr() == given.data_ptr() and given.requires_grad
 
 
-def test_what_was_marked_dirty_must_be_returned() -> None:
+def test_mark_dirty_input_must_be_returned() -> None:
     class Forgetful(Function):
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
@@ -257,7 +257,7 @@ def test_what_was_marked_dirty_must_be_returned() -> None:
         Forgetful.apply(leaf() * 1)
 
 
-def test_an_input_returned_as_it_is_and_views_of_it() -> None:
+def test_returned_input_and_views_of_it() -> None:
     x = leaf([1.0, 2.0])
     y = Itself.apply(x)
     assert y is not x and y._is_view() and y._base is x and y.grad_fn.name() == "ItselfBackward"
@@ -270,7 +270,7 @@ def test_an_input_returned_as_it_is_and_views_of_it() -> None:
         y.mul_(2)
 
 
-def test_saved_values_are_freed_and_watched() -> None:
+def test_saved_tensors_are_freed_and_version_checked() -> None:
     x = leaf()
     y = Cube.apply(x)
     y.backward()
@@ -297,12 +297,12 @@ def test_saved_values_are_freed_and_watched() -> None:
         ((torch.ones(()), torch.ones(())), 2, "function GivenBackward returned a gradient different than None at position 2, but the corresponding forward input was not a Variable"),
     ],
 )  # fmt: skip
-def test_what_backward_returns_is_checked(result: Any, given: int, text: str) -> None:
+def test_invalid_results_of_backward_raise(result: Any, given: int, text: str) -> None:
     with pytest.raises(RuntimeError, match=re.escape(text)):
         answering(result).apply(leaf(), *(2,) * (given - 1)).backward()
 
 
-def test_what_backward_returns_is_fitted() -> None:
+def test_results_of_backward_are_cast_and_reduced() -> None:
     x = leaf([1.0, 2.0])
     text = "Function GivenBackward returned an invalid gradient at index 0 - got [3] but expected shape compatible with [2]"
     with pytest.raises(RuntimeError, match=re.escape(text)):
@@ -311,13 +311,13 @@ def test_what_backward_returns_is_fitted() -> None:
     assert x.grad.tolist() == [3, 3] and x.grad.dtype is torch.float32
 
 
-def test_a_gradient_of_one_element_fits_a_scalar() -> None:
+def test_one_element_gradient_is_reshaped_to_0d() -> None:
     x = leaf()
     answering(torch.full((1,), 5.0)).apply(x).backward()
     assert x.grad.shape == () and x.grad.item() == 5
 
 
-def test_wrong_uses() -> None:
+def test_misuse_raises() -> None:
     class Saving(Function):
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
@@ -363,7 +363,7 @@ def test_once_differentiable() -> None:
         first.backward()
 
 
-def test_an_error_in_forward_or_backward_leaves_all_usable() -> None:
+def test_errors_in_forward_or_backward_restore_state() -> None:
     class Failing(Function):
         @staticmethod
         def forward(ctx: Any, x: Any, when: str) -> Any:
@@ -385,9 +385,9 @@ def test_an_error_in_forward_or_backward_leaves_all_usable() -> None:
     assert x.grad.item() == 12
 
 
-def test_backward_may_call_backward() -> None:
+def test_backward_can_run_a_nested_backward_pass() -> None:
     class Nested(Function):
-        """Its backward differentiates its forward once more."""
+        """Function whose backward differentiates its forward."""
 
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
@@ -415,7 +415,7 @@ def test_hooks_and_complex_numbers() -> None:
     assert Cube.apply(leaf([1 + 2j])).tolist() == [-11 - 2j]
 
 
-def test_a_graph_goes_with_its_last_reference() -> None:
+def test_graph_is_freed_with_its_last_reference() -> None:
     gc.disable()
     try:
         for make in (
@@ -438,14 +438,14 @@ def test_a_graph_goes_with_its_last_reference() -> None:
         lambda x: Both.apply(x, Cube.apply(x))[0], lambda x: Cube.apply(Exp.apply(x)), lambda x: Exp.apply(x[:2]).sum(),
     ],
 )  # fmt: skip
-def test_derivatives_are_those_of_differences(function: Any) -> None:
+def test_gradcheck_passes(function: Any) -> None:
     x = torch.tensor([0.5, -1.0, 2.0], dtype=torch.float64, requires_grad=True)
     for fast in (False, True):
         assert torch.autograd.gradcheck(function, x, fast_mode=fast, check_batched_grad=True)
         assert torch.autograd.gradgradcheck(function, x, fast_mode=fast)
 
 
-def test_a_wrong_derivative_is_found() -> None:
+def test_gradcheck_finds_wrong_derivative() -> None:
     x = torch.tensor([0.5, -1.0], dtype=torch.float64, requires_grad=True)
     for function in (lambda x: AddOne.apply(x * 1), Itself.apply):
         assert not torch.autograd.gradcheck(function, x, raise_exception=False)

@@ -1,4 +1,4 @@
-"""The backward sweep: gradients, accumulation, hooks, freeing, errors, order, and what survives a failure."""
+"""The backward pass: gradients, accumulation, hooks, freeing, errors, order, and state after a failure."""
 
 from __future__ import annotations
 
@@ -116,8 +116,8 @@ def test_gradients_do_not_share_memory() -> None:
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (64, 300)])
-def test_gradients_lie_in_memory_as_their_leaves_do_and_are_nobody_elses(shape: tuple[int, int]) -> None:
-    """A layer's weight is seen turned round; what is reshaped, or seen elsewhere, is no different."""
+def test_weight_gradients_have_the_weights_strides_and_own_memory(shape: tuple[int, int]) -> None:
+    """Also for a transposed weight of a layer, a reshaped leaf, and a leaf with other views."""
     x, wide = torch.randn(70, shape[1]), torch.randn(shape[1], shape[0], requires_grad=True)
     weight, bias = torch.randn(shape, requires_grad=True), torch.randn(shape[0], requires_grad=True)
     torch.nn.functional.linear(x, weight, bias).sin().sum().backward()
@@ -135,13 +135,13 @@ def test_gradients_lie_in_memory_as_their_leaves_do_and_are_nobody_elses(shape: 
     assert torch.equal(flat.grad, kept.reshape(-1) + 1)
 
 
-def test_a_leaf_is_its_own_gradient() -> None:
+def test_backward_of_a_leaf() -> None:
     x = torch.tensor(1.0, requires_grad=True)
     x.backward()
     assert x.grad.item() == 1.0
 
 
-def test_a_diamond_is_swept_once() -> None:
+def test_diamond_runs_each_node_once() -> None:
     x = leaf(2)
     y = x * x
     z = y + y * y
@@ -151,7 +151,7 @@ def test_a_diamond_is_swept_once() -> None:
     assert calls == [9.0] and x.grad.tolist() == [36.0]
 
 
-def test_a_vector_needs_a_gradient() -> None:
+def test_non_scalar_root_needs_a_gradient() -> None:
     x = leaf(1, 2)
     with pytest.raises(RuntimeError, match="grad can be implicitly created only for scalar outputs"):
         (x * 2).backward()
@@ -161,7 +161,7 @@ def test_a_vector_needs_a_gradient() -> None:
     assert x.grad.tolist() == [2.0, 20.0]
 
 
-def test_what_requires_no_gradient_can_not_be_differentiated() -> None:
+def test_roots_without_grad_raise() -> None:
     with pytest.raises(RuntimeError, match="element 0 of tensors does not require grad and does not have a grad_fn"):
         torch.ones(1).backward()
 
@@ -177,7 +177,7 @@ def test_several_roots() -> None:
 # -- grad
 
 
-def test_grad_touches_no_grad() -> None:
+def test_grad_does_not_write_to_grad_attributes() -> None:
     x, w = leaf(1), leaf(3)
     (dx,) = torch.autograd.grad(x * w, x)
     assert dx.tolist() == [3.0] and x.grad is None and w.grad is None
@@ -219,7 +219,7 @@ def test_is_grads_batched_gives_the_rows_of_the_jacobian() -> None:
     assert rows.tolist() == [[2.0, 0.0], [0.0, 4.0]]
 
 
-def test_only_the_inputs_asked_for_get_gradients() -> None:
+def test_backward_with_inputs_accumulates_only_into_them() -> None:
     x, w = leaf(1), leaf(3)
     (x * w).backward(inputs=[x])
     assert x.grad.tolist() == [3.0] and w.grad is None
@@ -227,7 +227,7 @@ def test_only_the_inputs_asked_for_get_gradients() -> None:
         (x * w).backward(inputs=[])
 
 
-def test_what_leads_to_no_input_is_not_computed() -> None:
+def test_nodes_that_reach_no_input_do_not_run() -> None:
     x, w = leaf(1), leaf(3)
     y = w * w
     ran: list[Any] = []
@@ -239,7 +239,7 @@ def test_what_leads_to_no_input_is_not_computed() -> None:
 # -- Freeing
 
 
-def test_a_graph_is_freed_by_its_sweep() -> None:
+def test_backward_frees_the_graph() -> None:
     x = leaf(2)
     y = x * x
     y.backward()
@@ -255,7 +255,7 @@ def test_the_error_for_a_freed_graph_names_the_users_line() -> None:
         y.backward()
 
 
-def test_a_graph_that_saved_nothing_can_be_swept_again() -> None:
+def test_graph_without_saved_tensors_can_run_twice() -> None:
     x = leaf(2)
     y = x + 1
     y.backward()
@@ -271,7 +271,7 @@ def test_retain_graph_keeps_it() -> None:
     assert x.grad.tolist() == [12.0]
 
 
-def test_memory_goes_with_the_last_reference_without_the_collector() -> None:
+def test_graph_is_freed_by_reference_counting() -> None:
     gc.collect()
     gc.disable()
     try:
@@ -288,7 +288,7 @@ def test_memory_goes_with_the_last_reference_without_the_collector() -> None:
         gc.enable()
 
 
-def test_in_place_operations_on_views_make_no_cycle() -> None:
+def test_inplace_operations_on_views_create_no_reference_cycle() -> None:
     gc.collect()
     gc.disable()
     try:
@@ -329,11 +329,11 @@ def test_a_hook_sees_the_gradient_and_may_replace_it() -> None:
     assert x.grad.tolist() == [3.0, 3.0]
 
 
-def test_what_a_hook_of_a_leaf_kept_stays_as_it_was() -> None:
+def test_gradient_kept_by_a_leaf_hook_is_not_accumulated_into() -> None:
     x = torch.tensor([1.0, 2.0], requires_grad=True)
     seen: list[torch.Tensor] = []
     x.register_hook(seen.append)
-    y = x + x  # the gradient is a sum, which would be the leaf's without a copy
+    y = x + x  # the gradient is a sum, whose buffer becomes the leaf's grad if it is not copied
     y.backward(torch.ones(2), retain_graph=True)
     y.backward(torch.ones(2))
     assert [each.tolist() for each in seen] == [[2.0, 2.0], [2.0, 2.0]]
@@ -384,7 +384,7 @@ def test_a_hook_that_removes_itself() -> None:
         (lambda g: 3, TypeError, "expected Variable, but hook returned 'int'"),
     ],
 )
-def test_what_a_hook_must_not_return(hook: Any, error: Any, text: str) -> None:
+def test_invalid_results_of_hooks_raise(hook: Any, error: Any, text: str) -> None:
     x = leaf(1, 2)
     y = x * 2
     y.register_hook(hook)
@@ -411,7 +411,7 @@ def test_retain_grad_keeps_the_gradient_of_a_computed_tensor() -> None:
         torch.ones(1).retain_grad()
 
 
-def test_retaining_acts_in_its_turn_among_the_hooks() -> None:
+def test_retain_grad_runs_in_registration_order() -> None:
     x = leaf(1)
     before, after = x * 1, x * 1
     before.retain_grad()
@@ -455,7 +455,7 @@ def test_a_hook_after_accumulation() -> None:
         (x * 1).register_post_accumulate_grad_hook(print)
 
 
-def test_younger_nodes_run_first_and_leaves_as_soon_as_they_can() -> None:
+def test_nodes_run_by_sequence_number_and_leaves_first() -> None:
     order: list[str] = []
 
     def told(tensor: Any, name: str) -> Any:
@@ -473,7 +473,7 @@ def test_younger_nodes_run_first_and_leaves_as_soon_as_they_can() -> None:
 # -- Failures
 
 
-def test_an_exception_in_a_hook_leaves_everything_usable() -> None:
+def test_exception_in_a_hook_restores_state() -> None:
     x, w = leaf(2), leaf(5)
     y = x * w
     z = y * y
@@ -490,7 +490,7 @@ def test_an_exception_in_a_hook_leaves_everything_usable() -> None:
     assert x.grad.tolist() == [100.0]
 
 
-def test_an_interrupt_leaves_everything_usable() -> None:
+def test_interrupt_restores_state() -> None:
     x = leaf(2)
     y = x * x
 
@@ -507,7 +507,7 @@ def test_an_interrupt_leaves_everything_usable() -> None:
 
 
 @pytest.mark.parametrize("create_graph", [False, True])
-def test_an_interrupt_at_the_beginning_of_any_function_leaves_recording_as_it_was(create_graph: bool) -> None:
+def test_interrupt_in_any_function_restores_grad_mode(create_graph: bool) -> None:
     def sweep() -> None:
         x = torch.ones(3, requires_grad=True)
         torch.autograd.grad((x * x).exp().sum(), x, create_graph=create_graph)
@@ -516,7 +516,7 @@ def test_an_interrupt_at_the_beginning_of_any_function_leaves_recording_as_it_wa
         assert (torch.ones(1, requires_grad=True) * 2).requires_grad, begin
 
 
-def test_a_hook_may_sweep_another_graph_and_its_own() -> None:
+def test_hook_can_run_a_nested_backward_pass() -> None:
     x = leaf(2)
     inner = x * x
     y = x * 3
@@ -529,7 +529,7 @@ def test_a_hook_may_sweep_another_graph_and_its_own() -> None:
     assert x.grad.tolist() == [7.0]
 
 
-def test_hooks_run_without_recording_unless_the_graph_is_created() -> None:
+def test_hooks_run_in_no_grad_unless_create_graph() -> None:
     x = leaf(2)
     modes = []
     y = x * x
@@ -539,14 +539,14 @@ def test_hooks_run_without_recording_unless_the_graph_is_created() -> None:
     assert modes == [False, True]
 
 
-def test_edges_can_stand_for_tensors() -> None:
+def test_gradient_edges_replace_tensors() -> None:
     x = leaf(2)
     y = x * x
     edge = graph.get_gradient_edge(y)
     assert torch.autograd.grad(y * 5, [edge])[0].tolist() == [5.0]
 
 
-def test_an_edge_can_be_differentiated_and_made_by_hand() -> None:
+def test_gradient_edge_as_root_and_constructed_by_hand() -> None:
     x = leaf(2, 3)
     y = x * x
     edge = graph.GradientEdge(y.grad_fn, 0)
@@ -603,26 +603,26 @@ def test_a_dictionary_of_inputs() -> None:
         ),
     ],
 )
-def test_what_can_not_be_differentiated(call: Any, error: Any, text: str) -> None:
+def test_invalid_arguments_of_backward_and_grad(call: Any, error: Any, text: str) -> None:
     x = leaf(1, 2)
     with pytest.raises(error, match=text):
         call(x * 2, x)
 
 
-def test_an_input_that_was_computed_retains_its_gradient() -> None:
+def test_non_leaf_input_of_backward_retains_grad() -> None:
     x = leaf(3)
     y = x * 2
     (y * y).backward(inputs=[y])
     assert y.grad.tolist() == [12.0] and x.grad is None and y.retains_grad
 
 
-def test_zeros_for_what_was_not_used_are_leaves_of_the_graph() -> None:
+def test_materialized_zeros_are_leaves() -> None:
     x, unused = leaf(1), leaf(1)
     (zeros,) = torch.autograd.grad(x * 2, [unused], create_graph=True, materialize_grads=True)
     assert zeros.requires_grad and zeros.item() == 0.0
 
 
-def test_accumulation_with_a_graph_makes_copies_and_without_adds_in_place() -> None:
+def test_accumulation_is_out_of_place_with_create_graph() -> None:
     x = leaf(3)
     (x * x).backward(create_graph=True)
     held = x.grad
@@ -638,7 +638,7 @@ def test_accumulation_with_a_graph_makes_copies_and_without_adds_in_place() -> N
     assert x.grad is not given and x.grad.data_ptr() != given.data_ptr()
 
 
-def test_a_gradient_is_laid_out_as_its_leaf() -> None:
+def test_gradients_have_the_strides_of_their_leaf() -> None:
     x = torch.ones(3, 2).t().requires_grad_()
     (x * 2).sum().backward()
     assert x.grad.stride() == (1, 2)
@@ -658,7 +658,7 @@ def test_a_gradient_is_laid_out_as_its_leaf() -> None:
     ],
 )
 @pytest.mark.parametrize("when", ["register_hook", "register_prehook"])
-def test_what_a_nodes_hook_must_not_return(when: str, result: Any, error: Any, text: str) -> None:
+def test_invalid_results_of_node_hooks_raise(when: str, result: Any, error: Any, text: str) -> None:
     x = leaf(1, 2)
     y = x.exp()
     getattr(y.grad_fn, when)(lambda *given: result)
@@ -682,7 +682,7 @@ def test_a_nodes_hook_sees_gradients_in_the_shape_and_dtype_of_its_inputs() -> N
     assert seen == [((2, 1), torch.float32), ((3,), torch.float64)]
 
 
-def test_hooks_of_leaves_that_are_gone_cost_nothing() -> None:
+def test_hooks_of_deleted_leaves_are_dropped() -> None:
     gc.collect()
     before = AccumulateGrad.hooked
     x, y = torch.ones(1, requires_grad=True), torch.ones(1, requires_grad=True)

@@ -1,4 +1,4 @@
-"""The command line, in processes of its own: a program runs as under ``python``, with retrograd for ``torch``."""
+"""The command line, in new processes: programs run as under ``python``, with retrograd as ``torch``."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ SOURCE = str(Path(retrograd.__file__).parent.parent)
 def command(
     *arguments: str, folder: Path | None = None, python: bool = False, given: str | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """``retrograd ...`` (or ``python ...``, to compare) with the error stream kept apart."""
+    """Run ``retrograd ...`` (or ``python ...`` for comparison) and capture both streams."""
     path = os.pathsep.join([SOURCE, *filter(None, [os.environ.get("PYTHONPATH")])])
     start = [sys.executable] if python else [sys.executable, "-m", "retrograd"]
     return subprocess.run(
@@ -35,7 +35,7 @@ def command(
 
 
 def both(folder: Path, text: str, *arguments: str) -> None:
-    """A program that asks nothing of torch prints the same, fails the same and ends the same under both."""
+    """Assert that a program without torch has the same output, errors and exit status under both."""
     (folder / "program.py").write_text(text)
     ours = command("run", "program.py", *arguments, folder=folder)
     pythons = command("program.py", *arguments, folder=folder, python=True)
@@ -93,11 +93,11 @@ def test_pickling_of_the_programs_own_classes(tmp_path: Path) -> None:
         "raise KeyboardInterrupt",
     ],
 )
-def test_it_ends_as_under_python(tmp_path: Path, text: str) -> None:
+def test_exit_status_matches_python(tmp_path: Path, text: str) -> None:
     both(tmp_path, text + "\n")
 
 
-def test_a_missing_name_ends_at_the_programs_own_line(tmp_path: Path) -> None:
+def test_traceback_of_missing_name_ends_in_the_program(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text("def ask():\n    import torch.nowhere\n\nask()\n")
     done = command("run", "program.py", folder=tmp_path)
     lines = done.stderr.splitlines()
@@ -153,7 +153,7 @@ def test_text(tmp_path: Path) -> None:
     assert done.stdout == "retrograd ['-c', 'x']\n"
 
 
-def test_in_one_process_everything_is_put_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_restores_the_process_state(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program = tmp_path / "program.py"
     program.write_text("import sys, torch\nsys.path.append('somewhere')\nprint(torch.__name__)\n1 / 0\n")
     hook = sys.excepthook
@@ -184,7 +184,7 @@ def test_in_one_process_everything_is_put_back(tmp_path: Path, capsys: pytest.Ca
         (("run", "-m", "json"), "No module named json.__main__"),
     ],
 )
-def test_what_cannot_be_done(arguments: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_commands(arguments: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(arguments) == 2
     printed = capsys.readouterr()
     assert words in printed.err and printed.out == ""
@@ -198,7 +198,7 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"retrograd {OWN}\n"
 
 
-def test_info_names_what_matters(capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_lists_versions_and_settings(capsys: pytest.CaptureFixture[str]) -> None:
     import numpy
 
     assert cli.main(["info"]) == 0
@@ -213,7 +213,7 @@ def test_info_names_what_matters(capsys: pytest.CaptureFixture[str]) -> None:
     assert Path(pages, "differences.md") == Path(PAGE) and Path(PAGE).is_file() and Path(PAGE).is_absolute()
 
 
-def test_the_pages_are_part_of_what_is_installed() -> None:
+def test_pages_are_installed() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"] == {"docs": "retrograd/docs"}
 

@@ -1,4 +1,4 @@
-"""``compile``: what is recorded and replayed gives what the eager library gives, as a user sees it."""
+"""``torch.compile``: traced and replayed programs give the results of eager mode."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from tests.conformance.samples import FAMILIES, samples
 
 @pytest.fixture(autouse=True)
 def _strict(monkeypatch: pytest.MonkeyPatch, request: Any) -> None:
-    """A replay that fails fails the test."""
+    """Turn failures of a replay into errors."""
     monkeypatch.setattr(torch.compiler.wrapper, "strict", "errors" not in request.node.name)
 
 
 def explained(function: Any) -> Any:
-    """How often a compiled function was recorded, and why not."""
+    """Return the number of traces of a compiled function, and the reasons for graph breaks."""
     held = getattr(function, "_compiled", None) or function._call._compiled
     return Explanation(held)
 
 
 def agree(function: Any, *tensors: Any, fullgraph: bool = True) -> Any:
-    """Call a function compiled and not, several times: the same results and gradients. The compiled function."""
+    """Compare compiled and eager results and gradients over several calls; return the compiled function."""
     compiled = torch.compile(function, fullgraph=fullgraph)
     for turn in range(3):
         given = [
@@ -55,7 +55,7 @@ def agree(function: Any, *tensors: Any, fullgraph: bool = True) -> Any:
 
 
 def close(one: Any, two: Any) -> None:
-    """The same form, and the same numbers within rounding (which sums see by their largest terms)."""
+    """Assert equal structure and values within rounding, relative to the largest element."""
     assert (one.shape, one.dtype) == (two.shape, two.dtype)
     one, two = one.detach().double(), two.detach().double()
     size = two.nan_to_num(0, 0, 0).abs().max().item() if two.numel() else 0
@@ -113,7 +113,7 @@ def _half(a: Any) -> Any:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("grad", [True, False])
-def test_values_and_gradients_are_those_of_the_eager_library(name: str, grad: bool) -> None:
+def test_values_and_gradients_match_eager(name: str, grad: bool) -> None:
     compiled = agree(FUNCTIONS[name], x(3, 4, grad=grad))
     assert explained(compiled).graph_count == 1
 
@@ -132,13 +132,13 @@ FUSED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", FUSED)
-def test_loops_calculate_what_the_steps_do(name: str) -> None:
+def test_fused_loops_match_separate_steps(name: str) -> None:
     compiled = agree(FUSED[name], x(40, 30), x(30), x(40, 1))
     assert explained(compiled).graph_count == 1
     assert explained(compiled).loops > 0 or not numba_dispatch.available()
 
 
-def test_loops_know_nan_and_infinity() -> None:
+def test_fused_loops_handle_nan_and_infinity() -> None:
     odd = torch.tensor([0.0, -0.0, math.inf, -math.inf, math.nan, 1e-40, -3.0, 200.0] * 10)
     for function in (
         torch.tanh,
@@ -153,15 +153,15 @@ def test_loops_know_nan_and_infinity() -> None:
             torch.testing.assert_close(compiled(odd), function(odd), equal_nan=True)
 
 
-def test_large_arrays_are_shared_by_threads() -> None:
+def test_large_arrays_use_several_threads() -> None:
     a = x(200, 300)
     agree(lambda a: ((a * 2).tanh() + a).sum(), a)
     agree(lambda a: ((a * 2).tanh() + a).sum(1), a)
     agree(lambda a: ((a * 2).tanh() + a).mean(0), a)
 
 
-def test_a_weights_gradient_is_calculated_as_the_weight_lies() -> None:
-    """The gradient of ``x @ weight.t()`` becomes the weight's as it is; what the user gets keeps its order."""
+def test_weight_gradient_has_the_weights_strides() -> None:
+    """The gradient of ``x @ weight.t()`` is computed in the weight's own layout; results keep their order."""
     x, weight = torch.randn(64, 300), torch.randn(100, 300, requires_grad=True)
     whole = agree(lambda x, weight: nn.functional.linear(x, weight).sin(), x, weight)
     backward = whole._compiled.recordings[0].backward
@@ -178,8 +178,8 @@ def test_a_weights_gradient_is_calculated_as_the_weight_lies() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-def test_cross_entropy_is_a_loop_each_way(reduction: str, dtype: Any) -> None:
-    """Targets that are ignored are left to the kernels, and wrong ones refused."""
+def test_cross_entropy_compiles_to_a_loop_each_way(reduction: str, dtype: Any) -> None:
+    """Ignored targets are left to the kernels; invalid targets raise."""
 
     def loss(x: Any, target: Any) -> Any:
         return nn.functional.cross_entropy(x, target, reduction=reduction)
@@ -202,8 +202,8 @@ def test_cross_entropy_is_a_loop_each_way(reduction: str, dtype: Any) -> None:
         whole(x, skipped)
 
 
-def test_what_a_loss_shares_with_others_is_calculated_before() -> None:
-    """The logarithms of softmax are read by others too, before the loss and after it."""
+def test_shared_log_softmax_is_computed_before_the_loss() -> None:
+    """log_softmax has other users before the loss and after it."""
 
     def several(x: Any, target: Any) -> Any:
         logs = nn.functional.log_softmax(x, 1)
@@ -214,17 +214,17 @@ def test_what_a_loss_shares_with_others_is_calculated_before() -> None:
     agree(several, torch.randn(30, 5, requires_grad=True), torch.randint(0, 5, (30,)))
 
 
-def test_without_numba_programs_are_numpys(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_use_numpy_without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numba_dispatch, "available", lambda: False)
     for name in FUSED:
         assert explained(agree(FUSED[name], x(40, 30), x(30), x(40, 1))).loops == 0
 
 
-def test_broadcast_operands_get_gradients_of_their_own_shapes() -> None:
+def test_gradients_of_broadcast_operands_have_their_shapes() -> None:
     agree(lambda a, b, c: (a * b + c).tanh().sum(), x(5, 4, grad=True), x(4), x(5, 1))
 
 
-def test_a_module_is_trained_as_it_is_without() -> None:
+def test_training_a_module_matches_eager() -> None:
     def trained(compiled: bool) -> list[float]:
         torch.manual_seed(0)
         layers = nn.Linear(6, 8), nn.BatchNorm1d(8), nn.GELU(), nn.Dropout(0.3), nn.Linear(8, 3)
@@ -247,7 +247,7 @@ def test_a_module_is_trained_as_it_is_without() -> None:
 
 
 @pytest.mark.parametrize("kind", ["SGD", "AdamW"])
-def test_a_whole_step_is_one_recording(kind: str) -> None:
+def test_whole_training_step_is_one_trace(kind: str) -> None:
     def trained(compiled: bool) -> list[float]:
         torch.manual_seed(0)
         model = nn.Sequential(nn.Linear(6, 20), nn.Tanh(), nn.Dropout(0.2), nn.Linear(20, 3))
@@ -289,7 +289,7 @@ def test_gradients_of_a_whole_step_accumulate() -> None:
     close(weight.grad, 2 * weight * x(40, 3, grad=False) ** 2)
 
 
-def test_what_else_keeps_something_is_left_to_python() -> None:
+def test_other_side_effects_break_the_graph() -> None:
     weight = nn.Parameter(torch.ones(3))
     optimizer = torch.optim.SGD([weight], lr=1.0)
     scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
@@ -306,7 +306,7 @@ def test_what_else_keeps_something_is_left_to_python() -> None:
     assert explained(run).graph_count == 0
 
 
-def test_the_call_is_one_node() -> None:
+def test_compiled_call_is_one_node() -> None:
     out = torch.compile(lambda a: (a * 2).exp())
     a = x(3)
     out(a)
@@ -328,7 +328,7 @@ def test_gradients_of_gradients() -> None:
     torch.testing.assert_close(found[1], second)
 
 
-def test_the_graph_is_freed_as_always() -> None:
+def test_backward_frees_the_graph() -> None:
     compiled = torch.compile(lambda a: (a * a).sum())
     a = x(3)
     compiled(a)
@@ -340,7 +340,7 @@ def test_the_graph_is_freed_as_always() -> None:
         out.backward()
 
 
-def test_what_is_saved_must_not_be_modified() -> None:
+def test_modified_saved_tensors_raise() -> None:
     compiled = torch.compile(lambda a, b: (a * b).exp())
     a, b = x(3), x(3, grad=False)
     compiled(a, b)
@@ -354,7 +354,7 @@ def test_what_is_saved_must_not_be_modified() -> None:
         out.sum().backward()
 
 
-def test_results_are_memory_of_their_own() -> None:
+def test_results_own_their_memory() -> None:
     compiled = torch.compile(lambda a: (a.exp() + 1, torch.zeros(2)))
     first, second = compiled(x(3, grad=False)), compiled(x(3, grad=False))
     for _ in range(3):
@@ -365,9 +365,9 @@ def test_results_are_memory_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_replays_of_samples_give_what_the_eager_library_gives(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Recorded with some numbers, replayed with others: nothing may depend on the numbers that were recorded."""
-    monkeypatch.setattr(numba_dispatch, "available", lambda: False)  # loops would have to be compiled for each
+def test_replays_of_samples_match_eager(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trace with some inputs and replay with others: no value of the trace may be a constant of the program."""
+    monkeypatch.setattr(numba_dispatch, "available", lambda: False)  # each would compile its own loops
     for sample in samples(family)[:: 2 if family == "indexing" else 8]:
         arrays = sample.arrays()
         if any(each.dtype.kind == "c" for each in arrays.values()):
@@ -388,7 +388,7 @@ def test_replays_of_samples_give_what_the_eager_library_gives(family: str, monke
 
         try:
             expected, _ = found(evaluated, others), found(evaluated, arrays)
-        except Exception:  # what PyTorch refuses
+        except Exception:  # calls that fail
             continue
         compiled = torch.compile(evaluated)
         found(compiled, arrays)
@@ -408,21 +408,21 @@ def _moved(array: Any) -> Any:
 SCALE = 2.0
 
 
-def test_another_kind_of_call_is_another_recording() -> None:
+def test_changed_guards_trace_again() -> None:
     compiled = torch.compile(lambda a, n=1, *, s="": a * n)
     for given in ((x(3),), (x(4),), (x(3).double(),), (x(3), 2), (x(3), 2.0), (x(3, grad=False),), (x(3), True)):
         for _ in range(2):
             assert torch.equal(compiled(*given), given[0] * (given[1] if len(given) > 1 else 1))
     assert explained(compiled).graph_count == 7
     assert torch.equal(compiled(x(3), s="a"), x(3))
-    for size in range(5, 9):  # no more than eight: then it is left to the eager library
+    for size in range(5, 9):  # after eight traces the call falls back to eager mode
         compiled(x(size))
     assert explained(compiled).graph_count == 8
     torch.compiler.reset()
     assert explained(compiled).graph_count == 0
 
 
-def test_strides_and_sameness_are_part_of_the_kind() -> None:
+def test_strides_and_aliasing_are_guarded() -> None:
     compiled = torch.compile(lambda a, b: a * 2 + b)
     a, b = x(3, 3, grad=False), x(3, 3, grad=False) + 1
     assert torch.equal(compiled(a, a), a * 3)
@@ -430,7 +430,7 @@ def test_strides_and_sameness_are_part_of_the_kind() -> None:
     assert torch.equal(compiled(a.t(), b), a.t() * 2 + b)
 
 
-def test_what_the_function_finds_elsewhere_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_globals_and_closures_are_guarded(monkeypatch: pytest.MonkeyPatch) -> None:
     held = {"k": 3}
     factor = 2
 
@@ -449,7 +449,7 @@ def test_what_the_function_finds_elsewhere_is_looked_at(monkeypatch: pytest.Monk
     assert torch.equal(compiled(a), a * 3 + 5)
 
 
-def test_modules_are_looked_at() -> None:
+def test_module_state_is_guarded() -> None:
     class Net(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -480,7 +480,7 @@ def test_modules_are_looked_at() -> None:
     assert torch.equal(net(a), first)
 
 
-def test_gradients_may_be_switched_off() -> None:
+def test_grad_mode_is_guarded() -> None:
     compiled = torch.compile(lambda a: a * 2)
     a = x(3)
     for _ in range(2):
@@ -491,7 +491,7 @@ def test_gradients_may_be_switched_off() -> None:
             assert compiled(a).is_inference()
 
 
-# -- What is left to the eager library
+# -- Graph breaks
 
 
 @pytest.mark.parametrize(
@@ -511,7 +511,7 @@ def test_gradients_may_be_switched_off() -> None:
         (lambda a: a.clone().requires_grad_(), "requires_grad_"),
     ],
 )
-def test_the_reason_is_told(function: Any, reason: str) -> None:
+def test_break_reasons(function: Any, reason: str) -> None:
     a = x(3, grad=False)
     compiled = torch.compile(function)
     for _ in range(3):
@@ -525,7 +525,7 @@ def test_the_reason_is_told(function: Any, reason: str) -> None:
     assert type(error.value).__name__ == "Unsupported"
 
 
-def test_side_effects_are_seen() -> None:
+def test_side_effects_are_preserved() -> None:
     class Net(nn.Module):
         def forward(self, a: Any) -> Any:
             self.last = a * 2
@@ -566,7 +566,7 @@ def test_custom_functions_hooks_and_subclasses() -> None:
         assert a.grad.tolist() == [3.0, 3.0, 3.0]
 
 
-def test_errors_are_those_of_the_eager_library() -> None:
+def test_errors_match_eager() -> None:
     compiled = torch.compile(lambda a, i: a[i])
     a = x(3, grad=False)
     for index in ([0], [1], [2]):
@@ -575,7 +575,7 @@ def test_errors_are_those_of_the_eager_library() -> None:
         compiled(a, torch.tensor([5]))
 
 
-# -- Ways to say it
+# -- Forms of compile()
 
 
 def test_what_methods_read_is_guarded_in_code_without_a_file() -> None:
@@ -626,7 +626,7 @@ def test_what_compile_gives() -> None:
     assert torch.compile(len, disable=True) is len
 
 
-def test_modules_keep_their_ways() -> None:
+def test_compiled_modules_keep_their_interface() -> None:
     net: Any = nn.Linear(3, 2)
     compiled = torch.compile(net)
     assert type(compiled).__name__ == "OptimizedModule"
@@ -642,7 +642,7 @@ def test_modules_keep_their_ways() -> None:
     assert "forward" not in vars(pickle.loads(pickle.dumps(net)))
 
 
-def test_disabled_parts() -> None:
+def test_disable() -> None:
     @torch.compiler.disable
     def plain(a: Any) -> Any:
         assert not torch.compiler.is_compiling()
@@ -661,7 +661,7 @@ def test_disabled_parts() -> None:
     assert seen
 
 
-def test_explain_shows_the_programs() -> None:
+def test_explain_shows_generated_code() -> None:
     found = torch._dynamo.explain(lambda a: (a * 2).exp())(x(3))
     text = str(found)
     assert (found.graph_count, found.graph_break_count, found.op_count) == (1, 0, 4)
@@ -669,7 +669,7 @@ def test_explain_shows_the_programs() -> None:
     assert "def backward(" in text
 
 
-def test_a_compiled_function_inside_another_and_in_transformations() -> None:
+def test_compiled_functions_nest_and_work_under_transforms() -> None:
     inner = torch.compile(lambda a: a * 2)
     outer = torch.compile(lambda a: inner(a) + 1, fullgraph=True)
     for _ in range(2):

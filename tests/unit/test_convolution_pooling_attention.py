@@ -1,4 +1,4 @@
-"""Convolution, pooling, resampling and attention: what samples can not say. Numbers were recorded from PyTorch 2.13."""
+"""Convolution, pooling, interpolation and attention beyond the samples. Numbers were recorded from PyTorch 2.13."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHAPES = [
 
 
 def _maps(x_shape: Any, w_shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> list[Any]:
-    """The output, the gradient of the input and that of the weight, for numbers drawn anew each time alike."""
+    """Return the output and the gradients of input and weight, for the same random numbers at each call."""
     rng = numpy.random.default_rng(0)
     x, w = rng.standard_normal(x_shape), rng.standard_normal(w_shape)
     how = (stride, padding, dilation, groups)
@@ -35,7 +35,9 @@ def _maps(x_shape: Any, w_shape: Any, stride: Any, padding: Any, dilation: Any, 
 
 @pytest.mark.parametrize("shapes", SHAPES)
 @pytest.mark.parametrize("block", [1, 40, 300])
-def test_blocks_of_any_size_give_the_same(monkeypatch: pytest.MonkeyPatch, shapes: Any, block: int) -> None:
+def test_convolution_block_size_does_not_change_results(
+    monkeypatch: pytest.MonkeyPatch, shapes: Any, block: int
+) -> None:
     whole = _maps(*shapes)
     monkeypatch.setattr(convolution, "BLOCK", block)
     for one, other in zip(_maps(*shapes), whole, strict=True):
@@ -44,7 +46,9 @@ def test_blocks_of_any_size_give_the_same(monkeypatch: pytest.MonkeyPatch, shape
 
 @pytest.mark.parametrize("block", [1, 7, 100])
 @pytest.mark.parametrize("causal", [True, False])
-def test_attention_in_blocks_of_any_size_is_the_same(monkeypatch: pytest.MonkeyPatch, block: int, causal: bool) -> None:
+def test_attention_block_size_does_not_change_results(
+    monkeypatch: pytest.MonkeyPatch, block: int, causal: bool
+) -> None:
     rng = numpy.random.default_rng(0)
     q, k, v = rng.standard_normal((2, 4, 5, 3)), rng.standard_normal((2, 2, 6, 3)), rng.standard_normal((2, 2, 6, 3))
     mask = rng.standard_normal((2, 1, 5, 6))
@@ -60,7 +64,7 @@ def test_attention_in_blocks_of_any_size_is_the_same(monkeypatch: pytest.MonkeyP
 
 
 def _peak(action: Any) -> int:
-    action()  # what is loaded and compiled at the first call does not count
+    action()  # exclude imports and compilation of the first call
     tracemalloc.start()
     try:
         action()
@@ -69,8 +73,8 @@ def _peak(action: Any) -> int:
         tracemalloc.stop()
 
 
-def test_convolution_needs_little_more_than_its_results() -> None:
-    # All windows as columns would be 19 MB.
+def test_convolution_peak_memory() -> None:
+    # im2col would take 19 MB.
     x, w = torch.zeros(2, 16, 128, 128, requires_grad=True), torch.zeros(16, 16, 3, 3, requires_grad=True)
     size = x.numel() * 4
     assert _peak(lambda: F.conv2d(x, w, padding=1)) < size + 4_000_000
@@ -78,15 +82,15 @@ def test_convolution_needs_little_more_than_its_results() -> None:
     assert _peak(lambda: torch.autograd.grad(y, (x, w), ones, retain_graph=True)) < size + 4_000_000
 
 
-def test_attention_makes_no_matrix_of_all_scores() -> None:
-    # They would be 32 MB.
+def test_attention_peak_memory_without_score_matrix() -> None:
+    # All scores would take 32 MB.
     q = torch.zeros(1, 8, 1024, 8, requires_grad=True)
     assert _peak(lambda: F.scaled_dot_product_attention(q, q, q)) < 8_000_000
     y, ones = F.scaled_dot_product_attention(q, q, q), torch.ones(1, 8, 1024, 8)
     assert _peak(lambda: torch.autograd.grad(y, q, ones, retain_graph=True)) < 12_000_000
 
 
-def test_a_batch_of_nothing() -> None:
+def test_empty_batch() -> None:
     x, w = torch.zeros(0, 3, 5, 5, requires_grad=True), torch.ones(4, 3, 3, 3, requires_grad=True)
     y = F.conv2d(x, w)
     y.sum().backward()
@@ -96,7 +100,7 @@ def test_a_batch_of_nothing() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_gradients_of_short_floats_are_those_of_float32_rounded(dtype: Any) -> None:
+def test_half_precision_gradients_are_rounded_float32(dtype: Any) -> None:
     def gradients(kind: Any) -> list[Any]:
         torch.manual_seed(0)
         x = torch.randn(2, 2, 6, 6).to(dtype).to(kind).requires_grad_()
@@ -111,7 +115,7 @@ def test_gradients_of_short_floats_are_those_of_float32_rounded(dtype: Any) -> N
         assert torch.allclose(short.float(), wide, 0.1, 0.2)
 
 
-def test_random_places_and_dropout_draw_as_pytorch() -> None:
+def test_fractional_pooling_and_dropout_use_pytorchs_random_numbers() -> None:
     x = torch.arange(50.0, dtype=torch.float64).reshape(1, 2, 5, 5).sin()
     torch.manual_seed(0)
     drawn = F.fractional_max_pool2d(x, 2, output_size=2).flatten().tolist()
@@ -126,7 +130,7 @@ def test_random_places_and_dropout_draw_as_pytorch() -> None:
     assert got[:8] == pytest.approx(wanted)
 
 
-def test_nan_and_infinity_are_found() -> None:
+def test_pooling_propagates_nan_and_infinity() -> None:
     nan = math.nan
     values, indices = F.max_pool1d(torch.tensor([[[1.0, nan, 3.0, 2.0, nan, nan]]]), 3, return_indices=True)
     assert values.isnan().all()
@@ -135,14 +139,14 @@ def test_nan_and_infinity_are_found() -> None:
     assert (values.tolist(), indices.tolist()) == ([[[-math.inf, -math.inf]]], [[[0, 2]]])
 
 
-def test_bytes_are_resampled_and_rounded() -> None:
+def test_uint8_interpolation_rounds() -> None:
     x = torch.arange(12, dtype=torch.uint8).reshape(1, 1, 3, 4) * 20
     got = F.interpolate(x, (2, 5), mode="bilinear")
     assert got.flatten().tolist() == [20, 34, 50, 66, 80, 140, 154, 170, 186, 200]
     assert F.interpolate(x, (2, 2), mode="bilinear", antialias=True).flatten().tolist() == [44, 76, 144, 176]
 
 
-def test_unfold_has_memory_of_its_own() -> None:
+def test_unfold_copies() -> None:
     x = torch.zeros(1, 2, 3, 3)
     F.unfold(x, 1).add_(1)
     assert not x.any()
@@ -157,7 +161,7 @@ def test_old_names_warn(name: str) -> None:
     assert torch.equal(old, F.interpolate(x, 4, None, *mode))
 
 
-def test_same_padding_of_even_kernels_warns_and_keeps_the_size() -> None:
+def test_same_padding_with_even_kernel_warns() -> None:
     x, w = torch.ones(1, 1, 4, 5, requires_grad=True), torch.ones(1, 1, 2, 4)
     with pytest.warns(UserWarning, match="Using padding='same' with even kernel lengths"):
         y = F.conv2d(x, w, padding="same")
@@ -165,17 +169,17 @@ def test_same_padding_of_even_kernels_warns_and_keeps_the_size() -> None:
     assert type(y.grad_fn).__name__ == "ConvolutionBackward0"
 
 
-def test_attention_of_a_query_that_sees_nothing_is_zero() -> None:
+def test_attention_with_fully_masked_query_is_zero() -> None:
     q = torch.randn(1, 1, 2, 3, requires_grad=True)
     mask = torch.tensor([[True, True], [False, False]])
-    for dropout in (0.0, 1e-9):  # in blocks, and as a whole
+    for dropout in (0.0, 1e-9):  # in blocks, and at once
         y = F.scaled_dot_product_attention(q, q, q, mask, dropout)
         assert not y[0, 0, 1].any()
         (g,) = torch.autograd.grad(y.sum(), q)
         assert not g.isnan().any()
 
 
-def test_gradients_of_attention_are_made_together() -> None:
+def test_attention_gradients_are_computed_together() -> None:
     q, k, v = (torch.randn(1, 2, 3, 4, dtype=torch.float64, requires_grad=True) for _ in range(3))
     out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
     together = torch.autograd.grad(out.cos().sum(), (q, k, v))
@@ -185,12 +189,12 @@ def test_gradients_of_attention_are_made_together() -> None:
         assert torch.allclose(torch.autograd.grad(out.cos().sum(), leaf)[0], wanted)
 
 
-def test_fractional_windows_may_just_fit_into_an_image() -> None:
+def test_fractional_pooling_windows_of_maximal_size() -> None:
     x = torch.arange(16.0).reshape(1, 1, 4, 4)
     assert torch.nn.functional.fractional_max_pool2d(x, 3, output_size=2).tolist() == [[[[10.0, 11.0], [14.0, 15.0]]]]
     with pytest.raises(RuntimeError, match="pool height 4 too large relative to input height 4"):
         torch.nn.functional.fractional_max_pool2d(x, 4, output_size=2)
-    with pytest.raises(RuntimeError, match="too large relative to input"):  # here PyTorch wants one more
+    with pytest.raises(RuntimeError, match="too large relative to input"):  # PyTorch requires one more here
         torch.nn.functional.fractional_max_pool3d(x[None].expand(1, 1, 4, 4, 4), 3, output_size=2)
 
 
@@ -198,7 +202,7 @@ def test_fractional_windows_may_just_fit_into_an_image() -> None:
     "F.interpolate(x, size=(9, 4))", "F.interpolate(x, size=(3, 9))", "F.pad(x, (1, 1, 1, 1), mode='reflect')",
     "F.lp_pool2d(x, 3, 3)", "F.avg_pool2d(F.pad(x, (9, 9)), (1, 9), 1)"])  # fmt: skip
 @pytest.mark.parametrize("value", [math.inf, math.nan])
-def test_what_is_not_finite_stays_where_it_belongs(call: str, value: float) -> None:
+def test_nonfinite_inputs_affect_only_their_windows(call: str, value: float) -> None:
     def gradient(place: int, value: float) -> Any:
         y = eval(call, {"x": x, "F": torch.nn.functional})
         given = torch.ones_like(y)

@@ -1,4 +1,4 @@
-"""What a program asks of the machine and its libraries that ``test_asked`` can not compare: versions, memory, a GPU."""
+"""Environment queries that the transcripts cannot compare: versions, shared memory, a GPU."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from retrograd.torch_version import TorchVersion
 from retrograd.version import OWN, PYTORCH
 
 
-def test_the_version_is_pytorchs_with_our_own_behind_it() -> None:
+def test_version_is_pytorchs_with_local_part() -> None:
     assert torch.__version__ == f"{PYTORCH}+retrograd.{OWN}" == torch.version.__version__
     assert torch.__version__ >= "2.0" and torch.__version__ < "3" and torch.__version__ >= (2, 13)
     assert torch.__version__.split("+")[0] == PYTORCH
@@ -54,7 +54,7 @@ def test_shared_memory_is_seen_by_a_child() -> None:
     assert isinstance(x.untyped_storage(), torch.UntypedStorage) and x.untyped_storage().is_shared()
 
 
-def test_a_capsule_is_taken_once() -> None:
+def test_dlpack_capsule_is_consumed_once() -> None:
     x = torch.arange(3.0)
     capsule = torch.utils.dlpack.to_dlpack(x)
     y = torch.from_dlpack(capsule)
@@ -89,7 +89,7 @@ class _Pool:
 
 
 def fake_cupy() -> Any:
-    """As much of CuPy as questions about a GPU need."""
+    """Return the part of CuPy that queries about a GPU use."""
     pool = _Pool()
     properties = {
         "name": b"A GPU", "major": 9, "minor": 0, "totalGlobalMem": 2**30, "multiProcessorCount": 4, "warpSize": 32,
@@ -106,7 +106,7 @@ def fake_cupy() -> Any:
     )
 
 
-def test_with_a_gpu_the_answers_are_about_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queries_with_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     cupy = fake_cupy()
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     cuda = torch.cuda

@@ -1,8 +1,8 @@
-"""Errors that explain: each names the operation, the program's line concerned, and what helps.
+"""Context in autograd's errors: the operation, the program's line and a remedy.
 
-A table of programs that fail. ``LINE`` is the text of the line that the error must name (where the tensor was made, saved or
-modified, or where the hook or function was defined); empty where nothing but the call itself is concerned, which the
-traceback shows. That the errors have PyTorch's type and words is held by other tests.
+A table of programs that fail. ``LINE`` is the text of the line that the error must name (where the tensor was created,
+saved or modified, or where the hook or function was defined); it is empty where only the call itself matters, which the
+traceback shows. Other tests compare the type and the first line with PyTorch's.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def leaf(*values: float) -> Any:
 
 
 def custom(forward: Any = None, backward: Any = None, **more: Any) -> Any:
-    """A custom Function."""
+    """Return a custom Function."""
     body = {
         "forward": forward or (lambda ctx, *args: args[0] * 1),
         "backward": backward or (lambda ctx, *grads: grads[0]),
@@ -46,7 +46,7 @@ CASES: dict[str, Case] = {}
 
 
 def case(operation: str = "", line: str = "") -> Any:
-    """Enter a program: the operation and the line that its error must name."""
+    """Register a program with the operation and the line that its error must name."""
 
     def enter(function: Any) -> Any:
         CASES[function.__name__.replace("_", " ")] = Case(function, operation, line)
@@ -75,7 +75,7 @@ def in_inference() -> Any:
         return torch.ones(2)
 
 
-# --- Saved values
+# --- Saved tensors
 
 
 @case("Exp", "y = leaf().exp()")
@@ -163,7 +163,7 @@ def allowed_mutation_is_over() -> None:
     y.sum().backward()
 
 
-# --- What is asked of backward and grad
+# --- Arguments of backward and grad
 
 
 @case("MulBackward0", "y = leaf() * 2")
@@ -667,7 +667,7 @@ def not_a_number() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_an_error_names_the_operation_the_line_and_what_helps(name: str) -> None:
+def test_error_names_operation_line_and_remedy(name: str) -> None:
     run, operation, line = CASES[name]
     with warnings.catch_warnings(), pytest.raises(Exception) as caught:
         warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""``explain``, ``tracing``: what is told of a graph is what the program did."""
+"""``explain`` and ``tracing``: reports on the graph of a tensor."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.architecture.markdown_pages import ROOT
 explain = torch.autograd.explain
 
 
-def test_steps_come_from_the_result_back_with_their_lines() -> None:
+def test_steps_run_from_the_result_back_with_their_lines() -> None:
     x = torch.ones(3, requires_grad=True)
     y = x.exp()
     z = (y * 2).sum()
@@ -32,7 +32,7 @@ def test_steps_come_from_the_result_back_with_their_lines() -> None:
     assert found.ready and repr(found) == str(found)
 
 
-def test_leaves_are_named_by_variables_modules_and_params() -> None:
+def test_leaves_are_named_after_variables_modules_and_params() -> None:
     model = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
     many = [torch.ones(1, requires_grad=True), {"a": 1}]
     loss = (model(torch.ones(1, 2)) * many[0]).sum()
@@ -46,7 +46,7 @@ def made_elsewhere() -> torch.Tensor:
     return torch.ones(2, requires_grad=True) * 2
 
 
-def test_a_leaf_without_a_name_is_told_by_its_line() -> None:
+def test_unnamed_leaf_is_identified_by_its_line() -> None:
     (leaf,) = explain(made_elsewhere()).leaves
     assert leaf.name == "" and "requires_grad=True) * 2" in leaf.line.source
 
@@ -62,7 +62,7 @@ def test_why_an_operand_gets_no_gradient() -> None:
     assert "cut off from the leaf x, whose memory it shares (by detach(), .data or under no_grad)" in cut
 
 
-def test_a_tensor_cut_off_from_a_result_is_told_with_the_results_line() -> None:
+def test_detached_operand_is_reported_with_the_result_line() -> None:
     x = torch.ones(2, requires_grad=True)
     y = x.tanh()
     z = y * y.detach()
@@ -70,14 +70,14 @@ def test_a_tensor_cut_off_from_a_result_is_told_with_the_results_line() -> None:
     assert "cut off from the result of tanh at" in found.why and "test_explain.py" in found.why
 
 
-def test_what_required_no_gradient_yet_is_told_apart() -> None:
+def test_requires_grad_set_later_is_reported() -> None:
     x, c = torch.ones(2, requires_grad=True), torch.ones(2)
     y = x * c
     c.requires_grad_()
     assert explain(y).unreached[0].why == "it did not require a gradient yet when this was recorded"
 
 
-def test_what_is_not_known_is_said_to_be_unknown() -> None:
+def test_unknown_reasons_are_reported_as_unknown() -> None:
     x, y = torch.ones(2, requires_grad=True), torch.ones(2)
     found = explain(x + y)
     assert [(each.why, each.users[0][1].name) for each in found.unreached] == [("", "other")]
@@ -119,7 +119,7 @@ def in_inference(x: torch.Tensor) -> torch.Tensor:
         (lambda x: nn.Tanh()(torch.ones(2)), "computed by tanh from what requires no gradient", "nn.Tanh()"),
     ],
 )
-def test_tracing_remembers_why(program: Any, expected: str, source: str) -> None:
+def test_tracing_records_reasons(program: Any, expected: str, source: str) -> None:
     why = traced(program)
     if expected.startswith("computed by to"):
         assert "no gradient" in why, why
@@ -127,7 +127,7 @@ def test_tracing_remembers_why(program: Any, expected: str, source: str) -> None
     assert why.startswith(expected.replace("torch.int64", "int64")) and source in why, why
 
 
-def test_tracing_puts_back_what_watched_before() -> None:
+def test_tracing_restores_previous_handlers() -> None:
     seen: list[str] = []
 
     def before(frame: Any, event: str, argument: Any) -> None:
@@ -157,14 +157,14 @@ def test_a_tensor_without_a_graph(tensor: torch.Tensor, expected: str) -> None:
     assert found.ready == tensor.requires_grad
 
 
-def test_a_view_made_under_no_grad_is_told() -> None:
+def test_view_created_under_no_grad_is_reported() -> None:
     y = torch.ones(2, requires_grad=True) * 1
     with torch.no_grad():
         view = y[0]
     assert "a view made where nothing was recorded" in str(explain(view))
 
 
-def test_bytes_of_shared_memory_count_once() -> None:
+def test_shared_memory_is_counted_once() -> None:
     x = torch.ones(100, requires_grad=True)
     y = x.exp()
     z = (y * y[:50].repeat(2)).sum() + (y**2).sum()
@@ -174,7 +174,7 @@ def test_bytes_of_shared_memory_count_once() -> None:
     assert ": [100] float32, 400 bytes, shared with " in str(found)
 
 
-def test_what_the_turns_of_a_loop_keep_is_one_line() -> None:
+def test_memory_of_loop_iterations_is_one_line() -> None:
     x = torch.ones(10, requires_grad=True)
     w = torch.ones(10)
     for _ in range(50):
@@ -188,7 +188,7 @@ def test_what_the_turns_of_a_loop_keep_is_one_line() -> None:
     ]
 
 
-def test_a_cell_of_a_notebook_is_called_as_one_sees_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notebook_cells_are_named_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
     class Compiler:
         def format_code_name(self, name: str) -> tuple[str, str] | None:
             return ("Cell", "In[3]") if name == "<ipython-input-3-11cd>" else None
@@ -201,7 +201,7 @@ def test_a_cell_of_a_notebook_is_called_as_one_sees_it(monkeypatch: pytest.Monke
     assert explain(torch.ones(1, requires_grad=True).exp()).steps[0].line.file == __file__
 
 
-def test_what_was_modified_since_is_told() -> None:
+def test_modified_saved_tensors_are_reported() -> None:
     x = torch.ones(2, requires_grad=True)
     y = x.exp()
     z = y * 3
@@ -214,7 +214,7 @@ def test_what_was_modified_since_is_told() -> None:
         (y + z).sum().backward()
 
 
-def test_what_was_freed_is_told() -> None:
+def test_freed_graphs_are_reported() -> None:
     x = torch.ones(2, requires_grad=True)
     z = x.exp().sum()
     z.backward()
@@ -227,7 +227,7 @@ def double(grad: torch.Tensor) -> torch.Tensor:
     return grad * 2
 
 
-def test_hooks_are_told_with_their_places() -> None:
+def test_hooks_are_reported_with_their_lines() -> None:
     x = torch.ones(2, requires_grad=True)
     y = x.exp()
     y.register_hook(double)
@@ -246,7 +246,7 @@ def test_hooks_are_told_with_their_places() -> None:
     assert any("(result 1)" in each for step in explain(a + b).steps for each in step.hooks)
 
 
-def test_loops_are_folded_and_the_text_is_bounded() -> None:
+def test_repeated_steps_are_folded_and_text_is_bounded() -> None:
     x = w = torch.ones(3, requires_grad=True)
     for _ in range(1000):
         x = torch.tanh(x * w + 1)
@@ -279,7 +279,7 @@ class Scale(torch.autograd.Function):
         return grad, None
 
 
-def test_custom_functions_parts_and_packed_values() -> None:
+def test_custom_functions_views_and_packed_tensors() -> None:
     x = torch.ones(2, 2, requires_grad=True)
     y = x * 1
     y[0].mul_(Scale.apply(x[1], 2.0))
@@ -291,13 +291,13 @@ def test_custom_functions_parts_and_packed_values() -> None:
     assert "packed by hooks" in str(found) and found.ready
 
 
-def test_what_a_checkpoint_keeps_is_told_as_packed() -> None:
+def test_checkpointed_tensors_are_reported_as_packed() -> None:
     x = torch.ones(2, requires_grad=True)
     y = torch.utils.checkpoint.checkpoint(lambda t: t.exp().sin(), x, use_reentrant=False)
     assert [each.packed for _, each in explain(y).kept] == [True, True] and explain(y).nbytes == 0
 
 
-def test_several_tensors_and_wrong_ones() -> None:
+def test_several_tensors_and_invalid_arguments() -> None:
     x = torch.ones(2, requires_grad=True)
     found = explain([x.exp(), x.sin()])
     assert [each.step for each in found.reading.roots] == [2, 1]
@@ -307,7 +307,7 @@ def test_several_tensors_and_wrong_ones() -> None:
         explain(3)
 
 
-def test_explaining_changes_nothing() -> None:
+def test_explain_has_no_side_effects() -> None:
     x = torch.ones(3, requires_grad=True)
     y = x * 1
     v = y[0]
@@ -317,7 +317,7 @@ def test_explaining_changes_nothing() -> None:
     assert before == [each._version for each in (x, y, v)] and x.grad is None and y.grad_fn.hooks is None
 
 
-def test_the_guide_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_guide_shows_the_printed_text(capsys: pytest.CaptureFixture[str]) -> None:
     page = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
     program, shown = re.findall(r"```python retrograd-only\n(import.*?)```\n\n```text\n(.*?)```", page, re.DOTALL)[0]
     linecache.cache["line.py"] = (len(program), None, program.splitlines(keepends=True), "line.py")
@@ -337,5 +337,5 @@ def test_the_guide_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> 
         ("aabaab", [(0, 3, 2)]),
     ],
 )
-def test_repeats_are_found(keys: str, expected: list[tuple[int, int, int]]) -> None:
+def test_repeats(keys: str, expected: list[tuple[int, int, int]]) -> None:
     assert [(each.start, each.length, each.times) for each in folded(keys)] == expected

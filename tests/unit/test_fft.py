@@ -1,4 +1,4 @@
-"""Fourier transforms, windows, short-time transforms: what samples cannot say. Texts as PyTorch 2.13 gives them."""
+"""Fourier transforms, windows and short-time transforms beyond the samples. Messages are PyTorch 2.13's."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("call", "kind", "text"), REFUSED)
-def test_refusals(call: Any, kind: type[Exception], text: str) -> None:
+def test_errors(call: Any, kind: type[Exception], text: str) -> None:
     with pytest.raises(kind) as caught:
         call()
     assert str(caught.value) == text
@@ -102,20 +102,20 @@ def test_single_precision_stays_single() -> None:
 
 
 def test_an_empty_batch_has_an_empty_spectrum() -> None:
-    """PyTorch passes on an error of the library under it here."""
+    """PyTorch raises an error of its FFT library here."""
     assert torch.fft.fft(torch.zeros(0, 3)).shape == (0, 3)
     assert torch.fft.rfft(torch.zeros(0, 3)).shape == (0, 2)
     assert torch.fft.irfft(torch.zeros(0, 3, dtype=torch.complex64)).shape == (0, 4)
 
 
-def test_transforms_over_many_dimensions_are_numpys() -> None:
+def test_multidimensional_transforms_match_numpy() -> None:
     array = numpy.random.default_rng(0).standard_normal((2, 3, 2, 3, 2))
     spectrum = torch.fft.fftn(torch.tensor(array))
     numpy.testing.assert_allclose(spectrum.numpy(), numpy.fft.fftn(array), 1e-12, 1e-12)
     numpy.testing.assert_allclose(torch.fft.ifftn(spectrum).real.numpy(), array, 1e-12, 1e-12)
 
 
-def test_a_signal_comes_back_from_its_short_spectra() -> None:
+def test_istft_inverts_stft() -> None:
     x = torch.tensor(numpy.random.default_rng(1).standard_normal(40))
     window = torch.hann_window(8, dtype=torch.float64)
     spectra_ = torch.stft(x, 8, 2, window=window, return_complex=True)
@@ -124,13 +124,13 @@ def test_a_signal_comes_back_from_its_short_spectra() -> None:
     )
 
 
-def test_the_gradient_of_a_long_signal_takes_no_matrix() -> None:
+def test_gradient_of_long_stft_needs_no_matrix() -> None:
     x = torch.ones(100_000, requires_grad=True)
     torch.stft(x, 16, 8, window=torch.ones(16), return_complex=True).real[0].sum().backward()
     assert x.grad is not None and x.grad.tolist()[:11] == [2.0] + 8 * [3.0] + [2.0, 2.0]
 
 
-def test_what_pytorch_warns_of_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warnings_are_raised_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stft, "_SAID", set())
     with pytest.warns(UserWarning, match="A window was not provided. A rectangular window will be applied,which"):
         torch.stft(X[0], 2, 1, return_complex=True)

@@ -1,4 +1,4 @@
-"""Results that are yet to come: who waits for them gets them, or their errors."""
+"""``torch.futures``: results and errors that arrive later."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import retrograd as torch
 from retrograd.futures import Future, collect_all, wait_all
 
 
-def test_a_value_reaches_all_who_wait() -> None:
+def test_value_reaches_every_waiter() -> None:
     later: Future[int] = Future()
     seen: list[int] = []
     more = later.then(lambda done: done.value() + 1)
@@ -22,7 +22,7 @@ def test_a_value_reaches_all_who_wait() -> None:
     assert collect_all([]).wait() == [] and torch.futures.Future is Future
 
 
-def test_errors_reach_them_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_error_reaches_every_waiter(capsys: pytest.CaptureFixture[str]) -> None:
     good: Future[int] = Future()
     bad: Future[int] = Future()
     after = good.then(lambda done: 1 // 0)
@@ -37,7 +37,7 @@ def test_errors_reach_them_too(capsys: pytest.CaptureFixture[str]) -> None:
             ask()
 
 
-def test_what_is_refused() -> None:
+def test_invalid_arguments() -> None:
     later: Future[int] = Future()
     with pytest.raises(RuntimeError, match="not complete"):
         later.value()

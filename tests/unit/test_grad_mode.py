@@ -1,4 +1,4 @@
-"""Recording on and off: no_grad, enable_grad, set_grad_enabled, inference_mode, in blocks, decorators and threads."""
+"""Grad mode: no_grad, enable_grad, set_grad_enabled and inference_mode as blocks, decorators and in threads."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_decorated_function_may_call_itself() -> None:
     assert count(3) == 3 and records()
 
 
-def test_a_decorated_generator_holds_the_mode_only_while_it_runs() -> None:
+def test_decorated_generator_sets_the_mode_only_while_running() -> None:
     @torch.no_grad()
     def numbers() -> Any:
         got = yield records()
@@ -128,7 +128,7 @@ def test_tasks_have_modes_of_their_own() -> None:
     assert asyncio.run(both()) == [False, True]
 
 
-def test_threads_sweep_without_disturbing_each_other() -> None:
+def test_backward_passes_in_parallel_threads() -> None:
     shared = torch.ones(50, requires_grad=True)
     errors: list[Any] = []
 
@@ -150,7 +150,7 @@ def test_threads_sweep_without_disturbing_each_other() -> None:
     assert torch.allclose(shared.grad, torch.full((50,), 50.0 * (1 + 2 + 3 + 4)), rtol=1e-4)
 
 
-def test_inference_mode_masks_recording_without_switching_it_off() -> None:
+def test_inference_mode_does_not_change_grad_enabled_flag() -> None:
     with torch.inference_mode():
         assert not torch.is_grad_enabled()
         with torch.enable_grad():
@@ -171,7 +171,7 @@ def test_the_modes_are_classes_of_grad_mode() -> None:
         torch.set_grad_enabled("on")  # type: ignore[arg-type]
 
 
-def test_decorating_a_class_warns_and_holds_while_it_is_made() -> None:
+def test_decorated_class_warns_and_applies_to_construction() -> None:
     with pytest.warns(FutureWarning, match="Decorating classes is deprecated"):
 
         @torch.no_grad()
@@ -182,13 +182,13 @@ def test_decorating_a_class_warns_and_holds_while_it_is_made() -> None:
     assert not Model().recorded and records()
 
 
-def test_data_of_a_tensor_is_no_inference_tensor() -> None:
+def test_data_of_tensor_is_not_an_inference_tensor() -> None:
     x = torch.ones(2)
     with torch.inference_mode():
         assert not x.data.is_inference() and not x.detach().is_inference() and torch.ones(2).data.is_inference()
 
 
-def test_a_default_device_that_is_not_there_is_refused_at_once() -> None:
+def test_unavailable_default_device_raises_immediately() -> None:
     with pytest.raises(RuntimeError, match="retrograd has no device of type 'meta'"):
         torch.set_default_device("meta")
     assert torch.get_default_device().type == "cpu"

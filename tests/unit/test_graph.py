@@ -1,4 +1,4 @@
-"""The graph as a user sees it: which tensors require gradients, what computed them, and where gradients go."""
+"""The graph's public attributes: requires_grad, is_leaf, grad_fn, next_functions, saved tensors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import retrograd as torch
 
 
-def test_a_tensor_requires_no_gradient_unless_asked() -> None:
+def test_requires_grad_is_false_by_default() -> None:
     assert not torch.tensor([1.0]).requires_grad
     assert torch.tensor([1.0], requires_grad=True).requires_grad
 
@@ -22,7 +22,7 @@ def test_a_result_requires_a_gradient_if_any_operand_does() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.uint8])
-def test_only_numbers_with_a_fraction_can_require_gradients(dtype: torch.dtype) -> None:
+def test_integer_tensors_cannot_require_grad(dtype: torch.dtype) -> None:
     with pytest.raises(RuntimeError, match="only Tensors of floating point dtype can require gradients"):
         torch.ones(2).to(dtype).requires_grad_()
 
@@ -43,7 +43,7 @@ def test_a_conversion_to_integers_is_outside_the_graph() -> None:
         assert each.grad_fn is None and not each.requires_grad
 
 
-def test_leaves_and_computed_tensors() -> None:
+def test_is_leaf() -> None:
     x = torch.tensor(3.0, requires_grad=True)
     y = x * 2
     assert x.is_leaf and x.grad_fn is None
@@ -51,7 +51,7 @@ def test_leaves_and_computed_tensors() -> None:
     assert torch.ones(1).is_leaf and y.detach().is_leaf
 
 
-def test_nodes_print_as_pytorchs_do() -> None:
+def test_repr_of_nodes() -> None:
     y = torch.ones(2, requires_grad=True) * 2
     assert str(type(y.grad_fn)) == "<class 'MulBackward0'>"
     assert repr(y.grad_fn).startswith("<MulBackward0 object at 0x")
@@ -69,7 +69,7 @@ def test_next_functions_lead_to_the_leaves() -> None:
     assert leaf.next_functions == ()
 
 
-def test_a_leaf_that_is_gone_can_still_be_found_in_the_graph() -> None:
+def test_deleted_leaf_is_reachable_through_the_graph() -> None:
     y = torch.ones(2, requires_grad=True) * 2
     leaf = y.grad_fn.next_functions[0][0].variable
     assert leaf.tolist() == [1.0, 1.0] and leaf.requires_grad and leaf.is_leaf
@@ -77,14 +77,14 @@ def test_a_leaf_that_is_gone_can_still_be_found_in_the_graph() -> None:
     assert leaf.grad.tolist() == [2.0, 2.0]
 
 
-def test_metadata_is_the_users_own() -> None:
+def test_node_metadata_is_a_user_dictionary() -> None:
     y = torch.ones(2, requires_grad=True) * 2
     assert y.grad_fn.metadata == {}
     y.grad_fn.metadata["note"] = 1
     assert y.grad_fn.metadata == {"note": 1}
 
 
-def test_saved_values_can_be_looked_at() -> None:
+def test_saved_tensors_are_readable() -> None:
     x, w = torch.tensor([2.0], requires_grad=True), torch.tensor([3.0], requires_grad=True)
     node = (x * w).grad_fn
     assert node._saved_self.tolist() == [2.0] and node._saved_other.tolist() == [3.0]
@@ -92,7 +92,7 @@ def test_saved_values_can_be_looked_at() -> None:
     assert (x**2).grad_fn._saved_exponent == 2
 
 
-def test_output_numbers_of_an_operation_with_several_results() -> None:
+def test_output_nr_of_several_results() -> None:
     x = torch.ones(2, 3, requires_grad=True)
     first, second = x.unbind()
     assert (first.output_nr, second.output_nr) == (0, 1)
@@ -125,7 +125,7 @@ def test_setting_data() -> None:
         x.data = torch.ones(2, dtype=torch.int64)
 
 
-def test_requires_grad_of_a_computed_tensor_can_not_be_switched_off() -> None:
+def test_requires_grad_of_non_leaf_cannot_be_cleared() -> None:
     y = torch.ones(1, requires_grad=True) * 2
     with pytest.raises(RuntimeError, match="you can only change requires_grad flags of leaf variables"):
         y.requires_grad = False
@@ -139,12 +139,12 @@ def test_requires_grad_of_a_leaf_can_be_switched() -> None:
 
 
 @pytest.mark.parametrize("name", ["grad_fn", "is_leaf", "output_nr"])
-def test_what_only_the_graph_decides_can_not_be_set(name: str) -> None:
+def test_read_only_attributes_of_the_graph(name: str) -> None:
     with pytest.raises(AttributeError):
         setattr(torch.ones(1), name, None)
 
 
-def test_what_grad_accepts() -> None:
+def test_values_accepted_by_grad() -> None:
     x = torch.ones(3, requires_grad=True)
     x.grad = torch.zeros(3)
     x.grad = None
@@ -167,7 +167,7 @@ def test_reading_the_grad_of_a_computed_tensor_warns() -> None:
         assert y.grad is None
 
 
-def test_the_old_variable_is_a_tensor() -> None:
+def test_legacy_variable_is_a_tensor() -> None:
     x = torch.autograd.Variable(torch.ones(2), requires_grad=True)
     assert isinstance(x, torch.Tensor) and isinstance(x, torch.autograd.Variable) and x.requires_grad
     assert isinstance(torch.ones(1), torch.autograd.Variable)
@@ -179,7 +179,7 @@ def test_user_attributes_stay_on_a_tensor() -> None:
     assert x.note == "mine"
 
 
-def test_next_functions_list_only_what_can_have_a_gradient() -> None:
+def test_next_functions_omit_non_differentiable_inputs() -> None:
     x, mask = torch.ones(2, requires_grad=True), torch.tensor([True, False])
     assert [len(each.grad_fn.next_functions) for each in (x.masked_fill(mask, 0), x.index_select(0, mask.long()))] == [
         1,
@@ -188,7 +188,7 @@ def test_next_functions_list_only_what_can_have_a_gradient() -> None:
     assert len(torch.where(mask, x, x).grad_fn.next_functions) == 2
 
 
-def test_saved_values_are_shown_as_pytorch_shows_them() -> None:
+def test_saved_attributes_match_pytorch() -> None:
     x, w = torch.ones(2, 3, requires_grad=True), torch.ones(3, requires_grad=True)
     node = (x * w).grad_fn
     assert node._saved_self is x and node._saved_other is w  # leaves are themselves
@@ -261,7 +261,7 @@ def test_subclasses() -> None:
     (made * 2).sum().backward()
 
 
-def test_results_lie_in_order_where_pytorchs_do() -> None:
+def test_results_are_contiguous_where_pytorchs_are() -> None:
     turned = torch.arange(6.0).view(2, 3).t()
     for each in (
         turned.cumsum(0), turned.softmax(0), torch.cat([turned, turned]), torch.stack([turned, turned]), turned.tril(),
@@ -271,7 +271,7 @@ def test_results_lie_in_order_where_pytorchs_do() -> None:
     assert turned.clone().stride() == turned.double().stride() == turned.exp().stride() == (1, 3)
 
 
-def test_new_dimensions_of_size_one_step_over_the_rest() -> None:
+def test_strides_of_inserted_dimensions() -> None:
     x = torch.ones(1, 5)
     strides = [x.expand(1, 1, 5), x.expand(3, 1, 5), x.expand(1, 3, 5), torch.tensor(3.0).expand(1, 1)]
     assert [each.stride() for each in strides] == [(5, 5, 1), (0, 5, 1), (0, 0, 1), (0, 0)]

@@ -1,4 +1,4 @@
-"""``graph.draw`` and ``graph.memory``, ``graph.watch_leaks``: pictures, bytes and warnings of graphs."""
+"""``graph.draw``, ``graph.memory`` and ``graph.watch_leaks``: pictures, bytes and warnings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def a_loss() -> torch.Tensor:
 # --- Pictures -------------------------------------------------------------------------------------------------------
 
 
-def test_a_picture_has_a_box_for_each_operation_leaf_and_result() -> None:
+def test_drawing_has_a_box_for_each_operation_leaf_and_result() -> None:
     w, x = torch.ones(3, requires_grad=True), torch.ones(3)
     loss = torch.tanh(w * x).sum()
     found = draw(loss)
@@ -59,7 +59,7 @@ def test_names_of_parameters_can_be_given() -> None:
     assert "weight" in lines and "bias" in lines
 
 
-def test_what_repeats_is_drawn_once() -> None:
+def test_repeated_parts_are_drawn_once() -> None:
     x = w = torch.ones(3, requires_grad=True)
     for _ in range(50):
         x = torch.tanh(x * w)
@@ -72,7 +72,7 @@ def test_what_repeats_is_drawn_once() -> None:
     assert [box.lines[0] for box in draw(x, limit=1).boxes] == ["… 99 further steps", "tanh", "x"]
 
 
-def test_saved_values_are_shown_when_asked_for() -> None:
+def test_saved_tensors_are_shown_on_request() -> None:
     y = torch.ones(3, requires_grad=True).exp()
     assert "keeps result [3], 12 bytes" in draw(y, saved=True).boxes[1].lines
     assert not any("keeps" in text for box in draw(y).boxes for text in box.lines)
@@ -96,11 +96,11 @@ def test_text_is_escaped() -> None:
     ElementTree.fromstring(found.svg())
     assert '\\"b\\"' in found.dot()
     w = torch.ones(3, requires_grad=True)
-    ended = draw(w * 2, params={"a\\": w}).dot()  # as a line does that goes on in the next
+    ended = draw(w * 2, params={"a\\": w}).dot()  # as a line continued on the next one
     assert r'[label="a\\\n[3] float32"' in ended
 
 
-def test_graphs_of_nothing_and_of_a_leaf() -> None:
+def test_empty_graph_and_single_leaf() -> None:
     leaf, constant = torch.ones(2, requires_grad=True), torch.ones(2)
     for each, expected in (
         (leaf, [("leaf", ["leaf", "[2] float32"])]),
@@ -112,7 +112,7 @@ def test_graphs_of_nothing_and_of_a_leaf() -> None:
     assert [box.kind for box in draw([leaf, leaf * 2, leaf]).boxes] == ["leaf", "step", "result"]
 
 
-def test_boxes_of_a_layer_keep_apart_and_arrows_go_down() -> None:
+def test_boxes_do_not_overlap_and_arrows_point_down() -> None:
     arrows = [(a, b) for a in range(12) for b in range(a + 1, 12) if (a * 7 + b * 3) % 5 == 0]
     spots, paths, (width, height) = arranged([(20.0 + 3 * k, 20.0) for k in range(12)], arrows)
     for a, b in combinations(spots, 2):
@@ -127,7 +127,7 @@ def test_boxes_of_a_layer_keep_apart_and_arrows_go_down() -> None:
 # --- Memory ---------------------------------------------------------------------------------------------------------
 
 
-def test_memory_is_told_by_operation_and_line() -> None:
+def test_memory_by_operation_and_line() -> None:
     w, x = torch.ones(10, 10, requires_grad=True), torch.ones(5, 10)
     y = torch.tanh(x @ w)
     z = (y * y).sum() + y[:1].exp().sum()
@@ -141,7 +141,7 @@ def test_memory_is_told_by_operation_and_line() -> None:
     assert any("mul [5, 10], shares 400 bytes" in each and "z = (y * y).sum()" in each for each in text)
 
 
-def test_memory_of_a_loop_is_one_row_a_line() -> None:
+def test_memory_of_a_loop_is_one_row_per_line() -> None:
     x = torch.ones(100, requires_grad=True)
     for _ in range(30):
         x = torch.sin(x)
@@ -150,7 +150,7 @@ def test_memory_of_a_loop_is_one_row_a_line() -> None:
     assert "sin × 30 [100], shares 400 bytes" in str(found)
 
 
-def test_memory_counts_what_hooks_have_packed_and_what_was_freed() -> None:
+def test_memory_counts_packed_and_freed_tensors() -> None:
     x = torch.ones(100, requires_grad=True)
     with torch.autograd.graph.saved_tensors_hooks(lambda t: t.half(), lambda t: t.float()):
         y = x.exp()
@@ -162,7 +162,7 @@ def test_memory_counts_what_hooks_have_packed_and_what_was_freed() -> None:
 
 
 def test_memory_is_what_the_graph_keeps() -> None:
-    """The bytes told are those that Python gets back when the graph goes."""
+    """The reported bytes are freed when the graph is deleted."""
     x = torch.ones(1000, requires_grad=True)
     tracemalloc.start()
     y = (x.exp() * x.sin()).cos().sum()
@@ -188,7 +188,7 @@ def train(steps: int, keep: Any, watch: Any = None) -> None:
             watch.step()
 
 
-def test_a_list_of_losses_is_told_with_its_line() -> None:
+def test_leak_through_a_list_of_losses_is_reported() -> None:
     losses: list[Any] = []
     with watch_leaks() as watch, pytest.warns(UserWarning, match="graphs that end in sum made at") as told:
         train(8, losses.append, watch)
@@ -197,7 +197,7 @@ def test_a_list_of_losses_is_told_with_its_line() -> None:
     assert [(leak.operation, leak.graphs) for leak in watch.found] == [("sum", 4)]
 
 
-def test_without_steps_it_is_told_at_the_end() -> None:
+def test_leak_without_steps_is_reported_at_the_end() -> None:
     losses: list[Any] = []
     with (
         pytest.warns(UserWarning, match="6 graphs that end in sum .* still there at the end of the block"),
@@ -206,8 +206,8 @@ def test_without_steps_it_is_told_at_the_end() -> None:
         train(6, losses.append)
 
 
-def test_a_state_carried_on_is_told() -> None:
-    gc.collect()  # of other tests' graphs nothing is to be told
+def test_leak_through_recurrent_state_is_reported() -> None:
+    gc.collect()  # graphs of other tests do not count
     w, state = torch.ones(3, requires_grad=True), torch.zeros(3)
     with watch_leaks(patience=3) as watch, pytest.warns(UserWarning, match="Remedy: detach") as told:
         for _ in range(6):
@@ -217,7 +217,7 @@ def test_a_state_carried_on_is_told() -> None:
 
 
 @pytest.mark.parametrize("keep", [lambda loss: loss.item(), lambda loss: loss.detach(), lambda loss: loss.backward()])
-def test_nothing_is_told_of_a_training_that_keeps_no_graphs(keep: Any) -> None:
+def test_no_warning_without_leak(keep: Any) -> None:
     kept: list[Any] = []
     with warnings.catch_warnings(), watch_leaks() as watch:
         warnings.simplefilter("error")
@@ -225,7 +225,7 @@ def test_nothing_is_told_of_a_training_that_keeps_no_graphs(keep: Any) -> None:
     assert watch.found == []
 
 
-def test_an_error_goes_through_without_a_warning() -> None:
+def test_exceptions_propagate_without_warning() -> None:
     losses: list[Any] = []
     with warnings.catch_warnings(), pytest.raises(ValueError, match="stop"), watch_leaks():
         warnings.simplefilter("error")

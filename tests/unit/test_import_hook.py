@@ -1,6 +1,6 @@
-"""The import hook: what it answers, what it says of what is missing, and that it leaves nothing behind.
+"""The import hook: what ``import torch`` resolves to, errors for missing names, and restoring the state.
 
-Most of it is tested with a small stand-in package below ``retrograd``, so that it does not hang on what retrograd has.
+Most tests use a small package ``retrograd.standin``, so that they do not depend on retrograd's own modules.
 """
 
 import importlib
@@ -23,7 +23,7 @@ from retrograd.compat.unsupported import LEFT_OUT
 
 @pytest.fixture
 def standin(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> Iterator[types.ModuleType]:
-    """A package ``retrograd.standin`` with a module ``deep`` in it and, as an attribute, a module from elsewhere."""
+    """Create a package ``retrograd.standin`` with a module ``deep`` and, as an attribute, a foreign module."""
     folder = tmp_path / "standin"  # type: ignore[operator]
     folder.mkdir()
     ending = "from retrograd.compat.missing_names import absent\n__getattr__ = absent(__name__)\n"
@@ -41,7 +41,7 @@ def standin(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> Iterator[types
 
 
 def imports(text: str) -> dict[str, object]:
-    """The names that a program's text leaves, run under the hook."""
+    """Run a program under the hook and return its namespace."""
     names: dict[str, object] = {}
     with import_hook.installed():
         exec(text, names)
@@ -77,12 +77,12 @@ def test_a_module_that_is_only_an_attribute_is_found(standin: types.ModuleType) 
     assert names["r"] is standin.reached and names["answer"] == 42
 
 
-def test_modules_that_a_module_imports_are_not_below_it(standin: types.ModuleType) -> None:
+def test_imports_of_a_module_are_not_its_submodules(standin: types.ModuleType) -> None:
     with pytest.raises(ModuleNotFoundError, match=r"No module named 'torch\.standin\.sys'"):
         imports("import torch.standin.sys")
 
 
-def test_importlib_finds_them_too(standin: types.ModuleType) -> None:
+def test_importlib_uses_the_hook(standin: types.ModuleType) -> None:
     with import_hook.installed():
         assert importlib.import_module("torch.standin.deep") is importlib.import_module("retrograd.standin.deep")
         assert importlib.util.find_spec("torch.standin") is not None
@@ -109,7 +109,7 @@ def test_importlib_finds_them_too(standin: types.ModuleType) -> None:
         ),
     ],
 )
-def test_what_is_missing_is_named_and_the_page_too(
+def test_errors_for_missing_names_point_to_the_page(
     standin: types.ModuleType, text: str, kind: type[Exception], words: str
 ) -> None:
     before = state()
@@ -158,7 +158,7 @@ def test_hasattr_and_getattr_with_a_default_work(standin: types.ModuleType) -> N
         ("torch.nn.functional._pad", "private names"),
     ],
 )
-def test_left_out_on_purpose(name: str, what: str) -> None:
+def test_unsupported_names(name: str, what: str) -> None:
     assert what in LEFT_OUT
     assert why_missing(name) == f"left out of retrograd on purpose: {what}; see {PAGE}"
 
@@ -176,7 +176,7 @@ def test_names_of_modules() -> None:
         module_getattr("retrograd")("foo")
 
 
-def test_everything_is_put_back() -> None:
+def test_uninstall_restores_modules() -> None:
     before = state()
     imports("import torch")
     assert state() == before
@@ -185,7 +185,7 @@ def test_everything_is_put_back() -> None:
     assert state() == before
 
 
-def test_a_pytorch_that_was_imported_before_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_previously_imported_torch_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     real, below = types.ModuleType("torch"), types.ModuleType("torch.nn")
     monkeypatch.setitem(sys.modules, "torch", real)
     monkeypatch.setitem(sys.modules, "torch.nn", below)
@@ -195,7 +195,7 @@ def test_a_pytorch_that_was_imported_before_comes_back(monkeypatch: pytest.Monke
     assert sys.modules["torch"] is real and sys.modules["torch.nn"] is below
 
 
-def test_blocks_may_be_nested() -> None:
+def test_nested_blocks() -> None:
     before = state()
     with import_hook.installed():
         with import_hook.installed():
@@ -205,7 +205,7 @@ def test_blocks_may_be_nested() -> None:
     assert state() == before
 
 
-def test_blocks_of_two_threads_may_overlap() -> None:
+def test_overlapping_blocks_of_threads() -> None:
     before = state()
     entered, leave = threading.Event(), threading.Event()
     found: list[object] = []
@@ -226,7 +226,7 @@ def test_blocks_of_two_threads_may_overlap() -> None:
     assert state() == before
 
 
-def test_other_packages_are_left_alone() -> None:
+def test_other_packages_are_unaffected() -> None:
     with import_hook.installed():
         assert importlib.util.find_spec("torchvision_of_nobody") is None
         with pytest.raises(ModuleNotFoundError) as caught:

@@ -1,4 +1,4 @@
-"""In-place operations: versions, what they refuse, and errors that name the lines at fault."""
+"""In-place operations: version counters, errors, and the lines that the errors name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import retrograd as torch
 
 
-def test_versions_are_shared_by_all_that_share_memory() -> None:
+def test_version_counter_is_shared_by_views() -> None:
     x = torch.zeros(4)
     view, bare = x[1:], x.detach()
     x.add_(1)
@@ -18,7 +18,7 @@ def test_versions_are_shared_by_all_that_share_memory() -> None:
     assert x.data._version == 0 and x.tolist() == [1.0, 2.0, 2.0, 2.0]
 
 
-def test_a_saved_value_that_was_overwritten_is_found_and_both_lines_are_named() -> None:
+def test_modified_saved_tensor_raises_with_both_lines() -> None:
     x = torch.ones(3, requires_grad=True)
     y = x.exp()
     z = y * y
@@ -32,7 +32,7 @@ def test_a_saved_value_that_was_overwritten_is_found_and_both_lines_are_named() 
     assert "test_inplace.py" in text and "z = y * y" in text and "y.add_(1)" in text
 
 
-def test_overwriting_what_nobody_needs_is_fine() -> None:
+def test_modifying_unsaved_tensor_is_allowed() -> None:
     x = torch.ones(3, requires_grad=True)
     y = x + 1
     y.mul_(3)
@@ -40,7 +40,7 @@ def test_overwriting_what_nobody_needs_is_fine() -> None:
     assert x.grad.tolist() == [3.0, 3.0, 3.0]
 
 
-def test_leaves_and_their_views_are_protected() -> None:
+def test_inplace_on_leaf_or_its_view_raises() -> None:
     x = torch.ones(3, requires_grad=True)
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
         x.add_(1)
@@ -52,7 +52,7 @@ def test_leaves_and_their_views_are_protected() -> None:
     assert x._version == 1
 
 
-def test_writing_through_a_view_gives_the_base_a_history() -> None:
+def test_inplace_on_view_rebases_history_of_the_base() -> None:
     base, w = torch.zeros(3), torch.tensor(2.0, requires_grad=True)
     base[1] = w * 3
     assert type(base.grad_fn).__name__ == "CopySlices" and not base.is_leaf
@@ -60,7 +60,7 @@ def test_writing_through_a_view_gives_the_base_a_history() -> None:
     assert w.grad.item() == 3.0
 
 
-def test_a_view_follows_what_is_written_to_its_base() -> None:
+def test_view_regenerates_grad_fn_after_inplace_on_base() -> None:
     x = torch.ones(2, requires_grad=True)
     base = x * 1
     view = base[0]
@@ -70,13 +70,13 @@ def test_a_view_follows_what_is_written_to_its_base() -> None:
     assert x.grad.tolist() == [5.0, 0.0]
 
 
-def test_views_of_several_results_can_not_be_overwritten() -> None:
+def test_inplace_on_multi_output_view_raises() -> None:
     first, _ = (torch.ones(2, requires_grad=True) * 1).unbind()
     with pytest.raises(RuntimeError, match="Output 0 of Unbind is a view and is being modified inplace"):
         first.mul_(2)
 
 
-def test_a_view_made_without_recording_can_not_be_overwritten_while_recording() -> None:
+def test_inplace_on_no_grad_view_raises() -> None:
     x = torch.ones(2, requires_grad=True) * 1
     with torch.no_grad():
         view = x[0]
@@ -84,7 +84,7 @@ def test_a_view_made_without_recording_can_not_be_overwritten_while_recording() 
         view.mul_(2)
 
 
-def test_expanded_memory_can_not_be_written_to() -> None:
+def test_inplace_on_expanded_tensor_raises() -> None:
     with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory"):
         torch.ones(1).expand(3).add_(1)
 
@@ -180,7 +180,7 @@ def test_out_is_resized_and_refuses_gradients() -> None:
 
 
 @pytest.mark.parametrize("order", range(1, 4))
-def test_overwriting_operations_have_derivatives_of_every_order(order: int) -> None:
+def test_inplace_operations_have_higher_derivatives(order: int) -> None:
     x = torch.tensor([0.3, -0.7], dtype=torch.float64, requires_grad=True)
 
     def value(overwrite: bool) -> torch.Tensor:
@@ -202,7 +202,7 @@ def test_overwriting_operations_have_derivatives_of_every_order(order: int) -> N
     assert found[0] == pytest.approx(found[1])
 
 
-def test_views_through_strides_know_their_memory() -> None:
+def test_as_strided_views_share_memory() -> None:
     x = torch.arange(6.0)
     strided = x.as_strided((2,), (1,), 1)
     assert strided.storage_offset() == 1 and strided[1:].storage_offset() == 2
@@ -211,7 +211,7 @@ def test_views_through_strides_know_their_memory() -> None:
     assert strided.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
 
 
-def test_writing_through_strided_views_of_views_reaches_the_right_elements() -> None:
+def test_inplace_on_strided_view_of_view() -> None:
     x = torch.arange(6.0, requires_grad=True)
     base = x * 1
     part = base.as_strided((2, 2), (2, 1), 2)[1]
@@ -221,7 +221,7 @@ def test_writing_through_strided_views_of_views_reaches_the_right_elements() -> 
 
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
-def test_a_view_made_without_recording_can_become_a_leaf(mode: Any) -> None:
+def test_no_grad_view_can_become_a_leaf(mode: Any) -> None:
     base = torch.ones(2, 2)
     with mode():
         row = base[0]
@@ -231,7 +231,7 @@ def test_a_view_made_without_recording_can_become_a_leaf(mode: Any) -> None:
 
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
-def test_a_view_that_can_not_follow_its_base_can_still_be_read_without_recording(mode: Any) -> None:
+def test_stale_no_grad_view_is_readable_under_no_grad(mode: Any) -> None:
     base = torch.ones(2, requires_grad=True) * 1
     with mode():
         view = base[0]
@@ -245,7 +245,7 @@ def test_a_view_that_can_not_follow_its_base_can_still_be_read_without_recording
         view.add_(1)
 
 
-def test_gradients_end_at_a_view_made_without_recording() -> None:
+def test_no_grad_view_cuts_the_graph() -> None:
     base = torch.ones(2, requires_grad=True) * 1
     with torch.no_grad():
         view = base[0]
@@ -257,7 +257,7 @@ def test_gradients_end_at_a_view_made_without_recording() -> None:
         view.backward()
 
 
-def test_a_view_requires_gradients_with_its_base() -> None:
+def test_view_requires_grad_with_its_base() -> None:
     base = torch.ones(2)
     view = base[0]
     base.requires_grad_()
@@ -266,7 +266,7 @@ def test_a_view_requires_gradients_with_its_base() -> None:
         view.add_(1)
 
 
-def test_one_of_several_views_is_refused_by_its_node_or_the_mode() -> None:
+def test_errors_of_inplace_on_multi_output_views() -> None:
     base, w = torch.ones(2, 1), torch.ones(1, requires_grad=True)
     with pytest.raises(
         RuntimeError, match=r"A view was created in no_grad mode and is being .* returns multiple views"
@@ -276,7 +276,7 @@ def test_one_of_several_views_is_refused_by_its_node_or_the_mode() -> None:
         (base * w).unbind()[1].add_(1)
 
 
-def test_retaining_moves_with_what_is_written_in_place() -> None:
+def test_retain_grad_follows_inplace_operation() -> None:
     x = torch.ones(2, requires_grad=True)
     y = x * 2
     v = y[0]
@@ -294,7 +294,7 @@ def test_retaining_moves_with_what_is_written_in_place() -> None:
     assert v.grad.item() == 5.0
 
 
-def test_a_view_of_a_base_taken_out_of_its_graph_is_cut_off_when_that_is_modified() -> None:
+def test_view_of_detached_base_is_cut_off_after_inplace() -> None:
     x = torch.ones(2, requires_grad=True)
     base = x * 2
     view = base[0]
@@ -305,7 +305,7 @@ def test_a_view_of_a_base_taken_out_of_its_graph_is_cut_off_when_that_is_modifie
     assert x.grad is None
 
 
-def test_operands_that_overlap_are_found_by_their_memory() -> None:
+def test_partially_overlapping_operands_raise() -> None:
     x = torch.ones(2, 2)
     for other in (x.t(), x.data.t(), x.detach()[0]):
         with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to tensor refer to"):
@@ -315,7 +315,7 @@ def test_operands_that_overlap_are_found_by_their_memory() -> None:
     assert x._version == 0
 
 
-def test_hooks_on_a_view_that_nothing_recorded_are_not_called() -> None:
+def test_hooks_on_unrecorded_view_do_not_run() -> None:
     base = torch.ones(2, requires_grad=True) * 1
     with torch.no_grad():
         view = base[0]
@@ -326,7 +326,7 @@ def test_hooks_on_a_view_that_nothing_recorded_are_not_called() -> None:
     assert calls == []
 
 
-def test_a_leaf_that_changes_shape_keeps_its_hooks_and_old_graphs_their_end() -> None:
+def test_resized_leaf_keeps_hooks_and_old_graphs() -> None:
     x = torch.ones(2, requires_grad=True)
     y = (x * 3).sum()
     seen: list[Any] = []
@@ -340,7 +340,7 @@ def test_a_leaf_that_changes_shape_keeps_its_hooks_and_old_graphs_their_end() ->
     assert x.grad.tolist() == [2.0, 2.0, 2.0]
 
 
-def test_what_is_written_out_must_not_overlap_what_is_read() -> None:
+def test_out_must_not_overlap_inputs() -> None:
     x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
     for out in (x.t(), x[0], x[:1]):
         with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to tensor refer to"):
@@ -351,14 +351,14 @@ def test_what_is_written_out_must_not_overlap_what_is_read() -> None:
     assert torch.mul(x, 2, out=x) is x and x.tolist() == [[2.0, 4.0], [6.0, 8.0]]
 
 
-def test_a_result_that_is_resized_keeps_its_memory_where_it_can() -> None:
+def test_resized_out_reuses_its_memory() -> None:
     x = torch.zeros(4)
     part = x[:0]
     torch.add(torch.ones(3), 1, out=part)
     assert x.tolist() == [2.0, 2.0, 2.0, 0.0] and part.shape == (3,)
 
 
-def test_copying_is_refused_by_the_graph_then_the_memory_then_the_shape() -> None:
+def test_order_of_checks_in_copy() -> None:
     leaf = torch.ones(1, 2, requires_grad=True)
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
         leaf.copy_(leaf.t())
@@ -373,14 +373,14 @@ def test_copying_is_refused_by_the_graph_then_the_memory_then_the_shape() -> Non
         plain.masked_fill_(torch.ones(3) > 0, 1.0)
 
 
-def test_set_leaves_the_source_alone_and_refuses_to_be_recorded() -> None:
+def test_set_does_not_modify_source_and_is_not_recorded() -> None:
     x, source = torch.zeros(2), torch.ones(3)
     assert x.set_(source).tolist() == [1.0, 1.0, 1.0] and x._version == 1 and source._version == 0
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
         torch.ones(2, requires_grad=True).set_(source)
 
 
-def test_what_is_assigned_is_recorded_as_it_is_stretched() -> None:
+def test_assigned_value_is_recorded_as_expanded() -> None:
     x = torch.ones(2, 2, requires_grad=True)
     base = x * 1
     base[:] = x[:, :1]
@@ -398,14 +398,14 @@ def test_errors_name_nodes_with_their_numbers() -> None:
         z.backward()
 
 
-def test_elements_that_lie_at_one_place_share_the_gradient_of_what_is_shown_there() -> None:
+def test_overlapping_elements_share_the_gradient() -> None:
     x = torch.ones(2, 1, requires_grad=True)
     stretched = (x * 1).expand(2, 2)
     stretched.as_strided((2,), (1,)).sum().backward()
     assert x.grad.tolist() == [[1.0], [1.0]]
 
 
-def test_a_view_of_a_view_made_without_recording_is_refused_by_that() -> None:
+def test_inplace_on_view_of_no_grad_view_raises() -> None:
     base = torch.ones(2, 2, requires_grad=True) * 1
     with torch.no_grad():
         view = base.t()
@@ -415,12 +415,12 @@ def test_a_view_of_a_view_made_without_recording_is_refused_by_that() -> None:
         view[:1].mul_(2)
 
 
-def test_filling_a_scalar_by_a_mask_leaves_a_scalar() -> None:
+def test_masked_fill_of_0d_tensor_keeps_its_shape() -> None:
     assert torch.tensor(2.0).masked_fill(torch.tensor(True), 10).shape == ()
     assert torch.ones(2, 3).t().masked_fill(torch.ones(3, 2) > 0, 10).stride() == (2, 1)
 
 
-def test_a_number_is_copied_to_every_place() -> None:
+def test_copy_from_number() -> None:
     x = torch.ones(2, 2, requires_grad=True)
     y = x * 1
     assert y.copy_(2.5) is y and y.tolist() == [[2.5, 2.5], [2.5, 2.5]] and y._version == 1

@@ -1,4 +1,4 @@
-"""Products and linear algebra: what they answer and what they refuse. Recorded from PyTorch 2.13.0."""
+"""Matrix products and linear algebra: results and errors. Expectations are PyTorch 2.13's."""
 
 from __future__ import annotations
 
@@ -244,19 +244,19 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("expression", ANSWERS)
-def test_answers(expression: str) -> None:
+def test_results(expression: str) -> None:
     assert repr(eval(expression, inputs())) == ANSWERS[expression]
 
 
 @pytest.mark.parametrize("expression", REFUSALS)
-def test_refusals(expression: str) -> None:
+def test_errors(expression: str) -> None:
     kind, text = REFUSALS[expression]
     with pytest.raises(Exception) as caught:
         eval(expression, inputs())
     assert (type(caught.value).__name__, str(caught.value).splitlines()[0]) == (kind, text)
 
 
-FOLDED = {  # shapes, which operand requires gradients: the nodes from the result on
+FOLDED = {  # shapes, and which operand requires grad: the nodes from the result back
     ((2, 3), (2, 3, 2), 0): ["CloneBackward0", "TransposeBackward0", "UnsafeViewBackward0", "MmBackward0"],
     ((2, 3), (2, 3, 2), 1): ["UnsafeViewBackward0", "BmmBackward0"],
     ((1, 2, 3), (2, 3, 2), 0): ["CloneBackward0", "TransposeBackward0", "UnsafeViewBackward0", "MmBackward0"],
@@ -296,6 +296,6 @@ def test_singular_matrices_raise_linalg_error() -> None:
         (("int64", "float32", "bool"), "float32"),
     ],
 )  # fmt: skip
-def test_addr_gives_the_dtype_that_its_operands_have_in_common(kinds: tuple[str, ...], expected: str) -> None:
+def test_addr_promotes_dtypes(kinds: tuple[str, ...], expected: str) -> None:
     x, a, b = (torch.ones(size).to(getattr(torch, kind)) for size, kind in zip(((2, 2), 2, 2), kinds, strict=True))
     assert torch.addr(x, a, b).dtype is getattr(torch, expected)

@@ -1,4 +1,4 @@
-"""Linear algebra of matrices that are large enough for other ways than the small ones of the samples. Against mathematics."""
+"""Linear algebra of matrices that are large enough for blocked algorithms, compared with identities."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import retrograd as torch
 from retrograd.runtime import blas_threads
 
 KINDS = [numpy.float32, numpy.float64, numpy.complex64, numpy.complex128]
-#: Rows: LAPACK's way for one matrix, and right sides that are shared out.
+#: Rows: LAPACK for one matrix, and right-hand sides distributed over threads.
 SIZES = [40, 300]
 
 
 @pytest.fixture(autouse=True, params=[1, 2])
 def count(request: Any) -> Iterator[None]:
-    """With one thread and with two: only with more are right sides shared out."""
+    """One thread and two: right-hand sides are distributed only with several threads."""
     before = torch.get_num_threads()
     if list(blas_threads._controls()):
         torch.set_num_threads(request.param)
@@ -28,7 +28,7 @@ def count(request: Any) -> Iterator[None]:
 
 
 def matrix(kind: Any, *shape: int, seed: int = 0) -> Any:
-    """Random numbers; square matrices are not near to a singular one."""
+    """Return random numbers; square matrices are well conditioned."""
     generator = numpy.random.default_rng(seed)
     x = generator.standard_normal(shape)
     if numpy.dtype(kind).kind == "c":
@@ -39,14 +39,14 @@ def matrix(kind: Any, *shape: int, seed: int = 0) -> Any:
 
 
 def close(kind: Any, found: Any, wanted: Any) -> None:
-    """Whether two tensors are equal but for rounding."""
+    """Whether two tensors are equal within rounding."""
     numpy.testing.assert_allclose(found.resolve_conj().numpy(), wanted.resolve_conj().numpy(),
                                   atol=2000 * numpy.finfo(kind).eps, rtol=0)  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("size", SIZES)
-def test_systems(kind: Any, size: int) -> None:
+def test_solve(kind: Any, size: int) -> None:
     a, b = matrix(kind, size, size), matrix(kind, size, size - 20, seed=1)
     close(kind, a @ torch.linalg.solve(a, b), b)
     close(kind, torch.linalg.solve(a, b.mT, left=False) @ a, b.mT)
@@ -64,7 +64,7 @@ def test_systems(kind: Any, size: int) -> None:
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("upper", [False, True])
 @pytest.mark.parametrize("by_rows", [False, True])
-def test_triangular_systems(kind: Any, size: int, upper: bool, by_rows: bool) -> None:
+def test_solve_triangular(kind: Any, size: int, upper: bool, by_rows: bool) -> None:
     half = matrix(kind, size, size) / 3
     a = half @ half.mH + torch.eye(size, dtype=half.dtype)
     b = matrix(kind, size, size - 20, seed=1)
@@ -104,8 +104,8 @@ def test_determinants(kind: Any) -> None:
     close(kind, torch.linalg.det(a), sign * log.exp())
 
 
-def test_gradients_of_large_systems_are_those_of_small_ones() -> None:
-    """A block-diagonal system is two: its gradients by LAPACK's factors are those of each part."""
+def test_gradients_of_block_diagonal_system_match_its_blocks() -> None:
+    """The gradients of a block-diagonal system, from LAPACK's factors, are those of each block."""
     parts = [matrix(numpy.float64, 30, 30, seed=seed) for seed in (0, 1)]
     b = matrix(numpy.float64, 60, 5, seed=2)
 
@@ -127,8 +127,8 @@ def test_gradients_of_large_systems_are_those_of_small_ones() -> None:
         close(numpy.float64, *both(function))
 
 
-def test_gradients_of_systems_again() -> None:
-    """The second derivatives, for which the factors are of no use, are those of the inverse."""
+def test_second_derivatives_of_solve() -> None:
+    """Second derivatives do not use the factors; they are compared with those of the inverse."""
     a, b = matrix(numpy.float64, 34, 34), matrix(numpy.float64, 34, 2, seed=1)
 
     def second(function: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Memory: what is freed stays for the next arrays, within bounds; what a sweep holds at its peak; no copies for nothing."""
+"""Memory: the malloc settings that keep freed arrays, peak memory of a backward pass, and avoided copies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def held(what="VmRSS"):
 
 
 def printed(program: str, **environment: str) -> list[float]:
-    """The numbers that a program prints, run in a process of its own."""
+    """Return the numbers that a program prints in a new process."""
     source = str(Path(malloc.__file__).parents[2])
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "RETROGRAD_"))}
     found = subprocess.run(
@@ -50,7 +50,7 @@ print(held())
 
 
 @on_glibc
-def test_freed_memory_stays_until_it_is_given_back() -> None:
+def test_freed_memory_is_kept_until_trimmed() -> None:
     before, most, freed, given_back = printed(LARGE_AND_FREED, RETROGRAD_FAST="0")
     assert most > before + 180
     assert freed > most - 10
@@ -58,15 +58,15 @@ def test_freed_memory_stays_until_it_is_given_back() -> None:
 
 
 @on_glibc
-def test_how_much_is_kept_is_bounded() -> None:
+def test_kept_memory_is_bounded() -> None:
     before, _, freed, _ = printed(LARGE_AND_FREED, RETROGRAD_FAST="0", RETROGRAD_POOL="40")
-    assert freed < before + 110  # the bound, and by how much the heap grows at once
+    assert freed < before + 110  # the bound, and the heap's growth step
     before, _, freed, _ = printed(LARGE_AND_FREED, RETROGRAD_FAST="0", RETROGRAD_POOL="0")
     assert freed < before + 20
 
 
 @on_glibc
-def test_what_says_how_much(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bound_from_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RETROGRAD_POOL", raising=False)
     assert 0 < malloc.bound() <= malloc.MOST
     for said, bytes_kept in (("0", 0), ("100", 10**8), ("99999", malloc.MOST), ("much", malloc.bound())):
@@ -74,13 +74,13 @@ def test_what_says_how_much(monkeypatch: pytest.MonkeyPatch) -> None:
         assert malloc.bound() == bytes_kept
 
 
-def test_only_a_large_array_sets_anything() -> None:
+def test_small_arrays_do_not_change_malloc_settings() -> None:
     settings = "from retrograd.runtime.malloc import keep; print(keep.cache_info().currsize)\n"
     assert printed(f"torch.ones(3) + 1\n{settings}torch.ones(10**6) + 1\n{settings}") == [0, 1]
 
 
 @on_glibc
-def test_steps_of_training_hold_no_more_and_no_more() -> None:
+def test_training_steps_do_not_accumulate_memory() -> None:
     steps = """
 torch.manual_seed(0)
 model = torch.nn.Sequential(torch.nn.Linear(300, 1000), torch.nn.ReLU(), torch.nn.LayerNorm(1000), torch.nn.Linear(1000, 10))
@@ -104,7 +104,7 @@ ONE = 4 * SIZE
 
 
 def traced(work: Callable[[], Any]) -> tuple[float, float]:
-    """The peak of what is allocated by ``work`` and what is held after it, in arrays of SIZE."""
+    """Return the peak and the final memory of ``work`` in arrays of SIZE."""
     tracemalloc.start()
     try:
         work()
@@ -120,9 +120,9 @@ def chain(x: Any, steps: int) -> Any:
     return x.sum()
 
 
-def test_what_is_saved_goes_as_the_sweep_passes() -> None:
+def test_backward_frees_saved_arrays_as_it_proceeds() -> None:
     x = torch.full((SIZE,), 0.5, requires_grad=True)
-    chain(x, 3).backward()  # what is made once
+    chain(x, 3).backward()  # one-time allocations
     x.grad = None
     tracemalloc.start()
     try:
@@ -138,7 +138,7 @@ def test_what_is_saved_goes_as_the_sweep_passes() -> None:
     assert after == pytest.approx(ONE, rel=0.05)
 
 
-def test_saved_arrays_are_let_go_one_by_one() -> None:
+def test_saved_arrays_are_freed_one_by_one() -> None:
     x = torch.full((SIZE,), 0.5, requires_grad=True)
     y, alive, seen = x, [], []
     for _ in range(4):
@@ -152,7 +152,7 @@ def test_saved_arrays_are_let_go_one_by_one() -> None:
     assert not any(each() is not None for each in alive)
 
 
-def test_a_graph_that_is_kept_keeps_what_is_saved() -> None:
+def test_retained_graph_keeps_saved_arrays() -> None:
     x = torch.full((SIZE,), 0.5, requires_grad=True)
     loss = chain(x, 3)
     loss.backward(retain_graph=True)
@@ -160,7 +160,7 @@ def test_a_graph_that_is_kept_keeps_what_is_saved() -> None:
     assert x.grad is not None
 
 
-def test_gradients_that_meet_are_added_in_place() -> None:
+def test_gradients_accumulate_in_place_in_the_buffer() -> None:
     x, y = torch.ones(SIZE, requires_grad=True), torch.ones(SIZE)
 
     def work() -> None:
@@ -171,14 +171,14 @@ def test_gradients_that_meet_are_added_in_place() -> None:
     x.grad = None
     peak, after = traced(work)
     assert after == pytest.approx(1, abs=0.1)
-    assert peak < 8 + 2.1  # eight products that are gone before, or the sum and one that is added to it
+    assert peak < 8 + 2.1  # eight freed products, or the sum and one addend
     kept = x.grad._array
     work()
     assert x.grad._array is kept and kept is not first
     assert x.grad.tolist() == [16.0] * SIZE
 
 
-def test_a_gradient_that_somebody_holds_is_not_added_to() -> None:
+def test_referenced_gradient_is_not_modified() -> None:
     x = torch.ones(SIZE, requires_grad=True)
     y = x * 2
     kept: list[Any] = []
@@ -197,7 +197,7 @@ def test_a_gradient_that_somebody_holds_is_not_added_to() -> None:
     assert torch.equal(grad, again)
 
 
-def test_a_leafs_gradient_is_the_array_that_was_calculated() -> None:
+def test_leaf_gradient_is_not_copied() -> None:
     for make in (lambda x: x * 3, lambda x: x.exp(), lambda x: x.mean() * 5, lambda x: x.reshape(100, -1).softmax(1)):
         x = torch.ones(SIZE, requires_grad=True)
         make(x).sum().backward()
@@ -207,7 +207,7 @@ def test_a_leafs_gradient_is_the_array_that_was_calculated() -> None:
         assert x.grad is not None and x.grad.is_contiguous()
 
 
-def test_arrays_that_escaped_to_numpy_stay_what_they_are() -> None:
+def test_arrays_referenced_by_numpy_are_not_modified() -> None:
     escaped = [(torch.full((10**6,), float(k)) * 2).numpy()[::1000] for k in range(20)]
     for _ in range(20):
         torch.full((10**6,), -1.0) * 2

@@ -1,4 +1,4 @@
-"""``torch.monitor``: events and statistics. What is expected is what PyTorch 2.13 tells."""
+"""``torch.monitor``: events and statistics. Expectations are PyTorch 2.13's."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return time
 
 
-def test_events_come_to_all_that_are_registered(events: list[Event]) -> None:
+def test_events_reach_every_handler(events: list[Event]) -> None:
     more: list[Event] = []
     handle = monitor.register_event_handler(more.append)
     event = Event("epoch", NOW, {"loss": 0.5, "step": 3, "note": "good", "best": True})
@@ -44,7 +44,7 @@ def test_events_come_to_all_that_are_registered(events: list[Event]) -> None:
     assert (event.name, event.timestamp) == ("epoch", NOW)
 
 
-def test_a_window_is_told_by_the_first_number_after_it(events: list[Event], clock: list[float]) -> None:
+def test_window_is_logged_by_the_next_value(events: list[Event], clock: list[float]) -> None:
     stat = Stat("loss", ALL, timedelta(seconds=10))
     for value in (1, 2.0, 5.0):
         stat.add(value)
@@ -61,7 +61,7 @@ def test_a_window_is_told_by_the_first_number_after_it(events: list[Event], cloc
     assert events[1].data["loss.sum"] == 9.0
 
 
-def test_of_a_window_no_more_than_so_many_numbers_are_taken(events: list[Event], clock: list[float]) -> None:
+def test_max_samples_limits_a_window(events: list[Event], clock: list[float]) -> None:
     stat = Stat("loss", [monitor.SUM], timedelta(seconds=10), 2)
     for value in (1.0, 2.0, 50.0):
         stat.add(value)
@@ -92,7 +92,7 @@ def test_statistics_are_written_for_tensorboard() -> None:
         lambda: Stat("a", [1], timedelta(seconds=1)),  # type: ignore[list-item]
     ],
 )
-def test_refusals(call: Any) -> None:
+def test_errors(call: Any) -> None:
     with pytest.raises(TypeError, match=r"^__init__\(\): incompatible constructor arguments\. The following argument"):
         call()
     with pytest.raises(TypeError, match="incompatible function arguments"):

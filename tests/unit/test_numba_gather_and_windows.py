@@ -1,4 +1,4 @@
-"""The loops for large arrays that pick, sort, scan, draw and go over windows give what NumPy gives."""
+"""Numba loops for gather, scatter, sort, scan, random numbers, pooling, convolution and attention match NumPy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ F = torch.nn.functional
 
 @pytest.fixture
 def both(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], tuple[Any, Any]]:
-    """Calls a function with loops for arrays however small, and without."""
+    """Return the results of a function with Numba loops for arrays of any size, and without."""
 
     def call(function: Callable[[], Any]) -> tuple[Any, Any]:
         results = []
@@ -50,7 +50,7 @@ def same(a: Any, b: Any, tolerance: float) -> None:
 
 
 def swept(function: Callable[..., Any], *inputs: Any) -> tuple[Any, ...]:
-    """The result of ``function`` and its gradients."""
+    """Return the result of ``function`` and its gradients."""
     leaves = [each.clone().requires_grad_() if each.is_floating_point() else each for each in inputs]
     out = function(*leaves)
     out.backward(torch.randn(out.shape, dtype=out.dtype))
@@ -95,7 +95,7 @@ PLACES: dict[str, Callable[..., Any]] = {
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_places(name: str, both: Any) -> None:
+def test_gather_scatter_scan_and_sort(name: str, both: Any) -> None:
     def run() -> Any:
         x, y = (torch.randn(7, 70) for _ in range(2))
         return swept(PLACES[name], x, torch.randint(0, 70, (7, 70)), y)
@@ -105,7 +105,7 @@ def test_places(name: str, both: Any) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "int64", "float64", "uint8", "bool", "complex64", "complex128"])
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_joining(dtype: str, axis: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concatenate(dtype: str, axis: int, monkeypatch: pytest.MonkeyPatch) -> None:
     arrays = [numpy.arange(60).reshape(3, 4, 5).astype(dtype), numpy.arange(60)[::-1].reshape(5, 4, 3).T.astype(dtype)]
     arrays.append(arrays[0][:, :, :].take([], axis))
     monkeypatch.setattr(numba_dispatch, "LARGE", 1)
@@ -133,14 +133,14 @@ COUNTING: dict[str, Callable[..., Any]] = {
 
 
 @pytest.mark.parametrize("name", COUNTING)
-def test_counting(name: str, both: Any) -> None:
+def test_unique_and_searchsorted(name: str, both: Any) -> None:
     def run() -> Any:
         return COUNTING[name](torch.randint(0, 40, (400,)), torch.randn(400), torch.randn(30).sort()[0])
 
     same(*both(run), tolerance=0)
 
 
-def test_unique_as_numpy() -> None:
+def test_unique_matches_numpy() -> None:
     values = torch.tensor([2.0, float("nan"), -0.0, 0.0, float("nan"), 2.0, -float("inf")])
     for x in (values, torch.randint(-9, 9, (100,)), torch.tensor([True, False, True]), torch.tensor([2**62, -(2**62)])):
         found, wanted = x.unique(return_inverse=True, return_counts=True), numpy.unique(
@@ -151,16 +151,16 @@ def test_unique_as_numpy() -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 3, 4, 6])
-def test_rows_side_by_side(rows: int, both: Any) -> None:
-    """Running sums and products, forwards and backwards, of rows that are no multiple of four."""
+def test_cumulative_rows_in_parallel(rows: int, both: Any) -> None:
+    """Cumulative sums and products, forward and backward, with a number of rows that is not a multiple of four."""
     for name in ("cumsum", "cumprod", "logcumsumexp"):
         x = torch.randn(rows, 50, dtype=torch.float64) / 10 + 1
         found, expected = both(lambda name=name, x=x: swept(lambda y: getattr(y, name)(1), x))
         same(found, expected, 1e-12)
 
 
-def test_large_indices_are_looked_through_by_all_threads() -> None:
-    """One wrong index, wherever it is, is refused with the words of a small one; rows are picked in any dtype."""
+def test_large_indices_are_checked_in_parallel() -> None:
+    """One index out of range anywhere raises the error of a small tensor; rows of every dtype are gathered."""
     x, index = torch.randn(300, 200), torch.randint(0, 200, (300, 200))
     expected = numpy.take_along_axis(x.numpy(), index.numpy(), 1)
     numpy.testing.assert_array_equal(x.gather(1, index).numpy(), expected)
@@ -177,7 +177,7 @@ def test_large_indices_are_looked_through_by_all_threads() -> None:
         )
 
 
-def test_places_that_lie_outside() -> None:
+def test_indices_out_of_range() -> None:
     x = torch.randn(200, 200)
     index = torch.zeros(200, 200, dtype=torch.int64)
     index[3, 4] = 200
@@ -190,7 +190,7 @@ def test_places_that_lie_outside() -> None:
 
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.int32, torch.int64, torch.uint8])
-def test_order_of_what_is_equal(dtype: Any, descending: bool) -> None:
+def test_order_of_equal_elements(dtype: Any, descending: bool) -> None:
     values = torch.randint(0, 20, (40, 100)).to(dtype)
     if dtype.is_floating_point:
         values[values == 3] = float("nan")
@@ -207,7 +207,7 @@ def test_order_of_what_is_equal(dtype: Any, descending: bool) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 5, 700, 20000])
-def test_drawing(count: int, both: Any) -> None:
+def test_random_numbers(count: int, both: Any) -> None:
     def run() -> Any:
         torch.rand(3)
         return [
@@ -245,7 +245,7 @@ def test_convolution(case: tuple[Any, ...], both: Any) -> None:
 
 
 @pytest.mark.parametrize("rows", [None, 5], ids=["whole", "in pieces"])
-def test_convolution_of_lines_and_pieces(rows: int | None, both: Any, monkeypatch: Any) -> None:
+def test_convolution_1d_strided_and_transposed(rows: int | None, both: Any, monkeypatch: Any) -> None:
     if rows is not None:
         monkeypatch.setattr(convolution_numba.Shape, "rows", lambda *_: rows)
 
@@ -312,7 +312,7 @@ MAPS: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
 
 
 @pytest.mark.parametrize("how", MAPS)
-def test_maps_along_axes(how: str, both: Any) -> None:
+def test_interpolation(how: str, both: Any) -> None:
     function, shape = MAPS[how]
     for each in (torch.float32, torch.float64):
         same(*both(lambda each=each: swept(function, torch.randn(shape, dtype=each))), tolerance=1e-6)
@@ -323,14 +323,14 @@ def test_maps_along_axes(how: str, both: Any) -> None:
 def test_attention(shape: tuple[int, ...], causal: bool, both: Any) -> None:
     def run() -> Any:
         q, k, v = (torch.randn(shape) * 3 for _ in range(3))
-        k[..., -1, :] *= 5  # exponentials of very different size
+        k[..., -1, :] *= 5  # exponentials of very different magnitude
         return swept(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=causal), q, k, v)
 
     same(*both(run), tolerance=1e-4)
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_attention_to_parts_of_one_product(causal: bool, both: Any) -> None:
+def test_attention_with_strided_inputs(causal: bool, both: Any) -> None:
     def run() -> Any:
         def attended(x: Any, k: Any) -> Any:
             q, v = (each.view(1, 70, 6, 8).transpose(1, 2) for each in x.split(48, 2))
@@ -343,7 +343,7 @@ def test_attention_to_parts_of_one_product(causal: bool, both: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
-def test_attention_in_other_precisions(dtype: Any, both: Any) -> None:
+def test_attention_in_other_dtypes(dtype: Any, both: Any) -> None:
     def run() -> Any:
         q, k, v = (torch.randn(1, 1, 100, 8, dtype=dtype) for _ in range(3))
         return swept(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), q, k, v)
@@ -351,7 +351,7 @@ def test_attention_in_other_precisions(dtype: Any, both: Any) -> None:
     same(*both(run), tolerance=5e-3 if dtype is torch.float16 else 1e-12)
 
 
-def test_attention_to_nan(both: Any) -> None:
+def test_attention_with_nan(both: Any) -> None:
     def run() -> Any:
         q, k, v = (torch.randn(1, 2, 40, 4) for _ in range(3))
         q[0, 0, 3, 0] = float("nan")

@@ -1,6 +1,7 @@
-"""Large arrays: compiled loops give what NumPy gives, both are near the truth, and nothing depends on there being Numba.
+"""Numba loops for large arrays: accuracy, special values, threads, and behaviour without Numba.
 
-The truth is the same program in float64. Errors are in units of float32's precision, relative to the largest element.
+The reference is the same program in float64. Errors are in units of float32's precision, relative to the largest
+element.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from retrograd.kernels import matmul, numba_dispatch
 from retrograd.runtime import blas_threads
 
 compiled = pytest.mark.skipif(not numba_dispatch.available(), reason="needs Numba")
-SIZE = 200  # 40,000 elements: enough for loops
+SIZE = 200  # 40,000 elements: above the threshold of the loops
 UNIT = 2.0**-24
 
-# Each with what its result may be wrong by, beside what is rounded away on the way (see `allowed`).
+# Each with the allowed error beside intermediate rounding (see `allowed`).
 CASES = """
 x + y | x * y - p | x / p | 2 - x | 1 / p | x.exp() | x.sigmoid() | x.tanh() | x.relu() | p.sqrt() | p.rsqrt() | p ** 3 | p ** 2
 p.reciprocal() | x.clamp(-1, 1) | x.clamp(max=0.5) | torch.where(c, x, y) | x.masked_fill(c, 2.0) | torch.maximum(x, y)
@@ -48,7 +49,7 @@ EXPRESSIONS = [each.strip() for line in CASES.strip().splitlines() for each in l
 
 @pytest.fixture
 def one_thread() -> Iterator[None]:
-    """Loops on one thread, which are compiled in less time."""
+    """Use one thread, for which the loops compile faster."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -70,7 +71,7 @@ GRADIENT = numpy.random.default_rng(1).standard_normal(8 * 16 * 18 * 18 * 2).ast
 
 
 def calculated(expression: str, dtype: Any, even: bool) -> list[Any]:
-    """The name of the node, the result, and the gradients; ``even``: the incoming gradient is 1 everywhere."""
+    """Return the node's name, the result and the gradients; ``even``: the incoming gradient is 1 everywhere."""
     given = {name: torch.tensor(array, dtype=dtype).requires_grad_() for name, array in DRAWN.items()}
     index = torch.tensor(numpy.random.default_rng(2).integers(0, SIZE, SIZE))
     space = {**given, "torch": torch, "n": torch.nn.functional, "c": torch.tensor(DRAWN["y"] > 0.3), "index": index}
@@ -83,9 +84,7 @@ def calculated(expression: str, dtype: Any, even: bool) -> list[Any]:
 
 @compiled
 @pytest.mark.parametrize("expression", EXPRESSIONS)
-def test_loops_and_numpy_agree_with_the_truth(
-    expression: str, monkeypatch: pytest.MonkeyPatch, one_thread: None
-) -> None:
+def test_loops_and_numpy_match_float64(expression: str, monkeypatch: pytest.MonkeyPatch, one_thread: None) -> None:
     for even in (False, True):
         loops, double = calculated(expression, torch.float32, even), calculated(expression, torch.float64, even)
         with monkeypatch.context() as patch:
@@ -108,7 +107,7 @@ def test_loops_and_numpy_agree_with_the_truth(
 
 
 def units(found: Any, true: Any) -> float:
-    """The greatest error in units in the last place of float32."""
+    """Return the largest error in units in the last place of float32."""
     step = numpy.spacing(numpy.maximum(numpy.abs(true.astype(numpy.float32)), numpy.float32(2.0**-126)))
     return float((numpy.abs(found.astype(numpy.float64) - true) / step).max())
 
@@ -149,7 +148,7 @@ def test_special_numbers(one_thread: None) -> None:
 
 @compiled
 @pytest.mark.parametrize("expression", ["x.exp()", "x + y", "x.sum()", "n.softmax(x, 1)", "x.cumsum(1)"])
-def test_the_number_of_threads_changes_nothing(expression: str) -> None:
+def test_number_of_threads_does_not_change_results(expression: str) -> None:
     together = calculated(expression, torch.float32, False)
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -170,7 +169,7 @@ def test_in_place(one_thread: None) -> None:
 
 
 @pytest.mark.parametrize("source", [torch.float32, torch.float64])
-def test_large_arrays_become_every_dtype_that_few_become(source: Any, one_thread: None) -> None:
+def test_large_arrays_convert_to_every_dtype(source: Any, one_thread: None) -> None:
     few = torch.tensor([0.0, -0.0, 1.5, 255.0, -1.0, math.inf, -math.inf, math.nan, 3e9], dtype=source)
     for target in (
         torch.float16,
@@ -192,7 +191,7 @@ def test_large_arrays_become_every_dtype_that_few_become(source: Any, one_thread
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_running_sums_before_what_is_infinite_or_huge(dtype: Any, one_thread: None) -> None:
+def test_cumsum_before_infinite_or_huge_elements(dtype: Any, one_thread: None) -> None:
     for odd in (math.nan, math.inf, 1e30):
         x = torch.ones(100_000, dtype=dtype)
         x[50_000] = odd
@@ -204,7 +203,7 @@ def test_running_sums_before_what_is_infinite_or_huge(dtype: Any, one_thread: No
 
 
 @compiled
-def test_random_numbers_are_those_of_few() -> None:
+def test_random_numbers_match_small_arrays() -> None:
     def few(draw: Any, times: int) -> Any:
         torch.manual_seed(7)
         return torch.cat([draw(160) for _ in range(times)])
@@ -226,7 +225,7 @@ def test_random_numbers_are_those_of_few() -> None:
 
 @compiled
 @pytest.mark.parametrize("options", [{}, {"weight_decay": 0.1, "maximize": True}, {"betas": (0.3, 0.9)}])
-def test_steps_of_optimisers(options: dict[str, Any], one_thread: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_optimizer_steps(options: dict[str, Any], one_thread: None, monkeypatch: pytest.MonkeyPatch) -> None:
     def trained(kind: Any, **options: Any) -> Any:
         w = torch.tensor(DRAWN["x"]).requires_grad_()
         optimizer = kind([w], **options)
@@ -247,7 +246,7 @@ def test_steps_of_optimisers(options: dict[str, Any], one_thread: None, monkeypa
 
 
 @compiled
-def test_several_python_threads_at_once() -> None:
+def test_parallel_python_threads() -> None:
     x = torch.tensor(DRAWN["x"])
     expected, found = x.exp(), []
     workers = [threading.Thread(target=lambda: found.append(x.exp())) for _ in range(4)]
@@ -266,14 +265,14 @@ def run(program: str, **environment: str) -> str:
     return made.stdout.strip()
 
 
-def test_small_programs_load_no_compiler() -> None:
+def test_small_programs_do_not_import_numba() -> None:
     program = (
         "import sys, retrograd as torch; x = torch.ones(1000, requires_grad=True); (x * 2).exp().sum().backward(); "
     )
     assert run(program + "print('numba' in sys.modules)") == "False"
 
 
-def test_who_waits_at_a_terminal_for_a_compiler_is_told_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compilation_is_announced_once_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     numba = pytest.importorskip("numba")
     told = io.StringIO()
     monkeypatch.setattr(sys, "stderr", told)
@@ -293,7 +292,7 @@ def test_who_waits_at_a_terminal_for_a_compiler_is_told_so_once(monkeypatch: pyt
     from retrograd.kernels.numba.jit import Waiting
 
     waiting = Waiting()
-    assert compiled("retrograd.kernels.numba.normalization", 0.0) == ""  # stderr is no terminal
+    assert compiled("retrograd.kernels.numba.normalization", 0.0) == ""  # stderr is not a terminal
     monkeypatch.setattr(told, "isatty", lambda: True, raising=False)
     assert compiled("mine", 0.0) == "" and compiled("retrograd.kernels.numba.normalization", 600.0) == ""
     line = "retrograd: compiling loops, once (about 10 s for convolutions) ...\n"
@@ -301,7 +300,7 @@ def test_who_waits_at_a_terminal_for_a_compiler_is_told_so_once(monkeypatch: pyt
     assert compiled("retrograd.kernels.numba.normalization", 0.0) == line
 
 
-def test_it_can_be_switched_off() -> None:
+def test_numba_can_be_disabled() -> None:
     program = "import sys, retrograd as torch; print(float(torch.ones(100000).exp().sum()), 'numba' in sys.modules)"
     value, loaded = run(program, RETROGRAD_FAST="0").split()
     assert abs(float(value) / 271828.18 - 1) < 1e-5 and loaded == "False"
@@ -309,7 +308,7 @@ def test_it_can_be_switched_off() -> None:
 
 @compiled
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_child_calculates_too() -> None:
+def test_forked_child_can_compute() -> None:
     program = """
 import os, warnings, retrograd as torch
 warnings.simplefilter("ignore")
@@ -346,8 +345,8 @@ print(waiting.SHORT, threads.sleep_soon())
 
 @compiled
 @pytest.mark.skipif(not blas_threads.gemm("f") or not hasattr(os, "fork"), reason="another BLAS under NumPy")
-def test_numpys_threads_sleep_soon_even_if_numpy_was_imported_before() -> None:
-    """Unless another thread may be amidst a product, or somebody has said how long they are to wait."""
+def test_blas_spin_timeout_after_numpy_import() -> None:
+    """Not while another thread may be in a product, nor if the user has set the timeout."""
     waits = "threading.Event().wait(0.3)"
     assert run(IMPORTED_LATER.format(environment={}, other=waits)) == "False True"
     assert run(IMPORTED_LATER.format(environment={}, other="x[:50] @ x")) == "False False"
@@ -355,7 +354,7 @@ def test_numpys_threads_sleep_soon_even_if_numpy_was_imported_before() -> None:
 
 
 @compiled
-def test_what_is_not_recorded_is_calculated_at_once_and_the_same() -> None:
+def test_unrecorded_operations_give_the_same_results() -> None:
     x, row = torch.tensor(DRAWN["x"]), torch.tensor(DRAWN["row"], requires_grad=True)
     for given in (None, row):
         recorded = torch.nn.functional.rms_norm(x.clone().requires_grad_(), (SIZE,), given)
@@ -364,11 +363,11 @@ def test_what_is_not_recorded_is_calculated_at_once_and_the_same() -> None:
 
 
 @compiled
-def test_arithmetic_on_all_threads_is_numpys() -> None:
+def test_parallel_arithmetic_matches_numpy() -> None:
     for shape in ((40_000,), (4, 100, 100)):
         x, y = (numpy.resize(DRAWN[name], shape) for name in ("x", "p"))
         a, b = torch.tensor(x), torch.tensor(y)
-        for _ in range(2):  # the first loop makes the threads
+        for _ in range(2):  # the first loop starts the threads
             found = [
                 a + b,
                 a - b,
@@ -388,8 +387,8 @@ def test_arithmetic_on_all_threads_is_numpys() -> None:
 
 @pytest.mark.parametrize("kind", ["float32", "float64"])
 @pytest.mark.parametrize("shapes", [((300, 70), (70, 90)), ((7, 100, 64), (7, 64, 80)), ((3, 300), (300, 4000))])
-def test_products_by_threads_of_loops(kind: str, shapes: Any) -> None:
-    """However the matrices lie in memory; and NumPy's BLAS has as many threads afterwards as before."""
+def test_matmul_by_numba_threads(kind: str, shapes: Any) -> None:
+    """For every memory layout; the number of BLAS threads is restored."""
     draw = numpy.random.default_rng(0)
     torch.exp(torch.zeros(1 << 16))  # a loop has run
     before = torch.get_num_threads()

@@ -1,4 +1,4 @@
-"""Sobol sequences: PyTorch's points (recorded as literals), and that they fill the cube evenly."""
+"""Sobol sequences: PyTorch's points (as literals), and their equidistribution."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 import retrograd as torch
 from retrograd.quasirandom import SobolEngine
 
-#: Of PyTorch's directions.
+#: Checksum of PyTorch's direction numbers.
 DIGEST = "4a6c1b3e473e79ebf849fc9a695e6cbc566dff5cc899272a4dfc9b5038c3beca"
 
 
-def test_points_are_pytorchs() -> None:
+def test_points_match_pytorch() -> None:
     engine = SobolEngine(3)
     assert engine.draw(3).tolist() == [[0, 0, 0], [0.5, 0.5, 0.5], [0.75, 0.25, 0.25]]
     assert engine.draw(2, dtype=torch.float64).tolist() == [[0.25, 0.75, 0.75], [0.375, 0.375, 0.625]]
@@ -23,7 +23,7 @@ def test_points_are_pytorchs() -> None:
     assert engine.draw(2, out) is out and out.shape == (2, 3)
 
 
-def test_scrambled_points_are_pytorchs_for_a_seed() -> None:
+def test_scrambled_points_match_pytorch() -> None:
     engine = SobolEngine(2, scramble=True, seed=5)
     assert engine.shift.tolist() == [515708045, 125905764]
     assert [[round(each, 4) for each in row] for row in engine.draw(4).tolist()] == [
@@ -33,12 +33,12 @@ def test_scrambled_points_are_pytorchs_for_a_seed() -> None:
     assert repr(engine) == "SobolEngine(dimension=2, scramble=True, seed=5)"
 
 
-def test_directions_of_all_dimensions_are_pytorchs() -> None:
+def test_direction_numbers_match_pytorch() -> None:
     state = SobolEngine(SobolEngine.MAXDIM).sobolstate.numpy()
     assert hashlib.sha256(state.astype("<i8").tobytes()).hexdigest() == DIGEST
 
 
-def test_every_part_of_the_cube_gets_as_many_points() -> None:
+def test_points_are_equidistributed() -> None:
     for scramble in (False, True):
         points = SobolEngine(5, scramble=scramble, seed=1).draw_base2(8)
         for dimension in range(5):
@@ -46,7 +46,7 @@ def test_every_part_of_the_cube_gets_as_many_points() -> None:
         assert torch.bincount((points[:, 0] * 16).long() * 16 + (points[:, 1] * 16).long()).tolist() == [1] * 256
 
 
-def test_what_is_refused() -> None:
+def test_invalid_arguments() -> None:
     engine = SobolEngine(2)
     engine.draw(3)
     with pytest.raises(ValueError, match=r"n=3\+2\*\*2=7"):

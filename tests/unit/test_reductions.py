@@ -1,4 +1,4 @@
-"""Reductions and scans: what samples cannot say. Texts and values as PyTorch 2.13 gives them."""
+"""Reductions and scans beyond the samples. Values and messages are PyTorch 2.13's."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ REFUSED += [
 
 
 @pytest.mark.parametrize(("call", "kind", "text"), REFUSED)
-def test_refusals(call, kind, text):
+def test_errors(call, kind, text):
     with pytest.raises(kind) as caught:
         call()
     assert str(caught.value) == text
@@ -96,7 +96,7 @@ def test_refusals(call, kind, text):
 
 @pytest.mark.parametrize("name", ["sum", "mean", "var", "norm"])
 @pytest.mark.parametrize("dim", [0, (0, 1)])
-def test_float32_sums_over_any_axis_keep_their_digits(name, dim):
+def test_float32_sums_are_accurate_over_any_axis(name, dim):
     drawn = numpy.random.default_rng(0).random((200_000, 3))
     short, long = (torch.tensor(drawn, dtype=kind) for kind in (torch.float32, torch.float64))
     exact = getattr(long.float().double(), name)(dim=dim)
@@ -104,7 +104,7 @@ def test_float32_sums_over_any_axis_keep_their_digits(name, dim):
     assert ((got - exact).abs() / exact).max().item() < 1e-6
 
 
-def test_running_sums_of_float32_keep_their_digits():
+def test_float32_cumsum_is_accurate():
     drawn = torch.tensor(numpy.random.default_rng(0).random(200_000), dtype=torch.float32)
     exact = drawn.double().sum().item()
     assert abs(drawn.cumsum(0)[-1].item() / exact - 1) < 1e-6
@@ -119,8 +119,8 @@ def test_gradient_of_logcumsumexp_does_not_overflow():
 
 
 @pytest.mark.parametrize("values", [[2.0, 3.0, 5.0, 7.0], [2.0, 0.0, 5.0, 7.0], [0.0, 0.0, 0.0, 7.0]])
-def test_products_can_be_differentiated_as_often_as_one_likes(values):
-    """The derivative by each of the first three in turn is the last, zeros among them or not."""
+def test_higher_derivatives_of_prod(values):
+    """The derivative by each of the first three in turn is the last element, with zeros among them or not."""
     x = torch.tensor(values, requires_grad=True)
     for product in (lambda: x.prod(), lambda: x.prod(0), lambda: x.cumprod(0)[-1]):
         slope = product()
@@ -130,7 +130,7 @@ def test_products_can_be_differentiated_as_often_as_one_likes(values):
         assert torch.autograd.grad(slope, x)[0].tolist() == [0.0, 0.0, 0.0, 1.0]
 
 
-def test_the_gradient_of_a_long_running_product_is_that_of_logarithms():
+def test_gradient_of_long_cumprod_matches_logarithms():
     x = torch.tensor(numpy.random.default_rng(0).uniform(0.9, 1.1, (100, 2)), requires_grad=True)
     weight = torch.arange(200.0).reshape(100, 2)
     (got,) = torch.autograd.grad((x.cumprod(0) * weight).sum(), x)
@@ -138,7 +138,7 @@ def test_the_gradient_of_a_long_running_product_is_that_of_logarithms():
     assert torch.allclose(got, expected, rtol=1e-10)
 
 
-def test_distances_of_many_points_agree_however_they_are_calculated():
+def test_cdist_algorithms_agree():
     points = torch.tensor(numpy.random.default_rng(0).standard_normal((300, 3)))
     near = torch.cdist(points, points, 1.0)
     assert near[7, 250].item() == pytest.approx((points[7] - points[250]).abs().sum().item())
@@ -158,7 +158,7 @@ def test_results_are_written_into_out():
 
 @pytest.mark.parametrize("count", [3, 60, 20_000])
 @pytest.mark.parametrize("scale", [1e-30, 1e-21, 1.0, 1e20, 3e37])
-def test_a_deviation_fits_where_the_squares_do_not(count, scale):
+def test_std_without_overflow_of_squares(count, scale):
     wide = (numpy.arange(4 * count).reshape(4, count).T / count + 1) * scale
     x = torch.tensor(wide.astype(numpy.float32))
     for dim in (None, 0, 1, (0, 1)):
@@ -185,7 +185,7 @@ GRADIENTS = {
 
 
 @pytest.mark.parametrize("name", GRADIENTS)
-def test_gradients_where_numbers_end(name):
+def test_gradients_at_the_limits_of_float_range(name):
     call, values, expected = GRADIENTS[name]
     x = torch.tensor(values, requires_grad=True)
     (got,) = torch.autograd.grad(call(x).sum(), x)
@@ -193,7 +193,7 @@ def test_gradients_where_numbers_end(name):
 
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
-def test_many_short_floats_are_reduced_in_long_ones(kind):
+def test_half_precision_reductions_accumulate_in_float32(kind):
     x, at = torch.full((5000,), 1.0, dtype=kind), torch.arange(5000) % 2
     for reduce, expected in (("sum", 2500.0), ("mean", 1.0)):
         found = torch.zeros(2, dtype=kind).scatter_reduce(0, at, x, reduce, include_self=False)
@@ -202,7 +202,7 @@ def test_many_short_floats_are_reduced_in_long_ones(kind):
 
 
 @pytest.mark.parametrize("kind", [torch.int8, torch.uint8, torch.int32, torch.int64, torch.bool, torch.float16])
-def test_results_are_of_the_dtype_that_is_asked_for(kind):
+def test_dtype_argument(kind):
     for x in (torch.tensor([1, 0, 2], dtype=torch.int8), torch.tensor([1.0, 0.0, 2.0])):
         for found in (x.sum(dtype=kind), x.sum(0, dtype=kind), x.prod(dtype=kind), x.nansum(0, dtype=kind)):
             assert found.dtype is kind
@@ -215,7 +215,7 @@ def test_results_are_of_the_dtype_that_is_asked_for(kind):
 
 
 @pytest.mark.parametrize("x", [torch.tensor(3), torch.tensor(3.0), torch.tensor(3.0, dtype=torch.float64)])
-def test_logsumexp_of_one_number_is_that_number(x: torch.Tensor) -> None:
+def test_logsumexp_of_one_element_is_exact(x: torch.Tensor) -> None:
     assert x.logsumexp(0).item() == x.logsumexp(-1, True).item() == 3.0
 
 

@@ -1,4 +1,4 @@
-"""Sorting, searching and counting: what samples cannot say. Texts and values as PyTorch 2.13 gives them."""
+"""Sorting, searching and counting beyond the samples. Values and messages are PyTorch 2.13's."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("call", "kind", "text"), REFUSED)
-def test_refusals(call, kind, text):
+def test_errors(call, kind, text):
     with pytest.raises(kind) as caught:
         call()
     assert str(caught.value) == text
 
 
-def test_saying_stable_is_another_overload():
+def test_stable_argument_is_another_overload():
     x = torch.tensor([2.0, 1.0], requires_grad=True)
     assert type(x.sort()[0].grad_fn).__name__ == "SortBackward0"
     assert type(x.sort(stable=False)[0].grad_fn).__name__ == "SortBackward1"
@@ -49,7 +49,7 @@ def test_saying_stable_is_another_overload():
     assert x.grad.tolist() == [10.0, 1.0]
 
 
-def test_every_nan_is_unique():
+def test_unique_keeps_every_nan():
     values, places, counts = torch.unique(
         torch.tensor([math.nan, 1.0, math.nan]), return_inverse=True, return_counts=True
     )

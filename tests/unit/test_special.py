@@ -1,6 +1,5 @@
-"""Special functions and the pointwise operations around them: identities, PyTorch's words, and edges.
-
-Expected numbers and texts were recorded from PyTorch 2.13.
+"""Special functions and related pointwise operations: identities, errors and edge cases. Expectations are PyTorch
+2.13's.
 """
 
 from __future__ import annotations
@@ -99,12 +98,12 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("number", range(len(REFUSED)))
-def test_refuses_in_pytorchs_words(number: int) -> None:
+def test_errors_match_pytorch(number: int) -> None:
     make, words = REFUSED[number]
     assert refusal(make) == words
 
 
-def test_functions_outside_the_graph() -> None:
+def test_non_differentiable_functions() -> None:
     x = torch.tensor([0.5, 1.5], requires_grad=True)
     for name in (
         "airy_ai", "bessel_y1", "modified_bessel_k0", "scaled_modified_bessel_k1", "spherical_bessel_j0",
@@ -132,7 +131,7 @@ def test_values_at_edges() -> None:
     assert math.copysign(1, torch.relu(torch.tensor(-0.0)).item()) == -1
 
 
-def test_limits_belong_to_the_dtype() -> None:
+def test_limits_depend_on_dtype() -> None:
     assert torch.nan_to_num(torch.tensor(inf, dtype=torch.float16)).item() == 65504
     assert torch.nan_to_num(torch.tensor(-inf, dtype=torch.bfloat16)).item() == torch.finfo(torch.bfloat16).min
     one = torch.tensor(1.0, dtype=torch.float16)
@@ -176,7 +175,7 @@ def test_names_of_nodes() -> None:
         assert type(call.grad_fn).__name__ == name
 
 
-def test_numbers_take_the_dtype_of_the_tensor() -> None:
+def test_scalars_take_the_tensors_dtype() -> None:
     for dtype in (torch.float32, torch.float64, torch.bfloat16):
         x = torch.tensor([0.5, 1.5], dtype=dtype)
         assert torch.xlogy(x, 2).dtype is torch.xlogy(2.5, x).dtype is dtype
@@ -184,7 +183,7 @@ def test_numbers_take_the_dtype_of_the_tensor() -> None:
     assert torch.square(X > 0).dtype is torch.int64
 
 
-def test_which_in_place_forms_are_functions() -> None:
+def test_inplace_forms_that_are_functions() -> None:
     for name in ("erf_", "i0_", "sinc_", "logit_", "gcd_", "ldexp_", "xlogy_", "nan_to_num_", "deg2rad_", "addmv_"):
         assert hasattr(torch, name)
     for name in ("add_", "mul_", "sgn_", "lgamma_", "erfinv_", "igamma_", "eq_", "pow_", "copysign_", "bitwise_not_"):
@@ -192,7 +191,7 @@ def test_which_in_place_forms_are_functions() -> None:
         assert hasattr(torch.Tensor, name)
 
 
-def test_out_of_what_has_no_derivative_takes_tensors_with_gradients() -> None:
+def test_out_of_non_differentiable_functions_may_require_grad() -> None:
     x = torch.tensor([0.5, 1.5], requires_grad=True)
     assert torch.eq(x, 0.5, out=torch.empty(0, dtype=torch.bool)).tolist() == [True, False]
     assert torch.special.bessel_j0(x, out=torch.empty(2)).shape == (2,)
@@ -200,8 +199,8 @@ def test_out_of_what_has_no_derivative_takes_tensors_with_gradients() -> None:
         torch.erf(x, out=torch.empty(2))
 
 
-def test_the_angle_of_the_origin_has_gradients_of_zero() -> None:
-    for tiny in (0.0, 1e-30):  # the square of the second is 0 as well
+def test_gradient_of_angle_at_zero_is_zero() -> None:
+    for tiny in (0.0, 1e-30):  # the square of the second underflows
         x, y = (torch.tensor([tiny, 1.0], requires_grad=True) for _ in range(2))
         torch.atan2(x, y).sum().backward()
         assert x.grad.tolist() == [0.0, 0.5] and y.grad.tolist() == [0.0, -0.5]

@@ -1,4 +1,4 @@
-"""What is logged for TensorBoard, read back with that package (without it there is nothing to test)."""
+"""``utils.tensorboard``: events written, read back with the tensorboard package."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from retrograd.utils.tensorboard import SummaryWriter
 
 
 def events(folder: Path) -> list[Any]:
-    """All events of the one file in a folder, without the first, which says what the file is."""
+    """Return all events of the one file in a folder, without the first, which is the file version."""
     (path,) = folder.glob("events.out.tfevents.*")
     data, found = path.read_bytes(), []
     while data:
@@ -31,14 +31,14 @@ def events(folder: Path) -> list[Any]:
 
 
 def logged(folder: Path, *calls: tuple[Any, ...], **options: Any) -> list[Any]:
-    """The values that calls of a writer's methods leave: (name, arguments …)."""
+    """Return the values that calls (name, arguments …) of a writer's methods log."""
     with SummaryWriter(folder) as writer:
         for name, *arguments in calls:
             getattr(writer, name)(*arguments, **options)
     return [value for event in events(folder) for value in event.summary.value]
 
 
-def test_numbers(tmp_path: Path) -> None:
+def test_scalars(tmp_path: Path) -> None:
     with SummaryWriter(tmp_path, purge_step=3) as writer:
         writer.add_scalar("loss", torch.tensor(0.5, requires_grad=True), 4, walltime=7.0)
         writer.add_scalar("new", 0.25, 4, new_style=True)
@@ -62,7 +62,7 @@ def test_histograms(tmp_path: Path) -> None:
     assert few.histo.bucket == [0, 1, 2, 0, 0, 1] and few.histo.bucket_limit == [-2, 0, 1, 2, 3, 4]
 
 
-def test_pictures_and_sounds(tmp_path: Path) -> None:
+def test_images_and_audio(tmp_path: Path) -> None:
     pytest.importorskip("PIL")
     picture = torch.rand(3, 4, 6)
     films = torch.zeros(3, 2, 1, 4, 4, dtype=torch.uint8)
@@ -89,7 +89,7 @@ def test_curves_layouts_meshes_texts(tmp_path: Path) -> None:
     assert (vertex.tag, face.tag) == ("m_VERTEX", "m_FACE") and face.tensor.float_val == [0, 1, 2]
 
 
-def test_settings_and_points(tmp_path: Path) -> None:
+def test_hparams_and_embeddings(tmp_path: Path) -> None:
     with SummaryWriter(tmp_path) as writer:
         writer.add_hparams({"lr": 0.1, "opt": "sgd"}, {"acc": 0.5}, {"lr": [0.1, 0.2]}, run_name="run")
         writer.add_embedding(torch.eye(2), [["a", 1], ["b", 2]], None, 3, metadata_header=["n", "k"])

@@ -1,4 +1,4 @@
-"""NumPy on several threads and by stretches: the same numbers, errors as from one call, and nothing where it can not be."""
+"""NumPy ufuncs in chunks on several threads: same results and errors as one call, and cases that are not split."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def drawn(seed: int) -> Any:
      "n.hardswish(x)", "torch.lerp(x, y, 0.25)", "x.clamp(-1, 1)", "torch.maximum(x, y)", "x.double() * 2", "x > y",
      "x.isnan()", "x + y[:1]", "x[::2] * 2", "x.reshape(3, -1)[:, :-1].sin()"],
 )  # fmt: skip
-def test_the_numbers_are_those_of_one_call(expression: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_match_one_call(expression: str, monkeypatch: pytest.MonkeyPatch) -> None:
     space = {"torch": torch, "n": torch.nn.functional, "x": drawn(0)[: SIZE // 3 * 3], "y": drawn(1)[: SIZE // 3 * 3]}
     several = eval(expression, space)
     monkeypatch.setattr(threaded_ufuncs, "MANY", SIZE + 1)
@@ -56,13 +56,13 @@ def test_in_place_and_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
     assert numpy.array_equal(z.numpy(), numpy.exp(y.numpy()))
 
 
-def test_memory_that_overlaps_is_left_to_numpy() -> None:
+def test_overlapping_memory_is_not_split() -> None:
     line = numpy.arange(SIZE + 1, dtype=numpy.float64)
     threaded_ufuncs.by_threads(numpy.add, (line[1:], line[:-1]), line[1:])
     assert numpy.array_equal(line[1:], 2 * numpy.arange(1, SIZE + 1) - 1)
 
 
-def test_an_error_of_one_thread_is_the_callers() -> None:
+def test_errors_of_worker_threads_propagate() -> None:
     def part(place: int) -> None:
         if place == 3:
             raise ValueError("this one")
@@ -75,7 +75,7 @@ def test_an_error_of_one_thread_is_the_callers() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-def test_a_child_process_makes_threads_of_its_own() -> None:
+def test_forked_child_starts_its_own_threads() -> None:
     x = drawn(0)
     found = x.sin()
     child = os.fork()

@@ -1,4 +1,4 @@
-"""Threads: their number, what NumPy's BLAS says of itself and is told, and a fork in the middle of a sweep."""
+"""Threads: ``set_num_threads``, NumPy's BLAS, and a fork during a backward pass."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def as_before() -> Iterator[None]:
         os.environ["OPENBLAS_NUM_THREADS"] = variable
 
 
-def test_the_number_of_threads_is_what_the_library_says() -> None:
+def test_set_num_threads_sets_every_blas() -> None:
     if not list(blas_threads._controls()):
         pytest.skip("the library under NumPy can not be told")
-    import scipy.linalg  # brings another copy of the library
+    import scipy.linalg  # loads another copy of the library
 
     assert scipy.linalg is not None
     for count in (1, 2):
@@ -39,7 +39,7 @@ def test_the_number_of_threads_is_what_the_library_says() -> None:
     assert (torch.ones(64, 64) @ torch.ones(64, 64))[0, 0].item() == 64.0
 
 
-def test_operations_run_one_after_the_other() -> None:
+def test_interop_threads_is_always_one() -> None:
     torch.set_num_interop_threads(4)
     assert torch.get_num_interop_threads() == 1
 
@@ -50,12 +50,12 @@ def test_operations_run_one_after_the_other() -> None:
     [(0, "expects a positive integer"), (-1, "expects a positive integer"), (1.5, "expects an int, but got float"),
      (True, "expects an int, but got bool"), ("2", "expects an int, but got str")],
 )  # fmt: skip
-def test_what_is_no_number_of_threads(name: str, count: Any, text: str) -> None:
+def test_invalid_number_of_threads(name: str, count: Any, text: str) -> None:
     with pytest.raises(RuntimeError, match=f"{name} {text}"):
         getattr(torch, name)(count)
 
 
-def test_a_library_that_can_not_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blas_without_thread_control(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blas_threads, "_controls", lambda: iter(()))
     monkeypatch.delenv("VECLIB_MAXIMUM_THREADS", raising=False)
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
@@ -65,7 +65,7 @@ def test_a_library_that_can_not_be_told(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_child_sweeps_that_was_forked_while_a_gradient_was_added() -> None:
+def test_fork_during_accumulation() -> None:
     holding, done = threading.Event(), threading.Event()
 
     def hold() -> None:

@@ -1,4 +1,4 @@
-"""Tracebacks: the user's line and at most one frame of the package, unless code of the user's ran below."""
+"""Tracebacks: the user's line and at most one frame of the package, unless user code runs below it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import retrograd as torch
 from retrograd.runtime.user_frame import MARK
 from tests.conformance.error_cases import SOURCES, calls, failure, inputs
 
-# The whole list would do, but for what leaves the package by way of another library.
+# All calls but those whose error passes through another library.
 TOPICS = {
     topic: [each.removeprefix("~ ") for each in lines if "copy.deepcopy" not in each]
     for topic, lines in calls(
         SOURCES[:1]
-    ).items()  # failing_calls_of_classes.txt calls what PyTorch too has in Python, and shows
+    ).items()  # functions of failing_calls_of_classes.txt are written in Python in PyTorch too, which shows their frames
 }
 
 
@@ -32,14 +32,14 @@ def as_users_have_it(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def below_the_program(error: BaseException) -> list[traceback.FrameSummary]:
-    """The frames below the program's last one."""
+    """Return the frames below the program's last one."""
     frames = traceback.extract_tb(error.__traceback__)
     last = max(index for index, each in enumerate(frames) if each.filename == "<string>")
     return list(frames[last + 1 :])
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_one_frame_of_ours_is_shown(topic: str) -> None:
+def test_one_frame_of_the_package_is_shown(topic: str) -> None:
     long = []
     for call in TOPICS[topic]:
         error = failure(torch, call, inputs(torch))
@@ -52,8 +52,8 @@ def test_one_frame_of_ours_is_shown(topic: str) -> None:
 
 @pytest.mark.parametrize("call", ["torch.cat([x], 9)", "x + v[:2]", "x.sum(7)", "torch.exp('a')", "x.add_(m)", "x[9]"])
 @pytest.mark.parametrize("before", [0, 1])
-def test_the_frame_bears_the_functions_name(call: str, before: int) -> None:
-    for _ in range(before):  # the first call is another function
+def test_frame_has_the_functions_name(call: str, before: int) -> None:
+    for _ in range(before):  # the first call is of another function
         failure(torch, call, inputs(torch))
     error = failure(torch, call, inputs(torch))
     assert error is not None
@@ -62,7 +62,7 @@ def test_the_frame_bears_the_functions_name(call: str, before: int) -> None:
     assert shown.line is not None and "RETROGRAD_TRACEBACK=full" in shown.line
 
 
-def test_what_the_users_own_code_raised_below_is_shown_whole() -> None:
+def test_errors_of_user_callbacks_show_all_frames() -> None:
     def hook(grad: Any) -> None:
         raise ValueError("of the program's own")
 
@@ -74,7 +74,7 @@ def test_what_the_users_own_code_raised_below_is_shown_whole() -> None:
     assert names[-1] == "hook" and "_sweep" in names
 
 
-def test_what_the_users_own_function_raised_keeps_its_context() -> None:
+def test_errors_of_user_functions_keep_their_context() -> None:
     class Careful(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
@@ -88,7 +88,7 @@ def test_what_the_users_own_function_raised_keeps_its_context() -> None:
     assert isinstance(seen.value.__context__, KeyError) and not seen.value.__suppress_context__
 
 
-def test_an_error_keeps_no_frame_alive() -> None:
+def test_errors_do_not_keep_frames_alive() -> None:
     import gc
     import weakref
 
@@ -108,7 +108,7 @@ def test_an_error_keeps_no_frame_alive() -> None:
         gc.enable()
 
 
-def test_full_tracebacks_can_be_asked_for() -> None:
+def test_full_tracebacks_by_setting() -> None:
     program = "import retrograd as torch\ntorch.ones(2, 3).sum(7)"
     seen = {}
     for setting in ("", "full"):
@@ -119,5 +119,5 @@ def test_full_tracebacks_can_be_asked_for() -> None:
     assert seen[""] == 2 < 4 < seen["full"]
 
 
-def test_the_packages_frames_are_told_from_others() -> None:
+def test_frames_of_the_package_are_recognised() -> None:
     assert MARK in vars(sys.modules["retrograd.dispatch.generic_path"]) and MARK not in globals()

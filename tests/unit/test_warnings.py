@@ -1,4 +1,4 @@
-"""Warnings: NumPy's are never shown, PyTorch's point to the user's line."""
+"""Warnings: NumPy's are not shown, PyTorch's point to the user's line."""
 
 import inspect
 import pickle
@@ -13,7 +13,7 @@ from retrograd.runtime.fp_warnings import COMPUTING
 
 NOTHING, HUGE, MIXED = torch.zeros(2, 3), torch.full((3, 3), 3e38), torch.tensor([torch.inf, -torch.inf, torch.nan])
 
-# Ufuncs, kernels of several steps, casts, NumPy's functions that are written in Python, and the way back.
+# Ufuncs, composite kernels, casts, NumPy functions written in Python, and the backward pass.
 NOISY = {
     "ufunc": lambda: torch.log(NOTHING),
     "operator": lambda: 1 / NOTHING,
@@ -33,14 +33,14 @@ NOISY = {
 
 
 @pytest.mark.parametrize("call", NOISY.values(), ids=NOISY)
-def test_numpys_warnings_are_not_shown_whatever_the_filters(call: object) -> None:
+def test_numpy_warnings_are_never_shown(call: object) -> None:
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         call()
     assert [str(each.message) for each in seen] == []
 
 
-# One way to each place in the package that warns.
+# One call for each warning of the package.
 POINTING = [
     "leaf.exp().grad",
     "t.T",
@@ -83,14 +83,14 @@ def test_a_warning_points_to_the_users_line(line: str) -> None:
     assert {(each.filename, each.lineno) for each in seen} == {("program.py", 42)}
 
 
-def test_the_programs_own_numpy_warns_as_before() -> None:
+def test_numpy_warnings_of_the_program_are_shown() -> None:
     torch.log(NOTHING)
     with pytest.warns(RuntimeWarning, match="divide by zero"):
         numpy.log(numpy.zeros(1))
 
 
-def test_modules_that_compute_are_named_to_everybody_else() -> None:
-    loops = "retrograd.kernels.numba"  # imported when large arrays come; compiled, they warn of nothing
+def test_modules_excluded_from_numpy_warnings() -> None:
+    loops = "retrograd.kernels.numba"  # imported for large arrays; compiled code does not warn
     quiet = [(name, module) for name, module in sys.modules.items() if name.startswith(COMPUTING) and loops not in name]
     assert len(quiet) > 50
     for name, module in quiet:

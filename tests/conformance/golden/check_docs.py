@@ -1,7 +1,7 @@
-"""Runs the pages' blocks under PyTorch: ``python tests/conformance/golden/check_docs.py``, with PyTorch installed.
+"""Run the code blocks of the pages under PyTorch: ``python tests/conformance/golden/check_docs.py`` (needs PyTorch).
 
-``retrograd`` is made another name of torch, so that what the guide says holds of both. Blocks that are marked
-``retrograd-only`` are left out.
+``retrograd`` is an alias of torch here, so that the guide is checked for both. Blocks marked ``retrograd-only`` are
+skipped.
 """
 
 import sys

@@ -1,7 +1,7 @@
-"""Compare retrograd with PyTorch on the samples of a family, live: ``python -m tests.conformance.golden.compare_live reductions [op]``.
+"""Compare retrograd with PyTorch on the samples of a family, without recording (needs PyTorch).
 
-Values, shapes, dtypes, strides of results, names of nodes, gradients and second-order gradients, in float64, float32,
-float16 and bfloat16 (values), and for integers where both take them. Needs PyTorch; the test suite does not.
+``python -m tests.conformance.golden.compare_live reductions [operation]`` compares values, shapes, dtypes, strides,
+node names, first and second gradients in float64 and float32, and values in float16 and bfloat16.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def run(torch: Any, sample: Sample, dtype: str, grad: bool) -> dict[str, Any]:
             if torch is not oracle or "_backward is not implemented" not in str(error):
                 raise
             return result
-        # zero and none are the same to a user
+        # a zero gradient and None are equal
         result["second"] = [0.0 if each is None else numbers(each) for each in second]
     return result
 

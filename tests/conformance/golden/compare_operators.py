@@ -36,12 +36,12 @@ OURS = {
     getattr(oracle, name): getattr(retrograd, name)
     for name in (*DTYPES, "complex64", "int8", "int16", "int32", "uint8")
 }
-#: What they give is random, or not set.
+#: Operators whose results are random or uninitialised.
 UNSET = ("empty*", "new_empty*", "rand*", "normal", "bernoulli", "multinomial", "*dropout*", "*rrelu", "resize*")
 
 
 def converted(value: Any) -> Any:
-    """An argument of PyTorch's as one of ours, in the same memory layout."""
+    """Return the equivalent of one of PyTorch's arguments, in the same memory layout."""
     if isinstance(value, oracle.Tensor):
         plain = value.detach().resolve_conj().resolve_neg()
         source = (plain.float() if plain.dtype is oracle.bfloat16 else plain).numpy()
@@ -63,14 +63,14 @@ def converted(value: Any) -> Any:
 
 
 def reached_value(shown: str) -> Any:
-    """What PyTorch prints as ``torch.channels_last`` or ``cpu``, among ours."""
+    """Return the equivalent of a value that PyTorch prints as ``torch.channels_last`` or ``cpu``."""
     return getattr(retrograd, shown.removeprefix("torch."), None) or retrograd.device(shown)
 
 
 def numbers(tensor: Any) -> numpy.ndarray:
-    """A tensor's elements."""
+    """Return a tensor's elements."""
     tensor = tensor.detach()
-    if tensor.dtype is oracle.complex32:  # NumPy has none
+    if tensor.dtype is oracle.complex32:  # NumPy has no bfloat16
         return numpy.zeros(0)
     if isinstance(tensor, oracle.Tensor):
         tensor = tensor.resolve_conj().resolve_neg()
@@ -78,7 +78,7 @@ def numbers(tensor: Any) -> numpy.ndarray:
 
 
 def flat(value: Any) -> list[Any]:
-    """The tensors in a nest of tuples and lists."""
+    """Return the tensors in nested tuples and lists."""
     if isinstance(value, (list, tuple)):
         return [tensor for each in value for tensor in flat(each)]
     if isinstance(value, dict):
@@ -87,7 +87,7 @@ def flat(value: Any) -> list[Any]:
 
 
 def weighted(torch: Any, tensors: list[Any]) -> Any:
-    """One number that depends on every element."""
+    """Return one number that depends on every element."""
     total: Any = 0
     for each in tensors:
         if each.requires_grad:
@@ -98,7 +98,7 @@ def weighted(torch: Any, tensors: list[Any]) -> Any:
 
 
 def answer(torch: Any, call: Callable[..., Any], args: Any, kwargs: Any) -> dict[str, Any]:
-    """What a call gives."""
+    """Return the result of a call."""
     torch.manual_seed(0)
     try:
         outs = flat(call(*args, **kwargs))
@@ -125,7 +125,7 @@ def answer(torch: Any, call: Callable[..., Any], args: Any, kwargs: Any) -> dict
 
 
 def differences(ours: dict[str, Any], theirs: dict[str, Any], dtype: str, unset: bool) -> Iterator[str]:
-    """What PyTorch gives and we do not."""
+    """Return the differences between two results."""
     if "error" in theirs or "error" in ours:
         a, b = ours.get("error"), theirs.get("error")
         if a is None or b is None or a[0] != b[0] or b[1] not in a[1]:
@@ -154,7 +154,7 @@ def _close(a: Any, b: Any, tolerance: float) -> bool:
 
 
 def reached(torch: Any, path: str) -> Any:
-    """What stands at a dotted name in a package, or else among Tensor's methods; None if nothing does."""
+    """Return the object with a dotted name in a package, or among Tensor's methods, or None."""
     value = torch
     for part in path.split("."):
         value = getattr(value, part, None)
@@ -164,7 +164,7 @@ def reached(torch: Any, path: str) -> Any:
 
 
 def forms(name: str, dtype: str) -> Iterator[tuple[Any, Any]]:
-    """The ways to call an operator, in both packages: the function, and in float64 the method and the in-place form."""
+    """Return the forms of an operator in both packages: the function, and in float64 the method and the in-place form."""
     yield reached(oracle, name), reached(retrograd, name)
     last = name.rpartition(".")[2]
     if dtype == "float64" and name == last:
@@ -179,7 +179,7 @@ def _on_clone(method: Any) -> Any:
 
 
 def compare(operator: Any, count: int, show: int) -> tuple[int, int]:
-    """How many calls of an operator agree, and of how many."""
+    """Return the number of calls of an operator that agree, and the number of calls."""
     good = total = shown = 0
     unset = any(fnmatch(operator.name, each) for each in UNSET)
     for dtype in DTYPES:

@@ -30,7 +30,7 @@ def record(torch: Any) -> None:
 
 
 def mark(torch: Any) -> None:
-    """Mark the lines that retrograd answers otherwise."""
+    """Mark the lines where retrograd raises another error."""
     recorded = json.loads(TARGET.read_text(encoding="utf-8"))
     count = 0
     for source in SOURCES:

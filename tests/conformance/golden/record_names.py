@@ -1,7 +1,7 @@
-"""Record which public names PyTorch has: ``python -m tests.conformance.golden.record_names`` (needs PyTorch).
+"""Record PyTorch's public names: ``python -m tests.conformance.golden.record_names`` (needs PyTorch).
 
-Writes ``names.json``: for each module (and for ``torch.Tensor``) the functions, types, dtypes and numbers that a program
-reaches there without an underscore. Modules are left out, and so is what a module only imports from elsewhere.
+Writes ``names.json``: for each module, and for ``torch.Tensor``, the public functions, types, dtypes and constants.
+Modules are left out, and so are names that a module only imports from elsewhere.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-#: Where a program finds operations and what belongs to them. Another module is recorded by being named here.
+#: The modules whose names are recorded.
 PLACES = (
     "torch", "torch.Tensor", "torch.nn.functional", "torch.linalg", "torch.fft", "torch.special",
     "torch.signal.windows", "torch.autograd", "torch.autograd.functional", "torch.autograd.graph", "torch.random",
@@ -24,23 +24,23 @@ PLACES = (
     "torch.distributions", "torch.distributions.constraint_registry", "torch.distributions.constraints",
     "torch.distributions.kl", "torch.distributions.transforms", "torch.distributions.utils",
 )  # fmt: skip
-#: Modules whose ``__all__`` says what is meant; the others have none, or one that is not complete.
+#: Modules with a complete ``__all__``.
 DECLARED = ("torch.autograd", "torch.autograd.graph", "torch.cuda", "torch.random", "torch.nn.utils.rnn",
             "torch.nn.utils.parametrize", "torch.nn.utils.parametrizations", "torch.accelerator", "torch.amp", "torch.compiler", "torch.nn.attention", "torch.functional", "torch.cpu",
             "torch.backends.cuda", "torch.backends.mps", "torch.backends.cpu", "torch.backends.nnpack",
             "torch.backends.cusparselt",
             "torch.distributions", "torch.distributions.constraint_registry", "torch.distributions.constraints",
             "torch.distributions.kl", "torch.distributions.transforms", "torch.distributions.utils")  # fmt: skip
-#: What ``torch.nn.functional`` (which has no ``__all__``) uses itself.
+#: Helpers in ``torch.nn.functional``, which has no ``__all__``.
 INNER = ("assert_int_or_pair", "boolean_dispatch", "handle_torch_function", "has_torch_function",
          "has_torch_function_unary", "has_torch_function_variadic")  # fmt: skip
-#: Constants; PyTorch's switches and lists (``has_mkl``, ``PRIVATE_OPS``) are no interface.
+#: Constants; flags and lists such as ``has_mkl`` and ``PRIVATE_OPS`` are not public.
 CONSTANTS = ("e", "inf", "nan", "newaxis", "pi")
 INSTANCES = (torch.dtype, torch.layout, torch.memory_format, torch.qscheme, torch.Generator)
 
 
 def reached(place: str, name: str, value: Any) -> bool:
-    """Whether a program that names it at this place means to have it from there."""
+    """Whether a name belongs to the public interface of this module."""
     if place == "torch.Tensor":
         return True
     if isinstance(value, ModuleType) or (value is torch.Tensor and place != "torch") or name in INNER:

@@ -27,7 +27,7 @@ HEAD = """# Which out= PyTorch's functions take; written by tests/conformance/go
 # second output of f). What is in no section takes what the result can be cast to.
 """
 GRADED = re.compile(r"RuntimeError: (\S+)\(\): functions with out=\.\.\. arguments don't support automatic")
-#: Of functions that PyTorch has in Python or that could not be asked as others are.
+#: Entries of functions that are written in Python in PyTorch or that need other calls.
 BY_HAND = {
     "same] Expected out tensor to have dtype {c_result}, but got {c_out} instead": ["norm"],
     "same] tensordot: Expected the output tensor to have dtype {result}, but got an output tensor with dtype {out}": [
@@ -35,12 +35,12 @@ BY_HAND = {
     ],
     "inexact] NotImplementedError: \"normal_kernel_cpu\" not implemented for '{out}'": ["normal"],
 }
-#: Not asked: these take memory that is not theirs with an out of the wrong shape, which ends the process.
+#: Not called: with an out of the wrong shape these corrupt memory.
 LEFT_OUT = {"narrow_copy"}
 
 
 def wanted() -> list[str]:
-    """The functions that take ``out``, ``linalg.inv`` …"""
+    """Return the functions that take ``out``, as ``linalg.inv`` …"""
     found, space = set(), ""
     for each in SIGNATURES.read_text(encoding="utf-8").splitlines():
         if each.startswith("["):
@@ -51,7 +51,7 @@ def wanted() -> list[str]:
 
 
 def in_a_child(work: Callable[[], Any]) -> Any:
-    """What ``work`` returns, or None if the process that does it comes to an end: PyTorch is not safe from all of this."""
+    """Return the result of ``work`` in a forked process, or None if that crashes, as PyTorch does for some calls."""
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
@@ -66,7 +66,7 @@ def in_a_child(work: Callable[[], Any]) -> Any:
 
 
 def first_that_works(torch: Any, name: str, among: list[Any]) -> dict[str, Any] | None:
-    """The trials of the first call of ``name`` that takes a good ``out``."""
+    """Return the trials of the first call of ``name`` that accepts a valid ``out``."""
     for sample, call in sorted(among, key=lambda each: all(x.dtype.kind in "iub" for x in each[0].arrays().values())):
         try:
             trial = Trial(torch, sample, call)
@@ -82,7 +82,7 @@ def first_that_works(torch: Any, name: str, among: list[Any]) -> dict[str, Any] 
 
 
 def sensible(key: str, said: str) -> bool:
-    """Whether we mean to do as PyTorch does: it gives wrong numbers where what is read is overwritten."""
+    """Whether to follow PyTorch: it returns wrong numbers where ``out`` overlaps an input."""
     if key == "an input of another shape":
         return "single memory" in said or "broadcast" in said
     return key != "expanded" or "memory" in said
@@ -90,7 +90,7 @@ def sensible(key: str, said: str) -> bool:
 
 # --- The table ------------------------------------------------------------------------------------------------------
 
-#: Which dtypes an ``out`` may have, by name, and what says so for the dtypes of result and output.
+#: Checks of the dtype of ``out`` by name: predicates of the dtypes of result and output.
 CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 TESTS: dict[str, Callable[[str, str], bool]] = {
     "same": lambda result, out: result == out,
@@ -114,7 +114,7 @@ IN_C = {
 
 
 def template(text: str, result: str, out: str) -> str:
-    """An error's text with ``{out}`` and ``{result}`` for dtypes (``{c_out}``, ``{type_out}``: by their other names)."""
+    """Return an error's text with ``{out}`` and ``{result}`` for dtypes (``{c_out}``, ``{type_out}``: other spellings)."""
     words: dict[str, str] = {}
     for what, dtype in (("out", out), ("result", result)):
         scalar = SCALARS[dtype]
@@ -127,7 +127,7 @@ def template(text: str, result: str, out: str) -> str:
 
 
 def refusals(found: dict[str, Any], place: int) -> list[tuple[str, str]] | None:
-    """The tests that an output must pass, in order, each with what is said of others; None if no test fits."""
+    """Return the checks that an output must pass, in order, each with its error; None if none fits."""
     result = found["results"][place]
     refused: dict[str, set[str]] = {}
     for kind in KINDS:
@@ -155,9 +155,9 @@ def in_order(refused: list[tuple[str, set[str]]], result: str) -> list[tuple[str
 
 
 def graded(name: str, said: str) -> str:
-    """The name under which a function refuses what requires grad: ``itself``, another one, or none.
+    """Return the name under which a function rejects an ``out`` that requires grad: ``itself``, another one, or none.
 
-    ``in-place``: it says what it would say of an operation in place.
+    ``in-place``: the error is that of an in-place operation.
     """
     if "leaf Variable" in said or "cannot resize" in said:
         return "in-place"
@@ -166,7 +166,7 @@ def graded(name: str, said: str) -> str:
 
 
 def table(recorded: dict[str, dict[str, Any]]) -> str:
-    """outs.txt."""
+    """Return the text of outs.txt."""
     sections: dict[str, list[str]] = {}
 
     def enter(section: str, name: str) -> None:

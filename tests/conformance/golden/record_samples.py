@@ -1,8 +1,8 @@
-"""Record what PyTorch gives for every sample: ``python -m tests.conformance.golden.record_samples [family …]`` (needs PyTorch).
+"""Record PyTorch's results for every sample: ``python -m tests.conformance.golden.record_samples [family …]``.
 
-Writes two JSON files a family beside this script, in float64: ``samples_…`` has for each expression the values, shapes,
-dtypes and nodes of the results, and the first and second derivatives of a weighted sum of them; ``forward_…`` the
-results' forward derivatives along a fixed direction of all inputs.
+Needs PyTorch and writes two files per family, in float64: ``samples_…json`` has for each expression the values, shapes,
+dtypes and nodes of the results, and the first and second derivatives of a weighted sum of them; ``forward_…json`` has
+the forward derivatives of the results along a fixed direction of all inputs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.conformance.samples import FAMILIES, Sample, samples
 
 
 def plain(tensor: Any) -> dict[str, Any]:
-    """A tensor as JSON: dtype, shape and flat numbers (complex ones as pairs, non-finite ones as text)."""
+    """Return a tensor as JSON: dtype, shape and flat numbers (complex ones as pairs, non-finite ones as text)."""
     tensor = tensor.detach().resolve_conj()
     if tensor._is_zerotensor():
         tensor = torch.zeros(tensor.shape, dtype=tensor.dtype)
@@ -42,7 +42,7 @@ def number(value: Any) -> Any:
 
 
 def record(sample: Sample) -> dict[str, Any]:
-    """What PyTorch gives for one sample."""
+    """Return PyTorch's results for one sample."""
     torch.manual_seed(0)  # as the tests do
     tensors = {name: torch.tensor(array) for name, array in sample.arrays().items()}
     for tensor in tensors.values():
@@ -71,10 +71,10 @@ def record(sample: Sample) -> dict[str, Any]:
 
 
 def forward(sample: Sample) -> dict[str, Any] | None:
-    """The results' tangents along the sample's direction, and by which way PyTorch has them (None: by no way).
+    """Return the tangents of the results along the sample's direction and the mode that computed them, or None.
 
-    Where its two ways differ (forward_ad drops the imaginary part of a complex number to a real power), or it has only
-    one (forward_ad takes the product of ``scatter_reduce`` for a constant), quotients of differences decide; they may
+    Where PyTorch's two modes differ (forward_ad drops the imaginary part of a complex number to a real power), or one
+    is missing (forward_ad takes the product of ``scatter_reduce`` for a constant), finite differences decide; they may
     decide for neither (the inverse from a Cholesky factor whose diagonal is not real).
     """
     tensors = {name: torch.tensor(array) for name, array in sample.arrays().items()}
@@ -102,7 +102,7 @@ def forward(sample: Sample) -> dict[str, Any] | None:
 
 
 def tangents_by_forward(torch: Any, sample: Sample, tensors: dict[str, Any], steps: dict[str, Any]) -> list[Any]:
-    """The tangent of each result, by PyTorch's forward mode."""
+    """Return the tangent of each result in forward mode."""
     with forward_ad.dual_level():
         duals = {name: forward_ad.make_dual(tensors[name], step) for name, step in steps.items()}
         outs = sample.evaluate(torch, {**tensors, **duals})
@@ -117,7 +117,7 @@ def disagree(one: list[Any], other: list[Any]) -> bool:
 
 
 def distance(found: list[Any], sample: Sample, tensors: dict[str, Any], steps: dict[str, Any]) -> float:
-    """How far tangents are from quotients of differences."""
+    """Return the distance between tangents and finite differences."""
     ends = [
         sample.evaluate(torch, {**tensors, **{name: tensors[name] + h * step for name, step in steps.items()}})
         for h in (1e-6, -1e-6)
@@ -136,7 +136,7 @@ def shortened(values: list[Any]) -> list[Any]:
 
 
 def write(name: str, recorded: dict[str, Any]) -> None:
-    """A file with a sample a line."""
+    """Write a file with a sample per line."""
     path = Path(__file__).with_name(f"{name}.json")
     lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in recorded.items())
     path.write_text(f'{{"torch": {json.dumps(torch.__version__)}, "samples": {{\n{lines}\n}}}}\n')

@@ -66,7 +66,7 @@ CASTS = "bfloat16 bool byte cdouble cfloat char double float half int long short
 
 
 def simpler(signature: str) -> str:
-    """A signature with the names of types that a Python programmer knows."""
+    """Return a signature with type names that a Python programmer knows."""
 
     def renamed(parameter: str) -> str:
         kind, _, rest = parameter.rpartition(" ")
@@ -82,7 +82,7 @@ def simpler(signature: str) -> str:
 
 
 def as_method(signature: str) -> str | None:
-    """What the method of a function with this signature accepts."""
+    """Return the signature of the method that belongs to a function."""
     if "(Tensor input" not in signature:
         return None
     found = re.sub(r"\(Tensor input(, )?", "(", signature)
@@ -90,7 +90,7 @@ def as_method(signature: str) -> str | None:
 
 
 def recorded() -> dict[str, dict[str, list[str]]]:
-    """The signatures of every function by its namespace and name."""
+    """Return the signatures of every function by namespace and name."""
     import torch
     from torchgen.gen import parse_native_yaml
     from torchgen.packaged.autograd import gen_python_functions as bindings
@@ -142,7 +142,7 @@ def recorded() -> dict[str, dict[str, list[str]]]:
 
 
 def main() -> None:
-    """Write the file: methods whose signatures follow from the function's are left out of [Tensor]."""
+    """Write the file; methods whose signatures follow from the function's are left out of [Tensor]."""
     found = recorded()
     lines = [
         "# What PyTorch's functions accept, one way to call them a line; written by tests/conformance/golden/record_signatures.py.",

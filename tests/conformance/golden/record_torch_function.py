@@ -18,12 +18,12 @@ from retrograd.compat import unsupported
 from tests.conformance.name_families import recorded
 from tests.conformance.torch_function_cases import handed, reached
 
-#: Functions that are called with dtypes or strings, or that end the process's peace.
+#: Functions that are called with dtypes or strings, or that crash the process.
 APART = ("Tensor.__array__", "Tensor.data_ptr", "Tensor.record_stream")
 
 
 def candidates(dummy: Any) -> list[list[Any]]:
-    """Arguments to try, by the parameters of a function."""
+    """Return argument lists to try, derived from the parameters of a function."""
     parameters = list(inspect.signature(dummy).parameters.values())
     count = sum(each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD for each in parameters)
     spread = any(each.kind is each.VAR_POSITIONAL for each in parameters)

@@ -26,7 +26,7 @@ HEAD = """\
 # handed over at all. Under "own type": methods of which a mode is told the tensor's type, overridden or not. Under
 # "ignored": what get_ignored_functions() lists.
 """
-#: Where functions are looked for, and what PyTorch's errors call the place of the Python functions there.
+#: The namespaces of functions, and PyTorch's name for each in errors.
 PLACES: dict[str, Any] = {
     "torch": torch, "Tensor": torch.Tensor, "nn.functional": torch.nn.functional, "linalg": torch.linalg,
     "fft": torch.fft, "special": torch.special, "nn.init": torch.nn.init, "autograd": torch.autograd,
@@ -34,7 +34,7 @@ PLACES: dict[str, Any] = {
 
 
 class Seen:
-    """Stands for a tensor, and writes down what its handler is given."""
+    """Duck type that records the arguments of its handler."""
 
     given: ClassVar[list[tuple[Any, ...]]] = []
 
@@ -45,7 +45,7 @@ class Seen:
 
 
 class Mode(TorchFunctionMode):
-    """Writes down what it is given; all functions give 1."""
+    """Mode that records its arguments and returns 1 for every function."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class Mode(TorchFunctionMode):
 
 
 def handed(function: Any) -> str | None:
-    """A line of the table for a function of Python, or None if it does not hand itself over."""
+    """Return the table's line for a Python function, or None if it does not dispatch."""
     parameters = _parameters(function)
     required = [each for each in parameters if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD]
     rest = [Seen()] if any(each.kind is each.VAR_POSITIONAL for each in parameters) else []
@@ -74,7 +74,7 @@ def handed(function: Any) -> str | None:
 
 
 def _parameters(function: Any) -> list[inspect.Parameter]:
-    """The parameters of a function; of one that goes on to either of two, those that the tests of PyTorch give it."""
+    """Return the parameters of a function; for a dispatcher between two, those in PyTorch's tests."""
     try:
         found = list(inspect.signature(function).parameters.values())
     except ValueError:  # an operator around a method that is not Python's
@@ -87,7 +87,7 @@ def _parameters(function: Any) -> list[inspect.Parameter]:
 
 
 def _given(function: Any, args: list[Any]) -> Any:
-    """What the handler of an argument is given when ``function`` is called, if that is the function."""
+    """Return the arguments of the handler when ``function`` is called, if it is that function."""
     Seen.given.clear()
     with suppress(Exception):
         function(*args)
@@ -99,7 +99,7 @@ def _written(name: str, default: Any) -> str:
 
 
 def seen_by_modes(function: Any, calls: list[tuple[Any, ...]]) -> Any:
-    """What a mode is given of ``function``, or None."""
+    """Return the arguments that a mode receives for ``function``, or None."""
     for args in calls:
         with Mode() as mode, suppress(Exception):
             function(*args)

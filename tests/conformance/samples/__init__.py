@@ -1,7 +1,7 @@
-"""Samples: one line per way to call an operation, from which the tests of values and derivatives are made.
+"""Samples: one line per way to call an operation, used to test values and derivatives.
 
-A sample is an expression in PyTorch's language, with recipes for its inputs. It is evaluated under retrograd and, when
-golden values are recorded, under PyTorch; inputs come from NumPy's generator, so that both see the same numbers.
+A sample is an expression in PyTorch's language with recipes for its inputs. Inputs come from NumPy's generator, so that
+retrograd and PyTorch get the same numbers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def unit(*shape: int) -> Recipe:
 
 
 def distinct(*shape: int) -> Recipe:
-    """Numbers that are all far from each other, in random order: for operations that sort or choose."""
+    """Distinct numbers far from each other in random order, for operations that sort or select."""
     size = int(numpy.prod(shape))
     return lambda rng: (rng.permutation(size).reshape(shape) - size / 2 + 0.25) / 2
 
@@ -66,12 +66,12 @@ def complexes(*shape: int) -> Recipe:
 
 @dataclass
 class Sample:
-    """``expression`` uses ``torch`` and the inputs by name; its value is a tensor or a tuple (list) of tensors.
+    """``expression`` uses ``torch`` and the inputs by name; its value is a tensor, a tuple or a list of tensors.
 
-    ``smooth=False``: not differentiable (or piecewise constant): only values are compared, no derivatives checked by
-    differences. ``second=False``: the second derivative is not checked by differences (say why beside the sample).
-    ``beyond=True``: PyTorch refuses a derivative that retrograd has; it is checked by differences only.
-    ``named=True``: what is called the gradient is not the derivative (padding …), so that differences are not taken.
+    ``smooth=False``: not differentiable or piecewise constant; only values are compared. ``second=False``: the second
+    derivative is not checked by finite differences (give the reason beside the sample). ``beyond=True``: PyTorch lacks
+    a derivative that retrograd has, which is checked by finite differences only. ``named=True``: the gradient is by
+    definition not the derivative (padding …), so that finite differences are not compared.
     """
 
     op: str
@@ -99,18 +99,18 @@ class Sample:
         self.beyond = beyond
 
     def arrays(self) -> dict[str, numpy.ndarray]:
-        """The inputs; the same at every call."""
+        """Return the inputs, the same at every call."""
         rng = numpy.random.default_rng(zlib.crc32(self.expression.encode()))
         return {name: numpy.asarray(recipe(rng)) for name, recipe in self.inputs.items()}
 
     def evaluate(self, torch: Any, tensors: dict[str, Any]) -> list[Any]:
-        """The tensors that the expression gives with ``torch`` for the engine."""
+        """Return the tensors that the expression gives with ``torch`` for the engine."""
         value = eval(self.expression, {"torch": torch, **tensors})
         return [value] if not isinstance(value, (tuple, list)) else list(value)
 
 
 def distinguished(samples: list[Sample]) -> list[Sample]:
-    """The samples, those that repeat an expression (with other inputs) with a number behind it: a comment in Python."""
+    """Append a number, as a comment, to expressions that occur again with other inputs."""
     seen: dict[str, int] = {}
     for each in samples:
         seen[each.expression] = count = seen.get(each.expression, 0) + 1
@@ -119,10 +119,10 @@ def distinguished(samples: list[Sample]) -> list[Sample]:
     return samples
 
 
-#: Every module beside this one is a family.
+#: Every module of this folder is a family.
 FAMILIES = tuple(sorted(each.name for each in pkgutil.iter_modules(__path__)))
 
 
 def samples(family: str) -> list[Sample]:
-    """All samples of a family."""
+    """Return all samples of a family."""
     return importlib.import_module(f"tests.conformance.samples.{family}").SAMPLES  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Samples of activations, softmax and dropout (whose draws are PyTorch's for a seed)."""
+"""Samples of activations, softmax and dropout (which uses PyTorch's random numbers for a seed)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ F = "torch.nn.functional."
 
 
 def wide(*shape: int) -> Recipe:
-    """Numbers on all sides of every bend, none of them on one."""
+    """Numbers on all sides of every kink, none of them on one."""
     return lambda rng: distinct(*shape)(rng) * 1.13 + 0.07
 
 
@@ -122,7 +122,7 @@ SAMPLES.append(
         x=positive(6),
     )
 )
-# Squared, the gradient that comes in depends on the inputs too: this tests the other half of second derivatives.
+# Squared results make the incoming gradient depend on the inputs, which tests the second derivative by the gradient.
 _seen: set[str] = set()
 for _each in list(SAMPLES):
     if _each.smooth and _each.op not in _seen and "[:0]" not in _each.expression:

@@ -1,6 +1,6 @@
 """Samples of factorisations and solvers.
 
-Vectors are known up to their signs, which depend on the library that finds them: the samples take what does not.
+Eigenvectors and singular vectors have signs that depend on the library: the samples use expressions that do not.
 """
 
 from __future__ import annotations

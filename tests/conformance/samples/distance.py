@@ -35,7 +35,7 @@ SAMPLES += [
     Sample("cosine_similarity", "torch.nn.functional.cosine_similarity(x, y)", x=normal(2, 3), y=normal(2, 3)),
     Sample("cosine_similarity", "torch.cosine_similarity(x, y, dim=0)", x=normal(2, 3), y=normal(3)),
     Sample("cosine_similarity", "torch.cosine_similarity(x, y, -1, 1e-3)", x=normal(2, 1, 3), y=normal(2, 3)),
-    # Below eps PyTorch's derivative takes the norm as it is, which differences cannot know.
+    # Below eps PyTorch's derivative uses the norm without eps, unlike finite differences.
     Sample("cosine_similarity", "torch.cosine_similarity(x.detach(), y.detach(), 0, 9.0)", smooth=False, x=normal(3),
            y=normal(3)),
 ]  # fmt: skip

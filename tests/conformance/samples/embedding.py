@@ -1,4 +1,4 @@
-"""Samples of rows picked from a table, and of linear maps."""
+"""Samples of embeddings and linear maps."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ for mode in ("sum", "mean", "max"):
         Sample("embedding_bag", f"{F}embedding_bag(i, t.clone(), {BAGS}, 0.8, mode='{mode}')", named=True, **ROWS),
     ]  # fmt: skip
 SAMPLES += [
-    # scale_grad_by_freq: PyTorch divides by how often another row is used; retrograd by how often the row is.
-    # Bags: PyTorch differentiates their gradient by nothing; test_embedding.py has ours.
+    # scale_grad_by_freq: PyTorch divides by the frequency of another row, retrograd by that of the row.
+    # Bags: PyTorch's gradient is not differentiable; test_functional.py tests retrograd's.
     Sample(
         "embedding_bag", f"{F}embedding_bag(i, t, {BAGS}, mode='sum', per_sample_weights=w, padding_idx=2)",
         smooth=False, i=integers(1, 4, 6), w=normal(6), **TABLE,
@@ -66,7 +66,7 @@ SAMPLES += [
     Sample("bilinear", "torch.bilinear(x, y, w)", x=normal(2, 2, 3), y=normal(2, 2, 2), w=normal(2, 3, 2)),
     Sample("bilinear", "torch.bilinear(x, y, w)", x=normal(3), y=normal(2), w=normal(4, 3, 2)),
 ]  # fmt: skip
-# Squared, the gradient that comes in depends on the inputs too: this tests the other half of second derivatives.
+# Squared results make the incoming gradient depend on the inputs, which tests the second derivative by the gradient.
 _seen: set[str] = set()
 for _each in list(SAMPLES):
     if _each.smooth and _each.op not in {*_seen, "embedding_bag"} and "[:0]" not in _each.expression:

@@ -1,4 +1,4 @@
-"""Samples of Fourier transforms, windows, and transforms over short times."""
+"""Samples of Fourier transforms, windows and short-time transforms."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ SAMPLES: list[Sample] = []
 
 
 def both(name: str, arguments: str, *, real: bool = True, complex_: bool = True, shape: tuple[int, ...]) -> None:
-    """A call with real and with complex numbers."""
+    """Add a call with real and with complex numbers."""
     if real:
         SAMPLES.append(Sample(name, f"torch.fft.{name}(x{arguments})", x=normal(*shape)))
     if complex_:

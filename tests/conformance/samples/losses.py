@@ -130,7 +130,7 @@ for how in ("mean", "sum", "none"):
         ),
         ("ctc_loss(x, torch.tensor([[1, 2], [2, 3]]), (5, 5), (2, 0){})", {"x": normal(5, 2, 4)}),
     ):
-        # PyTorch and retrograd refuse the second derivative of ctc_loss: test_losses.py looks at the first.
+        # ctc_loss has no second derivative: test_functional.py tests the first.
         smooth = not call.startswith("ctc")
         SAMPLES.append(
             Sample(
@@ -141,7 +141,7 @@ for how in ("mean", "sum", "none"):
             )
         )
 SAMPLES += [
-    # reduction="mean" of kl_div, sizes that differ and the older arguments warn: they are in test_losses.py.
+    # reduction="mean" of kl_div, different sizes and legacy arguments warn: see test_functional.py.
     Sample("kl_div", F + "kl_div(x, y, reduction='batchmean')", x=normal(3, 4), y=share(3, 4)),
     Sample("kl_div", F + "kl_div(x, y, reduction='batchmean', log_target=True)", **PAIR),
     Sample("kl_div", F + "kl_div(x, y, reduction='sum')", x=normal(3, 4), y=share(3, 4)),
@@ -173,7 +173,7 @@ SAMPLES += [
     Sample("gaussian_nll_loss", F + "gaussian_nll_loss(x, y, v)", v=positive(3, 1), **PAIR),
     Sample("ctc_loss", "torch.ctc_loss(x.log_softmax(2), torch.tensor([[1, 2]]), (4,), (2,), 0, 2)", smooth=False, x=normal(4, 1, 3)),
 ]  # fmt: skip
-# Squared, the gradient that comes in depends on the inputs too: this tests the other half of second derivatives.
+# Squared results make the incoming gradient depend on the inputs, which tests the second derivative by the gradient.
 _seen: set[str] = set()
 for _each in list(SAMPLES):
     if _each.smooth and _each.op not in _seen and "[:0]" not in _each.expression:

@@ -1,7 +1,7 @@
 """Samples of normalisation.
 
-With a bias and no weight PyTorch has no second derivative (retrograd has): no sample is so. Nor does the graph go
-through the mean and 1 / standard deviation that the native functions return; in PyTorch it does.
+With a bias and no weight PyTorch has no second derivative, which retrograd has: no sample does that. In PyTorch the
+graph also goes through the mean and 1 / standard deviation that the native functions return; in retrograd it does not.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ SAMPLES = [
     Sample("normalize", F + "normalize(x, dim=(0, 2))", x=normal(2, 3, 2)),
     Sample("normalize", F + "normalize(x, dim=-1, eps=10)", x=normal(2, 3)),
 ]  # fmt: skip
-# Squared, the gradient that comes in depends on the inputs too: this tests the other half of second derivatives.
+# Squared results make the incoming gradient depend on the inputs, which tests the second derivative by the gradient.
 _seen: set[str] = set()
 for _each in list(SAMPLES):
     if _each.smooth and _each.op not in _seen and "[:0]" not in _each.expression:

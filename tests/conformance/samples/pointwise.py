@@ -42,7 +42,7 @@ for name, recipe in UNARY.items():
 for name in IN_PLACE:
     SAMPLES.append(Sample(name, f"x.clone().{name}_()", x=UNARY[name](2, 3)))
     if name == "relu":
-        continue  # PyTorch's relu takes no out
+        continue  # PyTorch's relu has no out
     SAMPLES.append(
         Sample(name, f"torch.{name}(x, out=torch.empty(0, dtype=torch.float64))", smooth=False, x=UNARY[name](3))
     )
@@ -205,7 +205,7 @@ SAMPLES += [
     Sample("frexp", "x.frexp().exponent", smooth=False, x=normal(2, 2)),
     Sample("frexp", f"torch.frexp({EDGES})", smooth=False),
     Sample("frexp", "torch.frexp(i)", smooth=False, i=integers(0, 3, 3)),
-    # PyTorch gives no gradient where a whole exponent is negative, which is left out here: ours is 2 ** exponent.
+    # PyTorch has no gradient for negative integer exponents, which are left out here; retrograd's is 2 ** exponent.
     Sample("ldexp", "torch.ldexp(x, i)", x=normal(2, 3), i=integers(0, 4, 3)),
     Sample("ldexp", "torch.ldexp(x, i) ", smooth=False, x=normal(2, 3), i=integers(-4, 4, 3)),
     Sample("ldexp", "x.clone().ldexp_(i)", x=normal(3), i=integers(0, 4, 3)),
@@ -214,9 +214,7 @@ SAMPLES += [
     Sample("heaviside", "torch.heaviside(x, y)", smooth=False, x=normal(4), y=normal(4)),
     Sample("heaviside", "torch.heaviside(i, j)", smooth=False, i=integers(-1, 2, 6), j=integers(3, 9, 6)),
     Sample("heaviside", "x.clone().heaviside_(y)", smooth=False, x=normal(4), y=normal(4)),
-    Sample(
-        "heaviside", "torch.heaviside(x, y )", beyond=True, x=normal(4), y=normal(4)
-    ),  # PyTorch refuses to go backward
+    Sample("heaviside", "torch.heaviside(x, y )", beyond=True, x=normal(4), y=normal(4)),  # PyTorch has no backward
     Sample("heaviside", "torch.heaviside(x, i)", smooth=False, x=normal(4), i=integers(0, 3, 4)),
     Sample("heaviside", f"torch.heaviside({EDGES}, {EDGES}.view(-1, 1))", smooth=False),
     Sample("nextafter", "torch.nextafter(x, y)", smooth=False, x=normal(2, 3), y=normal(3)),

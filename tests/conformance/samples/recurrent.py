@@ -6,7 +6,7 @@ from tests.conformance.samples import Recipe, Sample, normal
 
 
 def weights(gates: int, inputs: int = 2, units: int = 2) -> dict[str, Recipe]:
-    """A layer's weights, by short names."""
+    """Return a layer's weights by short names."""
     rows = gates * units
     return {"wi": normal(rows, inputs), "wh": normal(rows, units), "bi": normal(rows), "bh": normal(rows)}
 

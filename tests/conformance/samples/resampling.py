@@ -1,4 +1,4 @@
-"""Samples of padding, interpolation, grids, shuffles, and windows as columns."""
+"""Samples of padding, interpolation, grid_sample, pixel shuffles, unfold and fold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples of running sums, products, extremes and integrals."""
+"""Samples of cumulative sums, products, extrema and integrals."""
 
 from __future__ import annotations
 

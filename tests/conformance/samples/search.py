@@ -1,4 +1,4 @@
-"""Samples of searching: sorting, choosing by order, what occurs, and where elements stand among others."""
+"""Samples of sorting, topk, unique, counting and searchsorted."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ EXPRESSIONS = {
 SAMPLES = [
     Sample(name, expression, x=normal(2, 3, 2)) for name, several in EXPRESSIONS.items() for expression in several
 ]
-#: Complex numbers: every view and copy has a gradient of its own kind there.
+#: Complex numbers, for which views and copies have gradients of their own.
 COMPLEX = (
     "z.conj()", "z.mH", "z.H", "torch.adjoint(z)", "z.resolve_conj()", "torch.resolve_neg(z)", "torch.conj_physical(z)", "z.clone().conj_physical_()",
     "torch.view_as_real_copy(z)", "z.real * 2", "z.t().imag", "(lambda c: (c.real.mul_(2), c)[1])(z.clone())", "torch.diff(z)", "torch.constant_pad_nd(z, (1, 0), 1j)", "torch.gradient(z, dim=1)", "z.sum_to_size(3)",

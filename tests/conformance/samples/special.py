@@ -10,7 +10,7 @@ def inside(*shape: int) -> Recipe:
     return lambda rng: rng.uniform(0.1, 0.9, shape)
 
 
-#: Functions of one tensor in ``torch``, with the numbers at which they are smooth.
+#: Functions of one tensor in ``torch``, with inputs where they are smooth.
 UNARY = {"lgamma": positive, "digamma": positive, "erf": normal, "erfc": normal, "erfinv": unit, "i0": normal,
          "logit": inside, "sinc": distinct}  # fmt: skip
 #: Their names in ``torch.special``.
@@ -28,7 +28,7 @@ POLYNOMIALS += ["hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polyn
 EDGES = (
     "torch.tensor([0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-20, 30.0, float('inf'), -float('inf'), float('nan')]).double()"
 )
-# PyTorch's Airy function is off in the seventh digit below -2.
+# PyTorch's Airy function is inaccurate in the seventh digit below -2.
 BESSEL_EDGES = EDGES.replace("-2.5", "-1.5")
 
 SAMPLES: list[Sample] = []
@@ -102,7 +102,7 @@ SAMPLES += [
     Sample("zeta", "torch.special.zeta(i, j)", smooth=False, i=integers(0, 4, 4), j=integers(-1, 4, 4)),
     Sample(
         "zeta", "torch.special.zeta(x + 2, y)", beyond=True, x=positive(3), y=positive(3)
-    ),  # PyTorch refuses to go backward
+    ),  # PyTorch has no backward
     Sample("zeta", f"torch.special.zeta({EDGES} + 0 * x, {EDGES}.view(-1, 1))", smooth=False, x=normal()),
 ]
 for name, alias in (("igamma", "gammainc"), ("igammac", "gammaincc")):

@@ -1,1 +1,1 @@
-"""Programs as people write them, run under either engine: ``python tests/programs/typical`` prints what each prints, as JSON."""
+"""Typical programs for either engine: ``python tests/programs/typical`` prints their output as JSON."""

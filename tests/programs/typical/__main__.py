@@ -1,4 +1,4 @@
-"""Run every program of this folder, one after the other, and print as JSON what each prints."""
+"""Run every program of this folder in turn and print their output as JSON."""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""Gradients of several batches added up, clipped, and a confusion matrix."""
+"""Gradient accumulation over batches, clipping, and a confusion matrix."""
 
 import torch
 import torch.nn as nn

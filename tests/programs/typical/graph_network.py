@@ -1,4 +1,4 @@
-"""Messages on a graph: index_add, scatter_reduce, a softmax over neighbours."""
+"""Message passing on a graph: index_add, scatter_reduce, a softmax over neighbours."""
 
 import torch
 import torch.nn as nn

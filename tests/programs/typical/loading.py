@@ -1,4 +1,4 @@
-"""Data loaded by workers, collated, drawn by weights, split."""
+"""Data loaders with workers, collate functions, weighted sampling and splits."""
 
 import random
 

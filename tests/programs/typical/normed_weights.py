@@ -1,4 +1,4 @@
-"""Weights normalised, spectrally too, orthogonal ones and a parametrization of one's own."""
+"""Weight and spectral normalisation, orthogonal weights and a custom parametrization."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Recurrent networks on sequences of several lengths."""
+"""Recurrent networks on packed sequences."""
 
 import torch
 import torch.nn as nn

@@ -1,4 +1,4 @@
-"""Gradients of each sample, ensembles and Hessians by torch.func."""
+"""Per-sample gradients, ensembles and Hessians with torch.func."""
 
 import torch
 import torch.nn as nn

@@ -1,4 +1,4 @@
-"""A training that is saved, resumed and goes on as if it had not stopped; checkpoints that do not fit."""
+"""Save and resume a training run; load checkpoints that do not match."""
 
 import os
 import tempfile

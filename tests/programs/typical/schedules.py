@@ -1,4 +1,4 @@
-"""Schedules of learning rates, as programs make them."""
+"""Learning rate schedulers in training loops."""
 
 import torch
 import torch.nn as nn

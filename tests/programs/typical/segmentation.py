@@ -1,4 +1,4 @@
-"""A small U-net with focal and dice losses, a spatial transformer, resampling."""
+"""A small U-Net with focal and dice losses, a spatial transformer, interpolation."""
 
 import torch
 import torch.nn as nn

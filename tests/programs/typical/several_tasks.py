@@ -1,4 +1,4 @@
-"""A trunk with several heads, whose losses weigh themselves."""
+"""Multi-task learning: one trunk, several heads, learned loss weights."""
 
 import torch
 import torch.nn as nn
