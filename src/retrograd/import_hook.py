@@ -132,8 +132,8 @@ def installed() -> AbstractContextManager[None]:
     Modules that were first imported inside the block keep the ``torch`` that they got. The hook is the process's,
     not the thread's; blocks may be nested.
 
-    >>> from retrograd import shim
-    >>> with shim.installed():
+    >>> from retrograd import import_hook
+    >>> with import_hook.installed():
     ...     import torch
     >>> torch.__name__
     'retrograd'

@@ -61,10 +61,10 @@ def test_lazy_modules_are_registered_and_silence_numpy(first: str) -> None:
     program = f"""
 import sys, retrograd as torch
 {first}
-from retrograd.runtime.fp_warnings import COMPUTING, Quiet
+from retrograd.runtime.fp_warnings import COMPUTING, SilencedModule
 ours = {{name: module for name, module in sys.modules.items() if name.startswith("retrograd.")}}
 print([name for name, module in ours.items() if "__retrograd__" not in vars(module)])
-print([name for name, module in ours.items() if name.startswith(COMPUTING) and type(module) is not Quiet])
+print([name for name, module in ours.items() if name.startswith(COMPUTING) and type(module) is not SilencedModule])
 """
     assert in_new_process(program) == "[]\n[]"
 

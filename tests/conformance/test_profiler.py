@@ -77,7 +77,12 @@ def codes() -> list[Any]:
     """Return the code of all patched functions, except those not called yet, whose first call generates it."""
     gc.collect()  # deletes leaves with hooks of earlier tests, which resets AccumulateGrad.hooked
     functions: list[Any] = [each for each in (*LAZY_FUNCTIONS, *PROFILED) if isinstance(each, FunctionType)]
-    functions += [torch.Tensor.detach, recorder.engine.sweep, recorder.engine._send, recorder.engine.Plan.__init__]
+    functions += [
+        torch.Tensor.detach,
+        recorder.engine.run_backward,
+        recorder.engine._apply,
+        recorder.engine.Plan.__init__,
+    ]
     written = [each.__code__ for each in functions if each.__code__.co_filename != recorder.UNWRITTEN]
     return [*written, dict(ARRAYS.__dict__), AccumulateGrad.hooked]
 

@@ -21,7 +21,7 @@ from tests.conformance.samples import FAMILIES, samples
 @pytest.fixture(autouse=True)
 def _strict(monkeypatch: pytest.MonkeyPatch, request: Any) -> None:
     """Turn failures of a replay into errors."""
-    monkeypatch.setattr(torch.compiler.wrapper, "strict", "errors" not in request.node.name)
+    monkeypatch.setattr(torch.compiler.compiled_function, "strict", "errors" not in request.node.name)
 
 
 def explained(function: Any) -> Any:

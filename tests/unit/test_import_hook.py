@@ -11,7 +11,6 @@ import sys
 import threading
 import types
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -19,6 +18,7 @@ import retrograd
 from retrograd import import_hook
 from retrograd.compat.missing_names import PAGE, module_getattr, torch_name, why_missing
 from retrograd.compat.unsupported import LEFT_OUT
+from tests.conformance.golden import GOLDEN
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def standin(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> Iterator[types
     """Create a package ``retrograd.standin`` with a module ``deep`` and, as an attribute, a foreign module."""
     folder = tmp_path / "standin"  # type: ignore[operator]
     folder.mkdir()
-    ending = "from retrograd.compat.missing_names import absent\n__getattr__ = absent(__name__)\n"
+    ending = "from retrograd.compat.missing_names import module_getattr\n__getattr__ = module_getattr(__name__)\n"
     (folder / "__init__.py").write_text("import sys\nvalue = 1\n" + ending)
     (folder / "deep.py").write_text("class Thing:\n    pass\n" + ending)
     monkeypatch.setattr(retrograd, "__path__", [*retrograd.__path__, str(tmp_path)])
@@ -237,9 +237,9 @@ def test_other_packages_are_unaffected() -> None:
 _WALK = """
 import importlib, json, sys, warnings
 warnings.simplefilter("ignore")
-from retrograd import shim
-from tests.submodules import kind_of_attribute
-with shim.installed():
+from retrograd import import_hook
+from tests.conformance.submodule_kinds import kind_of_attribute
+with import_hook.installed():
     found = []
     for name in json.load(sys.stdin):
         try:
@@ -256,7 +256,7 @@ def test_an_imported_submodule_does_not_replace_the_function_of_its_name() -> No
 
     Of the modules of single optimisers PyTorch deletes the attribute; that it is there does no harm.
     """
-    recorded = json.loads((Path(__file__).parent / "golden" / "submodules.json").read_text())
+    recorded = json.loads((GOLDEN / "submodules.json").read_text())
     run = [sys.executable, "-c", _WALK]
     out = subprocess.run(run, input=json.dumps(sorted(recorded)), capture_output=True, text=True, check=True)
     found = json.loads(out.stdout)

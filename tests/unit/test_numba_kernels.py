@@ -334,12 +334,12 @@ def others():
 other = threading.Thread(target=others)
 other.start()
 import retrograd as torch
-from retrograd.core import threads, waiting
+from retrograd.runtime import blas_spin, blas_threads
 torch.exp(torch.zeros(1 << 16))  # loads a loop
 more = False
 other.join()
 assert (x @ x == product).all() and (torch.tensor(x) @ torch.tensor(x) == torch.tensor(product)).all()
-print(waiting.SHORT, threads.sleep_soon())
+print(blas_spin.SHORT, blas_threads.sleep_soon())
 """
 
 

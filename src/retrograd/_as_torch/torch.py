@@ -12,8 +12,7 @@ if PARENT not in sys.path:
     sys.path.append(PARENT)
 
 import retrograd  # noqa: E402 - found on the path that was just completed
-
-from .. import import_hook  # noqa: E402 - the same
+from retrograd import import_hook  # noqa: E402 - the same
 
 import_hook.installed().__enter__()
 sys.modules["torch"] = retrograd

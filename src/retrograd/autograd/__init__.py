@@ -93,7 +93,7 @@ def _why_not(out: Any) -> str:
     """Why a tensor has no place in a graph, as far as it can be told, and what to do."""
     if isinstance(out, Tensor) and out._array.dtype.kind not in "fcV":
         return f". It is of {out.dtype}, which has no gradients. Remedy: compute with floating-point numbers."
-    tracing = sys.modules.get(f"{__name__}.remembering")  # loaded only if a program has used it
+    tracing = sys.modules.get("retrograd.inspection.tracing")  # loaded only if a program has used it
     told = tracing.remembered_of(out) if tracing is not None and isinstance(out, Tensor) else None
     if told is not None:
         return f". It was {told.why}. Remedy: requires_grad_() the inputs before computing it, and have it recorded."

@@ -57,9 +57,9 @@ def torch_name(module_name: str) -> str:
 def why_missing(full_name: str) -> str:
     """What follows PyTorch's own message where a name is missing: why, and the page to read.
 
-    >>> why_absent("torch.onnx.export")
+    >>> why_missing("torch.onnx.export")
     'left out of retrograd on purpose: compiling and exporting programs; see ...differences.md'
-    >>> why_absent("torch.no_such_function")
+    >>> why_missing("torch.no_such_function")
     'not in retrograd; see ...differences.md'
     """
     what = reason(full_name.partition(".")[2])
@@ -84,7 +84,7 @@ def module_getattr(module_name: str, later: dict[str, str] | None = None) -> Cal
         later: names that come with a module below it, loaded when the first of them is asked for; the module's own name
             stands for itself: ``{"nn": "nn", "load": "serialization"}``. One that begins with a dot stands beside it.
 
-    >>> __getattr__ = absent("retrograd.fft")
+    >>> __getattr__ = module_getattr("retrograd.fft")
     >>> __getattr__("nothing")
     Traceback (most recent call last):
     AttributeError: module 'torch.fft' has no attribute 'nothing' (not in retrograd; see ...differences.md)

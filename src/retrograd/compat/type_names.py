@@ -12,7 +12,7 @@ def type_name(value: Any) -> str:
     """The name of a value's class as PyTorch's errors have it.
 
     >>> import numpy
-    >>> kind_of([1]), kind_of(None), kind_of(numpy.float64(1)), kind_of(numpy.ones(1))
+    >>> type_name([1]), type_name(None), type_name(numpy.float64(1)), type_name(numpy.ones(1))
     ('list', 'NoneType', 'numpy.float64', 'numpy.ndarray')
     """
     kind = type(value)

@@ -12,7 +12,7 @@ from .graph import AccumulateGrad, dead_ref
 def describe_origin(place: Any) -> str:
     """How and where the tensor at a place of the graph came to be: ``computed by MulBackward0 at f.py:3: y = x * 2``."""
     node = getattr(place, "node", None)
-    if node is None or place.leaf is dead_ref:
+    if node is None or place.variable_ref is dead_ref:
         return ""
     line = user_frame.describe(getattr(node, "code", None), getattr(node, "instruction", -1))
     by = "a leaf made" if node.__class__ is AccumulateGrad else f"computed by {type(node).__name__}"

@@ -113,12 +113,12 @@ class TransformTensor(WrapperTensor):
     _inner: Tensor
     level = property(lambda self: self._run.depth)
 
-    _node = _part("_grad_edge")
-    _count = _part("_counter")
+    _grad_edge = _part("_grad_edge")
+    _counter = _part("_counter")
     _grad = _part("_grad")
     _view = _part("_view")
-    _seen = _part("_view_version")
-    _made = _part("_creation_meta")
+    _view_version = _part("_view_version")
+    _creation_meta = _part("_creation_meta")
     _array = _part("_array")
 
     # What reads numbers reads those of the inner tensor, which may refuse it.

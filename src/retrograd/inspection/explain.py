@@ -105,7 +105,7 @@ def explain(tensor: Any, params: Mapping[str, Any] | None = None, *, limit: int 
 
 def _has_graph(tensor: Tensor) -> bool:
     place = tensor._grad_edge if tensor._view is None else Tensor._current(tensor)
-    return place is not None and place.leaf is not dead_ref
+    return place is not None and place.variable_ref is not dead_ref
 
 
 def _why_none(tensor: Tensor) -> str:

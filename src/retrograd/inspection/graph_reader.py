@@ -2,7 +2,7 @@
 operands without a gradient and why they have none, what is kept, and hooks.
 
 Nothing is remembered for this while a program runs: a node knows its operation, its line, its edges and what it keeps, and
-the rest is put together from that. What can not be known so is said to be unknown (see ``remembering``).
+the rest is put together from that. What can not be known so is said to be unknown (see ``tracing``).
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class Names:
         """Remember a name, unless there is one already."""
         place, array = tensor._grad_edge, tensor._array
         self.held += (tensor, array)
-        if place is not None and place.leaf is not dead_ref:
+        if place is not None and place.variable_ref is not dead_ref:
             self.places.setdefault(id(place), name)
         self.tensors.setdefault(id(array), (name, tensor))
 

@@ -56,7 +56,7 @@ where_else.derivative(self=lambda F, g, condition: F.where_else(condition, g))
 
 
 @pointwise(
-    lambda F, g, other: F.masked_product(g, other), lambda F, g, self: g * self,
+    lambda F, g, other: F.masked_product(g, other), "self",
     function=False, method=False, in_place=False,
 )  # fmt: skip
 def masked_product(np: Any, self: Any, other: Any, /) -> Any:

@@ -1,4 +1,4 @@
-"""Record what each public submodule of PyTorch is as an attribute of its package: ``python -m tests.golden.record_submodules``.
+"""Record what each public submodule of PyTorch is as an attribute of its package: ``python -m tests.conformance.golden.record_submodules``.
 
 Needs PyTorch. Writes ``submodules.json``: by the module's name ``module``, ``class``, ``function`` or ``absent``.
 """
@@ -14,7 +14,7 @@ import warnings
 
 from torch import __path__ as path
 
-from tests.submodules import kind_of_attribute
+from tests.conformance.submodule_kinds import kind_of_attribute
 
 #: Packages of which retrograd has nothing, and which take long to import or start something.
 PASSED_OVER = ("ao", "contrib", "distributed", "export", "fx", "onnx", "package", "quantization", "test", "testing")

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.pages import ROOT
+from tests import ROOT
 
 SCRIPTS = ROOT / "scripts"
 
