@@ -124,15 +124,23 @@ def sleep_soon() -> bool:
     """
     if blas_spin.VARIABLE in os.environ or not hasattr(os, "fork") or not _alone():
         return False
+    library = restartable()
+    if library is None:
+        return False
+    os.environ[blas_spin.VARIABLE] = str(blas_spin.PATIENCE)
+    library.openblas_read_env()
+    library.blas_thread_shutdown_()
+    return True
+
+
+def restartable() -> Any:
+    """Return NumPy's OpenBLAS if it exports what starts its threads anew, else None, as for the library of NumPy 2.5."""
     for path in _places(LINKED[0]):
         with suppress(OSError):
             library = ctypes.CDLL(path)
             if hasattr(library, "openblas_read_env") and hasattr(library, "blas_thread_shutdown_"):
-                os.environ[blas_spin.VARIABLE] = str(blas_spin.PATIENCE)
-                library.openblas_read_env()
-                library.blas_thread_shutdown_()
-                return True
-    return False
+                return library
+    return None
 
 
 class _Alone:
