@@ -10,6 +10,7 @@ import copy
 import pathlib
 import pickle
 import re
+import sys
 import warnings
 from collections import OrderedDict
 from typing import Any
@@ -50,6 +51,25 @@ def shown(torch: Any, statements: list[str]) -> list[str]:
         texts = [f" | {each.category.__name__}: {str(each.message).partition(' (Triggered')[0]}" for each in warned]
         found.append(re.sub(r" at 0x[0-9a-f]+", "", text + "".join(texts)))
     return found
+
+
+def newer(text: str) -> str:
+    """Return a recorded text with ordered dicts as this Python shows them: ``{key: value}`` from 3.12 on."""
+    before, found, rest = text.partition("OrderedDict([")
+    if not found or sys.version_info < (3, 12):
+        return text
+    pairs, start, depth = [], 0, 0
+    for place, sign in enumerate(rest):
+        if sign in "([{":
+            depth += 1
+            start = place + 1 if depth == 1 else start
+        elif sign in ")]}":
+            depth -= 1
+            if depth == 0:
+                pairs.append(newer(rest[start:place].replace(", ", ": ", 1)))
+            elif depth < 0:
+                return f"{before}OrderedDict({{{', '.join(pairs)}}}{newer(rest[place + 1 :])}"
+    raise ValueError(f"an OrderedDict without an end: {text}")
 
 
 def run(statement: str, space: dict[str, Any]) -> str:
