@@ -70,7 +70,7 @@ def second_derivative(torch, log):
         torch.autograd.grad((again * 0).sum(), x)
 
 
-def what_nodes_remember(torch, log):
+def stack_in_node_metadata(torch, log):
     x = _leaf(torch, 1.0)
     with torch.autograd.set_detect_anomaly(True):
         y = x.exp()
@@ -82,7 +82,7 @@ def what_nodes_remember(torch, log):
     log.append(dict(x.exp().grad_fn.metadata))
 
 
-def switches(torch, log):
+def set_detect_anomaly_and_detect_anomaly(torch, log):
     def state() -> Any:
         return torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
 
@@ -105,7 +105,7 @@ def switches(torch, log):
     log.append(state())
 
 
-def no_switch(torch, log):
+def invalid_argument_of_set_detect_anomaly(torch, log):
     torch.autograd.set_detect_anomaly("a")
 
 
@@ -154,7 +154,7 @@ SCENARIOS |= {
 }
 
 
-def batches_free_the_graph(torch, log):
+def batched_backward_frees_the_graph(torch, log):
     x = _leaf(torch, 1.0, 2.0)
     y = x**2
     torch.autograd.grad(y, x, torch.ones(3, 2), is_grads_batched=True)

@@ -221,7 +221,7 @@ SCENARIOS |= {
 }
 
 
-def saves_less(torch, log):
+def recomputation_saves_fewer_tensors(torch, log):
     try:
         _changing(_LONG, _SHORT)(torch, log)
     except torch.utils.checkpoint.CheckpointError as error:
@@ -240,7 +240,7 @@ class _Context:
         return self.suppress
 
 
-def contexts(torch, log):
+def context_fn(torch, log):
     x = _leaf(torch, 1.0, 2.0)
     y = _checkpoint(torch, _function, x, context_fn=lambda: (_Context(log, "first"), _Context(log, "second")))
     log.append("backward")
@@ -248,21 +248,21 @@ def contexts(torch, log):
     return x.grad
 
 
-def contexts_that_hide_errors(torch, log):
+def context_fn_that_suppresses_errors(torch, log):
     def contexts() -> Any:
         return _Context(log, "first", True), _Context(log, "second")
 
     _checkpoint(torch, lambda x: 1 / 0, _leaf(torch), context_fn=contexts)
 
 
-def contexts_when_debugging(torch, log):
+def context_fn_with_debug(torch, log):
     def contexts() -> Any:
         return _Context(log, "first"), _Context(log, "second")
 
     _checkpoint(torch, _function, _leaf(torch), context_fn=contexts, debug=True)
 
 
-def contexts_reentrant(torch, log):
+def context_fn_reentrant(torch, log):
     torch.utils.checkpoint.checkpoint(_function, _leaf(torch), use_reentrant=True, context_fn=lambda: (1, 2))
 
 
@@ -274,19 +274,19 @@ def unknown_arguments_in_segments(torch, log):
     torch.utils.checkpoint.checkpoint_sequential([torch.sin], 1, _leaf(torch), use_reentrant=False, something=1)
 
 
-def unknown_check(torch, log):
+def unknown_determinism_check(torch, log):
     _checkpoint(torch, _function, _leaf(torch), determinism_check="x")
 
 
-def undecided(torch, log):
+def use_reentrant_not_given(torch, log):
     return torch.utils.checkpoint.checkpoint(_function, _leaf(torch))
 
 
-def undecided_in_segments(torch, log):
+def use_reentrant_not_given_in_segments(torch, log):
     return torch.utils.checkpoint.checkpoint_sequential([torch.sin], 1, _leaf(torch))
 
 
-def detaching(torch, log):
+def detached_inside(torch, log):
     x = _leaf(torch, 1.0) * 2
     one, two, three = torch.utils.checkpoint.detach_variable((x, torch.ones(1), 3))
     log.append((one.is_leaf, one.requires_grad, two.requires_grad, three))
@@ -318,7 +318,7 @@ SCENARIOS |= {
 }
 
 
-def stopping_early(torch, log):
+def early_stop(torch, log):
     def function(t: Any) -> Any:
         y = t.sin()
         log.append("after sin")
@@ -353,11 +353,11 @@ def in_place(torch, log):
     return x.grad
 
 
-def looking_at_what_is_saved(torch, log):
+def reading_saved_attributes(torch, log):
     return _checkpoint(torch, lambda t: t.exp(), _leaf(torch, 1.0, 2.0)).grad_fn._saved_result
 
 
-def under_hooks(torch, log):
+def inside_saved_tensor_hooks(torch, log):
     def pack(t: Any) -> Any:
         log.append(("pack", t.tolist()))
         return t
@@ -370,7 +370,7 @@ def under_hooks(torch, log):
     return x.grad
 
 
-def with_hooks_on_tensors(torch, log):
+def hooks_on_tensors_inside(torch, log):
     def function(t: Any) -> Any:
         y = t.exp()
         if y.requires_grad:

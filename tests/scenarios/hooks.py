@@ -39,7 +39,7 @@ def replacing_gradients(torch, log):
     return x.grad
 
 
-def removal_inside(torch, log):
+def removal_during_backward(torch, log):
     x = _leaf(torch, 1.0, 2.0)
     y = x * 3
     handles: list[Any] = []
@@ -51,7 +51,7 @@ def removal_inside(torch, log):
     return x.grad
 
 
-def removal_of_itself_on_a_leaf(torch, log):
+def leaf_hook_that_removes_itself(torch, log):
     x = _leaf(torch, 1.0, 2.0)
     handles: list[Any] = []
     handles.append(x.register_post_accumulate_grad_hook(log.hook("a", lambda t: handles[0].remove())))
@@ -112,7 +112,7 @@ SCENARIOS = {
 }
 
 
-def not_for_this_tensor(torch, log):
+def register_hook_on_invalid_tensor(torch, log):
     said = []
     for call in (
         lambda: (_leaf(torch) * 2).register_post_accumulate_grad_hook(print),
@@ -127,14 +127,14 @@ def not_for_this_tensor(torch, log):
     return said
 
 
-def accumulated_and_cleared(torch, log):
+def post_accumulate_hook_clears_grad(torch, log):
     x = _leaf(torch, 1.0, 2.0)
     x.register_post_accumulate_grad_hook(log.hook("a", lambda t: setattr(t, "grad", None)))
     (x * 2).sum().backward()
     return x.grad
 
 
-def a_step_in_the_backward_pass(torch, log):
+def optimizer_step_in_post_accumulate_hook(torch, log):
     x = _leaf(torch, 1.0, 2.0)
 
     def step(t: Any) -> None:
@@ -147,7 +147,7 @@ def a_step_in_the_backward_pass(torch, log):
     return x, x.grad
 
 
-def accumulated_is_not_called_by_grad(torch, log):
+def post_accumulate_hook_is_not_called_by_grad(torch, log):
     x = _leaf(torch, 1.0, 2.0)
     x.register_post_accumulate_grad_hook(log.hook("a"))
     torch.autograd.grad((x * 2).sum(), x)
@@ -162,7 +162,7 @@ def grad_sees_hooks(torch, log):
     return torch.autograd.grad(y.sum(), [x, y])
 
 
-def grad_of_a_hooked_tensor_on_the_way(torch, log):
+def grad_of_a_hooked_intermediate_tensor(torch, log):
     x = _leaf(torch, 1.0, 2.0)
     y = x * 2
     y.register_hook(log.hook("y", lambda grad: grad * 7))
@@ -170,7 +170,7 @@ def grad_of_a_hooked_tensor_on_the_way(torch, log):
     return torch.autograd.grad((y * 3).sum(), [x, y])
 
 
-def grad_of_a_hooked_tensor_at_the_end(torch, log):
+def grad_of_a_hooked_leaf(torch, log):
     x = _leaf(torch, 1.0, 2.0)
     y = x * 2
     y.register_hook(log.hook("y", lambda grad: grad * 7))
@@ -189,7 +189,7 @@ def backward_with_inputs(torch, log):
     return x.grad, y.grad
 
 
-def hooks_before_and_after_a_change_in_place(torch, log):
+def hooks_before_and_after_inplace_operation(torch, log):
     x = _leaf(torch, 1.0, 2.0)
     y = x * 2
     y.register_hook(log.hook("old"))
@@ -199,7 +199,7 @@ def hooks_before_and_after_a_change_in_place(torch, log):
     return x.grad
 
 
-def retaining_through_a_change_in_place(torch, log):
+def retain_grad_before_inplace_operation(torch, log):
     x = _leaf(torch, 1.0, 2.0)
     y = x * 2
     y.retain_grad()
@@ -220,7 +220,7 @@ def hooks_on_views(torch, log):
     return x.grad
 
 
-def hooks_on_one_result_of_several(torch, log):
+def hooks_on_one_of_several_results(torch, log):
     x = _leaf(torch, 1.0, 2.0)
     first, second = (x * 2).unbind()
     first.register_hook(log.hook("first"))
@@ -255,7 +255,7 @@ def hooks_on_a_custom_function(torch, log):
     return a.grad, b.grad
 
 
-def hooks_where_a_leaf_accumulates(torch, log):
+def hooks_on_accumulate_grad(torch, log):
     x = _leaf(torch, 1.0, 2.0)
     x.register_hook(log.hook("x 1"))
     end = (x * 1).grad_fn.next_functions[0][0]
@@ -280,7 +280,7 @@ def _passes(torch: Any, result: Any) -> Any:
     return Pass.apply
 
 
-def no_gradient_at_a_custom_function(torch, log):
+def none_gradient_at_custom_function(torch, log):
     x = _leaf(torch, 1.0, 2.0)
     stop = _passes(torch, lambda grad: None)
     seen = _passes(torch, log.hook("seen", lambda grad: grad))
@@ -288,7 +288,7 @@ def no_gradient_at_a_custom_function(torch, log):
     return x.grad
 
 
-def no_gradient_at_hooks(torch, log):
+def none_gradient_at_hooks(torch, log):
     x = _leaf(torch, 1.0, 2.0)
     y = x * 2
     y.register_hook(log.hook("y"))
@@ -301,14 +301,14 @@ def no_gradient_at_hooks(torch, log):
     return x.grad, y.grad
 
 
-def no_gradient_can_not_be_replaced(torch, log):
+def none_gradient_cannot_be_replaced(torch, log):
     x = _leaf(torch, 1.0, 2.0)
     y = x * 2
     y.register_hook(lambda grad: torch.ones(2))
     _passes(torch, lambda grad: None)(y).sum().backward()
 
 
-def a_backward_pass_in_a_hook(torch, log):
+def nested_backward_pass_in_a_hook(torch, log):
     x = _leaf(torch, 1.0, 2.0)
 
     def inner(grad: Any) -> Any:
@@ -322,7 +322,7 @@ def a_backward_pass_in_a_hook(torch, log):
     return x.grad
 
 
-def recording_in_hooks(torch, log):
+def grad_mode_in_hooks(torch, log):
     x = _leaf(torch, 1.0, 2.0)
     y = x * x
     y.register_hook(lambda grad: log.append((torch.is_grad_enabled(), grad.requires_grad)))
@@ -338,7 +338,7 @@ def second_derivative_through_a_hook(torch, log):
     return slope.detach(), torch.autograd.grad(slope.sum(), x)
 
 
-def hooks_on_several(torch, log):
+def multi_grad_hook(torch, log):
     a, b = _pair(torch)
     c = a * b
     d, e = c.sin(), c.exp()
@@ -349,13 +349,13 @@ def hooks_on_several(torch, log):
     torch.autograd.grad((d * e).sum(), [c])
 
 
-def hooks_on_several_that_raise(torch, log):
+def multi_grad_hook_that_raises(torch, log):
     a, b = _pair(torch)
     torch.autograd.graph.register_multi_grad_hook([a, b], log.hook("all", _divide))
     (a * b).sum().backward()
 
 
-def hooks_on_several_that_remove_themselves(torch, log):
+def multi_grad_hook_that_removes_itself(torch, log):
     a, b = _pair(torch)
     handles: list[Any] = []
     register = torch.autograd.graph.register_multi_grad_hook
@@ -364,18 +364,18 @@ def hooks_on_several_that_remove_themselves(torch, log):
     (a * b).sum().backward()
 
 
-def hooks_on_several_results_of_one_node(torch, log):
+def multi_grad_hook_on_results_of_one_node(torch, log):
     x = _leaf(torch, 1.0, 2.0)
     first, second = (x * 2).unbind()
     torch.autograd.graph.register_multi_grad_hook([first, second, x], log.hook("all"))
     (first * 3).backward()
 
 
-def several_of_another_mode(torch, log):
+def multi_grad_hook_with_invalid_mode(torch, log):
     torch.autograd.graph.register_multi_grad_hook([_leaf(torch)], print, mode="some")
 
 
-def several_without_gradient(torch, log):
+def multi_grad_hook_without_gradient(torch, log):
     torch.autograd.graph.register_multi_grad_hook([_leaf(torch), torch.ones(1)], print)
 
 

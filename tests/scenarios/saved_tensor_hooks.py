@@ -69,13 +69,13 @@ def nested(torch, log):
     total.backward()
 
 
-def recorded_backward_passes_pack_as_well(torch, log):
+def backward_with_create_graph_packs_too(torch, log):
     x = _leaf(torch, 1.0, 2.0)
     with _noting(torch, log):
         torch.autograd.grad(x.exp().sum(), x, create_graph=True)
 
 
-def unpacking_something_else(torch, log):
+def unpack_returns_another_tensor(torch, log):
     x = _leaf(torch, 1.0, 2.0)
     with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t * 10):
         y = x.exp()
@@ -83,7 +83,7 @@ def unpacking_something_else(torch, log):
     return x.grad
 
 
-def no_versions_with_hooks(torch, log):
+def version_check_is_off_with_hooks(torch, log):
     x = _leaf(torch, 1.0, 2.0)
     y = x * 1
     with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
@@ -94,7 +94,7 @@ def no_versions_with_hooks(torch, log):
     return x.grad
 
 
-def looking_at_what_is_packed(torch, log):
+def saved_attributes_unpack(torch, log):
     x = _leaf(torch, 1.0, 2.0)
     with _as_lists(torch):
         y, z, w = x.exp(), x * x, x * 2
@@ -140,7 +140,7 @@ def second_derivatives_of_custom_functions(torch, log):
     return slope, torch.autograd.grad(slope.sum(), x)
 
 
-def raw_values_of_custom_functions(torch, log):
+def raw_saved_tensors_of_custom_functions(torch, log):
     x = _leaf(torch, 1.0, 2.0)
     y = _saves_both(torch)(x * 1, torch.ones(2))
     raw = y.grad_fn._raw_saved_tensors
@@ -152,18 +152,18 @@ def raw_values_of_custom_functions(torch, log):
     return x.grad
 
 
-def raw_none(torch, log):
+def raw_saved_none(torch, log):
     y = _saves_both(torch)(_leaf(torch) * 1, torch.ones(2))
     y.grad_fn._raw_saved_tensors[2].register_hooks(lambda t: t, lambda t: t)
 
 
-def raw_freed_custom(torch, log):
+def raw_saved_of_freed_custom_function(torch, log):
     y = _saves_both(torch)(_leaf(torch) * 1, torch.ones(2))
     y.backward()
     return y.grad_fn._raw_saved_tensors
 
 
-def raw_values(torch, log):
+def raw_saved_tensors(torch, log):
     x = _leaf(torch, 1.0, 2.0)
     y = x * x
     raw = y.grad_fn._raw_saved_self
@@ -198,7 +198,7 @@ SCENARIOS |= {
 }
 
 
-def hooks_of_a_block_and_of_a_value(torch, log):
+def block_hooks_and_register_hooks(torch, log):
     with torch.autograd.graph.saved_tensors_hooks(_same, _same):
         y = _leaf(torch).exp()
     y.grad_fn._raw_saved_result.register_hooks(_same, _same)
@@ -221,7 +221,7 @@ SCENARIOS |= {
 }
 
 
-def an_error_ends_the_block(torch, log):
+def error_leaves_the_block(torch, log):
     try:
         with _noting(torch, log):
             raise KeyError(1)
@@ -251,7 +251,7 @@ def disabled(torch, log):
     enter(graph.save_on_cpu())
 
 
-def modes_inside(torch, log):
+def grad_mode_inside_hooks(torch, log):
     with _noting(torch, log):
         log.append(torch.is_grad_enabled())
         with torch.no_grad():
@@ -274,7 +274,7 @@ def other_threads(torch, log):
         thread.join()
 
 
-def on_disk(torch, log):
+def save_on_disk(torch, log):
     folder = tempfile.mkdtemp()
 
     class Kept:
@@ -297,7 +297,7 @@ def on_disk(torch, log):
     return x.grad
 
 
-def on_the_processor(torch, log):
+def save_on_cpu(torch, log):
     x = _leaf(torch, 1.0, 2.0)
     with torch.autograd.graph.save_on_cpu(pin_memory=True):
         y = (x * x).exp().sum()
@@ -356,7 +356,7 @@ SCENARIOS |= {
 }  # fmt: skip
 
 
-def mutable_outside(torch, log):
+def allow_mutation_outside_of_the_block(torch, log):
     x = torch.ones(2, requires_grad=True)
     with torch.autograd.graph.allow_mutation_on_saved_tensors():
         y = x.clone()
@@ -365,7 +365,7 @@ def mutable_outside(torch, log):
     total.backward()
 
 
-def mutable_nested(torch, log):
+def allow_mutation_nested(torch, log):
     with (
         torch.autograd.graph.allow_mutation_on_saved_tensors(),
         torch.autograd.graph.allow_mutation_on_saved_tensors(),
@@ -373,7 +373,7 @@ def mutable_nested(torch, log):
         pass
 
 
-def counting_versions(torch, log):
+def versions_with_allow_mutation(torch, log):
     a, b = torch.ones(2), torch.ones(2)
     torch.autograd.graph.increment_version(a)
     torch.autograd.graph.increment_version([a, b])

@@ -110,14 +110,14 @@ def _diagonal(torch: Any) -> Any:
 # -- Subclasses that change nothing --------------------------------------------------------------------------------
 
 
-def results_are_of_the_class(torch, log):
+def results_have_the_subclass(torch, log):
     m, t = _of(torch)([1.0, 2.0]), torch.ones(2)
     made = [m + 1, 1 + m, t + m, m - t, 2 / m, m**2, -m, m == t, m[0], m[:1], m.sum(), m.view(2, 1), m.view(2, 1).T, m.real, m.detach(),
             m.data, m.clone(), m.double(), m.bool(), m @ t]  # fmt: skip
     return _names(made), [repr(each) for each in made[:6]]
 
 
-def functions_too(torch, log):
+def functions_return_the_subclass(torch, log):
     m = _of(torch)([[1.0, -2.0], [3.0, 4.0]])
     F = torch.nn.functional
     made = [F.relu(m), F.softmax(m, 1), F.linear(m, m), torch.linalg.inv(m), torch.fft.fft(m), torch.special.erf(m),
@@ -139,7 +139,7 @@ def several_results(torch, log):
     return [type(each).__name__ for each in made], [_names(tuple(each)) for each in made], repr(m.max(1))
 
 
-def numbers_and_sizes_are_plain(torch, log):
+def numbers_and_sizes_are_not_converted(torch, log):
     m = _of(torch)([[1.0, 2.0]])
     return _names((m[0, 0].item(), m.numel(), m.shape, m.size(0), m.dtype, m.tolist(), m.dim(), len(m), m.stride()))
 
@@ -206,7 +206,7 @@ def made_from_a_tensor(torch, log):
     return [repr(each) for each in made], [each.is_leaf for each in made], made[0].data_ptr() == x.data_ptr()
 
 
-def as_subclass_of_something_else(torch, log):
+def as_subclass_of_another_type(torch, log):
     return torch.ones(1).as_subclass(int)
 
 
@@ -219,7 +219,7 @@ def subclasses_of_subclasses(torch, log):
     return b([1.0]) + c([1.0])
 
 
-def two_unrelated(torch, log):
+def unrelated_subclasses(torch, log):
     a, b = _of(torch, "A"), _of(torch, "B")
     return torch.add(a([1.0]), b([1.0]))
 
@@ -243,7 +243,7 @@ def saved_to_a_file(torch, log):
     return type(found).__name__, found
 
 
-def attributes_are_not_handed_on(torch, log):
+def attributes_are_not_inherited(torch, log):
     m = _of(torch)([1.0])
     m.note = 5
     return m.note, hasattr(m + 1, "note"), hasattr(m[0], "note"), m.add_(1).note
@@ -289,7 +289,7 @@ def in_a_training_step(torch, log):
     return repr(w), type(w.grad).__name__
 
 
-def switched_off(torch, log):
+def disabled_torch_function(torch, log):
     m = _of(torch)([1.0])
     off = type("Off", (torch.Tensor,), {"__torch_function__": torch._C._disabled_torch_function_impl})
     with torch._C.DisableTorchFunctionSubclass():
@@ -478,7 +478,7 @@ def unwrapping(torch, log):
                                     torch.nn.functional.relu(x), torch.unsqueeze(x, 0), t - x, t**x, t == x)]  # fmt: skip
 
 
-def refusing_some(torch, log):
+def not_implemented_for_some_functions(torch, log):
     class Only(torch.Tensor):
         @classmethod
         def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -488,7 +488,7 @@ def refusing_some(torch, log):
     return torch.exp(Only([1.0]))
 
 
-def refusing_an_operator(torch, log):
+def not_implemented_for_an_operator(torch, log):
     class Never(torch.Tensor):
         @classmethod
         def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -525,7 +525,7 @@ def not_called_by_super(torch, log):
     return _names(found)
 
 
-def order_of_asking(torch, log):
+def dispatch_order(torch, log):
     def made(name, base, answer):
         def asked(cls, func, types, args=(), kwargs=None):
             log.append((name, [each.__name__ for each in types]))
@@ -570,7 +570,7 @@ def documented_scalar_in_lists(torch, log):
     return torch.cat([s, t]), torch.stack((t, s)), 5 + torch.add(s, t)
 
 
-def documented_scalar_is_no_tensor(torch, log):
+def documented_scalar_is_not_a_tensor(torch, log):
     s = _diagonal(torch)(2, 3.0)
     return torch.is_tensor(s), torch.overrides.is_tensor_like(s), torch.mul(s, 2)
 
@@ -580,15 +580,15 @@ def reflected(torch, log):
     return s - torch.ones(2, 2)
 
 
-def operator_not_there(torch, log):
+def missing_operator(torch, log):
     return _diagonal(torch)(2, 3.0) / torch.ones(2, 2)
 
 
-def method_not_there(torch, log):
+def missing_method(torch, log):
     return torch.ones(2, 2).sub(_diagonal(torch)(2, 3.0))
 
 
-def function_of_python_not_there(torch, log):
+def missing_python_function(torch, log):
     return torch.nn.functional.softmax(_diagonal(torch)(2, 3.0), dim=0)
 
 
@@ -602,7 +602,7 @@ def _duck(log: Any) -> Any:
     return Duck()
 
 
-def ducks_in_functions(torch, log):
+def duck_types_in_functions(torch, log):
     d, t, F = _duck(log), torch.ones(2), torch.nn.functional
     return [torch.exp(d), torch.add(t, d), torch.add(d, t, alpha=2), torch.add(input=t, other=d), torch.cat([t, d]), torch.stack((d, t)),
             torch.where(d, t, t), torch.mean(d, 0), torch.clamp(t, min=d), F.relu(d), F.linear(t, d), F.layer_norm(t, (2,), d),
@@ -611,13 +611,13 @@ def ducks_in_functions(torch, log):
             torch.bmm(d, d), torch.index_select(t, 0, d), torch.var_mean(d), torch.atleast_1d(t, d), torch.matmul(t, d)]  # fmt: skip
 
 
-def ducks_in_methods(torch, log):
+def duck_types_in_methods(torch, log):
     d, t = _duck(log), torch.ones(2)
     return [t.add(d), t.mul(d), t.copy_(d), t.mul_(d), t.clamp(min=d), t.view_as(d), t.to(d), t.where(t > 0, d), t.masked_fill(d, 0.0),
             t.index_select(0, d), t.matmul(d), t.equal(d), t.new_tensor([1.0]).add(d)]  # fmt: skip
 
 
-def ducks_in_operators(torch, log):
+def duck_types_in_operators(torch, log):
     d, t = _duck(log), torch.ones(2)
     found = [t + d, d + t, t - d, d - t, t * d, t / d, d / t, t**d, d**t, t @ d, d @ t, t // d, t % d, t & d, d | t, t << d, t == d, d == t,
              t != d, t < d, d >= t, t[d]]  # fmt: skip
@@ -626,7 +626,7 @@ def ducks_in_operators(torch, log):
     return found, t
 
 
-def ducks_in_modules(torch, log):
+def duck_types_in_modules(torch, log):
     d, nn = _duck(log), torch.nn
     return (
         nn.Linear(2, 2)(d),
@@ -639,11 +639,11 @@ def ducks_in_modules(torch, log):
     )
 
 
-def ducks_where_nobody_asks(torch, log):
+def duck_types_where_nothing_dispatches(torch, log):
     return torch.tensor(_duck(log))
 
 
-def functions_bound_before(torch, log):
+def functions_bound_before_the_mode(torch, log):
     add, relu, method, shape = torch.add, torch.nn.functional.relu, torch.Tensor.add, torch.Tensor.shape.__get__
     my, d = _of(torch), _duck(log)
 
@@ -749,7 +749,7 @@ def mode_returns_not_implemented(torch, log):
         return torch.exp(torch.Tensor([1.0]))
 
 
-def mode_leaves_it_to_the_class(torch, log):
+def mode_delegates_to_the_subclass(torch, log):
     class No(torch.overrides.TorchFunctionMode):
         def __torch_function__(self, func, types, args=(), kwargs=None):
             log.append(func.__name__)
@@ -773,7 +773,7 @@ def mode_not_implemented_for_python(torch, log):
         return torch.nn.functional.relu(t)
 
 
-def mode_and_nobody(torch, log):
+def mode_returns_not_implemented_without_subclass(torch, log):
     class No(torch.overrides.TorchFunctionMode):
         def __torch_function__(self, func, types, args=(), kwargs=None):
             return NotImplemented
@@ -876,7 +876,7 @@ def default_device_still_works(torch, log):
 # -- torch.overrides -------------------------------------------------------------------------------------------------
 
 
-def asking_for_overrides(torch, log):
+def has_torch_function(torch, log):
     has, t, m, d = torch.overrides.has_torch_function, torch.ones(1), _of(torch)([1.0]), _duck(log)
     found = [has(each) for each in ((t,), (m,), (d,), (1, "a", t), (t, m), [d], (torch.nn.Parameter(t),), ())]
     with _mode(torch, log):
@@ -885,7 +885,7 @@ def asking_for_overrides(torch, log):
     return found, [like(each) for each in (t, m, d, 1, torch.nn.Parameter(t), None)]
 
 
-def handling(torch, log):
+def handle_torch_function(torch, log):
     handle, m = torch.overrides.handle_torch_function, _of(torch)([1.0])
     return (
         handle(torch.add, (m,), m, 1),
@@ -894,14 +894,14 @@ def handling(torch, log):
     )
 
 
-def handling_in_vain(torch, log):
+def handle_torch_function_not_implemented(torch, log):
     never = type(
         "Never", (), {"__torch_function__": classmethod(lambda cls, *given: NotImplemented), "__module__": "here"}
     )
     return torch.overrides.handle_torch_function(torch.add, (never(),), never(), 1)
 
 
-def wrapping(torch, log):
+def wrap_torch_function(torch, log):
     @torch.overrides.wrap_torch_function(lambda a, b=None: (a, b))
     def twice(a, b=None):
         """Twice."""
@@ -961,14 +961,14 @@ def lists_of_functions(torch, log):
             torch.Tensor.grad.__get__ in o.get_default_nowrap_functions()]  # fmt: skip
 
 
-def names_as_logs_show_them(torch, log):
+def name_attributes_of_functions(torch, log):
     T, F = torch.Tensor, torch.nn.functional
     each = (torch.add, T.add, T.__radd__, T.__rsub__, T.__rtruediv__, T.__pow__, T.__getitem__, T.__len__, T.__repr__, T.__bool__, T.__eq__,
             torch.linalg.inv, torch.fft.fft, torch.special.erf, F.relu, F.conv2d, torch.split, T.shape.__get__, T.__deepcopy__, T.add_)  # fmt: skip
     return [one.__name__ for one in each]
 
 
-def a_function_is_the_same_in_both_places(torch, log):
+def aliases_in_two_namespaces(torch, log):
     F = torch.nn.functional
     return [
         getattr(F, name) is getattr(torch, name)
@@ -1021,7 +1021,7 @@ def attributes_through_copies(torch, log):
     return [each.tag for each in made]
 
 
-def mode_changes_the_making_of_layers(torch, log):
+def mode_changes_initialisation_of_layers(torch, log):
     class Double(torch.overrides.TorchFunctionMode):
         def __torch_function__(self, func, types, args=(), kwargs=None):
             kwargs = dict(kwargs or {})
@@ -1034,7 +1034,7 @@ def mode_changes_the_making_of_layers(torch, log):
     return [str(each.dtype) for each in (layer.weight, norm.weight, norm.running_mean, x, layer(x))]
 
 
-def mode_counts_what_layers_call(torch, log):
+def mode_counts_calls_of_layers(torch, log):
     class Count(torch.overrides.TorchFunctionMode):
         def __torch_function__(self, func, types, args=(), kwargs=None):
             log.append(func.__name__)
@@ -1050,7 +1050,7 @@ def mode_counts_what_layers_call(torch, log):
         loss.backward()
 
 
-def a_method_that_is_no_classmethod(torch, log):
+def torch_function_without_classmethod(torch, log):
     class Duck:
         def __torch_function__(self, func, types, args=(), kwargs=None):
             return func.__name__, len(types)
