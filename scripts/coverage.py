@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 import retrograd as torch
 from tests.conformance import name_families as families
-from tests.conformance.sample_comparison import ASPECTS, golden, golden_forward, judged
+from tests.conformance.sample_comparison import ASPECTS, compare_sample, golden, golden_forward
 from tests.conformance.samples import FAMILIES as SAMPLED
 from tests.conformance.samples import Sample, samples
 from tests.conformance.training_comparison import runs
@@ -95,7 +95,7 @@ def count() -> tuple[dict[str, Family], Counter[str]]:
     """Return all families, and the number of smooth samples without a recorded forward derivative by operation."""
     found = {name: Family() for name in families.FAMILIES}
     missing = set(families.missing())
-    for place, name in families.asked():
+    for place, name in families.supported_names():
         family = found[families.family(place, name)]
         family.names += 1
         if len(name) == 1 or name[0].islower():  # not a class
@@ -106,7 +106,7 @@ def count() -> tuple[dict[str, Family], Counter[str]]:
     for each in SAMPLED:
         for sample in samples(each):
             torch.manual_seed(0)
-            verdict = judged(each, sample)
+            verdict = compare_sample(each, sample)
             belongs, operation = operation_of(sample)
             add(found[belongs], operation, sample, verdict)
             for place, name in reached(sample.expression):
@@ -250,7 +250,7 @@ def page(rows: list[list[str]], sentence: str, training: list[list[str]], parts:
     lines = [
         "# How much of PyTorch is there", "",
         "Written by `python3 scripts/coverage.py --write` from what was recorded of PyTorch 2.13; not to be edited.", "",
-        f"Of {recorded} public names {recorded - len(families.asked())} are left out on purpose (docs/differences.md "
+        f"Of {recorded} public names {recorded - len(families.supported_names())} are left out on purpose (docs/differences.md "
         "says why); the others are asked for. An operation agrees in an aspect if all its samples do: **value** (dtype, "
         "shape and numbers), **node** (the names of `grad_fn`), **first** and **second** derivative, **forward** "
         "derivative along a fixed direction. **samples**: those whose values agree.", "",

@@ -19,11 +19,11 @@ def no_leaked_state() -> Iterator[None]:
     torch.manual_seed(0)
     options = torch._tensor_str.get_printoptions()
     yield
-    assert torch.is_grad_enabled(), "a test left recording switched off"
+    assert torch.is_grad_enabled(), "a test left grad mode off"
     assert not torch.is_inference_mode_enabled(), "a test left inference mode on"
     assert torch.get_default_dtype() is torch.float32, "a test left another default dtype"
     assert torch.get_default_device().type == "cpu", "a test left another default device"
     assert torch._tensor_str.get_printoptions() == options, "a test left other print options"
-    assert not engine.retain_last, "a test left the order of retaining changed"
+    assert not engine.retain_last, "a test left retain_grad_last set"
     assert torch_function.state() == (torch_function.ALL, ()), "a test left a mode of torch.overrides"
     torch_function.forget_classes()  # a test's classes: functions are to be as they are without any

@@ -10,7 +10,7 @@ import tests.conformance.samples as every
 from tests.conformance.samples import Sample, samples
 
 
-def concerned(names: set[str]) -> Iterator[tuple[str, Sample]]:
+def affected_samples(names: set[str]) -> Iterator[tuple[str, Sample]]:
     """Yield the samples of these operations, each under a unique key."""
     for family in sorted(module.name for module in pkgutil.iter_modules(every.__path__)):
         for number, sample in enumerate(samples(family)):
@@ -18,7 +18,7 @@ def concerned(names: set[str]) -> Iterator[tuple[str, Sample]]:
                 yield f"{family} {number} {sample.op}", sample
 
 
-def given(torch: Any, sample: Sample, kind: str, short: str) -> str:
+def result_dtypes(torch: Any, sample: Sample, kind: str, short: str) -> str:
     """Return the dtypes of a sample's results for inputs of dtype ``kind``, or the type of the error."""
     tensors = {name: torch.tensor(array.tolist()) for name, array in sample.arrays().items()}
     tensors = {name: x.to(getattr(torch, kind)) if x.is_floating_point() else x for name, x in tensors.items()}

@@ -58,7 +58,7 @@ def digest(tensor: Any) -> Any:
     return [list(tensor.shape), [float(f"{each:.5g}") for each in values]]
 
 
-def played(torch: Any, layer: Layer) -> dict[str, Any]:
+def observe_layer(torch: Any, layer: Layer) -> dict[str, Any]:
     """Return all observations of a layer: repr, first state, results, nodes, gradients, and changes by training."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -732,15 +732,15 @@ def answer(torch: Any, call: str) -> Any:
         except Exception as error:
             # the list of signatures is not compared
             return f"{type(error).__name__}: {error}" if not isinstance(error, TypeError) else "TypeError"
-    return described(torch, found, call not in EMPTY)
+    return describe(torch, found, call not in EMPTY)
 
 
-def described(torch: Any, found: Any, strides: bool) -> Any:
+def describe(torch: Any, found: Any, strides: bool) -> Any:
     """Describe a result without its numbers."""
     if isinstance(found, torch.Tensor):
         node = type(found.grad_fn).__name__ if found.grad_fn is not None else ""
         lying = f" {list(found.stride())}" if strides else ""
         return f"{str(found.dtype)[6:]} {list(found.shape)}{lying} {node}"
     if isinstance(found, (tuple, list)):
-        return [type(found).__name__, *(described(torch, each, strides) for each in found)]
+        return [type(found).__name__, *(describe(torch, each, strides) for each in found)]
     return repr(found)

@@ -60,7 +60,7 @@ def optimisers(torch: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def made(torch: Any, call: str) -> Any:
+def scheduler_of(torch: Any, call: str) -> Any:
     """Return the scheduler of a call."""
     module = torch.optim.lr_scheduler
     names = {name: getattr(module, name) for name in dir(module) if name[0].isupper()}
@@ -78,10 +78,10 @@ def numbers(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def followed(torch: Any, call: str) -> dict[str, Any]:
+def schedule_run(torch: Any, call: str) -> dict[str, Any]:
     """Return rates, groups and state over 22 epochs, and the closed form's rates at epoch 7."""
     led = call in LED
-    schedule = made(torch, call)
+    schedule = scheduler_of(torch, call)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         rates = [numbers(schedule.get_last_lr())]
@@ -103,10 +103,10 @@ def followed(torch: Any, call: str) -> dict[str, Any]:
     return {"rates": rates, "state": numbers(state), "groups": numbers(groups), "closed": closed}  # fmt: skip
 
 
-def refused(torch: Any, call: str) -> str:
+def error_of(torch: Any, call: str) -> str:
     """Return the error of a call, or of a step too many."""
     try:
-        schedule = made(torch, call)
+        schedule = scheduler_of(torch, call)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for _ in range(12):

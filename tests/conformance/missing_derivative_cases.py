@@ -101,14 +101,14 @@ def tensors(torch: Any, gap: Gap, **options: Any) -> list[Any]:
     return [torch.tensor(each.tolist(), dtype=torch.float64, **options) for each in arrays(gap)]
 
 
-def called(torch: Any, gap: Gap) -> Any:
+def as_function(torch: Any, gap: Gap) -> Any:
     """Return the expression as a function of its tensors."""
     return eval(f"lambda {', '.join('xyz'[: len(gap.inputs)])}: {gap.expression}", {"torch": torch})
 
 
-def refusal(torch: Any, gap: Gap, kind: str) -> str:
+def error_of(torch: Any, gap: Gap, kind: str) -> str:
     """Return an engine's error for a derivative, or an empty text."""
-    call = called(torch, gap)
+    call = as_function(torch, gap)
     try:
         if kind == "vmap":
             torch.func.vmap(call)(*[torch.stack([each, each]) for each in tensors(torch, gap)])

@@ -115,7 +115,7 @@ def recorded() -> dict[str, list[str]]:
     return load("names")["names"]  # type: ignore[no-any-return]
 
 
-def asked() -> list[tuple[str, str]]:
+def supported_names() -> list[tuple[str, str]]:
     """Return every namespace and name of PyTorch's that is not deliberately unsupported."""
     return [
         (place, name)
@@ -132,10 +132,10 @@ def below_torch(place: str, name: str) -> str:
 
 def missing() -> list[str]:
     """Return the supported names that retrograd lacks, as ``torch.…``."""
-    return [f"{place}.{name}" for place, name in asked() if not hasattr(ours(place), name)]
+    return [f"{place}.{name}" for place, name in supported_names() if not hasattr(equivalent(place), name)]
 
 
-def ours(place: str) -> object:
+def equivalent(place: str) -> object:
     """Return retrograd's module or class for one of PyTorch's, or None."""
     found: object = retrograd
     for part in place.split(".")[1:]:

@@ -79,20 +79,20 @@ FAILING = (
 )  # fmt: skip
 
 
-def made(torch: Any, call: str, **names: Any) -> Any:
+def optimizer_of(torch: Any, call: str, **names: Any) -> Any:
     """Return the optimizer of a call."""
     from_optim = {name: getattr(torch.optim, name) for name in dir(torch.optim) if name[0].isupper()}
     return eval(call, {"torch": torch, **from_optim, **names})
 
 
-def trained(torch: Any, call: str) -> dict[str, Any]:
+def training_run(torch: Any, call: str) -> dict[str, Any]:
     """Return losses, parameters and state of a hundred steps in float64."""
     p = [
         torch.tensor(start, dtype=torch.float64, requires_grad=True)
         for start in ([[1.5, -0.7], [0.2, 2.0]], [0.5], 1.2)
     ]
     goals = (0.3, 0.8, -0.5)
-    optimizer = made(torch, call, p=p)
+    optimizer = optimizer_of(torch, call, p=p)
     upwards = optimizer.param_groups[0].get("maximize")
 
     def closure() -> Any:
@@ -119,7 +119,7 @@ def plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def refused(torch: Any, call: str) -> str:
+def error_of(torch: Any, call: str) -> str:
     """Return the error and the warnings of a call and of the first step."""
     w, v = (torch.tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
     c, m = torch.tensor([1j], requires_grad=True), torch.ones(2, 2, requires_grad=True)
@@ -129,7 +129,7 @@ def refused(torch: Any, call: str) -> str:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            found = made(torch, call, w=w, v=v, c=c, m=m, optimizer=required)
+            found = optimizer_of(torch, call, w=w, v=v, c=c, m=m, optimizer=required)
             found.step(lambda: (w * w).sum())
             said = "no error"
         except Exception as error:

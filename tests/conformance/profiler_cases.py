@@ -114,7 +114,7 @@ def _without_making(lines: list[str]) -> list[str]:
     return found
 
 
-def profiled(torch: Any, program: str) -> list[str]:
+def outline_of_program(torch: Any, program: str) -> list[str]:
     """Return the outline of ``program``."""
     return outline(run(torch, program).events())
 
@@ -245,7 +245,7 @@ OWN = ["NONE", "RECORD", "RECORD RECORD NONE", "WARMUP NONE", "RECORD_AND_SAVE",
        "WARMUP", "NONE RECORD_AND_SAVE NONE", "NONE WARMUP RECORD RECORD_AND_SAVE RECORD", "DEVICE_STOPPED"]  # fmt: skip
 
 
-def followed(torch: Any, schedule: str) -> dict[str, Any]:
+def schedule_run(torch: Any, schedule: str) -> dict[str, Any]:
     """Return when a profiler with a schedule has traces in nine steps, their contents, and warnings."""
     ready: list[Any] = []
 
@@ -312,7 +312,7 @@ def _ran(profiler: Any) -> Any:
     return profiler
 
 
-def refused(torch: Any, call: str) -> str:
+def error_of(torch: Any, call: str) -> str:
     """Return the result or error of a call of :data:`MISTAKES`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -47,7 +47,7 @@ def leaves(sample: Sample) -> dict[str, Any]:
     return tensors
 
 
-def judged(family: str, sample: Sample) -> dict[str, str]:
+def compare_sample(family: str, sample: Sample) -> dict[str, str]:
     """Return for each recorded aspect the difference, or an empty text."""
     expected = golden(family).get(sample.expression)
     if expected is None:

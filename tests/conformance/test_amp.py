@@ -10,7 +10,7 @@ import pytest
 
 import retrograd as torch
 from retrograd.amp import autocast_mode
-from tests.conformance.autocast_cases import concerned, given
+from tests.conformance.autocast_cases import affected_samples, result_dtypes
 from tests.conformance.golden import load
 
 RECORDED = load("amp")["dtypes"]
@@ -21,12 +21,12 @@ DIFFERENT = ("wr)",)
 def test_dtypes_of_results_match_pytorch() -> None:
     names = {key.split()[2] for key in RECORDED}
     wrong, count = [], 0
-    for key, sample in concerned(names):
+    for key, sample in affected_samples(names):
         for kind, expected in RECORDED[key].items():
             if expected.startswith("!") or any(each in sample.expression for each in DIFFERENT):
                 continue
             count += 1
-            found = given(torch, sample, kind, "bfloat16")
+            found = result_dtypes(torch, sample, kind, "bfloat16")
             if found != expected:
                 wrong.append(f"{key} {sample.expression} of {kind}: {found}, PyTorch: {expected}")
     assert not wrong, "\n".join(wrong)

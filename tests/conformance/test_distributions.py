@@ -39,7 +39,7 @@ GOLDEN = load("distributions")
 PROGRAMS = programs(SOURCE)
 
 
-def unlike(ours: dict[str, Any], theirs: dict[str, Any], close: float) -> list[str]:
+def differing_answers(ours: dict[str, Any], theirs: dict[str, Any], close: float) -> list[str]:
     """Return the answers that differ from the recorded ones."""
     return [
         f"{asked}\n  PyTorch: {theirs[asked]}\n  here:    {ours[asked]}"
@@ -54,7 +54,7 @@ def test_answers_match_pytorch(case: Case) -> None:
     assert ours.keys() == theirs.keys()
     if case.expression.startswith("Wishart"):  # PyTorch's samples have no gradient: it overwrites a saved tensor
         theirs = {asked: each for asked, each in theirs.items() if not asked.startswith("rsample")}
-    wrong = unlike(ours, theirs, case.close)
+    wrong = differing_answers(ours, theirs, case.close)
     assert not wrong, "\n".join(wrong)
 
 

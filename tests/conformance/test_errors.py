@@ -23,14 +23,14 @@ RECORDED = load("errors")
 
 
 @pytest.fixture(autouse=True)
-def as_it_was() -> Any:
+def restore_settings() -> Any:
     """Restore process-wide settings that failing calls may change."""
     yield
     torch.set_default_dtype(torch.float32)
     torch.set_default_device(None)
 
 
-def looks(given: dict[str, Any]) -> dict[str, Any]:
+def public_state(given: dict[str, Any]) -> dict[str, Any]:
     """Return the public state of some tensors."""
     return {
         name: (each.detach().tolist().__repr__(), each.dtype, each.shape, each.stride(), each.requires_grad)
@@ -51,13 +51,13 @@ def test_errors_match_pytorch(topic: str) -> None:
 
 @pytest.mark.parametrize("topic", calls())
 def test_a_call_that_raises_changes_nothing(topic: str) -> None:
-    before = looks(inputs(torch))
+    before = public_state(inputs(torch))
     for call in calls()[topic]:
         if call.startswith("~") or ";" in call or "c.requires_grad_" in call:  # the first of several calls may succeed
             continue
         given = inputs(torch)
         failure(torch, call, given)
-        assert looks(given) == before, call
+        assert public_state(given) == before, call
 
 
 def test_argument_errors_have_no_cause_and_no_kernel_frames() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import retrograd as torch
-from tests.conformance.lr_scheduler_cases import FAILING, LED, SCHEDULES, made, refused
+from tests.conformance.lr_scheduler_cases import FAILING, LED, SCHEDULES, error_of, scheduler_of
 from tests.conformance.training_comparison import check_schedule, recorded
 
 RECORDED = recorded("lr_schedulers")
@@ -27,12 +27,12 @@ def test_rates_match_pytorch(call: str) -> None:
 
 @pytest.mark.parametrize("call", FAILING)
 def test_errors_match_pytorch(call: str) -> None:
-    assert refused(torch, call) == RECORDED["errors"][call]
+    assert error_of(torch, call) == RECORDED["errors"][call]
 
 
 @pytest.mark.parametrize("call", SCHEDULES)
 def test_state_dict_resumes_a_scheduler(call: str) -> None:
-    first, second = made(torch, call), made(torch, call)
+    first, second = scheduler_of(torch, call), scheduler_of(torch, call)
     for schedule in (first, second):
         schedule.optimizer.step()
     for _ in range(7):

@@ -13,7 +13,7 @@ import retrograd as torch
 from retrograd import operations
 from retrograd.dispatch.declare import OPS
 from retrograd.dispatch.node_classes import _calculates
-from tests.conformance.sample_comparison import golden, judged, leaves
+from tests.conformance.sample_comparison import compare_sample, golden, leaves
 from tests.conformance.sample_derivatives import weighted_sum
 from tests.conformance.samples import FAMILIES, Sample, samples
 
@@ -34,7 +34,7 @@ SMOOTH = [each for each in SAMPLES if each.values[1].smooth]
 
 @pytest.mark.parametrize(("family", "sample"), SAMPLES)
 def test_sample_matches_pytorch(family: str, sample: Sample) -> None:
-    found = judged(family, sample)
+    found = compare_sample(family, sample)
     assert found, "no golden values"
     assert not {aspect: difference for aspect, difference in found.items() if difference}
 
@@ -42,9 +42,9 @@ def test_sample_matches_pytorch(family: str, sample: Sample) -> None:
 @pytest.mark.parametrize(("family", "sample"), SMOOTH)
 def test_derivatives_match_finite_differences(family: str, sample: Sample) -> None:
     if {"error", "refused"} & golden(family)[sample.expression].keys() and not sample.beyond:
-        pytest.skip("PyTorch refuses this call; that it does is tested above")
+        pytest.skip("PyTorch raises; that is tested above")
     if sample.named:
-        pytest.skip("what is called the gradient is not the derivative; it is compared with PyTorch's above")
+        pytest.skip("the gradient is by definition not the derivative; it is compared with PyTorch's above")
     arrays = sample.arrays()
     names = [name for name, array in arrays.items() if array.dtype.kind in "fc"]
     rng = numpy.random.default_rng(0)

@@ -13,7 +13,7 @@ import pytest
 import retrograd as torch
 from retrograd.optim import fused
 from retrograd.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
-from tests.conformance.optimizer_cases import FAILING, OPTIMISERS, refused
+from tests.conformance.optimizer_cases import FAILING, OPTIMISERS, error_of
 from tests.conformance.training_comparison import check_optimiser, recorded
 
 RECORDED = recorded("optim")
@@ -31,7 +31,7 @@ def test_hundred_steps_match_pytorch(call: str) -> None:
 
 @pytest.mark.parametrize("call", FAILING)
 def test_errors_match_pytorch(call: str) -> None:
-    assert refused(torch, call) == RECORDED["errors"][call]
+    assert error_of(torch, call) == RECORDED["errors"][call]
 
 
 def test_muon_step_has_nearly_equal_singular_values() -> None:

@@ -31,10 +31,10 @@ from tests.conformance.profiler_cases import (
     PROGRAMS,
     SCHEDULES,
     SHOWN,
-    followed,
-    profiled,
-    refused,
+    error_of,
+    outline_of_program,
     run,
+    schedule_run,
     shown,
 )
 
@@ -52,7 +52,7 @@ def test_everything_is_recorded() -> None:
 @pytest.mark.filterwarnings("ignore:Converting a tensor")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_operations_match_pytorch(name: str) -> None:
-    assert profiled(torch, PROGRAMS[name]) == RECORDED["programs"][name]
+    assert outline_of_program(torch, PROGRAMS[name]) == RECORDED["programs"][name]
 
 
 @pytest.mark.parametrize("call", SHOWN)
@@ -62,12 +62,12 @@ def test_tables_match_pytorch_exactly(call: str) -> None:
 
 @pytest.mark.parametrize("schedule", [*SCHEDULES, *OWN])
 def test_schedules_match_pytorch(schedule: str) -> None:
-    assert json.loads(json.dumps(followed(torch, schedule))) == RECORDED["schedules"][schedule]
+    assert json.loads(json.dumps(schedule_run(torch, schedule))) == RECORDED["schedules"][schedule]
 
 
 @pytest.mark.parametrize("call", MISTAKES)
 def test_errors_match_pytorch(call: str) -> None:
-    assert refused(torch, call) == RECORDED["mistakes"][call]
+    assert error_of(torch, call) == RECORDED["mistakes"][call]
 
 
 # --- No side effects -------------------------------------------------------------------------------------------

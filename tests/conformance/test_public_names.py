@@ -11,7 +11,7 @@ import pytest
 from retrograd.compat import unsupported
 from retrograd.compat.missing_names import PAGE
 from tests.conformance import name_families as families
-from tests.conformance.name_families import asked, below_torch, ours, recorded
+from tests.conformance.name_families import below_torch, equivalent, recorded, supported_names
 
 LEFT_OUT = [
     (place, name, why)
@@ -23,14 +23,14 @@ LEFT_OUT = [
 
 def test_no_name_is_lost() -> None:
     missing = families.missing()
-    print(f"{len(missing)} of {len(asked())} names are missing:", *missing, sep="\n")
+    print(f"{len(missing)} of {len(supported_names())} names are missing:", *missing, sep="\n")
     allowed = families.allowed_missing()
     lost = [name for name in missing if name not in allowed]
-    assert not lost, "these names of PyTorch's were there, or are asked for anew (tests/conformance/missing_names.txt)"
+    assert not lost, "these names of PyTorch existed before, or are new (tests/conformance/missing_names.txt)"
     come = [name for name in allowed if name not in missing]
     if come:
         print(
-            "To be struck off tests/conformance/missing_names.txt (python3 scripts/coverage.py --write):",
+            "Remove from tests/conformance/missing_names.txt (python3 scripts/coverage.py --write):",
             *come,
             sep="\n",
         )
@@ -39,12 +39,12 @@ def test_no_name_is_lost() -> None:
 def test_missing_names_are_names_of_pytorch() -> None:
     allowed = families.allowed_missing()
     assert len(set(allowed)) == len(allowed)
-    assert set(allowed) <= {f"{place}.{name}" for place, name in asked()}
+    assert set(allowed) <= {f"{place}.{name}" for place, name in supported_names()}
 
 
 @pytest.mark.parametrize("place", recorded())
 def test_unsupported_names_raise_with_the_reason(place: str) -> None:
-    found = ours(place)
+    found = equivalent(place)
     for name, why in ((name, why) for where, name, why in LEFT_OUT if where == place and found is not None):
         with pytest.raises(AttributeError, match="has no attribute") as caught:
             getattr(found, name)
@@ -58,7 +58,7 @@ def test_every_reason_has_names() -> None:
 
 
 def test_unsupported_tensor_names_on_class_and_instance() -> None:
-    x = ours("torch").ones(2)  # type: ignore[attr-defined]
+    x = equivalent("torch").ones(2)  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match=r"^'Tensor' object has no attribute 'coalesce' \(left out"):
         x.coalesce()
     with pytest.raises(AttributeError, match=r"^type object 'Tensor' has no attribute 'coalesce' \(left out"):
@@ -105,7 +105,7 @@ OURS = {
 
 @pytest.mark.parametrize("place", recorded())
 def test_dir_lists_pytorchs_names_only(place: str) -> None:
-    module = ours(place)
+    module = equivalent(place)
     shown = {name for name in dir(module) if not name.startswith("_")} if module is not None else set()
     parts = {
         name for name in shown if f"{place}.{name}" in recorded() or isinstance(getattr(module, name, 0), ModuleType)
@@ -167,7 +167,7 @@ def test_star_import_excludes_modules() -> None:
 )
 def test_missing_names_without_the_import_hook(program: str, kind: type[Exception], words: str) -> None:
     with pytest.raises(kind) as caught:
-        exec(program, {"retrograd": ours("torch")})
+        exec(program, {"retrograd": equivalent("torch")})
     assert type(caught.value) is kind and str(caught.value).startswith(words)
     assert importlib.util.find_spec("retrograd.nowhere") is None  # hasattr does not raise
 
@@ -176,4 +176,4 @@ def test_misspelt_name_suggests_the_nearest() -> None:
     with pytest.raises(ImportError, match=r"cannot import name 'Lineer' .*\. Did you mean: 'Linear'\?$"):
         exec("from retrograd.nn import Lineer")
     with pytest.raises(AttributeError, match=r"has no attribute 'zeross' .*\. Did you mean: 'zeros'\?$"):
-        ours("torch").zeross  # type: ignore[attr-defined]
+        equivalent("torch").zeross  # type: ignore[attr-defined]

@@ -102,7 +102,7 @@ def test_errors(call: str, kind: type[Exception], text: str) -> None:
     with pytest.raises(kind) as caught:
         eval(call, {"torch": torch})
     assert str(caught.value) == text
-    assert torch.equal(torch.get_rng_state(), state), "something was drawn"
+    assert torch.equal(torch.get_rng_state(), state), "random numbers were generated"
 
 
 NODES = {

@@ -21,7 +21,7 @@ import retrograd as torch
 from retrograd.core import torch_function
 from retrograd.dispatch import torch_function_overrides
 from retrograd.dispatch.promotion import PLAIN
-from tests.conformance.torch_function_cases import handed, reached, recorded
+from tests.conformance.torch_function_cases import handler_arguments, recorded, resolve
 
 PLACES = sorted({name.rpartition(".")[0] for name in recorded()} - {"Tensor.__cuda_array_interface__"})
 #: Functions with other handler arguments: NumPy's protocol does not dispatch; an inner function may dispatch before the outer one.
@@ -32,13 +32,13 @@ OTHERWISE = {"Tensor.__array_wrap__", "split", "split_copy"}
 def test_handler_arguments_match_pytorch(place: str) -> None:
     wrong = []
     for name, (arguments, expected) in recorded().items():
-        if name.rpartition(".")[0] != place or name in OTHERWISE or reached(torch, name) is None:
+        if name.rpartition(".")[0] != place or name in OTHERWISE or resolve(torch, name) is None:
             continue
         of_class = name.startswith("Tensor.")
         for known in (True,) if of_class else (False, True):  # the first override, and others
             if not known:
                 torch_function.forget_classes()
-            found = handed(torch, name, arguments, of_class)
+            found = handler_arguments(torch, name, arguments, of_class)
             if json.loads(json.dumps(found)) != expected:
                 wrong.append((name, arguments, known, found, expected))
     assert wrong == []

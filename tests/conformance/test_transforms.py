@@ -18,7 +18,7 @@ from tests.conformance.sample_derivatives import weighted_sum
 from tests.conformance.samples import FAMILIES, Sample, samples
 from tests.conformance.test_operations import golden
 from tests.conformance.transform_cases import EXPRESSIONS, outcome
-from tests.unit.interrupts import everywhere
+from tests.unit.interrupts import interrupt_at_every_call
 
 RECORD = load("transforms")
 
@@ -301,7 +301,7 @@ def test_interrupts_leave_no_transform_active(name: str) -> None:
         else:
             (torch.func.grad(torch.sum) if name == "grad" else vmap(torch.sin))(x)
 
-    for begin in everywhere(run):
+    for begin in interrupt_at_every_call(run):
         assert not runs(), begin
 
 

@@ -17,7 +17,7 @@ def recorded() -> dict[str, tuple[list[Any], list[Any]]]:
     return load("torch_function")["handed"]  # type: ignore[no-any-return]
 
 
-def reached(torch: Any, name: str) -> Any:
+def resolve(torch: Any, name: str) -> Any:
     """Return the function called ``name`` below ``torch``, or None."""
     found = torch
     for part in name.split("."):
@@ -25,7 +25,7 @@ def reached(torch: Any, name: str) -> Any:
     return found
 
 
-def handed(torch: Any, name: str, arguments: Sequence[Any], of_class: bool) -> list[Any] | None:
+def handler_arguments(torch: Any, name: str, arguments: Sequence[Any], of_class: bool) -> list[Any] | None:
     """Return the handler's arguments: function, types, args and kwargs.
 
     ``of_class``: whether the argument is a tensor subclass, rather than a duck type.
@@ -40,7 +40,7 @@ def handed(torch: Any, name: str, arguments: Sequence[Any], of_class: bool) -> l
     x = torch.ones(2).as_subclass(kind) if of_class else kind()
     values = [x if each == "x" else [x, x] if each == ["x", "x"] else each for each in arguments]
     try:
-        reached(torch, name)(*values)
+        resolve(torch, name)(*values)
     except TypeError:
         if not given:
             raise

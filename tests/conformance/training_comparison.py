@@ -16,7 +16,7 @@ import numpy
 import retrograd as torch
 from tests.conformance import lr_scheduler_cases, optimizer_cases
 from tests.conformance.golden import load
-from tests.conformance.layer_cases import LAYERS, Layer, played
+from tests.conformance.layer_cases import LAYERS, Layer, observe_layer
 
 
 @cache
@@ -54,7 +54,7 @@ def assert_same_digests(found: Any, expected: Any, what: str) -> None:
 def check_layer(layer: Layer) -> None:
     """Compare a layer's repr, class, attributes, nodes, initial weights, results, gradients and running statistics."""
     expected = recorded("layers")["layers"][f"{layer.expression} {layer.call}"]
-    found = played(torch, layer)
+    found = observe_layer(torch, layer)
     for what in ("text", "place", "kept", "class", "names", "nodes"):
         assert found[what] == expected[what], what
     for what in ("state", "training", "gradients", "evaluation"):
@@ -65,13 +65,13 @@ def check_optimiser(call: str) -> None:
     """Compare losses, parameters and state of a hundred steps."""
     rel = 0.01 if call.startswith("Muon") else 1e-8  # it calculates in bfloat16
     assert_close(
-        json.loads(json.dumps(optimizer_cases.trained(torch, call))), recorded("optim")["runs"][call], call, rel
+        json.loads(json.dumps(optimizer_cases.training_run(torch, call))), recorded("optim")["runs"][call], call, rel
     )
 
 
 def check_schedule(call: str) -> None:
     """Compare rates, groups and state over 22 epochs."""
-    got = json.loads(json.dumps(lr_scheduler_cases.followed(torch, call)))
+    got = json.loads(json.dumps(lr_scheduler_cases.schedule_run(torch, call)))
     assert_close(got, recorded("lr_schedulers")["runs"][call], call)
 
 

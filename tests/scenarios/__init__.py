@@ -50,7 +50,7 @@ def shown(value: Any) -> Any:
     return value if isinstance(value, (int, str, bool, type(None))) else type(value).__name__
 
 
-def course(torch: Any, scenario: Scenario) -> dict[str, Any]:
+def run_scenario(torch: Any, scenario: Scenario) -> dict[str, Any]:
     """Run a scenario and return its result, log, warnings and error."""
     log, found = Log(), {}
     with warnings.catch_warnings(record=True) as caught:

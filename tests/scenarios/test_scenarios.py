@@ -9,7 +9,7 @@ import pytest
 
 import retrograd as torch
 from tests.conformance.golden import load
-from tests.scenarios import FAMILIES, Scenario, course, scenarios
+from tests.scenarios import FAMILIES, Scenario, run_scenario, scenarios
 
 EVERY = [
     pytest.param(family, name, scenario, id=f"{family}: {name}")
@@ -24,7 +24,7 @@ def recorded(family: str) -> Any:
 
 @pytest.mark.parametrize(("family", "name", "scenario"), EVERY)
 def test_scenario_matches_pytorch(family: str, name: str, scenario: Scenario) -> None:
-    found, expected = course(torch, scenario), recorded(family)[name]
+    found, expected = run_scenario(torch, scenario), recorded(family)[name]
     if "error" in found and "error" in expected:  # retrograd's error may be longer
         (kind, text), (expected_kind, expected_text) = found.pop("error"), expected.pop("error")
         assert kind == expected_kind and expected_text.strip() in text

@@ -14,7 +14,7 @@ RECORDED = load("transcripts")["answers"]
 @pytest.mark.parametrize("topic", TOPICS)
 def test_outputs_match_pytorch(topic: str) -> None:
     found = answers(torch, topic)
-    assert [line for line, *_ in RECORDED[topic]] == [line for line, *_ in found], "record anew"
+    assert [line for line, *_ in RECORDED[topic]] == [line for line, *_ in found], "record again"
     wrong = [
         f"{line}\n  PyTorch: {shown} {said or ''}\n  here:    {ours} {warned or ''}"
         for (line, shown, said), (_, ours, warned) in zip(RECORDED[topic], found, strict=True)

@@ -11,7 +11,7 @@ import numpy
 import retrograd as torch
 
 
-def everywhere(work: Callable[[], Any]) -> Iterator[int]:
+def interrupt_at_every_call(work: Callable[[], Any]) -> Iterator[int]:
     """Repeat ``work``, interrupted at the start of its first function call, its second, … until it completes.
 
     Yields the number of the call after each interruption, once grad mode and NumPy's error settings are found restored.

@@ -37,7 +37,7 @@ class Watched:
     inside = False
 
     def __getattr__(self, name: str) -> Any:
-        assert not Watched.inside or name in HARMLESS, f"a kernel uses numpy.{name} and not its own array module"
+        assert not Watched.inside or name in HARMLESS, f"a kernel uses numpy.{name} instead of its array module"
         return getattr(numpy, name)
 
 

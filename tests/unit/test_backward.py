@@ -11,7 +11,7 @@ import pytest
 import retrograd as torch
 from retrograd.autograd import graph
 from retrograd.core.graph import AccumulateGrad
-from tests.unit.interrupts import everywhere
+from tests.unit.interrupts import interrupt_at_every_call
 
 
 def leaf(*values: float) -> Any:
@@ -512,7 +512,7 @@ def test_interrupt_in_any_function_restores_grad_mode(create_graph: bool) -> Non
         x = torch.ones(3, requires_grad=True)
         torch.autograd.grad((x * x).exp().sum(), x, create_graph=create_graph)
 
-    for begin in everywhere(sweep):
+    for begin in interrupt_at_every_call(sweep):
         assert (torch.ones(1, requires_grad=True) * 2).requires_grad, begin
 
 

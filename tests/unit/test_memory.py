@@ -34,7 +34,7 @@ def printed(program: str, **environment: str) -> list[float]:
     return [float(each) for each in found.stdout.split()]
 
 
-on_glibc = pytest.mark.skipif(malloc.glibc() is None, reason="nothing is kept with this C library")
+on_glibc = pytest.mark.skipif(malloc.glibc() is None, reason="needs glibc")
 
 LARGE_AND_FREED = """
 x = torch.ones(10**6)

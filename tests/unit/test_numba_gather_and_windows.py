@@ -49,7 +49,7 @@ def same(a: Any, b: Any, tolerance: float) -> None:
         numpy.testing.assert_array_equal(a.numpy(), b.numpy())
 
 
-def swept(function: Callable[..., Any], *inputs: Any) -> tuple[Any, ...]:
+def with_gradients(function: Callable[..., Any], *inputs: Any) -> tuple[Any, ...]:
     """Return the result of ``function`` and its gradients."""
     leaves = [each.clone().requires_grad_() if each.is_floating_point() else each for each in inputs]
     out = function(*leaves)
@@ -98,7 +98,7 @@ PLACES: dict[str, Callable[..., Any]] = {
 def test_gather_scatter_scan_and_sort(name: str, both: Any) -> None:
     def run() -> Any:
         x, y = (torch.randn(7, 70) for _ in range(2))
-        return swept(PLACES[name], x, torch.randint(0, 70, (7, 70)), y)
+        return with_gradients(PLACES[name], x, torch.randint(0, 70, (7, 70)), y)
 
     same(*both(run), tolerance=1e-5)
 
@@ -155,7 +155,7 @@ def test_cumulative_rows_in_parallel(rows: int, both: Any) -> None:
     """Cumulative sums and products, forward and backward, with a number of rows that is not a multiple of four."""
     for name in ("cumsum", "cumprod", "logcumsumexp"):
         x = torch.randn(rows, 50, dtype=torch.float64) / 10 + 1
-        found, expected = both(lambda name=name, x=x: swept(lambda y: getattr(y, name)(1), x))
+        found, expected = both(lambda name=name, x=x: with_gradients(lambda y: getattr(y, name)(1), x))
         same(found, expected, 1e-12)
 
 
@@ -237,8 +237,10 @@ def test_convolution(case: tuple[Any, ...], both: Any) -> None:
         b = torch.randn(outputs)
         turned = torch.randn(3, outputs, 9, 8)
         return (
-            swept(lambda x, w, b: F.conv2d(x, w, b, stride, padding, dilation, groups), x, w, b),
-            swept(lambda x, w: F.conv_transpose2d(x, w, None, stride, padding, 0, groups, dilation), turned, w),
+            with_gradients(lambda x, w, b: F.conv2d(x, w, b, stride, padding, dilation, groups), x, w, b),
+            with_gradients(
+                lambda x, w: F.conv_transpose2d(x, w, None, stride, padding, 0, groups, dilation), turned, w
+            ),
         )
 
     same(*both(run), tolerance=1e-4)
@@ -254,11 +256,11 @@ def test_convolution_1d_strided_and_transposed(rows: int | None, both: Any, monk
         image, v = torch.randn(2, 12, 17, 40), torch.randn(10, 12, 3, 3)
         turned = torch.randn(2, 10, 9, 20)
         return (
-            swept(lambda x, w, b: F.conv1d(x, w, b, padding=2), x, w, b),
-            swept(lambda x, w, b: F.conv1d(x, w, b, stride=3, dilation=2), x, w, b),
-            swept(lambda x, w, b: F.conv2d(x, w, b, stride=2, padding=1), image, v, b),
-            swept(lambda x, w: F.conv_transpose2d(x, w, None, 2, 1, (1, 0)), turned, v),
-            swept(lambda x: F.max_pool2d(x, 3, 2, 1), image),
+            with_gradients(lambda x, w, b: F.conv1d(x, w, b, padding=2), x, w, b),
+            with_gradients(lambda x, w, b: F.conv1d(x, w, b, stride=3, dilation=2), x, w, b),
+            with_gradients(lambda x, w, b: F.conv2d(x, w, b, stride=2, padding=1), image, v, b),
+            with_gradients(lambda x, w: F.conv_transpose2d(x, w, None, 2, 1, (1, 0)), turned, v),
+            with_gradients(lambda x: F.max_pool2d(x, 3, 2, 1), image),
         )
 
     same(*both(run), tolerance=1e-4)
@@ -278,7 +280,7 @@ def test_max_pool(how: dict[str, Any], special: Any, both: Any) -> None:
         if special is not None:
             x[torch.rand(x.shape) < 0.3] = special
             x[0, 0] = special
-        return [*F.max_pool2d(x, **how, return_indices=True), *swept(lambda x: F.max_pool2d(x, **how), x)]
+        return [*F.max_pool2d(x, **how, return_indices=True), *with_gradients(lambda x: F.max_pool2d(x, **how), x)]
 
     same(*both(run), tolerance=0)
 
@@ -315,7 +317,7 @@ MAPS: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
 def test_interpolation(how: str, both: Any) -> None:
     function, shape = MAPS[how]
     for each in (torch.float32, torch.float64):
-        same(*both(lambda each=each: swept(function, torch.randn(shape, dtype=each))), tolerance=1e-6)
+        same(*both(lambda each=each: with_gradients(function, torch.randn(shape, dtype=each))), tolerance=1e-6)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -324,7 +326,7 @@ def test_attention(shape: tuple[int, ...], causal: bool, both: Any) -> None:
     def run() -> Any:
         q, k, v = (torch.randn(shape) * 3 for _ in range(3))
         k[..., -1, :] *= 5  # exponentials of very different magnitude
-        return swept(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=causal), q, k, v)
+        return with_gradients(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=causal), q, k, v)
 
     same(*both(run), tolerance=1e-4)
 
@@ -337,7 +339,7 @@ def test_attention_with_strided_inputs(causal: bool, both: Any) -> None:
             k, v = k.view(1, 90, 2, 8).transpose(1, 2), v[:, ::3].repeat(1, 1, 2, 1)[:, :, :90]
             return F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)
 
-        return swept(attended, torch.randn(1, 70, 96), torch.randn(1, 90, 16))
+        return with_gradients(attended, torch.randn(1, 70, 96), torch.randn(1, 90, 16))
 
     same(*both(run), tolerance=1e-5)
 
@@ -346,7 +348,7 @@ def test_attention_with_strided_inputs(causal: bool, both: Any) -> None:
 def test_attention_in_other_dtypes(dtype: Any, both: Any) -> None:
     def run() -> Any:
         q, k, v = (torch.randn(1, 1, 100, 8, dtype=dtype) for _ in range(3))
-        return swept(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), q, k, v)
+        return with_gradients(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), q, k, v)
 
     same(*both(run), tolerance=5e-3 if dtype is torch.float16 else 1e-12)
 
@@ -364,8 +366,8 @@ def test_attention_with_nan(both: Any) -> None:
 def test_double_precision(both: Any) -> None:
     def run() -> Any:
         x, w = torch.randn(2, 4, 9, 11, dtype=torch.float64), torch.randn(4, 1, 3, 3, dtype=torch.float64)
-        found = swept(lambda x, w: F.max_pool2d(F.conv2d(x, w, groups=4), 2).cumsum(1), x, w)
-        return [*found, *swept(lambda x: x.topk(2)[0], x)]
+        found = with_gradients(lambda x, w: F.max_pool2d(F.conv2d(x, w, groups=4), 2).cumsum(1), x, w)
+        return [*found, *with_gradients(lambda x: x.topk(2)[0], x)]
 
     same(*both(run), tolerance=1e-12)
 
@@ -376,8 +378,8 @@ def test_layouts(both: Any) -> None:
         for channels, groups in itertools.product((4, 40), (1, 4)):
             x = torch.randn(2, channels, 9, 11).to(memory_format=torch.channels_last)
             w = torch.randn(4, channels // groups, 3, 3).transpose(2, 3)
-            found += swept(lambda x, w, groups=groups: F.conv2d(x, w, padding=1, groups=groups), x, w)
-            found += swept(lambda x: F.max_pool2d(x, 2), x)
+            found += with_gradients(lambda x, w, groups=groups: F.conv2d(x, w, padding=1, groups=groups), x, w)
+            found += with_gradients(lambda x: F.max_pool2d(x, 2), x)
         return found
 
     same(*both(run), tolerance=1e-4)

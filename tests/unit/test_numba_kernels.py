@@ -70,7 +70,7 @@ DRAWN = drawn()
 GRADIENT = numpy.random.default_rng(1).standard_normal(8 * 16 * 18 * 18 * 2).astype(numpy.float32)
 
 
-def calculated(expression: str, dtype: Any, even: bool) -> list[Any]:
+def run_with_gradients(expression: str, dtype: Any, even: bool) -> list[Any]:
     """Return the node's name, the result and the gradients; ``even``: the incoming gradient is 1 everywhere."""
     given = {name: torch.tensor(array, dtype=dtype).requires_grad_() for name, array in DRAWN.items()}
     index = torch.tensor(numpy.random.default_rng(2).integers(0, SIZE, SIZE))
@@ -86,10 +86,16 @@ def calculated(expression: str, dtype: Any, even: bool) -> list[Any]:
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_loops_and_numpy_match_float64(expression: str, monkeypatch: pytest.MonkeyPatch, one_thread: None) -> None:
     for even in (False, True):
-        loops, double = calculated(expression, torch.float32, even), calculated(expression, torch.float64, even)
+        loops, double = (
+            run_with_gradients(expression, torch.float32, even),
+            run_with_gradients(expression, torch.float64, even),
+        )
         with monkeypatch.context() as patch:
             patch.setattr(numba_dispatch, "available", lambda: False)
-            plain, truth = calculated(expression, torch.float32, even), calculated(expression, torch.float64, even)
+            plain, truth = (
+                run_with_gradients(expression, torch.float32, even),
+                run_with_gradients(expression, torch.float64, even),
+            )
         assert loops[:2] == plain[:2]
         for loop, numpy_, double_, true in zip(loops[2:], plain[2:], double[2:], truth[2:], strict=True):
             if true is None:
@@ -149,10 +155,10 @@ def test_special_numbers(one_thread: None) -> None:
 @compiled
 @pytest.mark.parametrize("expression", ["x.exp()", "x + y", "x.sum()", "n.softmax(x, 1)", "x.cumsum(1)"])
 def test_number_of_threads_does_not_change_results(expression: str) -> None:
-    together = calculated(expression, torch.float32, False)
+    together = run_with_gradients(expression, torch.float32, False)
     before = torch.get_num_threads()
     torch.set_num_threads(1)
-    alone = calculated(expression, torch.float32, False)
+    alone = run_with_gradients(expression, torch.float32, False)
     torch.set_num_threads(before)
     for a, b in zip(together[2:], alone[2:], strict=True):
         assert (a is None and b is None) or numpy.allclose(a, b, rtol=2e-7, atol=1e-7)

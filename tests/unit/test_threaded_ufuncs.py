@@ -74,7 +74,7 @@ def test_errors_of_worker_threads_propagate() -> None:
     assert sorted(seen) == list(range(8))
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_forked_child_starts_its_own_threads() -> None:
     x = drawn(0)
     found = x.sin()

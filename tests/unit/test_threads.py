@@ -28,7 +28,7 @@ def as_before() -> Iterator[None]:
 
 def test_set_num_threads_sets_every_blas() -> None:
     if not list(blas_threads._controls()):
-        pytest.skip("the library under NumPy can not be told")
+        pytest.skip("the BLAS has no thread control")
     import scipy.linalg  # loads another copy of the library
 
     assert scipy.linalg is not None

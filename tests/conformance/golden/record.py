@@ -99,8 +99,8 @@ def amp() -> Sections:
     kinds = ("float32", "bfloat16", "float64")
     return {
         "dtypes": {
-            key: {kind: autocast_cases.given(torch, sample, kind, "bfloat16") for kind in kinds}
-            for key, sample in autocast_cases.concerned(set(" ".join(lists).split()))
+            key: {kind: autocast_cases.result_dtypes(torch, sample, kind, "bfloat16") for kind in kinds}
+            for key, sample in autocast_cases.affected_samples(set(" ".join(lists).split()))
         }
     }
 
@@ -159,7 +159,9 @@ def layers() -> Sections:
     """Layers: text, state, results, nodes and gradients."""
     torch.set_num_threads(1)
     return {
-        "layers": {f"{each.expression} {each.call}": layer_cases.played(torch, each) for each in layer_cases.LAYERS}
+        "layers": {
+            f"{each.expression} {each.call}": layer_cases.observe_layer(torch, each) for each in layer_cases.LAYERS
+        }
     }
 
 
@@ -175,8 +177,8 @@ def lr_schedulers() -> Sections:
     """Learning rates and states over 22 epochs, and errors."""
     cases = lr_scheduler_cases
     return {
-        "runs": {call: cases.followed(torch, call) for call in (*cases.SCHEDULES, *cases.LED)},
-        "errors": {call: cases.refused(torch, call) for call in cases.FAILING},
+        "runs": {call: cases.schedule_run(torch, call) for call in (*cases.SCHEDULES, *cases.LED)},
+        "errors": {call: cases.error_of(torch, call) for call in cases.FAILING},
     }
 
 
@@ -188,7 +190,7 @@ def missing_derivatives() -> Sections:
     for gap in missing_derivative_cases.GAPS:
         for kind in gap.kinds.split():
             torch.manual_seed(0)
-            said[f"{kind}: {gap.expression}"] = text = missing_derivative_cases.refusal(torch, gap, kind)
+            said[f"{kind}: {gap.expression}"] = text = missing_derivative_cases.error_of(torch, gap, kind)
             if not text:
                 print(f"PyTorch now has a derivative: {kind}: {gap.expression}")
     return {"said": said}
@@ -213,8 +215,8 @@ def operation_errors() -> Sections:
 def optim() -> Sections:
     """Training runs of a hundred steps, and errors."""
     return {
-        "runs": {call: optimizer_cases.trained(torch, call) for call in optimizer_cases.OPTIMISERS},
-        "errors": {call: optimizer_cases.refused(torch, call) for call in optimizer_cases.FAILING},
+        "runs": {call: optimizer_cases.training_run(torch, call) for call in optimizer_cases.OPTIMISERS},
+        "errors": {call: optimizer_cases.error_of(torch, call) for call in optimizer_cases.FAILING},
     }
 
 
@@ -239,10 +241,10 @@ def profiler() -> Sections:
     """Profiled programs, tables, schedules and errors of the profiler."""
     cases = profiler_cases
     return {
-        "programs": {name: cases.profiled(torch, program) for name, program in cases.PROGRAMS.items()},
+        "programs": {name: cases.outline_of_program(torch, program) for name, program in cases.PROGRAMS.items()},
         "shown": {call: [cases.shown(torch, call, *options) for options in cases.OPTIONS] for call in cases.SHOWN},
-        "schedules": {each: cases.followed(torch, each) for each in (*cases.SCHEDULES, *cases.OWN)},
-        "mistakes": {call: cases.refused(torch, call) for call in cases.MISTAKES},
+        "schedules": {each: cases.schedule_run(torch, each) for each in (*cases.SCHEDULES, *cases.OWN)},
+        "mistakes": {call: cases.error_of(torch, call) for call in cases.MISTAKES},
     }
 
 
@@ -271,7 +273,9 @@ def _scenarios(family: str) -> Sections:
         warnings.simplefilter("ignore")
         with torch.autograd.forward_ad.dual_level():
             torch.autograd.forward_ad.make_dual(torch.ones(1), torch.ones(1)).sin()
-    return {"scenarios": {name: scenarios.course(torch, each) for name, each in scenarios.scenarios(family).items()}}
+    return {
+        "scenarios": {name: scenarios.run_scenario(torch, each) for name, each in scenarios.scenarios(family).items()}
+    }
 
 
 for _family in scenarios.FAMILIES:

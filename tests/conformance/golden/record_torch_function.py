@@ -16,7 +16,7 @@ from torch.overrides import get_testing_overrides, resolve_name
 
 from retrograd.compat import unsupported
 from tests.conformance.name_families import recorded
-from tests.conformance.torch_function_cases import handed, reached
+from tests.conformance.torch_function_cases import handler_arguments, resolve
 
 #: Functions that are called with dtypes or strings, or that crash the process.
 APART = ("Tensor.__array__", "Tensor.data_ptr", "Tensor.record_stream")
@@ -45,11 +45,11 @@ def main() -> None:
     for function, dummy in get_testing_overrides().items():
         name = (resolve_name(function) or "").removeprefix("torch.").removeprefix("functional.")
         operator = name.startswith("Tensor.__") and name.endswith("__")
-        if name in APART or unsupported.reason(name) or not (name in known or operator) or reached(torch, name) is None:
+        if name in APART or unsupported.reason(name) or not (name in known or operator) or resolve(torch, name) is None:
             continue
         for arguments in candidates(dummy):
             try:
-                given = handed(torch, name, arguments, name.startswith("Tensor."))
+                given = handler_arguments(torch, name, arguments, name.startswith("Tensor."))
                 json.dumps(given)
             except Exception:
                 continue

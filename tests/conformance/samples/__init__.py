@@ -109,7 +109,7 @@ class Sample:
         return [value] if not isinstance(value, (tuple, list)) else list(value)
 
 
-def distinguished(samples: list[Sample]) -> list[Sample]:
+def unique_expressions(samples: list[Sample]) -> list[Sample]:
     """Append a number, as a comment, to expressions that occur again with other inputs."""
     seen: dict[str, int] = {}
     for each in samples:

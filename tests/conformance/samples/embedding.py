@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.conformance.samples import Sample, distinguished, integers, normal
+from tests.conformance.samples import Sample, integers, normal, unique_expressions
 
 F = "torch.nn.functional."
 TABLE = {"t": normal(5, 3)}
@@ -72,4 +72,4 @@ for _each in list(SAMPLES):
     if _each.smooth and _each.op not in {*_seen, "embedding_bag"} and "[:0]" not in _each.expression:
         _seen.add(_each.op)
         SAMPLES.append(Sample(_each.op, f"({_each.expression}).square()", **_each.inputs))
-distinguished(SAMPLES)
+unique_expressions(SAMPLES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.conformance.samples import Recipe, Sample, distinguished, integers, normal, positive, unit
+from tests.conformance.samples import Recipe, Sample, integers, normal, positive, unique_expressions, unit
 
 F = "torch.nn.functional."
 # Weights of 3 and of 4: they have no gradient.
@@ -179,4 +179,4 @@ for _each in list(SAMPLES):
     if _each.smooth and _each.op not in _seen and "[:0]" not in _each.expression:
         _seen.add(_each.op)
         SAMPLES.append(Sample(_each.op, f"({_each.expression}).square()", **_each.inputs))
-distinguished(SAMPLES)
+unique_expressions(SAMPLES)

@@ -6,7 +6,7 @@ graph also goes through the mean and 1 / standard deviation that the native func
 
 from __future__ import annotations
 
-from tests.conformance.samples import Sample, distinguished, normal, positive
+from tests.conformance.samples import Sample, normal, positive, unique_expressions
 
 F = "torch.nn.functional."
 AFFINE = {"w": normal(4), "b": normal(4)}
@@ -85,4 +85,4 @@ for _each in list(SAMPLES):
     if _each.smooth and _each.op not in _seen and "[:0]" not in _each.expression:
         _seen.add(_each.op)
         SAMPLES.append(Sample(_each.op, f"({_each.expression}).square()", **_each.inputs))
-distinguished(SAMPLES)
+unique_expressions(SAMPLES)
