@@ -1,4 +1,4 @@
-"""In place: the same tensor shown otherwise, with another size, or with the memory of another."""
+"""In-place shape operations: in-place view methods, ``resize_`` and ``set_``; and comparisons of layouts."""
 
 from __future__ import annotations
 
@@ -22,33 +22,36 @@ _IN_PLACE = {
 }  # fmt: skip
 
 
-def _numbered(kind: type) -> type:
-    """The node class of the in-place form of a view."""
+def _in_place_node_class(kind: type) -> type:
+    """Return the node class of the in-place form of a view, which PyTorch numbers separately."""
     return renamed(kind, _IN_PLACE.get(kind.__name__, kind.__name__))
 
 
-def _reshow(name: str, out_of_place: Any) -> None:
-    """The in-place form of a view: the tensor itself takes the new shape and strides."""
+def _define_in_place_view(name: str, out_of_place: Any) -> None:
+    """Register the in-place form of a view function: a method that gives the tensor the view's shape and strides.
+
+    The new gradient edge is the view's. If nothing is recorded, the tensor stays a leaf.
+    """
 
     def in_place(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        node = input._grad_edge
+        old_edge = input._grad_edge
         check_in_place(input, input.requires_grad, overlap=True)
         if name == "t" and input._array.ndim > 2:
             raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {input._array.ndim}D")
-        shown = out_of_place(input, *args, **kwargs)
+        viewed = out_of_place(input, *args, **kwargs)
         if isinstance(input, TransformTensor):
-            input.become(shown)
+            input.become(viewed)
             return input
-        made = shown._grad_edge if recording() else None
-        if made is not None and made is not node:
-            made.__class__ = _numbered(type(made))
-        input._array = shown._array
+        new_edge = viewed._grad_edge if recording() else None
+        if new_edge is not None and new_edge is not old_edge:
+            new_edge.__class__ = _in_place_node_class(type(new_edge))
+        input._array = viewed._array
         bump_version(input)
-        if made is not None and made is not node:
+        if new_edge is not None and new_edge is not old_edge:
             if input._view is None:
-                input._grad_edge = made
+                input._grad_edge = new_edge
             else:
-                input._grad_edge = made
+                input._grad_edge = new_edge
                 input._view_version = input._version_counter[0] if input._version_counter else 0
         else:
             input._renew_leaf()
@@ -63,12 +66,16 @@ for _name, _function in (
     ("transpose", transpose), ("swapaxes", swapaxes), ("swapdims", transpose), ("t", t), ("squeeze", squeeze),
     ("unsqueeze", unsqueeze), ("as_strided", as_strided),
 ):  # fmt: skip
-    _reshow(_name, _function)
+    _define_in_place_view(_name, _function)
 
 
 @public(function=False)
 def resize_(input: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
-    """Give the tensor another size in place: its memory is kept, and grows (with undefined elements) if need be."""
+    """Resize the tensor in place to ``size`` (ints or one sequence) and return it.
+
+    The elements in storage are kept in order. If the storage is too small, it is reallocated with undefined new
+    elements. Raises RuntimeError if the tensor requires gradients.
+    """
     if input.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
     shape = spread("resize_", size)
@@ -83,13 +90,17 @@ def resize_(input: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
 
 @public()
 def resize_as_(input: Tensor, other: Tensor, *, memory_format: Any = None) -> Tensor:
-    """Give the tensor the size of ``other`` in place."""
+    """Resize the tensor in place to the size of ``other`` and return it."""
     return resize_(input, other._array.shape)
 
 
 @public(function=False)
 def set_(input: Tensor, source: Tensor | None = None, **rest: Any) -> Tensor:
-    """Make the tensor share the memory, shape and strides of ``source``."""
+    """Make the tensor share the storage, shape and strides of ``source`` and return it.
+
+    Without ``source`` the tensor becomes empty. Raises RuntimeError if the dtypes differ, or if a gradient would be
+    recorded.
+    """
     if source is not None and source.dtype is not input.dtype:
         raise RuntimeError(
             f"Could not set tensor of type {dtypes.c_name(source.dtype)} to a tensor of type {dtypes.c_name(input.dtype)}"
@@ -107,7 +118,7 @@ def set_(input: Tensor, source: Tensor | None = None, **rest: Any) -> Tensor:
 
 @public(function=False)
 def is_set_to(input: Tensor, tensor: Tensor) -> bool:
-    """Whether both tensors show the same memory with the same shape and strides."""
+    """Whether both tensors have the same storage, offset, shape and strides."""
     return (
         memory_of(input._array) is memory_of(tensor._array)
         and input.storage_offset() == tensor.storage_offset()
@@ -124,7 +135,7 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 
 @public(function=False)
 def dim_order(input: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
-    """The dimensions from the outermost in memory to the innermost."""
+    """Return the dimensions ordered by decreasing stride, from the outermost in memory to the innermost."""
     steps = input.stride()
     return tuple(sorted(range(len(steps)), key=lambda dim: -steps[dim]))
 

@@ -1,6 +1,7 @@
-"""Joining tensors, and building larger ones from smaller ones.
+"""Joining tensors, and building larger tensors from smaller ones.
 
-``cat`` and ``stack`` take any number of tensors, so their nodes are written out here instead of being made by the table.
+``cat`` and ``stack`` take any number of tensors, so their node classes are written here by hand instead of being
+generated from an operation's declaration.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from .views import reshape, spread, unsqueeze, view
 
 
 class CatBackward(Node):
-    """The node of ``cat``: each tensor gets its piece of the gradient."""
+    """Backward node of ``cat``: passes each input its slice of the gradient along ``dim``."""
 
     __slots__ = ("dim", "sizes")
     __module__ = "builtins"
@@ -41,7 +42,7 @@ class CatBackward(Node):
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
         level, at, grads = rule_namespace_of(grad), 0, []
         for edge, size in zip(edges, self.sizes, strict=True):
-            # A piece of size -1 is one of PyTorch's old empty tensors, which join anything.
+            # Size -1 marks a legacy empty tensor of shape (0,), which PyTorch joins with any shape.
             grads.append(None if edge is None or size < 0 else level.slice(grad, self.dim, at, at + size, 1))
             at += max(size, 0)
         return grads[0] if len(edges) == 1 else tuple(grads)
@@ -50,7 +51,7 @@ class CatBackward(Node):
 
 
 class StackBackward(Node):
-    """The node of ``stack``: each tensor gets its slice of the gradient."""
+    """Backward node of ``stack``: passes each input the gradient at its index of ``dim``."""
 
     __slots__ = ("dim",)
     __module__ = "builtins"
@@ -69,7 +70,11 @@ for _kind in (CatBackward, StackBackward):
 
 
 def _tensor_of(kind: Any, edges: Sequence[Any], array: Any) -> tuple[Tensor, Any]:
-    """A tensor of ``array``, made of tensors at these places of the graph, and its node (None if that is not recorded)."""
+    """Return a new tensor of ``array`` and its backward node of class ``kind``, or None if nothing is recorded.
+
+    ``edges`` are the gradient edges of the operands (None for an operand that requires no gradient). The node records
+    the user's frame two levels above this function, for error messages.
+    """
     result: Tensor = new(Tensor)
     result._array = array
     result._view = result._grad = result._grad_edge = result._counter = None
@@ -91,13 +96,15 @@ def _tensor_of(kind: Any, edges: Sequence[Any], array: Any) -> tuple[Tensor, Any
     return result, node
 
 
-def _places(tensors: Sequence[Tensor]) -> list[Any]:
+def _gradient_edges(tensors: Sequence[Tensor]) -> list[Any]:
     return [each._grad_edge if each._view is None else current_edge(each) for each in tensors]
 
 
-def _of_one_kind(tensors: Any) -> tuple[list[Any], list[Any]]:
-    """The arrays of plain tensors of one dtype on the CPU, which NumPy joins as PyTorch does (else none), and the tensors'
-    places in the graph."""
+def _fast_operands(tensors: Any) -> tuple[list[Any], list[Any]]:
+    """Return the arrays and the gradient edges of ``tensors`` if the fast path applies, else two empty lists.
+
+    It applies to a list or tuple of plain tensors of one dtype on the CPU, which NumPy joins exactly as PyTorch does.
+    """
     arrays: list[Any] = []
     edges: list[Any] = []
     if tensors.__class__ is list or tensors.__class__ is tuple:
@@ -125,15 +132,15 @@ def _tensors(name: str, tensors: Any) -> tuple[Tensor, ...]:
     return _all_tensors(found)
 
 
-def _all_tensors(found: tuple[Any, ...]) -> tuple[Tensor, ...]:
-    for position, each in enumerate(found):
+def _all_tensors(tensors: tuple[Any, ...]) -> tuple[Tensor, ...]:
+    for position, each in enumerate(tensors):
         if not isinstance(each, Tensor):
             raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(each).__name__}")
-    return found
+    return tensors
 
 
 def _common(tensors: Sequence[Tensor]) -> list[Any]:
-    """The arrays of the tensors in the dtype to which all promote."""
+    """Return the arrays of the tensors, converted to their promoted dtype."""
     first = tensors[0]._array.dtype
     if all(each._array.dtype is first for each in tensors):
         return [each._array for each in tensors]
@@ -143,7 +150,7 @@ def _common(tensors: Sequence[Tensor]) -> list[Any]:
 
 @public(method=False, aliases=("concat", "concatenate"))
 def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any) -> Tensor:
-    """The tensors one after the other along dimension ``dim``; their other sizes must agree.
+    """Return the tensors concatenated along dimension ``dim``; their sizes in all other dimensions must agree.
 
     >>> import retrograd as torch
     >>> torch.cat([torch.zeros(1, 2), torch.ones(2, 2)])
@@ -153,17 +160,17 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
     """
     if not kwargs and dim.__class__ is int:
         try:
-            arrays, edges = _of_one_kind(tensors)
+            arrays, edges = _fast_operands(tensors)
             if arrays[0].size * len(arrays) >= LARGE:
                 array = rearrangement.joined(numpy, arrays, dim)
             else:
                 array = concatenate(arrays, dim)
             result, node = _tensor_of(CatBackward, edges, array if array.flags.c_contiguous else array.copy())
             if node is not None:
-                _keep_sizes(node, arrays, dim)
+                _save_sizes(node, arrays, dim)
             return result
         except Exception:
-            pass  # below it is said why
+            pass  # the generic path below raises PyTorch's error
     given = _tensors("cat", tensors)
     dim = kwargs.get("axis", dim)
     if not given:
@@ -179,15 +186,18 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
     _check_sizes(arrays, full[0], at)
     np = module_of(full[0])
     joined = np.ascontiguousarray(np.concatenate(full, at))
-    result, node = _tensor_of(CatBackward, _places(given), joined)
+    result, node = _tensor_of(CatBackward, _gradient_edges(given), joined)
     if node is not None:
         old = full[0].shape != (0,)
         node.dim, node.sizes = at, tuple(-1 if old and each.shape == (0,) else each.shape[at] for each in arrays)
     return result
 
 
-def _keep_sizes(node: Any, arrays: list[Any], dim: int) -> None:
-    """Keep what ``cat`` needs to give each tensor its piece. PyTorch's old empty tensors are not for us."""
+def _save_sizes(node: Any, arrays: list[Any], dim: int) -> None:
+    """Save on the node the sizes by which ``cat`` splits its gradient.
+
+    Raises ValueError for an empty tensor, because the fast path does not handle PyTorch's legacy tensors of shape (0,).
+    """
     sizes = []
     for each in arrays:
         sizes.append(size := each.shape[dim])
@@ -212,27 +222,27 @@ def _check_sizes(arrays: Sequence[Any], first: Any, dim: int) -> None:
 
 @public(method=False)
 def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
-    """The tensors, all of one shape, side by side along a new dimension ``dim``.
+    """Return the tensors, all of one shape, joined along a new dimension ``dim``.
 
     >>> import retrograd as torch
     >>> torch.stack([torch.tensor([1, 2]), torch.tensor([3, 4])], 1)
     tensor([[1, 3],
             [2, 4]])
     """
-    arrays, edges = _of_one_kind(tensors)
+    arrays, edges = _fast_operands(tensors)
     array: Any = None
     try:
         if dim.__class__ is int:
             array = _stack(arrays, dim)
     except Exception:
-        pass  # below it is said why
+        pass  # the generic path below raises PyTorch's error
     if array is None:
         given = _tensors("stack", tensors)
         if not given:
             raise RuntimeError("stack expects a non-empty TensorList")
         if (special := innermost(given)) is not None:
             return special.joined(given, dim, stack)
-        arrays, edges = _common(given), _places(given)
+        arrays, edges = _common(given), _gradient_edges(given)
         _check_equal(arrays)
         array = _stack(arrays, dimension(dim, arrays[0].ndim + 1))
     result, node = _tensor_of(StackBackward, edges, array)
@@ -250,7 +260,7 @@ def _check_equal(arrays: Sequence[Any]) -> None:
             )
 
 
-# -- For the rules of unbind and split: gradients that may be missing
+# -- Joining gradients of which some are None, for the derivative rules of unbind and split
 
 
 def _stack_or_zeros(grads: Sequence[Any], shape: tuple[int, ...], dtype: Any, dim: int) -> Any:
@@ -282,7 +292,7 @@ def _concatenate(arrays: Sequence[Any], dim: int = 0) -> Any:
 def _stack(arrays: Sequence[Any], dim: int = 0) -> Any:
     first = arrays[0]
     if dim == 0 and first.__class__ is numpy.ndarray and first.size * len(arrays) < LARGE:
-        return numpy.array(arrays)  # NumPy's stack takes five times as long
+        return numpy.array(arrays)  # numpy.stack takes five times as long
     return rearrangement.stacked(module_of(first), arrays, dim)
 
 
@@ -293,12 +303,15 @@ for _level, _entries in (
     _level.__dict__.update(_entries, stack_or_zeros=_stack_or_zeros, cat_or_zeros=_cat_or_zeros)
 
 
-# -- More ways to join -----------------------------------------------------------------------------------------------
+# -- Other joins -----------------------------------------------------------------------------------------------------
 
 
 @public(method=False)
 def hstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
-    """The tensors side by side: along the second dimension, vectors along the first."""
+    """Return the tensors joined horizontally: along the second dimension, or the first for 1-d tensors.
+
+    0-d tensors count as 1-d.
+    """
     given = [atleast_1d(each) for each in _tensors("hstack", tensors)]
     if not given:
         raise RuntimeError("hstack expects a non-empty TensorList")
@@ -307,7 +320,7 @@ def hstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
 
 @public(method=False, aliases=("row_stack",))
 def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
-    """The tensors one below the other, vectors as rows."""
+    """Return the tensors joined along the first dimension; 0-d and 1-d tensors count as rows of a matrix."""
     given = [atleast_2d(each) for each in _tensors("vstack", tensors)]
     if not given:
         raise RuntimeError("vstack expects a non-empty TensorList")
@@ -316,7 +329,7 @@ def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
 
 @public(method=False)
 def dstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
-    """The tensors one behind the other, along the third dimension."""
+    """Return the tensors joined along the third dimension, after :func:`atleast_3d`."""
     given = [atleast_3d(each) for each in _tensors("dstack", tensors)]
     if not given:
         raise RuntimeError("dstack expects a non-empty TensorList")
@@ -325,7 +338,7 @@ def dstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
 
 @public(method=False)
 def column_stack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
-    """The tensors side by side, vectors as columns."""
+    """Return the tensors joined along the second dimension; 0-d and 1-d tensors count as columns of a matrix."""
     given = [
         reshape(each, (each._array.size, 1)) if each._array.ndim <= 1 else each
         for each in _tensors("column_stack", tensors)
@@ -338,11 +351,11 @@ def column_stack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
 def _atleast(name: str, one: Any) -> Any:
     def atleast(*tensors: Any) -> Any:
         given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
-        found = tuple(one(each) for each in given)
-        return found[0] if len(tensors) == 1 and isinstance(tensors[0], Tensor) else found
+        results = tuple(one(each) for each in given)
+        return results[0] if len(tensors) == 1 and isinstance(tensors[0], Tensor) else results
 
     atleast.__name__ = atleast.__qualname__ = name
-    atleast.__doc__ = f"Each tensor with at least {name[-2]} dimension(s)."
+    atleast.__doc__ = f"Return each tensor with at least {name[-2]} dimension(s); a tuple unless one tensor is passed."
     return public(method=False, name=name)(atleast)
 
 
@@ -367,7 +380,7 @@ atleast_3d = _atleast(
 
 @op(name="repeat_block", backward="RepeatBackward0", function=False, method=False, linear=True)
 def repeat_block(np: Any, self: Any, /, repeats: tuple[int, ...]) -> Any:
-    """The tensor over and over along each dimension."""
+    """Return ``self`` repeated ``repeats[i]`` times along each dimension ``i``."""
     return np.tile(self, repeats)
 
 
@@ -384,7 +397,11 @@ repeat_block.derivative(self=_repeat_rule)
 
 @public(function=False)
 def repeat(input: Tensor, *repeats: Any, **kwargs: Any) -> Tensor:
-    """The tensor ``repeats[i]`` times along each dimension, as a copy; more numbers than dimensions add dimensions."""
+    """Return a copy of the tensor repeated ``repeats[i]`` times along each dimension ``i``.
+
+    If ``repeats`` has more entries than the tensor has dimensions, new dimensions are added in front. Fewer entries
+    raise RuntimeError.
+    """
     times = spread("repeat", repeats, "repeats", kwargs)
     lead = len(times) - input._array.ndim
     if lead < 0:
@@ -397,7 +414,7 @@ def repeat(input: Tensor, *repeats: Any, **kwargs: Any) -> Tensor:
 
 @public()
 def tile(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
-    """As :func:`repeat`; fewer numbers than dimensions count for the last ones."""
+    """Return the tensor repeated as by :func:`repeat`; if ``dims`` is short, it applies to the last dimensions."""
     times = spread("tile", dims, "dims", kwargs)
     return repeat(input, (1,) * (input._array.ndim - len(times)) + times)
 
@@ -406,7 +423,10 @@ def tile(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
 def repeat_interleave(
     input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
-    """Each element (or slice along ``dim``) several times in a row; alone, each index as often as the tensor says.
+    """Return the tensor with each element (or each slice along ``dim``) repeated ``repeats`` times in a row.
+
+    ``repeats`` is an int or a 1-d tensor with one count for each element. Without ``dim`` the tensor is flattened
+    first. ``repeat_interleave(counts)`` returns each index ``i`` repeated ``counts[i]`` times.
 
     >>> import retrograd as torch
     >>> torch.repeat_interleave(torch.tensor([4, 5]), torch.tensor([1, 2]))
@@ -437,7 +457,7 @@ def repeat_interleave(
 
 
 def _interleaved(counts: Tensor, output_size: int | None) -> Tensor:
-    """Each index as often as ``counts`` says there."""
+    """Return a 1-d tensor in which each index ``i`` is repeated ``counts[i]`` times."""
     array = counts._array
     if array.ndim != 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
@@ -452,9 +472,9 @@ def _interleaved(counts: Tensor, output_size: int | None) -> Tensor:
 
 @public(method=False)
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
-    """The coordinates of a grid: each vector stretched over the dimensions of the others.
+    """Return the coordinates of a grid: each 1-d tensor broadcast over the dimensions of all others.
 
-    ``indexing`` is ``"ij"`` (the first vector runs along the first dimension) or ``"xy"`` (along the second).
+    ``indexing`` is ``"ij"`` (the first tensor varies along the first dimension) or ``"xy"`` (along the second).
     """
     given = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else list(tensors)
     if indexing is None:
@@ -485,7 +505,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
 
 
 class BlockDiagBackward(Node):
-    """The node of ``block_diag``: each matrix gets its block of the gradient, in its own shape."""
+    """Backward node of ``block_diag``: passes each input its block of the gradient, in the input's shape."""
 
     __slots__ = ("shapes",)
     __module__ = "builtins"
@@ -508,7 +528,10 @@ BlockDiagBackward.__name__ = BlockDiagBackward.__qualname__ = "BlockDiagBackward
 
 @public(method=False)
 def block_diag(*tensors: Tensor) -> Tensor:
-    """A matrix with the given ones (vectors count as rows) along its diagonal and zeros elsewhere."""
+    """Return a matrix with the tensors as blocks along its diagonal and zeros elsewhere.
+
+    1-d tensors count as rows, 0-d tensors as single elements.
+    """
     if not tensors:
         return wrap(numpy.zeros((1, 0), dtypes.default.floating.numpy))
     if (special := innermost(_all_tensors(tensors))) is not None:
@@ -527,7 +550,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
         height, width = each.shape
         out[row : row + height, column : column + width] = each
         row, column = row + height, column + width
-    result, node = _tensor_of(BlockDiagBackward, _places(tensors), out)
+    result, node = _tensor_of(BlockDiagBackward, _gradient_edges(tensors), out)
     if node is not None:
         node.shapes = tuple(each.shape for each in arrays)
     return result
@@ -540,7 +563,9 @@ def _check_vector(x: Tensor) -> None:
 
 @public(method=False)
 def cartesian_prod(*tensors: Tensor) -> Tensor:
-    """Every choice of one element from each vector, as rows (of one vector: the vector).
+    """Return the Cartesian product of 1-d tensors: one row for each combination of their elements.
+
+    A single tensor is returned as it is.
 
     >>> import retrograd as torch
     >>> torch.cartesian_prod(torch.tensor([1, 2]), torch.tensor([3, 4]))
@@ -558,7 +583,10 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 
 @public(method=False)
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """Every choice of ``r`` elements of a vector, as rows."""
+    """Return all combinations of ``r`` elements of a 1-d tensor, as rows.
+
+    ``with_replacement=True`` allows the same element more than once in a row.
+    """
     _check_vector(input)
     if r < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
@@ -569,7 +597,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     before = numpy.less_equal if with_replacement else numpy.less
     mask = wrap(numpy.logical_and.reduce(before(places[:-1], places[1:]), axis=0, initial=True))
     mask = mask if r > 1 else wrap(numpy.ones(input._array.shape, bool))
-    if innermost((input,)) is not None:  # how many there are does not depend on the numbers, so that slices agree
+    if innermost((input,)) is not None:  # the count depends on the size only, so all slices agree
         return stack([each[wrap(numpy.nonzero(mask._array)[k])] for k, each in enumerate([input] * r)], 1)
     return stack([each.masked_select(mask) for each in grids], 1)
 
@@ -580,9 +608,12 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
             {"BOOL": numpy.dtype(bool), "choose": choose}),
 )  # fmt: skip
 def where_block(np: Any, condition: Any, self: Any, other: Any, /) -> Any:
-    """Elements of ``self`` where ``condition`` is true, of ``other`` elsewhere: of one dtype."""
+    """Return elements of ``self`` where ``condition`` is true, else of ``other``; both have one dtype.
+
+    Raises TypeError if the dtypes differ, so that the public wrapper promotes the operands.
+    """
     if condition.dtype.kind != "b" or self.dtype != other.dtype:
-        raise TypeError  # that is for the surface
+        raise TypeError  # the public wrapper promotes
     if self.size >= LARGE and (large := looped("choose", self, other, condition)) is not None:
         return large
     try:
@@ -601,7 +632,10 @@ where_block.derivative(
 
 
 def where_(condition: Tensor, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:
-    """Elements of ``input`` where ``condition`` is true, of ``other`` elsewhere; alone, where it is true as indices.
+    """Return elements of ``input`` where ``condition`` is true, else of ``other``, broadcast together.
+
+    ``input`` and ``other`` are tensors or numbers. ``where(condition)`` alone returns
+    ``condition.nonzero(as_tuple=True)``.
 
     >>> import retrograd as torch
     >>> torch.where(torch.tensor([True, False]), 1.0, 2.0)
@@ -626,7 +660,7 @@ def where_(condition: Tensor, input: Any = None, other: Any = None, *, out: Tens
 
 
 def _as_one(*operands: Any) -> list[Any]:
-    """Tensors or numbers as tensors of their common dtype."""
+    """Return two operands, of which one may be a number, as tensors of their promoted dtype."""
     x, number = operands if isinstance(operands[0], Tensor) else operands[::-1]
     if number.__class__ in NUMBERS and isinstance(x, Tensor) and storable(number, x._array.dtype):
         number = wrap(module_of(x._array).asarray(number, x._array.dtype))
@@ -642,5 +676,5 @@ public(method=False, name="where", fast_path=where_block)(where_)
 
 @public(function=False, name="where", fast_path=where_block, operands=("condition", "self", "other"))
 def _method_where(self: Tensor, condition: Tensor, other: Any) -> Any:
-    """Elements of this tensor where ``condition`` is true, of ``other`` elsewhere."""
+    """Return elements of this tensor where ``condition`` is true, else of ``other``."""
     return where_(condition, self, other)

@@ -1,4 +1,4 @@
-"""Padding: elements added around the last dimensions, or taken away."""
+"""Padding: adding elements around the last dimensions, or removing them (negative padding)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ...kernels.memory_format import in_memory_format_of
 
 @op(name="constant_pad_nd_block", backward="ConstantPadNdBackward0", function=False, method=False, linear=True)
 def constant_pad_nd_block(np: Any, self: Any, /, pad: tuple[int, ...], value: Any) -> Any:
-    """``self`` with ``value`` around it; negative numbers take elements away."""
-    shape, target, source = _places(self.shape, pad)
+    """Return ``self`` padded with ``value``; negative padding removes elements."""
+    shape, target, source = _pad_layout(self.shape, pad)
     out = np.full(shape, value, self.dtype) if value != 0 else np.zeros(shape, self.dtype)
     out[target] = self if source is None else self[source]
     return in_memory_format_of(np, out, self)
@@ -26,19 +26,22 @@ constant_pad_nd_block.derivative(self=lambda F, g, pad: F.constant_pad_nd_block(
 
 
 @lru_cache(maxsize=64)
-def _places(shape: tuple[int, ...], pad: tuple[int, ...]) -> tuple[tuple[int, ...], Any, Any]:
-    """The shape of what is padded, where the tensor lies in it, and what of the tensor that is (None: all)."""
+def _pad_layout(shape: tuple[int, ...], pad: tuple[int, ...]) -> tuple[tuple[int, ...], Any, Any]:
+    """Return the padded shape, the index of ``self`` in the result, and the index of the part of ``self`` that is used.
+
+    The last is None if no padding is negative, because then all of ``self`` is used.
+    """
     pairs = _pairs(pad, len(shape))
     if any(n + min(before, 0) + min(after, 0) < 0 for n, (before, after) in zip(shape, pairs, strict=True)):
         raise RuntimeError("narrow(): length must be non-negative.")
-    whole = tuple([n + before + after for n, (before, after) in zip(shape, pairs, strict=True)])
-    target = tuple([slice(max(a, 0), size - max(b, 0)) for size, (a, b) in zip(whole, pairs, strict=True)])
+    padded = tuple([n + before + after for n, (before, after) in zip(shape, pairs, strict=True)])
+    target = tuple([slice(max(a, 0), size - max(b, 0)) for size, (a, b) in zip(padded, pairs, strict=True)])
     source = tuple([slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(shape, pairs, strict=True)])
-    return whole, target, None if min(pad, default=0) >= 0 else source
+    return padded, target, None if min(pad, default=0) >= 0 else source
 
 
 def _pairs(pad: Sequence[int], ndim: int) -> list[tuple[int, int]]:
-    """``pad``, which counts from the last dimension, as a pair for each dimension."""
+    """Return ``pad``, which starts at the last dimension, as one (before, after) pair for each dimension."""
     if len(pad) % 2:
         raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
     if len(pad) // 2 > ndim:
@@ -52,17 +55,22 @@ def _pairs(pad: Sequence[int], ndim: int) -> list[tuple[int, int]]:
 
 @public(method=False)
 def constant_pad_nd(input: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
-    """``input`` with ``value`` around its last dimensions; ``pad`` counts from the last: (before, after, …)."""
+    """Return ``input`` padded with ``value`` (default 0).
+
+    ``pad`` starts at the last dimension: (before, after, before and after of the one before it, …).
+    """
     return constant_pad_nd_block(input, tuple(pad), value)
 
 
-# -- Borders made of the tensor itself -------------------------------------------------------------------------------
+# -- Padding with elements of the tensor itself ----------------------------------------------------------------------
 
 
-def _bordered(name: str, backward: str) -> Any:
+def _border_op(name: str, backward: str) -> Any:
+    """Declare a linear operation that pads with elements of the tensor itself."""
+
     @op(name=name, backward=backward, function=False, method=False, linear=True)
     def border(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
-        """``self`` with its own elements around it."""
+        """Return ``self`` padded with its own elements."""
         return interpolation.along(np, self, plan)
 
     border.derivative(self=lambda F, g, plan: F.resample_back(g, plan))
@@ -71,13 +79,13 @@ def _bordered(name: str, backward: str) -> Any:
 
 @op(name="resample", backward="ResampleBackward0", function=False, method=False, linear=True)
 def resampled(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
-    """The maps of ``plan`` along the last dimensions."""
+    """Return ``self`` with each linear map of ``plan`` applied along one of the last dimensions."""
     return interpolation.along(np, self, plan)
 
 
 @op(name="resample_back", function=False, method=False, linear=True)
 def resample_back(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
-    """The adjoint of the maps of ``plan`` along the last dimensions."""
+    """Return ``self`` with the adjoint of each map of ``plan`` applied along one of the last dimensions."""
     return interpolation.along(np, self, tuple(taps.turned for taps in plan))
 
 
@@ -85,15 +93,15 @@ resampled.derivative(self=lambda F, g, plan: F.resample_back(g, plan))
 resample_back.derivative(self=lambda F, g, plan: F.resample(g, plan))
 
 _BORDERS = {
-    (mode, rank): _bordered(f"{title.lower()}_pad{rank}d", f"{title}Pad{rank}DBackward0")
+    (mode, rank): _border_op(f"{title.lower()}_pad{rank}d", f"{title}Pad{rank}DBackward0")
     for mode, title in (("reflect", "Reflection"), ("replicate", "Replication"))
     for rank in (1, 2, 3)
 }
-_circular = _bordered("circular_pad", "CopySlices")
+_circular = _border_op("circular_pad", "CopySlices")
 
 
 def _check_border(input: Tensor, pad: tuple[int, ...], mode: str) -> int:
-    """Refuse what can not be padded; the number of dimensions that are."""
+    """Check the arguments of a non-constant padding and return how many dimensions are padded."""
     array, rank = input._array, len(pad) // 2
     if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
@@ -108,7 +116,7 @@ def _check_border(input: Tensor, pad: tuple[int, ...], mode: str) -> int:
     return rank
 
 
-def _bordered_by(input: Tensor, pad: tuple[int, ...], mode: str) -> Tensor:
+def _pad_from_input(input: Tensor, pad: tuple[int, ...], mode: str) -> Tensor:
     rank = _check_border(input, pad, mode)
     shape = input._array.shape
     if mode != "circular" and 0 in shape[len(shape) - rank - 1 :]:
@@ -132,29 +140,32 @@ def _bordered_by(input: Tensor, pad: tuple[int, ...], mode: str) -> Tensor:
 
 
 def _check_reach(shape: tuple[int, ...], padded: list[int], back: int, pair: tuple[int, int], mode: str) -> None:
-    """Refuse more padding along the dimension ``back`` from the end than it can give, or less than nothing."""
-    (before, after), size, made = pair, shape[-back], padded[-back]
+    """Raise RuntimeError if the padding of the ``back``-th dimension from the end exceeds its limits.
+
+    The limit is the size of the dimension (circular), the size - 1 (reflect), or a result of at least one element.
+    """
+    (before, after), size, result = pair, shape[-back], padded[-back]
     if mode == "circular":
         if before > size or after > size:
             raise RuntimeError("Padding value causes wrapping around more than once.")
-        if made < 0:
+        if result < 0:
             raise RuntimeError("Negative padding value is resulting in an empty dimension")
     elif mode == "reflect" and (before >= size or after >= size):
         raise RuntimeError(
             f"Argument #{2 + 2 * back}: Padding size should be less than the corresponding input dimension, but got: "
             f"padding ({before}, {after}) at dimension {len(shape) - back} of input {list(shape)}"
         )
-    elif made < 1 and padded[:-1] == list(shape[:-1]) and len(shape) < 4 and back == 1:
-        raise RuntimeError(f"input (W: {size}) is too small. Calculated output W: {made}")
+    elif result < 1 and padded[:-1] == list(shape[:-1]) and len(shape) < 4 and back == 1:
+        raise RuntimeError(f"input (W: {size}) is too small. Calculated output W: {result}")
 
 
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
-    """``input`` with elements around its last dimensions.
+    """Return ``input`` with elements added around its last dimensions.
 
-    ``pad`` counts from the last dimension: (before, after, before of the one before it, …); negative numbers take
-    elements away. ``mode``: ``"constant"`` (``value``, default 0), ``"reflect"`` (mirrored at the edge element),
-    ``"replicate"`` (the edge element) or ``"circular"`` (from the other end); the last three want 1 to 3 dimensions
-    behind one or two others.
+    ``pad`` starts at the last dimension: (before, after, before and after of the one before it, …); negative entries
+    remove elements. ``mode`` is ``"constant"`` (``value``, default 0), ``"reflect"`` (mirrored about the edge element),
+    ``"replicate"`` (the edge element repeated) or ``"circular"`` (elements from the opposite end). All modes but
+    ``"constant"`` pad the last 1, 2 or 3 dimensions and need one or two further dimensions in front.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.pad(torch.tensor([[1.0, 2.0, 3.0]]), (2, 1), mode="reflect")
@@ -171,4 +182,4 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         return constant_pad_nd_block(input, tuple(pad), 0 if value is None else value)
     if value is not None and value != 0:
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
-    return _bordered_by(input, tuple(pad), mode)
+    return _pad_from_input(input, tuple(pad), mode)

@@ -1,4 +1,4 @@
-"""Elements in other places, in memory of their own: diagonals, triangles, turning, rolling."""
+"""Operations that move elements and return copies: diagonals, triangles, flips, rotations and rolls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .views import ints, reshape, spread
 
 @public()
 def diag(input: Tensor, diagonal: int = 0, *, out: Any = None) -> Tensor:
-    """Of a vector the matrix with it on a diagonal; of a matrix that diagonal, as a copy.
+    """Return a matrix with a 1-d tensor on a diagonal, or a copy of a diagonal of a matrix.
 
     >>> import retrograd as torch
     >>> torch.diag(torch.tensor([1, 2]))
@@ -34,7 +34,7 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Any = None) -> Tensor:
 
 @op(name="diag_embed_block", backward="DiagEmbedBackward0", function=False, method=False, linear=True)
 def diag_embed_block(np: Any, self: Any, /, offset: int, dim1: int, dim2: int) -> Any:
-    """Matrices with the last dimension of ``self`` on a diagonal."""
+    """Return matrices in dimensions ``dim1`` and ``dim2`` with the last dimension of ``self`` on a diagonal."""
     size = self.shape[-1] + abs(offset)
     ndim = self.ndim + 1
     shape = list(self.shape[:-1])
@@ -51,7 +51,11 @@ diag_embed_block.derivative(self=lambda F, g, offset, dim1, dim2: F.diagonal(g, 
 
 @public()
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Matrices in dimensions ``dim1`` and ``dim2`` with the last dimension of ``input`` on a diagonal."""
+    """Return matrices with the last dimension of ``input`` on a diagonal and zeros elsewhere.
+
+    The matrices are in dimensions ``dim1`` and ``dim2`` of the result. ``offset`` selects the diagonal: 0 is the main
+    one, positive ones are above it.
+    """
     ndim = input._array.ndim + 1
     first, second = dimension(dim1, ndim), dimension(dim2, ndim)
     if first == second:
@@ -61,23 +65,25 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 
 @public()
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
-    """The matrix with all elements of ``input`` on a diagonal."""
+    """Return a matrix with all elements of ``input``, flattened, on a diagonal."""
     return diag(reshape(input.contiguous(), (-1,)), offset)
 
 
 def _triangle(name: str, doc: str) -> Any:
+    """Declare ``tril`` or ``triu`` and its in-place form."""
+
     def kernel(np: Any, self: Any, /, diagonal: int = 0) -> Any:
         if self.ndim < 2:
             raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
-        found = small_arrays.triangle(name, self, diagonal)
-        return rearrangement.triangle(np, self, diagonal, name == "tril") if found is None else found
+        small = small_arrays.triangle(name, self, diagonal)
+        return rearrangement.triangle(np, self, diagonal, name == "tril") if small is None else small
 
     kernel.__name__ = name
     kernel.__doc__ = doc
-    made = op(linear=True, in_order=True)(kernel)
-    public(function=False, name=name + "_")(in_place_form(made.op, name + "_"))
-    made.derivative(self=_tril_rule if name == "tril" else _triu_rule)
-    return made
+    triangle = op(linear=True, in_order=True)(kernel)
+    public(function=False, name=name + "_")(in_place_form(triangle.op, name + "_"))
+    triangle.derivative(self=_tril_rule if name == "tril" else _triu_rule)
+    return triangle
 
 
 def _tril_rule(F: Any, g: Any, diagonal: int) -> Any:
@@ -88,17 +94,17 @@ def _triu_rule(F: Any, g: Any, diagonal: int) -> Any:
     return F.triu(g, diagonal)
 
 
-tril = _triangle("tril", "The part of each matrix on and below a diagonal, zeros above.")
-triu = _triangle("triu", "The part of each matrix on and above a diagonal, zeros below.")
+tril = _triangle("tril", "Return each matrix with zeros above the diagonal number ``diagonal`` (0: the main one).")
+triu = _triangle("triu", "Return each matrix with zeros below the diagonal number ``diagonal`` (0: the main one).")
 
 
 def _triangle_indices(name: str, keep: Any) -> None:
     def indices(
         row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None
     ) -> Tensor:
-        for what, size in (("row", row), ("col", col)):
+        for axis, size in (("row", row), ("col", col)):
             if size < 0:
-                raise RuntimeError(f"{what} must be non-negative, got{size}")
+                raise RuntimeError(f"{axis} must be non-negative, got{size}")
         target = dtypes.int64 if dtype is None else dtype
         if target not in (dtypes.int64, dtypes.int32):
             raise dtypes.unsupported(name, target.numpy)
@@ -106,7 +112,9 @@ def _triangle_indices(name: str, keep: Any) -> None:
         return wrap(numpy.stack([rows, columns]).astype(target.numpy))
 
     indices.__name__ = indices.__qualname__ = name
-    indices.__doc__ = f"Rows and columns of the elements that :func:`{name[:4]}` keeps, as a 2 × n tensor."
+    indices.__doc__ = (
+        f"Return the row and column indices of the elements that :func:`{name[:4]}` keeps, as a 2 × n tensor."
+    )
     public(method=False, name=name)(indices)
 
 
@@ -124,7 +132,7 @@ _triangle_indices("triu_indices", _upper)
 
 @op(name="trace", opmath=True, linear=True)
 def trace(np: Any, self: Any, /) -> Any:
-    """The sum of the diagonal of a matrix."""
+    """Return the sum of the diagonal of a matrix."""
     if self.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
     return np.asarray(self.trace())
@@ -135,7 +143,7 @@ trace.derivative(self=lambda F, g, self_shape: F.trace_backward(g, self_shape))
 
 @op(function=False, method=False, linear=True)
 def trace_backward(np: Any, self: Any, /, shape: tuple[int, ...]) -> Any:
-    """Zeros of ``shape`` with the number ``self`` on the diagonal."""
+    """Return zeros of ``shape`` with the 0-d ``self`` on the diagonal."""
     out = np.zeros(shape, self.dtype)
     writable_diagonal(np, out, 0, 0, 1)[...] = self
     return out
@@ -144,12 +152,12 @@ def trace_backward(np: Any, self: Any, /, shape: tuple[int, ...]) -> Any:
 trace_backward.derivative(self=lambda F, g: F.trace(g))
 
 
-# -- Turning and rolling -----------------------------------------------------------------------------------------------
+# -- Flips, rolls and rotations ----------------------------------------------------------------------------------------
 
 
 @op(name="flip_block", backward="FlipBackward0", function=False, method=False, linear=True)
 def flip_block(np: Any, self: Any, /, dims: tuple[int, ...]) -> Any:
-    """The elements in reverse order along ``dims``."""
+    """Return the elements in reverse order along ``dims``."""
     return rearrangement.reversed_along(np, self, dims) if self.ndim else self.copy()
 
 
@@ -158,7 +166,7 @@ flip_block.derivative(self=lambda F, g, dims: F.flip_block(g, dims))
 
 @public()
 def flip(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
-    """The elements in reverse order along ``dims``, as a copy.
+    """Return a copy with the elements in reverse order along ``dims``.
 
     >>> import retrograd as torch
     >>> torch.flip(torch.tensor([1, 2, 3]), (0,))
@@ -175,7 +183,7 @@ def flip(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
 
 @public()
 def fliplr(input: Tensor) -> Tensor:
-    """Columns in reverse order."""
+    """Return a copy with the second dimension (columns) in reverse order."""
     if input._array.ndim < 2:
         raise RuntimeError("Input must be >= 2-d.")
     return flip_block(input, (1,))
@@ -183,7 +191,7 @@ def fliplr(input: Tensor) -> Tensor:
 
 @public()
 def flipud(input: Tensor) -> Tensor:
-    """Rows in reverse order."""
+    """Return a copy with the first dimension (rows) in reverse order."""
     if input._array.ndim < 1:
         raise RuntimeError("Input must be >= 1-d.")
     return flip_block(input, (0,))
@@ -191,9 +199,9 @@ def flipud(input: Tensor) -> Tensor:
 
 @op(name="roll_block", backward="RollBackward0", function=False, method=False, linear=True)
 def roll_block(np: Any, self: Any, /, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Any:
-    """The elements moved on by ``shifts`` along ``dims``, those that fall off put in at the other end."""
-    found = small_arrays.rolled(self, shifts, dims)
-    return rearrangement.rolled(np, self, shifts, dims) if found is None else found
+    """Return the elements shifted cyclically by ``shifts`` along ``dims``."""
+    small = small_arrays.rolled(self, shifts, dims)
+    return rearrangement.rolled(np, self, shifts, dims) if small is None else small
 
 
 roll_block.derivative(self=lambda F, g, shifts, dims: F.roll_block(g, tuple(-each for each in shifts), dims))
@@ -201,7 +209,10 @@ roll_block.derivative(self=lambda F, g, shifts, dims: F.roll_block(g, tuple(-eac
 
 @public()
 def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
-    """The elements moved on by ``shifts`` along ``dims`` (without dims: all in one row), round and round.
+    """Return the elements shifted cyclically by ``shifts`` along ``dims``.
+
+    Elements shifted past the end reappear at the start. Without ``dims`` the flattened tensor is shifted and the shape
+    restored.
 
     >>> import retrograd as torch
     >>> torch.roll(torch.tensor([1, 2, 3]), 1)
@@ -220,23 +231,23 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
 
 @public()
 def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
-    """Turned by 90° ``k`` times in the plane of two dimensions, from the first towards the second."""
+    """Return the tensor rotated ``k`` times by 90° in the plane ``dims``, from the first dimension towards the second."""
     ndim, plane = input._array.ndim, ints(dims)
     if len(plane) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(plane)}")
     if ndim < 2:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {ndim}")
-    turned = tuple(dimension(each, ndim) for each in plane)
+    axes = tuple(dimension(each, ndim) for each in plane)
     if plane[0] == plane[1] or abs(plane[0] - plane[1]) == ndim:
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {plane[0]} and dim1 = {plane[1]}")
-    return rot90_block(input, k % 4, *turned)
+    return rot90_block(input, k % 4, *axes)
 
 
 @op(name="rot90_block", backward="Rot90Backward0", function=False, method=False, linear=True)
 def rot90_block(np: Any, self: Any, /, k: int, first: int, second: int) -> Any:
-    """Turned by 90° ``k`` times in a plane."""
-    turned = {0: (), 1: (second,), 2: (first, second), 3: (first,)}[k]
-    flipped = np.array(np.flip(self, turned), order="K")
+    """Return ``self`` rotated by 90° ``k`` times (0 to 3) in the plane of two dimensions."""
+    axes = {0: (), 1: (second,), 2: (first, second), 3: (first,)}[k]
+    flipped = np.array(np.flip(self, axes), order="K")
     return flipped.swapaxes(first, second) if k % 2 else flipped
 
 

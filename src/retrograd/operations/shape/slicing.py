@@ -1,4 +1,4 @@
-"""Views of parts of a tensor: selecting, slicing, splitting, diagonals, windows, other strides."""
+"""Views of parts of a tensor: select, slice, split, diagonal, unfold and arbitrary strides."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ...dispatch.declare import AXIS, op, public
 from ..engine_ops import as_strided_of, overlaps, strided_add
 from .views import ints, view_op
 
-# -- Selecting -------------------------------------------------------------------------------------------------------
+# -- Selecting and slicing -------------------------------------------------------------------------------------------
 
 
-_ALL = {"ALL": (slice(None),) * 64}  # as many as an array can have dimensions
+_ALL = {"ALL": (slice(None),) * 64}  # NumPy arrays have at most 64 dimensions
 
 
 @view_op("select", "SelectBackward0", inline_expr=(
     "True", "self[index, ...] if dim == 0 else self[:, index, ...] if dim == 1 else "
     "self[(*ALL[:dim], index, ...)]", _ALL))  # fmt: skip
 def select_block(np: Any, self: Any, /, dim: int, index: int) -> Any:
-    """The slice at ``index`` of dimension ``dim``."""
+    """Return the view at ``index`` of dimension ``dim``, without that dimension."""
     return self[index, ...] if dim == 0 else self[(slice(None),) * dim + (index, ...)]
 
 
@@ -32,7 +32,7 @@ select_block.derivative(self=lambda F, g, self_shape, dim, index: F.select_backw
 
 @op(function=False, method=False, linear=True)
 def select_backward(np: Any, self: Any, /, shape: tuple[int, ...], dim: int, index: int) -> Any:
-    """Zeros of ``shape`` with ``self`` at ``index`` of dimension ``dim``."""
+    """Return zeros of ``shape`` with ``self`` at ``index`` of dimension ``dim``."""
     out = np.zeros(shape, self.dtype)
     out[(slice(None),) * dim + (index,)] = self
     return out
@@ -43,21 +43,21 @@ select_backward.derivative(self=lambda F, g, dim, index: F.select(g, dim, index)
 
 @public()
 def select(input: Tensor, dim: int, index: int) -> Tensor:
-    """The slice at ``index`` of dimension ``dim``, without that dimension."""
+    """Return the view at ``index`` of dimension ``dim``, without that dimension."""
     shape = input._array.shape
     if not shape:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
-    at, where = dimension(dim, len(shape)), index.__index__()
-    if not -shape[at] <= where < shape[at]:
-        raise IndexError(f"select(): index {where} out of range for tensor of size {list(shape)} at dimension {at}")
-    return select_block(input, at, where)
+    at, position = dimension(dim, len(shape)), index.__index__()
+    if not -shape[at] <= position < shape[at]:
+        raise IndexError(f"select(): index {position} out of range for tensor of size {list(shape)} at dimension {at}")
+    return select_block(input, at, position)
 
 
 @view_op("slice", "SliceBackward0", inline_expr=(
     "True", "self[start:end:step] if dim == 0 else self[:, start:end:step] if dim == 1 else "
     "self[(*ALL[:dim], slice(start, end, step))]", _ALL))  # fmt: skip
 def slice_block(np: Any, self: Any, /, dim: int, start: Any, end: Any, step: int) -> Any:
-    """Every ``step``-th element of dimension ``dim`` from ``start`` to below ``end``."""
+    """Return the view of every ``step``-th element of dimension ``dim`` from ``start`` to below ``end``."""
     return self[(slice(None),) * dim + (slice(start, end, step),)]
 
 
@@ -68,7 +68,7 @@ slice_block.derivative(
 
 @op(function=False, method=False, linear=True)
 def slice_backward(np: Any, self: Any, /, shape: tuple[int, ...], dim: int, start: Any, end: Any, step: int) -> Any:
-    """Zeros of ``shape`` with ``self`` in the slice of dimension ``dim``."""
+    """Return zeros of ``shape`` with ``self`` in the slice of dimension ``dim``."""
     out = np.zeros(shape, self.dtype)
     out[(slice(None),) * dim + (slice(start, end, step),)] = self
     return out
@@ -79,7 +79,7 @@ slice_backward.derivative(self=lambda F, g, dim, start, end, step: F.slice(g, di
 
 @public()
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
-    """``length`` elements of dimension ``dim`` from ``start`` on."""
+    """Return the view of ``length`` elements of dimension ``dim`` from ``start`` on."""
     shape = input._array.shape
     if not shape:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
@@ -98,7 +98,7 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
 
 @view_op("unbind", "UnbindBackward0", several=True)
 def unbind_block(np: Any, self: Any, /, dim: int) -> Any:
-    """The slices along dimension ``dim``."""
+    """Return the slices along dimension ``dim``, without that dimension."""
     if self.ndim == 1:
         return tuple([self[i, ...] for i in range(self.size)])
     return tuple(self if dim == 0 else self.transpose(dim, *[axis for axis in range(self.ndim) if axis != dim]))
@@ -117,7 +117,7 @@ unbind_block.derivative(self=_unbind_rule)
 
 @public(fast_path=unbind_block, dim=AXIS)
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """The slices along dimension ``dim``, as a tuple of views."""
+    """Return a tuple of the slices along dimension ``dim``, as views without that dimension."""
     if input._array.ndim == 0:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     return unbind_block(input, dimension(dim, input._array.ndim))
@@ -125,22 +125,22 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 
 @view_op("split_uneven", "SplitWithSizesBackward0", several=True)
 def split_uneven(np: Any, self: Any, /, sizes: tuple[int, ...], dim: int) -> Any:
-    """Consecutive pieces of ``sizes`` along dimension ``dim``."""
+    """Return consecutive slices of ``sizes`` along dimension ``dim``."""
     return _pieces(self, sizes, dim)
 
 
 @view_op("split_even", "SplitBackward0", several=True)
 def split_even(np: Any, self: Any, /, sizes: tuple[int, ...], dim: int) -> Any:
-    """As ``split_uneven``, of pieces of one size but for the last."""
+    """Return consecutive slices along dimension ``dim``, all of one size except the last."""
     return _pieces(self, sizes, dim)
 
 
 def _pieces(array: Any, sizes: tuple[int, ...], dim: int) -> tuple[Any, ...]:
-    found, at, before = [], 0, (slice(None),) * dim
+    slices, at, before = [], 0, (slice(None),) * dim
     for size in sizes:
-        found.append(array[at : at + size] if dim == 0 else array[(*before, slice(at, at + size))])
+        slices.append(array[at : at + size] if dim == 0 else array[(*before, slice(at, at + size))])
         at += size
-    return tuple(found)
+    return tuple(slices)
 
 
 def _split_rule(F: Any, g: Any, self_shape: Any, self_dtype: Any, sizes: Any, dim: int) -> Any:
@@ -160,14 +160,14 @@ for _block in (split_uneven, split_even, unsafe_split_uneven, unsafe_split_even)
 
 def _by_sizes(block: Any, input: Tensor, sizes: Any, dim: int) -> tuple[Tensor, ...]:
     at, pieces = _split_dim(input, dim), ints(sizes)
-    whole = input._array.shape[at]
+    total = input._array.shape[at]
     if any(each < 0 for each in pieces):
         raise RuntimeError(
             f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(pieces)}"
         )
-    if sum(pieces) != whole:
+    if sum(pieces) != total:
         raise RuntimeError(
-            f"split_with_sizes expects split_sizes to sum exactly to {whole} (input tensor's size at dimension {dim}), "
+            f"split_with_sizes expects split_sizes to sum exactly to {total} (input tensor's size at dimension {dim}), "
             f"but got split_sizes={list(pieces)}"
         )
     return block(input, pieces, at)
@@ -175,12 +175,12 @@ def _by_sizes(block: Any, input: Tensor, sizes: Any, dim: int) -> tuple[Tensor, 
 
 def _by_size(block: Any, input: Tensor, size: int, dim: int) -> tuple[Tensor, ...]:
     at = _split_dim(input, dim)
-    whole = input._array.shape[at]
+    total = input._array.shape[at]
     if size < 0:
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
-    if size == 0 and whole:
-        raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {whole}")
-    return block(input, _even_sizes(whole, size), at)
+    if size == 0 and total:
+        raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {total}")
+    return block(input, _even_sizes(total, size), at)
 
 
 def _split_dim(input: Tensor, dim: int) -> int:
@@ -189,8 +189,8 @@ def _split_dim(input: Tensor, dim: int) -> int:
     return dimension(dim, input._array.ndim)
 
 
-def _even_sizes(whole: int, size: int) -> tuple[int, ...]:
-    full, rest = divmod(whole, size) if size else (0, 0)
+def _even_sizes(total: int, size: int) -> tuple[int, ...]:
+    full, rest = divmod(total, size) if size else (0, 0)
     return (size,) * full + ((rest,) if rest or not full else ())
 
 
@@ -200,30 +200,34 @@ def _by_count(even: Any, uneven: Any, input: Tensor, chunks: int, dim: int) -> t
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     at = dimension(dim, input._array.ndim)
-    whole = input._array.shape[at]
-    size = -(-whole // chunks)
+    total = input._array.shape[at]
+    size = -(-total // chunks)
     if size == 0:
         return uneven(input, (0,) * chunks, at)
-    return even(input, _even_sizes(whole, size), at)
+    return even(input, _even_sizes(total, size), at)
 
 
 @public()
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Consecutive pieces of the given sizes along dimension ``dim``, as views."""
+    """Return consecutive slices of sizes ``split_sizes`` along dimension ``dim``, as a tuple of views."""
     return _by_sizes(split_uneven, input, split_sizes, dim)
 
 
-_split_with_sizes = guarded(split_with_sizes, "torch", "split_with_sizes")  # what PyTorch's split calls, and says
+# PyTorch's split calls split_with_sizes, whose name is in its errors.
+_split_with_sizes = guarded(split_with_sizes, "torch", "split_with_sizes")
 
 
 @public()
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """As :func:`split_with_sizes`, but each piece may be modified in place as if it had memory of its own."""
+    """Return the slices of :func:`split_with_sizes`, but not recorded as views.
+
+    Each slice may therefore be modified in place without invalidating the others; they still share memory.
+    """
     return _by_sizes(unsafe_split_uneven, input, split_sizes, dim)
 
 
 def _split_sizes(array: Any, split_size_or_sections: Any, dim: int) -> tuple[int, ...]:
-    """The sizes of the pieces that ``split`` gives in the common way: of one size."""
+    """Return the slice sizes of ``split`` for a positive int; raise ValueError for anything else."""
     if split_size_or_sections.__class__ is not int or split_size_or_sections <= 0:
         raise ValueError
     return _even_sizes(array.shape[dim], split_size_or_sections)
@@ -231,7 +235,9 @@ def _split_sizes(array: Any, split_size_or_sections: Any, dim: int) -> tuple[int
 
 @public(fast_path=split_even, dim=AXIS, sizes=_split_sizes)
 def split(input: Tensor, split_size_or_sections: Any = None, dim: int = 0, **kwargs: Any) -> tuple[Tensor, ...]:
-    """Pieces of one size (the last may be smaller), or of the sizes in a list, along dimension ``dim``; views.
+    """Return consecutive slices along dimension ``dim``, as a tuple of views.
+
+    ``split_size_or_sections`` is the size of each slice (the last may be smaller), or a list of sizes.
 
     >>> import retrograd as torch
     >>> torch.split(torch.arange(5), 2)
@@ -245,21 +251,24 @@ def split(input: Tensor, split_size_or_sections: Any = None, dim: int = 0, **kwa
 
 @public()
 def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """As :func:`split`, but each piece may be modified in place as if it had memory of its own."""
+    """Return the slices of :func:`split`, but not recorded as views.
+
+    Each slice may therefore be modified in place without invalidating the others; they still share memory.
+    """
     return _by_size(unsafe_split_even, input, split_size, dim)
 
 
 def _chunk_sizes(array: Any, chunks: int, dim: int) -> tuple[int, ...]:
-    """The sizes of the pieces that ``chunk`` gives in the common way."""
-    whole = array.shape[dim]
-    if chunks <= 0 or not whole:
+    """Return the slice sizes of ``chunk``; raise ValueError if there are no chunks or no elements."""
+    total = array.shape[dim]
+    if chunks <= 0 or not total:
         raise ValueError
-    return _even_sizes(whole, -(-whole // chunks))
+    return _even_sizes(total, -(-total // chunks))
 
 
 @public(fast_path=split_even, dim=AXIS, sizes=_chunk_sizes)
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """At most ``chunks`` pieces of equal size (the last may be smaller) along dimension ``dim``, as views.
+    """Return at most ``chunks`` slices of equal size (the last may be smaller) along dimension ``dim``, as views.
 
     >>> import retrograd as torch
     >>> torch.chunk(torch.arange(5), 2)
@@ -270,51 +279,56 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 
 @public(fast_path=unsafe_split_even, dim=AXIS, sizes=_chunk_sizes)
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """As :func:`chunk`, but each piece may be modified in place as if it had memory of its own."""
+    """Return the slices of :func:`chunk`, but not recorded as views.
+
+    Each slice may therefore be modified in place without invalidating the others; they still share memory.
+    """
     return _by_count(unsafe_split_even, unsafe_split_uneven, input, chunks, dim)
 
 
 @public()
 def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, **kwargs: Any) -> tuple[Tensor, ...]:
-    """Pieces along dimension ``dim``: so many of nearly one size, or cut at the given indices; views.
+    """Return slices along dimension ``dim``, as a tuple of views.
 
-    The cuts may be a 0-d or 1-d tensor of int64. Raises RuntimeError for a 0-d tensor and a number below 1.
+    ``indices_or_sections`` is the number of slices, whose sizes differ by at most one, or the indices at which to cut
+    (a sequence, or an int64 tensor of at most one dimension). Raises RuntimeError for a 0-d tensor and for a number
+    below 1.
     """
     if input._array.ndim == 0:
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     at = dimension(dim, input._array.ndim)
-    whole = input._array.shape[at]
-    given = next(iter(kwargs.values())) if indices_or_sections is None else indices_or_sections
-    if isinstance(given, Tensor):
-        given = _cuts_of(given)
-    if isinstance(given, int):
-        if given <= 0:
-            raise RuntimeError(f"number of sections must be larger than 0, got {given}")
-        small, larger = divmod(whole, given)
+    total = input._array.shape[at]
+    sections = next(iter(kwargs.values())) if indices_or_sections is None else indices_or_sections
+    if isinstance(sections, Tensor):
+        sections = _cuts_of(sections)
+    if isinstance(sections, int):
+        if sections <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
+        small, larger = divmod(total, sections)
         cuts = [0]
-        for i in range(given):
+        for i in range(sections):
             cuts.append(cuts[-1] + small + (i < larger))
     else:
-        cuts = [0, *given, whole]
-    return tuple(slice_block(input, at, *_bounds(a, b, whole), 1) for a, b in itertools.pairwise(cuts))
+        cuts = [0, *sections, total]
+    return tuple(slice_block(input, at, *_bounds(a, b, total), 1) for a, b in itertools.pairwise(cuts))
 
 
-def _cuts_of(given: Tensor) -> Any:
-    if given._array.ndim > 1:
+def _cuts_of(cuts: Tensor) -> Any:
+    if cuts._array.ndim > 1:
         raise RuntimeError(
             "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got "
-            f"a tensor with {given._array.ndim} dims"
+            f"a tensor with {cuts._array.ndim} dims"
         )
-    if given.dtype is not dtypes.int64:
+    if cuts.dtype is not dtypes.int64:
         raise RuntimeError(
             "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
-            f"{dtypes.scalar_name(given.dtype)}"
+            f"{dtypes.scalar_name(cuts.dtype)}"
         )
-    return given.tolist()
+    return cuts.tolist()
 
 
-def _bounds(start: int, end: int, whole: int) -> tuple[int, int]:
-    first, last, _ = slice(start, end).indices(whole)
+def _bounds(start: int, end: int, total: int) -> tuple[int, int]:
+    first, last, _ = slice(start, end).indices(total)
     return first, max(first, last)
 
 
@@ -335,7 +349,7 @@ def _split_along(name: str, dim: int, least: int) -> None:
         return tensor_split(input, indices_or_sections, at)
 
     split_along.__name__ = split_along.__qualname__ = name
-    split_along.__doc__ = f"Pieces along dimension {dim} (see :func:`tensor_split`)."
+    split_along.__doc__ = f"Return slices along dimension {dim}, as views (see :func:`tensor_split`)."
     public(name=name)(split_along)
 
 
@@ -348,7 +362,7 @@ for _name, _dim, _least in (("hsplit", 1, 1), ("vsplit", 0, 2), ("dsplit", 2, 3)
 
 @view_op("diagonal", "DiagonalBackward0")
 def diagonal_block(np: Any, self: Any, /, offset: int, dim1: int, dim2: int) -> Any:
-    """The diagonal of the matrices in two dimensions, as the last dimension."""
+    """Return the view of the diagonal of dimensions ``dim1`` and ``dim2``, as the last dimension."""
     return writable_diagonal(np, self, offset, dim1, dim2)
 
 
@@ -358,15 +372,16 @@ diagonal_block.derivative(
 
 
 def writable_diagonal(np: Any, array: Any, offset: int, dim1: int, dim2: int) -> Any:
-    found = array.diagonal(offset, dim1, dim2)
+    """Return the diagonal as a writable view (NumPy marks it read-only)."""
+    view = array.diagonal(offset, dim1, dim2)
     if np.__name__ == "numpy":
-        found.flags.writeable = True
-    return found
+        view.flags.writeable = True
+    return view
 
 
 @op(function=False, method=False, linear=True)
 def diagonal_backward(np: Any, self: Any, /, shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Any:
-    """Zeros of ``shape`` with ``self`` on the diagonal."""
+    """Return zeros of ``shape`` with ``self`` on the diagonal."""
     out = np.zeros(shape, self.dtype)
     writable_diagonal(np, out, offset, dim1, dim2)[...] = self
     return out
@@ -377,7 +392,11 @@ diagonal_backward.derivative(self=lambda F, g, offset, dim1, dim2: F.diagonal(g,
 
 @public(fast_path=diagonal_block, dim1=AXIS, dim2=AXIS)
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """The diagonal of the matrices in dimensions ``dim1`` and ``dim2``, as the last dimension of a view."""
+    """Return the view of the diagonals of the matrices in dimensions ``dim1`` and ``dim2``.
+
+    The diagonal is the last dimension of the result. ``offset`` selects it: 0 is the main diagonal, positive ones are
+    above it.
+    """
     ndim = input._array.ndim
     first, second = dimension(dim1, ndim), dimension(dim2, ndim)
     if first == second:
@@ -390,7 +409,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
 
 @view_op("unfold", "UnfoldBackward0")
 def unfold_block(np: Any, self: Any, /, dim: int, size: int, step: int) -> Any:
-    """Windows of ``size`` along dimension ``dim``, ``step`` apart, as a new last dimension."""
+    """Return the view of windows of ``size`` along ``dim``, ``step`` apart, as a new last dimension."""
     if self.ndim == 0:
         return self.reshape(1)[:size]
     count = (self.shape[dim] - size) // step + 1
@@ -406,7 +425,7 @@ unfold_block.derivative(
 
 @op(function=False, method=False, linear=True)
 def unfold_backward(np: Any, self: Any, /, shape: tuple[int, ...], dim: int, size: int, step: int) -> Any:
-    """The windows added up at the places from which they were read."""
+    """Return zeros of ``shape`` to which every window is added at the elements it was read from."""
     out = np.zeros(shape, self.dtype)
     if not shape:
         return self.reshape(shape)
@@ -421,27 +440,31 @@ unfold_backward.derivative(self=lambda F, g, dim, size, step: F.unfold(g, dim, s
 
 @public(function=False)
 def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    """Windows of ``size`` along a dimension, ``step`` apart, as a new last dimension of a view."""
-    at = counted(dimension, input._array.ndim)
-    whole = input._array.shape[at] if input._array.ndim else 1
+    """Return the view of windows of ``size`` elements along a dimension.
+
+    The windows start ``step`` elements apart. The dimension then counts the windows, and a new last dimension of
+    ``size`` holds their elements.
+    """
+    at = resolve_dimension(dimension, input._array.ndim)
+    total = input._array.shape[at] if input._array.ndim else 1
     if size < 0:
         raise RuntimeError(f"size is {size} but must be >= 0")
-    if size > whole:
-        raise RuntimeError(f"maximum size for tensor at dimension {at} is {whole} but size is {size}")
+    if size > total:
+        raise RuntimeError(f"maximum size for tensor at dimension {at} is {total} but size is {size}")
     if step <= 0:
         raise RuntimeError(f"step is {step} but must be > 0")
     return unfold_block(input, at, size, step)
 
 
-counted = dimension  # under a name that the argument of ``unfold`` does not hide
+resolve_dimension = dimension  # an alias, because the argument of ``unfold`` hides the name
 
 
-# -- Through strides -------------------------------------------------------------------------------------------------
+# -- Views by strides ------------------------------------------------------------------------------------------------
 
 
 @view_op("as_strided_block", "AsStridedBackward0")
 def as_strided_block(np: Any, self: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """The memory of ``self`` shown by other strides."""
+    """Return a view of the storage of ``self`` with the layout ``part``."""
     memory = memory_of(self)
     flat = memory.reshape(-1) if memory.flags.c_contiguous else memory.ravel(order="K")
     if self.dtype != flat.dtype:
@@ -454,7 +477,10 @@ as_strided_block.derivative(self=lambda F, g, whole, part: F.shared_out(F.stride
 
 @op(function=False, method=False, linear=True)
 def shared_out(np: Any, self: Any, /, whole: StridedLayout) -> Any:
-    """``self``, which lies in memory as ``whole``, divided by how many of its elements lie at the same place."""
+    """Return ``self`` divided by the number of its elements that overlap in a storage of layout ``whole``.
+
+    This splits a gradient evenly between elements that share one memory location.
+    """
     if not overlaps(whole):
         return self
     return self / strided_add.op.kernel(np, np.ones_like(self), whole, whole)
@@ -465,9 +491,10 @@ shared_out.derivative(self=lambda F, g, whole: F.shared_out(g, whole))
 
 @public()
 def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
-    """The memory of the tensor shown with any shape and strides (in elements); a view.
+    """Return a view of the tensor's storage with any shape and strides (both counted in elements).
 
-    Raises RuntimeError for negative strides and for elements outside of the memory.
+    ``storage_offset`` is the tensor's own by default. Raises RuntimeError for negative strides and for elements outside
+    of the storage.
     """
     shape, strides = tuple(size), tuple(stride)
     if len(shape) != len(strides):

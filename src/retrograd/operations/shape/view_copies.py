@@ -1,5 +1,8 @@
-"""Views as copies, and the other way round: ``*_copy`` gives a view's elements in memory of their own, ``*_scatter`` a
-copy of the whole tensor in which a view's elements are others."""
+"""View functions that copy.
+
+``*_copy`` returns a view's elements as a new contiguous tensor, ``*_scatter`` a copy of the whole tensor in which the
+view's elements are replaced.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ from .views import alias, expand_method, permute, renamed, squeeze, t, transpose
 
 
 def slice_(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
-    """Every ``step``-th element of dimension ``dim`` from ``start`` to below ``end``, as a view."""
+    """Return the view of every ``step``-th element of dimension ``dim`` from ``start`` to below ``end``."""
     at = dimension(dim, input._array.ndim)
     if not input._array.ndim:
         raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
@@ -45,21 +48,24 @@ def slice_(input: Tensor, dim: int = 0, start: int | None = None, end: int | Non
 
 
 def copied(shown: Tensor, input: Tensor) -> Tensor:
-    """The elements of ``shown``, a view of ``input``, in memory of their own, at the view's place in the graph."""
+    """Return a contiguous copy of ``shown``, a view of ``input``, with the view's gradient edge.
+
+    The view's node is renamed to PyTorch's name for the copying form (``…_copy``).
+    """
     if isinstance(shown, TransformTensor):
         return clone(shown, memory_format=contiguous_format)
     out = wrap(shown._array.copy(order="C"))
-    place = shown._grad_edge
-    if recording() and place is not None and place is not input._grad_edge:
-        node = place.node if place.__class__ is OutputEdge else place
+    edge = shown._grad_edge
+    if recording() and edge is not None and edge is not input._grad_edge:
+        node = edge.node if edge.__class__ is OutputEdge else edge
         if not node.__class__.__name__.endswith("_copy"):
             node.__class__ = renamed(node.__class__, node.__class__.__name__ + "_copy")
-        out._grad_edge = place
+        out._grad_edge = edge
     return out
 
 
 def _copy_form(name: str, of: Any) -> None:
-    """The function ``name``, which copies what the view function ``of`` shows."""
+    """Register the function ``name``, which returns a copy of the view that ``of`` returns."""
 
     def copy_form(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         shown = of(input, *args, **kwargs)
@@ -68,11 +74,11 @@ def _copy_form(name: str, of: Any) -> None:
         return tuple(copied(each, input) for each in shown)
 
     copy_form.__name__ = copy_form.__qualname__ = name
-    copy_form.__doc__ = f"As :func:`{name.removesuffix('_copy')}`, in memory of its own."
+    copy_form.__doc__ = f"Return the result of :func:`{name.removesuffix('_copy')}` as a copy."
     public(method=False, name=name)(copy_form)
 
 
-def _pairs(input: Tensor) -> Tensor:
+def _view_as_complex_without_graph(input: Tensor) -> Tensor:
     if input.requires_grad:
         raise RuntimeError(
             "view_as_complex_copy does not support automatic differentiation for outputs with complex dtype."
@@ -85,14 +91,14 @@ for _name, _function in {
     "expand": expand_method,
     "permute": permute, "select": select, "slice": slice_, "split": split, "split_with_sizes": split_with_sizes,
     "squeeze": squeeze, "t": t, "transpose": transpose, "unbind": unbind, "unfold": unfold, "unsqueeze": unsqueeze,
-    "view": view, "view_as_complex": _pairs, "view_as_real": view_as_real,
+    "view": view, "view_as_complex": _view_as_complex_without_graph, "view_as_real": view_as_real,
 }.items():  # fmt: skip
     _copy_form(_name + "_copy", _function)
 
 
 @public()
 def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Any = None) -> Tensor:
-    """``length`` elements of dimension ``dim`` from ``start`` on, in memory of their own."""
+    """Return a copy of ``length`` elements of dimension ``dim`` from ``start`` on."""
     shown = narrow(input, dim, start, length)
     result = copied(shown, input)
     if result._grad_edge is not None:
@@ -100,11 +106,15 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Any = 
     return result
 
 
-# -- Copies of the whole with another part ---------------------------------------------------------------------------
+# -- Copies with a part replaced -------------------------------------------------------------------------------------
 
 
 def _scatter_form(name: str, block: Any, backward: str) -> Any:
-    """The block that gives a copy of ``self`` whose part, as the view ``block`` shows it, is ``src``."""
+    """Declare the operation that returns a copy of ``self`` with ``src`` in the elements of a view.
+
+    ``block`` is the view's operation. A second operation, ``name_hole``, writes zeros there instead: it is the
+    derivative with respect to ``self``.
+    """
     part_of = block.op.kernel
 
     def scatter(np: Any, self: Any, src: Any, /, arguments: tuple[Any, ...]) -> Any:
@@ -124,8 +134,8 @@ def _scatter_form(name: str, block: Any, backward: str) -> Any:
         return out
 
     scatter.__name__, hole.__name__ = name, name + "_hole"
-    scatter.__doc__, hole.__doc__ = "A copy with another part.", "A copy with zeros in a part."
-    made = op(backward=backward, function=False, method=False, linear=True)(scatter)
+    scatter.__doc__, hole.__doc__ = "Return a copy with ``src`` in a part.", "Return a copy with zeros in a part."
+    declared = op(backward=backward, function=False, method=False, linear=True)(scatter)
     zeroed = op(function=False, method=False, linear=True)(hole)
 
     def hole_rule(F: Any, g: Any, arguments: Any) -> Any:
@@ -134,9 +144,9 @@ def _scatter_form(name: str, block: Any, backward: str) -> Any:
     def part_rule(F: Any, g: Any, arguments: Any) -> Any:
         return getattr(F, block.op.name)(g, *arguments)
 
-    made.derivative(self=hole_rule, src=part_rule)
+    declared.derivative(self=hole_rule, src=part_rule)
     zeroed.derivative(self=hole_rule)
-    return made
+    return declared
 
 
 select_scatter_block = _scatter_form("select_scatter_block", select_block, "SelectScatterBackward0")
@@ -146,7 +156,7 @@ diagonal_scatter_block = _scatter_form("diagonal_scatter_block", diagonal_block,
 
 @public()
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
-    """A copy of the tensor with ``src`` at ``index`` of dimension ``dim``.
+    """Return a copy of the tensor with ``src`` at ``index`` of dimension ``dim``.
 
     >>> import retrograd as torch
     >>> torch.select_scatter(torch.zeros(2, 2), torch.ones(2), 0, 1)
@@ -165,7 +175,7 @@ def slice_scatter(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1, *,
     out: Any = None,
 ) -> Tensor:  # fmt: skip
-    """A copy of the tensor with ``src`` in the slice from ``start`` to below ``end`` of dimension ``dim``."""
+    """Return a copy with ``src`` in every ``step``-th element of ``dim`` from ``start`` to below ``end``."""
     at = dimension(dim, input._array.ndim)
     if step <= 0:
         raise RuntimeError("slice step must be positive")
@@ -175,7 +185,7 @@ def slice_scatter(
 
 @public()
 def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """A copy of the tensor with ``src`` on the diagonal of dimensions ``dim1`` and ``dim2``."""
+    """Return a copy of the tensor with ``src`` on the diagonal of dimensions ``dim1`` and ``dim2``."""
     ndim = input._array.ndim
     first, second = dimension(dim1, ndim), dimension(dim2, ndim)
     if first == second:
@@ -185,7 +195,7 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
 
 @op(name="as_strided_scatter_block", backward="AsStridedScatterBackward0", function=False, method=False, linear=True)
 def as_strided_scatter_block(np: Any, self: Any, src: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """A copy of ``self``, which lies in memory as ``whole``, with ``src`` where ``part`` shows that memory."""
+    """Return a copy of ``self``, of layout ``whole``, with ``src`` in the elements of layout ``part``."""
     return strided_write.op.kernel(np, self, src, whole, part)
 
 
@@ -197,7 +207,7 @@ as_strided_scatter_block.derivative(
 
 @public()
 def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
-    """A copy of the tensor with ``src`` in the elements that :func:`as_strided` shows with the same arguments."""
+    """Return a copy with ``src`` in the elements that :func:`as_strided` selects with the same arguments."""
     shown = as_strided(input.detach(), size, stride, storage_offset)
     if shown._array.shape != src._array.shape:
         raise RuntimeError(
@@ -210,7 +220,7 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, stora
 
 @op(view=True, name="slice_inverse_block", backward="SliceInverseBackward0", function=False, method=False, linear=True)
 def slice_inverse_block(np: Any, self: Any, src: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """The memory of a slice shown as a whole tensor again."""
+    """Return a view of layout ``whole`` of the storage of ``self``, a slice of it."""
     return as_strided_block.op.kernel(np, self, part, whole)
 
 
@@ -225,7 +235,11 @@ def slice_inverse(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1, *,
     out: Any = None,
 ) -> Tensor:  # fmt: skip
-    """The tensor of the shape of ``src`` of which ``input`` is the slice with these arguments, as a view of it."""
+    """Return the view of the shape of ``src`` of which ``input`` is a slice.
+
+    The other arguments are those of the slice and are not used, because the layouts of the two tensors determine the
+    view.
+    """
     if (special := batched((input, src))) is not None:
         raise special.refuse_out("slice_inverse")
     return slice_inverse_block(

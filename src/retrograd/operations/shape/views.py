@@ -1,4 +1,4 @@
-"""Views and shapes: reshaping, permuting, selecting, splitting; and the operations that copy to reshape."""
+"""Views that change shape (view, reshape, squeeze, expand, permute), and the copies that reshape needs."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from ..engine_ops import as_strided_of, expand
 
 
 def view_op(name: str, backward: str | None = None, **options: Any) -> Any:
+    """Return the decorator for the declaration of a linear view operation."""
     return op(view=True, name=name, backward=backward, function=False, method=False, linear=True, **options)
 
 
@@ -26,7 +27,7 @@ _RENAMED: dict[tuple[type, str], type] = {}
 
 
 def renamed(kind: type, name: str) -> type:
-    """The class of nodes ``kind`` under another name, as PyTorch has it for other forms of the same view."""
+    """Return the node class ``kind`` under another name; PyTorch has several names for the forms of one view."""
     if name == kind.__name__:
         return kind
     if (kind, name) not in _RENAMED:
@@ -35,14 +36,18 @@ def renamed(kind: type, name: str) -> type:
 
 
 def ints(value: Any) -> tuple[int, ...]:
-    """A sequence of ints given as one int or as a sequence (0-d tensors count as ints)."""
+    """Return an int or a sequence of ints as a tuple; 0-d tensors count as ints."""
     return (value.__index__(),) if hasattr(value, "__index__") and not isinstance(value, (tuple, list)) else tuple(
         each.__index__() for each in value
     )  # fmt: skip
 
 
 def spread(name: str, given: tuple[Any, ...], argument: str = "size", kwargs: Any = None) -> tuple[int, ...]:
-    """The ints of ``argument``, given one by one, as one sequence, or by name."""
+    """Return the ints of the argument ``argument`` of the function ``name`` as a tuple.
+
+    ``given`` holds them one by one or as one sequence; ``kwargs`` may hold them by keyword. Raises TypeError in
+    PyTorch's words otherwise.
+    """
     if kwargs:
         given = (*given, kwargs.pop(argument)) if argument in kwargs else given
         for wrong in kwargs:
@@ -76,15 +81,18 @@ def _no_ints(name: str, argument: str, given: tuple[Any, ...]) -> TypeError:
 _SEQUENCES = (tuple, list, Size)
 
 
-#: ``spread`` for the common way, as an expression: NumPy will refuse what are no ints.
+#: The common case of parsing sizes, as an expression for the fast path; NumPy raises for values that are not ints.
 _SIZES = "{0} if {0}[0].__class__ is int or len({0}) > 1 else {0}[0]"
 
 
-# -- view and its kin ------------------------------------------------------------------------------------------------
+# -- view, reshape and flatten ---------------------------------------------------------------------------------------
 
 
 def resolved(shape: Sequence[int], size: Sequence[int]) -> tuple[int, ...]:
-    """``size`` with its -1 replaced by what a tensor of ``shape`` has left for it."""
+    """Return ``size`` with its -1 replaced by the size that a tensor of ``shape`` leaves for it.
+
+    Raises RuntimeError if the numbers of elements differ.
+    """
     total = math.prod(shape)
     if min(size, default=0) < -1:
         wrong = next(i for i, each in enumerate(size) if each < -1)
@@ -108,7 +116,7 @@ def resolved(shape: Sequence[int], size: Sequence[int]) -> tuple[int, ...]:
 
 @view_op("view", "ViewBackward0", inline_expr=("self.flags.c_contiguous and min(size) > -2", "self.reshape(size)"))
 def view_block(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
-    """The same elements in another shape, sharing their memory."""
+    """Return a view of ``self`` of shape ``size``; raise RuntimeError if its strides do not allow one."""
     target = resolved(self.shape, size)
     if self.flags.c_contiguous:
         return self.reshape(target)
@@ -125,20 +133,23 @@ view_block.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 
 def view_strides(shape: Sequence[int], strides: Sequence[int], size: Sequence[int]) -> tuple[int, ...] | None:
-    """The strides with which ``size`` shows the same memory in the same order; None if there are none."""
+    """Return the strides with which a view of shape ``size`` keeps the order of the elements, or None.
+
+    ``shape`` and ``strides`` are the tensor's. None means that a reshape to ``size`` must copy.
+    """
     if math.prod(shape) == 0:
-        step, found = 1, []
+        step, steps = 1, []
         for each in reversed(size):
-            found.append(step)
+            steps.append(step)
             step *= max(each, 1)
-        return tuple(reversed(found))
+        return tuple(reversed(steps))
     result = [0] * len(size)
     at = len(size) - 1
     chunk_step = strides[-1] if strides else 1
     old = new = 1
     for i in range(len(shape) - 1, -1, -1):
         old *= shape[i]
-        # A chunk ends where the next dimension outwards does not continue it without a gap.
+        # A chunk ends at dimension i if dimension i - 1 is not contiguous with it.
         if i == 0 or (shape[i - 1] != 1 and strides[i - 1] != old * chunk_step):
             while at >= 0 and (new < old or size[at] == 1):
                 result[at] = new * chunk_step
@@ -153,7 +164,7 @@ def view_strides(shape: Sequence[int], strides: Sequence[int], size: Sequence[in
 
 @view_op("reshape_alias", "ReshapeAliasBackward0")
 def reshape_alias(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
-    """What ``view`` gives, of a tensor that is not contiguous."""
+    """Return a view of shape ``size`` of a tensor that is not contiguous."""
     return view_block.op.kernel(np, self, size)
 
 
@@ -162,7 +173,10 @@ reshape_alias.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 @public(function=False, fast_path=view_block, when="inline", size=_SIZES.format("size"))
 def view(input: Tensor, *size: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
-    """The same memory in another shape (one size may be -1), or read as another dtype."""
+    """Return a view of another shape, or of another dtype on the same memory.
+
+    One size may be -1, which is inferred. Raises RuntimeError if the strides do not allow a view.
+    """
     if size and isinstance(size[0], dtypes.dtype):
         return _view_dtype(input, size[0])
     if dtype is not None:
@@ -172,7 +186,7 @@ def view(input: Tensor, *size: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
 
 @slicewise
 def _view_dtype(input: Tensor, target: Any) -> Tensor:
-    """The memory read as another dtype: outside the graph and, as in PyTorch, with no ``_base``."""
+    """Return the storage reinterpreted as another dtype: outside of the graph and, as in PyTorch, without ``_base``."""
     array = input._array
     have, want = array.itemsize, target.itemsize
     names = f"view {dtypes.scalar_name(input.dtype)} as {dtypes.scalar_name(target)} (different element sizes)"
@@ -212,13 +226,13 @@ def _check_wider(input: Tensor, ratio: int, steps: tuple[int, ...], names: str) 
 
 @public(function=False)
 def view_as(input: Tensor, other: Tensor) -> Tensor:
-    """The same memory in the shape of ``other``."""
+    """Return a view of the shape of ``other``."""
     return view_block(input, other._array.shape)
 
 
 @op(name="reshape_copy", backward="UnsafeViewBackward0", function=False, method=False, linear=True)
 def reshape_copy(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
-    """The same elements in another shape, in memory of their own."""
+    """Return a copy of shape ``size``."""
     return self.reshape(size)
 
 
@@ -227,7 +241,7 @@ reshape_copy.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 @public(name="reshape", fast_path=view_block, when="inline", size=_SIZES.format("shape"))
 def _reshape(input: Tensor, *shape: Any, **kwargs: Any) -> Tensor:
-    """The same elements in another shape: a view where strides allow, else a copy.
+    """Return the tensor in another shape: a view if the strides allow it, else a copy. One size may be -1.
 
     >>> import retrograd as torch
     >>> torch.reshape(torch.arange(4), (2, -1))
@@ -249,7 +263,7 @@ def _contiguous() -> Any:
 
 @op(name="unsafe_view", backward="UnsafeViewBackward0", function=False, method=False, linear=True)
 def unsafe_view(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
-    """The elements of a tensor that nobody else holds, in another shape."""
+    """Return ``self``, to which no other reference exists, in another shape and not recorded as a view."""
     return self.reshape(size)
 
 
@@ -260,18 +274,18 @@ def _reshape_array(array: Any, size: Any) -> Any:
     return array.reshape(size)
 
 
-reshape: Any = FUNCTIONS["reshape"]  # with its quick way
+reshape: Any = FUNCTIONS["reshape"]  # with its fast path
 ARRAYS.__dict__["reshape"], TENSORS.__dict__["reshape"] = _reshape_array, reshape
 
 
 @public(function=False)
 def reshape_as(input: Tensor, other: Tensor) -> Tensor:
-    """The same elements in the shape of ``other``."""
+    """Return the tensor in the shape of ``other``: a view if the strides allow it, else a copy."""
     return reshape(input, other._array.shape)
 
 
 def _flat(array: Any, start_dim: int, end_dim: int) -> tuple[int, ...]:
-    """The sizes that ``flatten`` gives where it changes something."""
+    """Return the shape after ``flatten``; raise ValueError if it changes nothing."""
     shape = array.shape
     if start_dim == 0 and end_dim == -1 and len(shape) > 1:
         return (array.size,)
@@ -283,7 +297,7 @@ def _flat(array: Any, start_dim: int, end_dim: int) -> tuple[int, ...]:
 
 @public(fast_path=view_block, when="inline", size=_flat)
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """Dimensions ``start_dim`` to ``end_dim`` made one.
+    """Return the tensor with dimensions ``start_dim`` to ``end_dim`` merged into one (all by default).
 
     >>> import retrograd as torch
     >>> torch.flatten(torch.tensor([[1, 2], [3, 4]]))
@@ -300,13 +314,13 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 @public()
 def ravel(input: Tensor) -> Tensor:
-    """All elements in one dimension: a view if they are contiguous."""
+    """Return all elements in one dimension: a view if the tensor is contiguous, else a copy."""
     return reshape(input.contiguous(), (-1,))
 
 
 @public()
 def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
-    """Dimension ``dim`` made several, of ``sizes`` (one may be -1)."""
+    """Return the tensor with dimension ``dim`` split into dimensions of ``sizes``, of which one may be -1."""
     shape = input._array.shape
     at = dimension(dim, len(shape))
     sizes = tuple(sizes)
@@ -325,7 +339,7 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
 
 @view_op("alias", "AliasBackward0", inline_expr=("True", "self.view()"))
 def alias(np: Any, self: Any, /) -> Any:
-    """A view of the whole tensor."""
+    """Return a view of the whole tensor."""
     return self.view()
 
 
@@ -341,7 +355,7 @@ alias.derivative(self=1)
     inline_expr=("dim >= 0", "self.reshape((*self.shape[:dim], 1, *self.shape[dim:]))"),
 )
 def unsqueeze_block(np: Any, self: Any, /, dim: int) -> Any:
-    """A new dimension of size 1 in front of dimension ``dim``."""
+    """Return a view with a new dimension of size 1 before dimension ``dim``."""
     return np.expand_dims(self, dim)
 
 
@@ -350,7 +364,7 @@ unsqueeze_block.derivative(self=lambda F, g, dim: F.squeeze_dim(g, dim))
 
 @public(fast_path=unsqueeze_block, dim=NEW_AXIS)
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
-    """A new dimension of size 1 at ``dim``.
+    """Return a view with a new dimension of size 1 at position ``dim``.
 
     >>> import retrograd as torch
     >>> torch.unsqueeze(torch.zeros(2), 0).shape
@@ -361,7 +375,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
 
 @view_op("squeeze_all", "SqueezeBackward0", inline_expr=("True", "self.squeeze()"))
 def squeeze_all(np: Any, self: Any, /) -> Any:
-    """Without the dimensions of size 1."""
+    """Return a view without the dimensions of size 1."""
     return self.squeeze()
 
 
@@ -370,7 +384,7 @@ squeeze_all.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 @view_op("squeeze_dim", "SqueezeBackward1")
 def squeeze_dim(np: Any, self: Any, /, dim: int) -> Any:
-    """Without dimension ``dim`` if its size is 1."""
+    """Return a view without dimension ``dim`` if its size is 1."""
     return self.squeeze(dim) if self.ndim and self.shape[dim] == 1 else self.view()
 
 
@@ -379,7 +393,7 @@ squeeze_dim.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 @view_op("squeeze_dims", "SqueezeBackward2")
 def squeeze_dims(np: Any, self: Any, /, dims: tuple[int, ...]) -> Any:
-    """Without those of ``dims`` whose size is 1."""
+    """Return a view without those of ``dims`` whose size is 1."""
     if not self.ndim:
         return self.view()
     return self.squeeze(tuple(dim for dim in dims if self.shape[dim] == 1))
@@ -390,7 +404,9 @@ squeeze_dims.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 @public(fast_path=squeeze_all)
 def squeeze(input: Tensor, dim: Any = None) -> Tensor:
-    """Without the dimensions of size 1: all of them, or those of ``dim`` (an int or several).
+    """Return a view without the dimensions of size 1.
+
+    ``dim`` (an int or a tuple) restricts this to some dimensions; those of another size stay.
 
     >>> import retrograd as torch
     >>> torch.squeeze(torch.zeros(1, 2, 1)).shape
@@ -407,30 +423,33 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     return squeeze_dim(input, dimension(dim, input._array.ndim))
 
 
-# -- Stretching ------------------------------------------------------------------------------------------------------
+# -- Expanding -------------------------------------------------------------------------------------------------------
 
 
 @public(function=False, name="expand", fast_path=expand, size=_SIZES.format("size"))
 def expand_method(input: Tensor, *size: Any, implicit: bool = False, **kwargs: Any) -> Tensor:
-    """Dimensions of size 1 stretched to ``size`` (-1: as it is), new ones in front, without copying."""
+    """Return a view with dimensions of size 1 expanded to ``size``, without copying.
+
+    -1 keeps the size of a dimension. Additional sizes add dimensions in front.
+    """
     return expand(input, spread("expand", size, "size", kwargs))
 
 
 @public(function=False)
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
-    """Stretched to the shape of ``other``."""
+    """Return a view expanded to the shape of ``other``."""
     return expand(input, other._array.shape)
 
 
 @public()
 def broadcast_to(input: Tensor, *size: Any, **kwargs: Any) -> Tensor:
-    """Stretched to ``size``."""
+    """Return a view expanded to ``size``."""
     return expand(input, spread("broadcast_to", size, "size", kwargs))
 
 
 @public(method=False)
 def broadcast_shapes(*shapes: Any) -> Any:
-    """The shape to which shapes (ints count as shapes of one dimension) broadcast together.
+    """Return the shape to which ``shapes`` broadcast; an int counts as a shape of one dimension.
 
     >>> import retrograd as torch
     >>> torch.broadcast_shapes((2, 1), 3)
@@ -455,7 +474,7 @@ def broadcast_shapes(*shapes: Any) -> Any:
 
 @public(method=False)
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """The tensors stretched to a common shape."""
+    """Return the tensors expanded to their common broadcast shape."""
     for position, each in enumerate(tensors):
         if not isinstance(each, Tensor):
             raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(each).__name__}")
@@ -468,12 +487,12 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     return tuple(each if each._array.shape == shape else expand(each, shape) for each in tensors)
 
 
-# -- Permuting -------------------------------------------------------------------------------------------------------
+# -- Permuting dimensions --------------------------------------------------------------------------------------------
 
 
 @view_op("transpose", "TransposeBackward0", inline_expr=("self.ndim", "self.swapaxes(dim0, dim1)"))
 def transpose_block(np: Any, self: Any, /, dim0: int, dim1: int) -> Any:
-    """Two dimensions exchanged."""
+    """Return a view with two dimensions exchanged."""
     return self.swapaxes(dim0, dim1) if self.ndim else self.view()
 
 
@@ -482,7 +501,7 @@ transpose_block.derivative(self=lambda F, g, dim0, dim1: F.transpose(g, dim0, di
 
 @public(aliases=("swapdims",), fast_path=transpose_block, when="inline", dim0=AXIS, dim1=AXIS)
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Two dimensions exchanged, without copying.
+    """Return a view with dimensions ``dim0`` and ``dim1`` exchanged.
 
     >>> import retrograd as torch
     >>> torch.transpose(torch.tensor([[1, 2], [3, 4]]), 0, 1)
@@ -495,13 +514,13 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
 
 @public()
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
-    """Two dimensions exchanged, without copying; another name of :func:`transpose`."""
+    """Return a view with two dimensions exchanged; another name of :func:`transpose`."""
     return transpose(input, axis0, axis1)
 
 
 @view_op("t", "TBackward0", inline_expr=("self.ndim < 3", "self.T"))
 def t_block(np: Any, self: Any, /) -> Any:
-    """A matrix with rows and columns exchanged."""
+    """Return the transpose of a matrix as a view."""
     return self.T
 
 
@@ -510,7 +529,7 @@ t_block.derivative(self=lambda F, g: F.t(g))
 
 @public(fast_path=t_block, when="inline")
 def t(input: Tensor) -> Tensor:
-    """A matrix with rows and columns exchanged; a tensor of fewer dimensions as it is."""
+    """Return the transpose of a matrix as a view; 0-d and 1-d tensors keep their shape."""
     if input._array.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input._array.ndim}D")
     return t_block(input)
@@ -518,7 +537,7 @@ def t(input: Tensor) -> Tensor:
 
 @view_op("permute", "PermuteBackward0", inline_expr=("True", "self.transpose(dims)"))
 def permute_block(np: Any, self: Any, /, dims: tuple[int, ...]) -> Any:
-    """Dimensions in another order."""
+    """Return a view with the dimensions in the order ``dims``."""
     return self.transpose(dims)
 
 
@@ -530,7 +549,7 @@ def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _order(array: Any, dims: tuple[Any, ...]) -> tuple[int, ...]:
-    """The order of dimensions, given one by one or as a sequence; what is no permutation NumPy will refuse."""
+    """Return the dimensions' order, passed one by one or as a sequence, non-negative; NumPy checks the rest."""
     order = tuple(dims[0]) if len(dims) == 1 and dims[0].__class__ in _SEQUENCES else dims
     if min(order) < 0:
         ndim = array.ndim
@@ -542,7 +561,7 @@ def _order(array: Any, dims: tuple[Any, ...]) -> tuple[int, ...]:
 
 @public(fast_path=permute_block, dims=_order)
 def permute(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
-    """Dimensions in the order ``dims``, without copying.
+    """Return a view with the dimensions in the order ``dims``.
 
     >>> import retrograd as torch
     >>> torch.permute(torch.zeros(2, 3, 4), (2, 0, 1)).shape
@@ -563,7 +582,10 @@ def permute(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
 
 @public(aliases=("moveaxis",))
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
-    """Dimensions ``source`` moved to ``destination``, the others in their order."""
+    """Return a view with dimensions ``source`` (an int or several) moved to positions ``destination``.
+
+    The other dimensions keep their order.
+    """
     ndim = input._array.ndim
     sources = [dimension(each, ndim) for each in ints(source)]
     targets = [dimension(each, ndim) for each in ints(destination)]
@@ -572,29 +594,29 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
             f"movedim: Invalid source or destination dims: source ({list(ints(source))} dims) should contain the same "
             f"number of dims as destination ({list(ints(destination))} dims)"
         )
-    for name, given, found in (("source", source, sources), ("destination", destination, targets)):
-        if len(set(found)) != len(found):
+    for name, given, resolved_dims in (("source", source, sources), ("destination", destination, targets)):
+        if len(set(resolved_dims)) != len(resolved_dims):
             raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(ints(given))})")
     if not ndim and sources:
         return alias(input)
     rest = iter(axis for axis in range(ndim) if axis not in sources)
-    places = dict(zip(targets, sources, strict=True))
-    order = tuple(places[axis] if axis in places else next(rest) for axis in range(ndim))
+    source_of = dict(zip(targets, sources, strict=True))
+    order = tuple(source_of[axis] if axis in source_of else next(rest) for axis in range(ndim))
     return permute_block(input, order)
 
 
 @public()
 def adjoint(input: Tensor) -> Tensor:
-    """The last two dimensions exchanged, complex numbers conjugated."""
+    """Return the last two dimensions exchanged and complex elements conjugated."""
     return _adjoint(input, "adjoint()")
 
 
 def _adjoint(x: Tensor, name: str) -> Tensor:
-    result = _matrix_turned(x, name)
+    result = _matrix_transpose(x, name)
     return result.conj() if x.is_complex() else result
 
 
-def _matrix_turned(x: Tensor, name: str) -> Tensor:
+def _matrix_transpose(x: Tensor, name: str) -> Tensor:
     ndim = x._array.ndim
     if ndim == 0:
         _deprecated(f"Tensor.{name} is deprecated on 0-D tensors. " + (
@@ -610,7 +632,7 @@ def _deprecated(text: str) -> None:
     warn(text)
 
 
-def _turned(self: Tensor) -> Tensor:
+def _reversed_dims(self: Tensor) -> Tensor:
     ndim = self._array.ndim
     if ndim == 0:
         _deprecated("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.")
@@ -624,7 +646,7 @@ def _turned(self: Tensor) -> Tensor:
 
 
 def _mt(self: Tensor) -> Tensor:
-    return _matrix_turned(self, "mT")
+    return _matrix_transpose(self, "mT")
 
 
 def _mh(self: Tensor) -> Tensor:
@@ -641,12 +663,12 @@ def _h(self: Tensor) -> Tensor:
     return _adjoint(self, "H")
 
 
-_turned_matrix = fronted(_turned, permute_block, "self.ndim == 2", dims=(1, 0))
-_turned_matrices = fronted(_mt, transpose_block, "self.ndim == 2", dim0=0, dim1=1)
+_fast_t = fronted(_reversed_dims, permute_block, "self.ndim == 2", dims=(1, 0))
+_fast_mt = fronted(_mt, transpose_block, "self.ndim == 2", dim0=0, dim1=1)
 
 PROPERTIES = {
-    "T": property(_turned_matrix, doc="Dimensions in reverse order."),
-    "mT": property(_turned_matrices, doc="The last two dimensions exchanged."),
-    "H": property(strips_frames(_h), doc="A matrix transposed and conjugated."),
-    "mH": property(strips_frames(_mh), doc="The last two dimensions exchanged, conjugated."),
+    "T": property(_fast_t, doc="View with the dimensions in reverse order."),
+    "mT": property(_fast_mt, doc="View with the last two dimensions exchanged."),
+    "H": property(strips_frames(_h), doc="Conjugate transpose of a matrix."),
+    "mH": property(strips_frames(_mh), doc="Conjugate transpose of the matrices in the last two dimensions."),
 }
