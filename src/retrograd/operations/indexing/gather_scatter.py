@@ -1,4 +1,7 @@
-"""Reading and writing at indices along a dimension, or counted in one row: gather, scatter, index_add, take, put."""
+"""Reading and writing at index tensors: gather, scatter, index_add, take and their relatives.
+
+The indices count along one dimension, or in the flattened tensor (``take`` and ``put``).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from ...kernels.numba_dispatch import LARGE, copied
 from ...runtime.user_frame import warn
 from ..engine_ops import expand
 
-#: What an index may be made of.
+#: The dtypes that an index tensor may have.
 INDICES = (dtypes.int64, dtypes.int32)
 INT = numpy.dtype(numpy.int64)
 
@@ -29,7 +32,7 @@ INT = numpy.dtype(numpy.int64)
 
 
 def _check_range(index: Tensor, size: int, error: Callable[[int], Exception], low: int = 0) -> None:
-    """Refuse an index that is not from ``low`` to below ``size``."""
+    """Raise ``error(bad)`` for an index that is not from ``low`` to below ``size``."""
     array = index._array
     if not low and array.dtype is INT and array.__class__ is numpy.ndarray and within(array, size):
         return
@@ -37,13 +40,16 @@ def _check_range(index: Tensor, size: int, error: Callable[[int], Exception], lo
         raise error(int(array[(array >= size) | (array < low)].reshape(-1)[0]))
 
 
-def _own(np: Any, x: Any) -> Any:
-    """A copy in C order."""
+def _c_order_copy(np: Any, x: Any) -> Any:
+    """Return a copy in C order."""
     large = x.size >= LARGE and x.flags.c_contiguous
     return copied(x) if large else np.array(x, order="C")  # a gradient may be a NumPy scalar
 
 
-def _beyond(dim: int, size: int, kind: type[Exception] = RuntimeError, name: str = "") -> Callable[[int], Exception]:
+def _bounds_error(
+    dim: int, size: int, kind: type[Exception] = RuntimeError, name: str = ""
+) -> Callable[[int], Exception]:
+    """Return the function that creates PyTorch's error for an index out of bounds."""
     return lambda bad: kind(f"{name}index {bad} is out of bounds for dimension {dim} with size {size}")
 
 
@@ -58,7 +64,7 @@ def _size(x: Tensor, dim: int) -> int:
             {"INT": numpy.dtype(numpy.int64), "within": within, "SOME": SOME, "much_taken": taken}),
 )  # fmt: skip
 def index_select_block(np: Any, self: Any, index: Any, /, dim: int) -> Any:
-    """The slices at ``index`` of dimension ``dim``."""
+    """Return a copy of the slices at ``index`` of dimension ``dim``."""
     if not self.ndim:
         return self.copy()
     return taken(self, index if index.ndim == 1 else index.reshape(-1), dim)
@@ -71,7 +77,7 @@ index_select_block.derivative(
 
 @op(function=False, method=False, linear=True, opmath=True)
 def index_select_backward(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: int) -> Any:
-    """Zeros of ``shape`` to which the slices of ``self`` are added at ``index``."""
+    """Return zeros of ``shape`` to which the slices of ``self`` are added at ``index`` of ``dim``."""
     if not shape:
         return self.reshape(shape)
     return indexing.add(
@@ -84,7 +90,7 @@ index_select_backward.derivative(self=lambda F, g, index, dim: F.index_select_bl
 
 @public(fast_path=index_select_block, when="inline", operands=("input", "index"))
 def index_select(input: Tensor, dim: int, index: Tensor, *, out: Any = None) -> Tensor:
-    """The slices of dimension ``dim`` at the places that the vector ``index`` gives, as a copy.
+    """Return a copy of the slices of dimension ``dim`` at ``index``, an integer tensor of at most one dimension.
 
     >>> import retrograd as torch
     >>> torch.index_select(torch.tensor([[1, 2], [3, 4]]), 0, torch.tensor([1]))
@@ -101,7 +107,7 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Any = None) -> 
     return index_select_block(input, index, at)
 
 
-#: What needs no further checks, and is the most common.
+#: Inline expressions for the most common case: int64 indices in range and matching shapes.
 _PLAIN_GATHER = (
     "index.dtype is INT and (index.shape == self.shape or fits(index.shape, self.shape, dim)) and self.ndim and "
     "within(index, self.shape[dim])",
@@ -118,7 +124,7 @@ _PLAIN_SCATTER = (
     name="gather_block", backward="GatherBackward0", function=False, method=False, linear=True, inline_expr=_PLAIN_GATHER
 )  # fmt: skip
 def gather_block(np: Any, self: Any, index: Any, /, dim: int) -> Any:
-    """The elements at ``index`` along ``dim``."""
+    """Return the elements of ``self`` at ``index`` along ``dim``."""
     return indexing.gather(np, self, index, dim)
 
 
@@ -127,7 +133,7 @@ gather_block.derivative(self=lambda F, g, self_shape, index, dim: F.gather_backw
 
 @op(function=False, method=False, linear=True, opmath=True)
 def gather_backward(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: int) -> Any:
-    """Zeros of ``shape`` to which ``self`` is added at ``index`` along ``dim``."""
+    """Return zeros of ``shape`` to which ``self`` is added at ``index`` along ``dim``."""
     return indexing.scatter_add(np, np.zeros(shape, self.dtype), index, self, dim)
 
 
@@ -135,7 +141,7 @@ gather_backward.derivative(self=lambda F, g, index, dim: F.gather_block(g, index
 
 
 def _check_along(name: str, input: Tensor, dim: int, index: Tensor, src: Any = None) -> int:
-    """Check the arguments of ``gather`` and the ``scatter`` family; the dimension counted from the front."""
+    """Check the arguments of ``gather`` and the ``scatter`` family and return ``dim`` as a non-negative int."""
     at = dimension(dim, input._array.ndim)
     shape, picked = input._array.shape or (1,), index._array.shape or (1,)
     if index.dtype not in INDICES and index._array.size:
@@ -156,7 +162,7 @@ def _check_along(name: str, input: Tensor, dim: int, index: Tensor, src: Any = N
             f"{start} index {list(picked)} to be no larger than self {list(shape)} apart from dimension {at}"
         )
     size = _size(input, at)
-    _check_range(index, size, _beyond(at, size))
+    _check_range(index, size, _bounds_error(at, size))
     return at
 
 
@@ -173,7 +179,9 @@ def _check_source(shape: tuple[int, ...], picked: tuple[int, ...], given: tuple[
 
 @public(fast_path=gather_block, when="inline", operands=("input", "index"))
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Any = None) -> Tensor:
-    """For each place of ``index`` the element of ``input`` there, but at ``index``'s value along ``dim``.
+    """Return the elements of ``input`` selected by ``index`` along ``dim``, in the shape of ``index``.
+
+    For ``dim=0`` in two dimensions: ``out[i, j] = input[index[i, j], j]``.
 
     >>> import retrograd as torch
     >>> torch.gather(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([[0], [1]]))
@@ -187,8 +195,8 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False,
     name="scatter_src", backward="ScatterBackward0", function=False, method=False, linear=True, inline_expr=_PLAIN_SCATTER
 )  # fmt: skip
 def scatter_src(np: Any, self: Any, index: Any, src: Any, /, dim: int) -> Any:
-    """``self`` with elements of ``src`` put at ``index`` along ``dim``."""
-    return indexing.scatter(np, _own(np, self), index, src, dim)
+    """Return a copy of ``self`` with elements of ``src`` written at ``index`` along ``dim``."""
+    return indexing.scatter(np, _c_order_copy(np, self), index, src, dim)
 
 
 scatter_src.derivative(
@@ -199,8 +207,8 @@ scatter_src.derivative(
 
 @op(name="scatter_value", backward="ScatterBackward1", function=False, method=False, linear=True)
 def scatter_value(np: Any, self: Any, index: Any, /, dim: int, value: Any) -> Any:
-    """``self`` with a number put at ``index`` along ``dim``."""
-    return indexing.scatter(np, _own(np, self), index, dtypes.converted(value, self.dtype), dim)
+    """Return a copy of ``self`` with the number ``value`` written at ``index`` along ``dim``."""
+    return indexing.scatter(np, _c_order_copy(np, self), index, dtypes.converted(value, self.dtype), dim)
 
 
 scatter_value.derivative(self=lambda F, g, index, dim: F.scatter_value(g, index, dim, 0))
@@ -211,8 +219,8 @@ scatter_value.derivative(self=lambda F, g, index, dim: F.scatter_value(g, index,
     inline_expr=_PLAIN_SCATTER,
 )  # fmt: skip
 def scatter_add_block(np: Any, self: Any, index: Any, src: Any, /, dim: int) -> Any:
-    """``self`` to which elements of ``src`` are added at ``index`` along ``dim``."""
-    return indexing.scatter_add(np, _own(np, self), index, src, dim)
+    """Return a copy of ``self`` with elements of ``src`` added at ``index`` along ``dim``."""
+    return indexing.scatter_add(np, _c_order_copy(np, self), index, src, dim)
 
 
 scatter_add_block.derivative(
@@ -222,7 +230,7 @@ scatter_add_block.derivative(
 
 @op(function=False, method=False, linear=True)
 def padded_to(np: Any, self: Any, /, shape: tuple[int, ...]) -> Any:
-    """``self`` in the corner of zeros of ``shape``."""
+    """Return zeros of ``shape`` with ``self`` at the start of each dimension."""
     if self.size == math.prod(shape):
         return self.reshape(shape)
     out = np.zeros(shape, self.dtype)
@@ -235,7 +243,7 @@ padded_to.derivative(self=lambda F, g, self_shape: F.corner_of(g, self_shape))
 
 @op(function=False, method=False, linear=True)
 def corner_of(np: Any, self: Any, /, shape: tuple[int, ...]) -> Any:
-    """The corner of ``self`` that has ``shape``."""
+    """Return the first elements of ``self`` along each dimension, in ``shape``."""
     return self.reshape(shape) if len(shape) != self.ndim else self[tuple(slice(0, n) for n in shape)].copy()
 
 
@@ -245,6 +253,10 @@ corner_of.derivative(self=lambda F, g, self_shape: F.padded_to(g, self_shape))
 def _scatter(
     input: Tensor, dim: int, index: Tensor, src: Any, reduce: Any
 ) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
+    """Check the arguments of ``scatter``.
+
+    Return the operation to call, its tensors and its other arguments.
+    """
     at = _check_along("scatter", input, dim, index, src)
     if reduce is not None:
         if reduce not in ("add", "multiply"):
@@ -265,6 +277,10 @@ def _scatter(
 def _scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
+    """Check the arguments of ``scatter_reduce``.
+
+    Return the operation to call, its tensors and its other arguments.
+    """
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise RuntimeError("reduce argument must be either sum, prod, mean, amax or amin, got " + reduce)
     at = _check_along("scatter", input, dim, index, src)
@@ -282,9 +298,10 @@ def scatter(
     reduce: str | None = None,
     out: Any = None,
 ) -> Tensor:
-    """The tensor with elements of ``src`` (or the number ``value``) put at ``index`` along ``dim``.
+    """Return a copy with elements of ``src`` (or the number ``value``) written at ``index`` along ``dim``.
 
-    ``reduce``: ``"add"`` or ``"multiply"`` with what is there instead (see also :func:`scatter_reduce`).
+    For ``dim=0`` in two dimensions: ``out[index[i, j], j] = src[i, j]``. ``reduce="add"`` or ``"multiply"`` combines
+    them with the tensor's elements instead (see also :func:`scatter_reduce`).
 
     >>> import retrograd as torch
     >>> torch.scatter(torch.zeros(3), 0, torch.tensor([2, 0]), torch.tensor([1.0, 2.0]))
@@ -306,7 +323,7 @@ def scatter_(
 
 @public(fast_path=scatter_add_block, when="inline", operands=("input", "index", "src"))
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Any = None) -> Tensor:
-    """The tensor to which elements of ``src`` are added at ``index`` along ``dim``."""
+    """Return a copy of the tensor with elements of ``src`` added at ``index`` along ``dim``."""
     return scatter_add_block(input, index, src, _check_along("scatter", input, dim, index, src))
 
 
@@ -321,9 +338,10 @@ def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True, out: Any = None
 ) -> Tensor:
-    """The tensor with elements of ``src`` reduced into it: ``reduce`` is sum, prod, mean, amax or amin.
+    """Return a copy of the tensor with elements of ``src`` reduced into it at ``index`` along ``dim``.
 
-    ``include_self=False``: where something arrives, what was there does not count.
+    ``reduce`` is ``"sum"``, ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``. With ``include_self=False`` the tensor's
+    own elements at the written indices are not part of the reduction.
     """
     call, tensors, params = _scatter_reduce(input, dim, index, src, reduce, include_self=include_self)
     return call(*tensors, *params)
@@ -339,12 +357,12 @@ def scatter_reduce_(
     return modify(call.op, tensors, params)
 
 
-# -- Reducing into places --------------------------------------------------------------------------------------------
+# -- Reductions at indices -------------------------------------------------------------------------------------------
 
 
 @op(name="scatter_reduce_block", backward="ScatterReduceBackward0", function=False, method=False)
 def scatter_reduce_block(np: Any, self: Any, index: Any, src: Any, /, dim: int, reduce: str, include_self: bool) -> Any:
-    """``self`` with elements of ``src`` reduced into it at ``index`` along ``dim``."""
+    """Return a copy of ``self`` with elements of ``src`` reduced into it at ``index`` along ``dim``."""
     return indexing.scatter_reduce(np, self, index, src, dim, reduce, include_self)
 
 
@@ -357,7 +375,7 @@ def _reduce_self(
         return g
     if reduce == "mean":
         return g / F.scatter_count(self, index, dim, 1)
-    if reduce == "prod":  # what else is multiplied there; no division, for what is there may be 0
+    if reduce == "prod":  # the product of the other factors; not a division, because the own element may be 0
         return g * F.scatter_reduce_block(F.zeros_as(self) + 1, index, src, dim, "prod", True)
     return g * F.same(self, out) / F.scatter_ties(self, index, src, out, dim, 1)
 
@@ -380,7 +398,10 @@ def _reduce_src(
 def _shared_extremes(
     F: Any, g: Any, self: Any, index: Any, src: Any, out: Any, dim: int, include_self: bool
 ) -> tuple[Any, Any]:
-    """For each element of ``src`` its share of the gradient if it is the extreme, and 1 if it is, else 0."""
+    """Return, for each element of ``src``, its share of the gradient and a mask: 1 if it is the extreme, else 0.
+
+    Equal extremes share the gradient evenly.
+    """
     shared = g / F.scatter_ties(self, index, src, out, dim, int(include_self))
     return F.gather_block(shared, index, dim), F.same(src, F.gather_block(out, index, dim))
 
@@ -389,14 +410,20 @@ def reduce_segment(
     F: Any, g: Any, self: Any, index: Any, index_shape: Any, src: Any, src_shape: Any, out: Any, dim: int, reduce: str,
     include_self: bool,
 ) -> Any:  # fmt: skip
-    """As the rule of ``scatter_reduce``, but what is not an extreme gets 0 even of an infinite gradient."""
+    """Return the gradient of ``src`` as the rule of ``scatter_reduce`` does, with 0 for elements that are no extreme.
+
+    ``masked_product`` is used because multiplying by a mask of zeros would turn an infinite gradient into nan.
+    """
     if reduce not in ("amax", "amin"):
         return _reduce_src(F, g, self, index, index_shape, src, src_shape, out, dim, reduce, include_self)
     return F.masked_product(*_shared_extremes(F, g, self, index, src, out, dim, include_self))
 
 
 def _product_of_others(F: Any, g: Any, self: Any, index: Any, src: Any, out: Any, dim: int, include_self: bool) -> Any:
-    """The gradient of each factor of a product: the product divided by it, or without it if it is the only 0."""
+    """Return the gradient of each factor of a product.
+
+    It is the product divided by the factor, or, for the only zero of a product, the product of the other factors.
+    """
     zero = src == 0
     alone = F.lone_zero(self, index, src, dim, include_self)
     without = F.scatter_reduce_block(self, index, F.masked_fill_number(src, alone, 1), dim, "prod", include_self)
@@ -409,7 +436,10 @@ scatter_reduce_block.derivative(self=_reduce_self, src=_reduce_src)
 
 @op(function=False, method=False)
 def scatter_count(np: Any, self: Any, index: Any, /, dim: int, start: int) -> Any:
-    """How many elements meet at each place (at least 1), ``start`` counting what was there."""
+    """Return, at each index, the number of elements that are reduced there, at least 1.
+
+    ``start`` is 1 if the tensor's own element counts, else 0.
+    """
     count = indexing.scatter_add(
         np, np.full(self.shape, start, self.dtype), index, np.ones(index.shape, self.dtype), dim
     )
@@ -418,7 +448,7 @@ def scatter_count(np: Any, self: Any, index: Any, /, dim: int, start: int) -> An
 
 @op(function=False, method=False)
 def scatter_ties(np: Any, self: Any, index: Any, src: Any, top: Any, /, dim: int, start: int) -> Any:
-    """How many elements at each place are the extreme that came out there (at least 1)."""
+    """Return, at each index, the number of elements that equal the extreme ``top`` there, at least 1."""
     ties = (self == top).astype(self.dtype) * start
     hits = (src == indexing.gather(np, top, index, dim)).astype(self.dtype)
     return np.maximum(indexing.scatter_add(np, ties, index, hits, dim), 1)
@@ -426,7 +456,7 @@ def scatter_ties(np: Any, self: Any, index: Any, src: Any, top: Any, /, dim: int
 
 @op(function=False, method=False)
 def lone_zero(np: Any, self: Any, index: Any, src: Any, /, dim: int, include_self: bool) -> Any:
-    """Which elements of ``src`` are the only 0 of those that meet at their place."""
+    """Return a mask of the elements of ``src`` that are the only zero of their product."""
     zero = src == 0
     start = (self == 0) & include_self
     count = indexing.scatter_add(np, start.astype(np.int64), index, zero.astype(np.int64), dim)
@@ -441,19 +471,19 @@ for _constant in (scatter_count, scatter_ties, lone_zero):
 def index_reduce_block(
     np: Any, self: Any, index: Any, source: Any, /, dim: int, reduce: str, include_self: bool
 ) -> Any:
-    """``self`` with slices of ``source`` reduced into those at ``index``."""
+    """Return a copy of ``self`` with slices of ``source`` reduced into the slices at ``index``."""
     wide = _spread(np, index, source.shape, dim)
     return indexing.scatter_reduce(np, self, wide, source, dim, reduce, include_self)
 
 
 def _spread(np: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
-    """The index of slices as an index of elements."""
+    """Return a 1-d index of slices along ``dim``, broadcast to an index of all elements of ``shape``."""
     return np.broadcast_to(index.reshape((-1,) + (1,) * (len(shape) - dim - 1)), shape) if shape else index.reshape(())
 
 
 @op(function=False, method=False)
 def spread_index(np: Any, self: Any, /, shape: tuple[int, ...], dim: int) -> Any:
-    """The index of slices as an index of elements."""
+    """Return a 1-d index of slices along ``dim``, broadcast to an index of all elements of ``shape``."""
     return _spread(np, self, shape, dim)
 
 
@@ -481,16 +511,16 @@ index_reduce_block.derivative(self=_index_reduce_self, source=_index_reduce_sour
 
 @op(name="index_add_block", backward="IndexAddBackward0", function=False, method=False, linear=True)
 def index_add_block(np: Any, self: Any, index: Any, source: Any, /, dim: int, alpha: Any) -> Any:
-    """``self`` to which slices of ``source`` are added at ``index``."""
+    """Return a copy of ``self`` with ``alpha`` times the slices of ``source`` added at ``index``."""
     added = source if alpha == 1 else source * dtypes.converted(alpha, source.dtype)
     if not self.ndim:
         return self + added.reshape(())
-    return indexing.add(np, _own(np, self), (None,) * dim + (index.reshape(-1),), added)
+    return indexing.add(np, _c_order_copy(np, self), (None,) * dim + (index.reshape(-1),), added)
 
 
 def _index_add_source(F: Any, g: Any, index: Any, source_shape: Any, dim: int, alpha: Any) -> Any:
-    found = F.reshape(F.index_select_block(g, index, dim), source_shape)
-    return found if alpha == 1 else found * alpha
+    selected = F.reshape(F.index_select_block(g, index, dim), source_shape)
+    return selected if alpha == 1 else selected * alpha
 
 
 index_add_block.derivative(self=1, source=_index_add_source)
@@ -498,10 +528,10 @@ index_add_block.derivative(self=1, source=_index_add_source)
 
 @op(name="index_copy_block", backward="IndexCopyBackward0", function=False, method=False, linear=True)
 def index_copy_block(np: Any, self: Any, index: Any, source: Any, /, dim: int) -> Any:
-    """``self`` with slices of ``source`` put at ``index``."""
+    """Return a copy of ``self`` with slices of ``source`` written at ``index``."""
     if not self.ndim:
         return source.reshape(-1)[-1:].copy().reshape(())
-    return indexing.put(np, _own(np, self), (None,) * dim + (index.reshape(-1),), source)
+    return indexing.put(np, _c_order_copy(np, self), (None,) * dim + (index.reshape(-1),), source)
 
 
 index_copy_block.derivative(
@@ -512,10 +542,12 @@ index_copy_block.derivative(
 
 @op(name="index_fill_number", backward="IndexFillBackward0", function=False, method=False, linear=True)
 def index_fill_number(np: Any, self: Any, index: Any, /, dim: int, value: Any) -> Any:
-    """``self`` with a number in the slices at ``index``."""
+    """Return a copy of ``self`` with a number written to the slices at ``index``."""
     if not self.ndim:
         return dtypes.converted(value, self.dtype)
-    return indexing.put(np, _own(np, self), (None,) * dim + (index.reshape(-1),), dtypes.converted(value, self.dtype))
+    return indexing.put(
+        np, _c_order_copy(np, self), (None,) * dim + (index.reshape(-1),), dtypes.converted(value, self.dtype)
+    )
 
 
 index_fill_number.derivative(self=lambda F, g, index, dim: F.index_fill_number(g, index, dim, 0))
@@ -523,10 +555,10 @@ index_fill_number.derivative(self=lambda F, g, index, dim: F.index_fill_number(g
 
 @op(name="index_fill_tensor", backward="IndexFillBackward1", function=False, method=False, linear=True)
 def index_fill_tensor(np: Any, self: Any, index: Any, value: Any, /, dim: int) -> Any:
-    """``self`` with the 0-d ``value`` in the slices at ``index``."""
+    """Return a copy of ``self`` with the 0-d ``value`` written to the slices at ``index``."""
     if not self.ndim:
         return value.astype(self.dtype)
-    return indexing.put(np, _own(np, self), (None,) * dim + (index.reshape(-1),), value.astype(self.dtype))
+    return indexing.put(np, _c_order_copy(np, self), (None,) * dim + (index.reshape(-1),), value.astype(self.dtype))
 
 
 index_fill_tensor.derivative(
@@ -563,7 +595,7 @@ def _check_slices(name: str, input: Tensor, dim: int, index: Tensor, source: Ten
         )
     size = _size(input, dim)
     if name == "index_add":
-        _check_range(index, size, _beyond(dim, size))
+        _check_range(index, size, _bounds_error(dim, size))
     else:
         _check_range(index, size, lambda bad: IndexError("index out of range in self"))
 
@@ -600,11 +632,11 @@ def _check_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> None:
         raise IndexError(
             f"index_copy_(): Number of indices ({count}) should be equal to source.size(dim) ({given[dim]})"
         )
-    _check_range(index, _size(input, dim), _beyond(dim, _size(input, dim), IndexError, "index_copy_(): "))
+    _check_range(index, _size(input, dim), _bounds_error(dim, _size(input, dim), IndexError, "index_copy_(): "))
 
 
 def _check_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
-    """Check the arguments of ``index_fill``; the index counted from the front."""
+    """Check the arguments of ``index_fill`` and return the index with non-negative elements."""
     if isinstance(value, Tensor) and value._array.ndim:
         raise RuntimeError(
             "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
@@ -617,12 +649,12 @@ def _check_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     if not input.is_complex() and (value.is_complex() if isinstance(value, Tensor) else isinstance(value, complex)):
         raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
     size = _size(input, dim)
-    _check_range(index, size, _beyond(dim, size, IndexError), -size)
-    return _counted(index, size)
+    _check_range(index, size, _bounds_error(dim, size, IndexError), -size)
+    return _non_negative(index, size)
 
 
-def _counted(index: Tensor, size: int) -> Tensor:
-    """``index`` counted from the front."""
+def _non_negative(index: Tensor, size: int) -> Tensor:
+    """Return ``index`` with ``size`` added to its negative elements."""
     if isinstance(index, TransformTensor):
         return TENSORS.where_block(index < 0, index + size, index)
     return wrap(numpy.where(index._array < 0, index._array + size, index._array))
@@ -663,7 +695,10 @@ def _index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Any:
 
 
 def _index_functions(name: str, arrange: Any, doc: str) -> None:
-    """The function and the in-place method ``name`` of what ``arrange`` makes of a caller's arguments."""
+    """Register the function ``name`` and its in-place method.
+
+    ``arrange`` checks the arguments and returns the operation to call, its tensors and its other arguments.
+    """
 
     def out_of_place(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Tensor:
         call, tensors, params = arrange(input, *args, **kwargs)
@@ -676,7 +711,7 @@ def _index_functions(name: str, arrange: Any, doc: str) -> None:
         return modify(call.op, tensors, params)
 
     for function, title, text in (
-        (out_of_place, name, f"The tensor {doc}."),
+        (out_of_place, name, f"Return a copy of the tensor {doc}."),
         (in_place, name + "_", f"In-place version of :func:`{name}`."),
     ):
         function.__name__ = function.__qualname__ = title
@@ -685,9 +720,9 @@ def _index_functions(name: str, arrange: Any, doc: str) -> None:
 
 
 for _name, _arrange, _doc in (
-    ("index_add", _index_add, "to which ``alpha`` times the slices of ``source`` are added at ``index`` along ``dim``"),
-    ("index_copy", _index_copy, "with the slices of ``source`` put at ``index`` along ``dim``"),
-    ("index_fill", _index_fill, "with ``value`` in the slices at ``index`` along ``dim``"),
+    ("index_add", _index_add, "with ``alpha`` times the slices of ``source`` added at ``index`` along ``dim``"),
+    ("index_copy", _index_copy, "with the slices of ``source`` written at ``index`` along ``dim``"),
+    ("index_fill", _index_fill, "with ``value`` written to the slices at ``index`` along ``dim``"),
     (
         "index_reduce",
         _index_reduce,
@@ -697,12 +732,12 @@ for _name, _arrange, _doc in (
     _index_functions(_name, _arrange, _doc)
 
 
-# -- In one row ------------------------------------------------------------------------------------------------------
+# -- Indices of the flattened tensor ---------------------------------------------------------------------------------
 
 
 @op(name="take_block", backward="TakeBackward0", function=False, method=False, linear=True)
 def take_block(np: Any, self: Any, index: Any, /) -> Any:
-    """The elements at ``index``, counted in one row."""
+    """Return the elements at ``index`` of the flattened tensor."""
     return self.reshape(-1)[index]
 
 
@@ -711,7 +746,7 @@ take_block.derivative(self=lambda F, g, self_shape, index: F.take_backward(g, in
 
 @op(function=False, method=False, linear=True)
 def take_backward(np: Any, self: Any, index: Any, /, shape: tuple[int, ...]) -> Any:
-    """Zeros of ``shape`` to which ``self`` is added at ``index``, counted in one row."""
+    """Return zeros of ``shape`` to which ``self`` is added at ``index`` of the flattened result."""
     size = int(np.prod(shape))
     return indexing.add(np, np.zeros(size, self.dtype), (np.where(index < 0, index + size, index),), self).reshape(
         shape
@@ -739,14 +774,17 @@ def _check_row(name: str, input: Tensor, index: Tensor) -> None:
 
 @public()
 def take(input: Tensor, index: Tensor, *, out: Any = None) -> Tensor:
-    """The elements at the places that ``index`` gives, counted as if all stood in one row."""
+    """Return the elements at ``index`` of the flattened tensor, in the shape of ``index``."""
     _check_row("take", input, index)
     return take_block(input, index)
 
 
 @public()
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, out: Any = None) -> Tensor:
-    """The elements at ``indices`` along ``dim``, other dimensions broadcast; without ``dim`` in one row."""
+    """Return the elements at ``indices`` along ``dim``; the other dimensions broadcast.
+
+    Without ``dim`` both tensors are flattened. Unlike :func:`gather`, negative indices count from the end.
+    """
     ndim = input._array.ndim
     if dim is not None and ndim != indices._array.ndim:
         raise RuntimeError(
@@ -761,7 +799,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
         return input.reshape(-1).gather(0, indices.reshape(-1))
     at = dimension(dim, ndim)
     size = input._array.shape[at]
-    index = _counted(indices, size)
+    index = _non_negative(indices, size)
     have = (*input._array.shape[:at], 1, *input._array.shape[at + 1 :])
     want = (*index._array.shape[:at], 1, *index._array.shape[at + 1 :])
     error = mismatch(have, want)
@@ -774,12 +812,12 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
 
 @op(name="put_block", backward="PutBackward0", function=False, method=False, linear=True)
 def put_block(np: Any, self: Any, index: Any, source: Any, /, accumulate: bool) -> Any:
-    """``self`` with elements of ``source`` put (or added) at ``index``, counted in one row."""
-    flat = _own(np, self).reshape(-1)
-    picks = (np.where(index < 0, index + flat.size, index).reshape(-1),)
+    """Return a copy of ``self`` with elements of ``source`` written (or added) at ``index`` of the flattened tensor."""
+    flat = _c_order_copy(np, self).reshape(-1)
+    indices = (np.where(index < 0, index + flat.size, index).reshape(-1),)
     change = indexing.add if accumulate else indexing.put
     out = np.empty_like(self)  # in the memory order of the tensor
-    out[...] = change(np, flat, picks, source.reshape(-1)).reshape(self.shape)
+    out[...] = change(np, flat, indices, source.reshape(-1)).reshape(self.shape)
     return out
 
 
@@ -791,8 +829,8 @@ put_block.derivative(
 
 @op(function=False, method=False, linear=True)
 def put_zero(np: Any, self: Any, index: Any, /) -> Any:
-    """``self`` with zeros at ``index``, counted in one row."""
-    flat = _own(np, self).reshape(-1)
+    """Return a copy of ``self`` with zeros at ``index`` of the flattened tensor."""
+    flat = _c_order_copy(np, self).reshape(-1)
     flat[index.reshape(-1)] = 0
     return flat.reshape(self.shape)
 
@@ -819,7 +857,10 @@ def _put(input: Tensor, index: Tensor, source: Tensor) -> tuple[Tensor, Tensor, 
 
 @public()
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """The tensor with elements of ``source`` put (or added) at ``index``, counted in one row."""
+    """Return a copy of the tensor with elements of ``source`` written at ``index`` of the flattened tensor.
+
+    ``accumulate=True`` adds them instead.
+    """
     return put_block(*_put(input, index, source), accumulate)
 
 

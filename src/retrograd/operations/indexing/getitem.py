@@ -1,7 +1,7 @@
-"""Indexing and assignment, gather and scatter.
+"""Indexing with ``[]``, assignment through it, and ``index_put``.
 
-``x[index]`` is read as PyTorch reads it: integers, slices, ``...`` and ``None`` first, one after the other, each giving
-a view; what tensors and lists remain then pick elements of the dimensions at which they stand.
+The rules are PyTorch's: integers, slices, ``...`` and ``None`` are applied first, one after the other, and each returns
+a view. The remaining tensors and lists then select elements along the dimensions at their positions.
 """
 
 from __future__ import annotations
@@ -30,35 +30,38 @@ from .masked_fill import fill_with_
 
 
 def _getitem(self: Tensor, index: Any) -> Tensor:
-    """``x[index]``."""
+    """Return ``x[index]``."""
     kind = index.__class__
     if kind is slice and self._array.ndim:
         first, last, step = _bounds(index, self._array.shape[0])
         return slice_block(self, 0, first, last, step)
     if index is None:
         return unsqueeze_block(self, 0)
-    if kind is tuple and (found := _part(self, index)) is not None:
-        return alias(self) if found is self else found
-    if picks := _picks_of(self, index):
-        return pick(self, picks)
+    if kind is tuple and (part := _part(self, index)) is not None:
+        return alias(self) if part is self else part
+    if indices := _picks_of(self, index):
+        return pick(self, indices)
     try:
-        viewed, picks = viewed_by(self, index)
+        viewed, indices = viewed_by(self, index)
     except Exception:
-        if not _noticed(index):
+        if not _registers_override(index):
             raise
         return self[index]
-    if picks:
-        return pick(viewed, picks)
+    if indices:
+        return pick(viewed, indices)
     return alias(self) if viewed is self else viewed
 
 
-def _noticed(*given: Any) -> bool:
-    """Whether the class of an index or of a value has a ``__torch_function__`` of which nobody had heard."""
+def _registers_override(*given: Any) -> bool:
+    """Whether the class of an index or of a value has a ``__torch_function__`` that was not registered before.
+
+    The caller then repeats the operation, which now dispatches to that class.
+    """
     return torch_function.register_overriding(given, Tensor)
 
 
 def _part(x: Tensor, index: tuple[Any, ...]) -> Tensor | None:
-    """The part of ``x`` at an index of integers and slices, else (or if there is none) None."""
+    """Return the view of ``x`` at an index of integers and slices, or None for any other index or an invalid one."""
     key = _views_key(index)
     if key is None:
         return None
@@ -69,7 +72,7 @@ def _part(x: Tensor, index: tuple[Any, ...]) -> Tensor | None:
             return None
     dim, left = 0, len(index)
     try:
-        for item in index:  # recorded as one view of the other
+        for item in index:  # each step is recorded as a view of the one before
             left -= 1
             if item.__class__ is int:
                 x = select_block(x, dim, item)
@@ -85,7 +88,7 @@ def _part(x: Tensor, index: tuple[Any, ...]) -> Tensor | None:
 
 
 def _sliced(x: Tensor, item: slice, dim: int) -> Tensor:
-    """A slice of dimension ``dim``: if it shows all of it the tensor itself."""
+    """Return the slice of dimension ``dim``, or the tensor itself if the slice covers the dimension."""
     size = x._array.shape[dim]
     first, last, step = _bounds(item, size)
     if last == size and step == 1 and item.start in (None, 0):
@@ -94,28 +97,34 @@ def _sliced(x: Tensor, item: slice, dim: int) -> Tensor:
 
 
 def _picks_of(x: Tensor, index: Any) -> list[Any]:
-    """The tensors that pick of the dimensions of ``x`` (or None), if an index is a mask, or tensors of int64 and ``:``."""
+    """Return the index tensor of each dimension of ``x`` (None: all of it), or an empty list.
+
+    The list is filled if the index is a mask or one integer tensor, or a tuple of int64 tensors and ``:``.
+    """
     if index.__class__ is Tensor:
         array = index._array
         return [index] if 0 < array.ndim <= x._array.ndim and array.dtype in (INT64, BOOL) else []
     if index.__class__ is not tuple or len(index) > x._array.ndim:
         return []
-    found: list[Any] = []
+    picks: list[Any] = []
     for each in index:
         if each.__class__ is Tensor and each._array.dtype is INT64 and each._array.ndim:
-            found.append(each)
+            picks.append(each)
         elif each.__class__ is slice and each == _WHOLE:
-            found.append(None)
+            picks.append(None)
         else:
             return []
-    return found
+    return picks
 
 
 _WHOLE = slice(None)
 
 
 def _views_key(index: tuple[Any, ...]) -> Any:
-    """An index of integers, slices and ``...`` for NumPy, which gives a view even of one element; else None."""
+    """Return an index of integers, slices and ``...`` in the form for NumPy, or None for any other index.
+
+    It ends with ``...``, so that NumPy returns a view even for a single element.
+    """
     dots = False
     for each in index:
         kind = each.__class__
@@ -130,7 +139,10 @@ def _views_key(index: tuple[Any, ...]) -> Any:
 
 
 def _picks_key(index: Any) -> Any:
-    """An index of slices, ``...`` and tensors that pick, for NumPy, where it means the same to it; else None."""
+    """Return an index of slices, ``...`` and index tensors in the form for NumPy, or None.
+
+    None means that NumPy may interpret the index differently from PyTorch.
+    """
     if index.__class__ is Tensor:
         array = index._array
         return array if array.ndim and (array.dtype is INT64 or array.dtype is BOOL) else None
@@ -148,9 +160,13 @@ def _picks_key(index: Any) -> Any:
 
 
 def viewed_by(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
-    """The view that the basic parts of ``index`` make of ``x``, and the tensors that pick of its dimensions (or None)."""
+    """Apply the integers, slices, ``...`` and ``None`` of ``index`` to ``x``.
+
+    Return the view and the list of the remaining index tensors by dimension of the view (None: all of it), which is
+    empty if no tensors remain.
+    """
     items = index if index.__class__ is tuple else _items(index)
-    rest = x._array.ndim - sum([_takes(each) for each in items])
+    rest = x._array.ndim - sum([_dims_used(each) for each in items])
     if rest < 0:
         raise _too_many(x, index)
     dim = position = 0
@@ -184,7 +200,7 @@ def viewed_by(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
             dim += 1
         else:
             picking = True
-            dim += _takes(item)
+            dim += _dims_used(item)
     return x, picks if picking else []
 
 
@@ -214,7 +230,7 @@ def _in_range(index: int, size: int, dim: int) -> int:
 
 
 def _items(index: Any) -> list[Any]:
-    """The parts of an index: of a tuple, or of a list that is an old way to write a tuple."""
+    """Return the items of an index: those of a tuple, or of a list that PyTorch treats as a tuple."""
     if index.__class__ is tuple:
         return list(index)
     if isinstance(index, tuple) or (isinstance(index, Sequence) and len(index) < 32 and any(map(_is_part, index))):
@@ -223,12 +239,15 @@ def _items(index: Any) -> list[Any]:
 
 
 def _is_part(item: Any) -> bool:
-    """Whether a list that holds ``item`` is an old way to write a tuple."""
+    """Whether ``item`` makes PyTorch treat the list that contains it as a tuple."""
     return item is None or item is Ellipsis or isinstance(item, (slice, Tensor, numpy.ndarray, Sequence))
 
 
 def _part_of_index(item: Any) -> Any:
-    """What stands for one part of an index that is no int, slice, None or bool: one of these, or a Tensor that picks."""
+    """Return an item of an index as an int, a bool, or an index tensor.
+
+    The item is not a plain int, slice, None or bool. Raises IndexError for an unsupported class.
+    """
     if isinstance(item, Tensor):
         if item._array.ndim == 0 and item._array.dtype.kind in "iub" and batched((item,)) is None:
             scalar = item._array.item()
@@ -248,12 +267,12 @@ def _part_of_index(item: Any) -> Any:
     )
 
 
-#: The dtypes of tensors that pick where they are true.
+#: The dtypes of index tensors that are masks.
 MASKS = (dtypes.bool_, dtypes.uint8)
 
 
 def _array_of_list(item: Any) -> Any:
-    """A list as an array of places: whole numbers, or a mask."""
+    """Return a list of indices as an int64 array or a boolean mask."""
     if isinstance(item, str):
         raise TypeError("new(): invalid data type 'str'")
     items = list(item)
@@ -283,8 +302,8 @@ def _bounds(item: slice, size: int) -> tuple[int, int, int]:
     return first, max(first, last), step
 
 
-def _takes(item: Any) -> int:
-    """How many dimensions a part of an index uses up."""
+def _dims_used(item: Any) -> int:
+    """Return the number of dimensions that an item of an index uses."""
     if item.__class__ in _TAKES:
         return _TAKES[item.__class__]
     if isinstance(item, Tensor) and item.dtype in MASKS:
@@ -293,21 +312,25 @@ def _takes(item: Any) -> int:
 
 
 def _spread(picks: list[Any], x: Tensor) -> list[Any]:
-    """The tensors that pick as integer tensors, one a dimension of ``x``: a mask becomes the places where it is true."""
-    found: list[Any] = []
+    """Return the index tensors as integer tensors, one for each dimension of ``x`` (None: all of it).
+
+    A mask is replaced by the indices of its true elements, one tensor for each of its dimensions.
+    """
+    tensors: list[Any] = []
     for item in picks:
         if item is None:
-            found.append(None)
+            tensors.append(None)
         elif item.dtype in MASKS:
-            found += _places(item, x._array.shape, len(found))
+            tensors += _places(item, x._array.shape, len(tensors))
         elif item.dtype in (dtypes.int64, dtypes.int32):
-            found.append(item)
+            tensors.append(item)
         else:
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-    return found
+    return tensors
 
 
 def _places(item: Tensor, shape: tuple[int, ...], at: int) -> list[Tensor]:
+    """Return the indices of the true elements of a mask for the dimensions of ``shape`` from ``at`` on."""
     if batched((item,)) is not None:
         raise RuntimeError(
             "vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over indexing "
@@ -329,12 +352,12 @@ def _places(item: Tensor, shape: tuple[int, ...], at: int) -> list[Tensor]:
     return [wrap(each) for each in numpy.nonzero(mask)]
 
 
-# -- Picking elements ------------------------------------------------------------------------------------------------
+# -- Advanced indexing -----------------------------------------------------------------------------------------------
 
 
 @op(name="index_block", backward="IndexBackward0", function=False, method=False, linear=True)
 def index_block(np: Any, self: Any, /, picks: tuple[Any, ...]) -> Any:
-    """The elements at the places that integer arrays give, one a dimension (None: all of it)."""
+    """Return the elements at integer arrays, one for each dimension (None: all of it)."""
     return indexing.take(np, self, picks)
 
 
@@ -343,7 +366,7 @@ index_block.derivative(self=lambda F, g, self_shape, picks: F.index_backward(g, 
 
 @op(function=False, method=False, linear=True)
 def index_backward(np: Any, self: Any, /, shape: tuple[int, ...], picks: tuple[Any, ...]) -> Any:
-    """Zeros of ``shape`` to which ``self`` is added at the places that were read."""
+    """Return zeros of ``shape`` to which ``self`` is added at the indices ``picks``."""
     return indexing.spread(np, self, shape, picks)
 
 
@@ -351,27 +374,29 @@ index_backward.derivative(self=lambda F, g, picks: F.index_block(g, picks))
 
 
 def pick(x: Tensor, picks: list[Any]) -> Tensor:
-    """The elements of ``x`` where tensors pick: one a dimension (None: all of it), or one mask."""
+    """Return the elements of ``x`` at index tensors, one for each dimension (None: all of it), or at one mask."""
     if runs() and (special := batched(picks)) is not None:
         return special.picked(x, _spread(picks, x))
     arrays = tuple([None if each is None else each._array for each in picks])
-    if _are_common(arrays):
+    if _are_plain_indices(arrays):
         if not bare(x):
-            arrays = tuple([None if each is None else each.copy() for each in arrays])  # to be kept as they are now
+            arrays = tuple(
+                [None if each is None else each.copy() for each in arrays]
+            )  # copies, because the node saves them
         try:
-            found = index_block(x, arrays)
-            if found._array.size:  # else PyTorch does not look at the places
-                return found
+            result = index_block(x, arrays)
+            if result._array.size:  # PyTorch does not check the indices of an empty result
+                return result
         except IndexError:
-            pass  # below it is said why
+            pass  # the checks below raise PyTorch's error
     return index_block(x, _arrays(x, _spread(picks, x)))
 
 
 INT64, BOOL = numpy.dtype(numpy.int64), numpy.dtype(bool)
 
 
-def _are_common(arrays: Sequence[Any]) -> bool:
-    """Whether picks (or None) are arrays of int64, or just one mask."""
+def _are_plain_indices(arrays: Sequence[Any]) -> bool:
+    """Whether all arrays (or None) have dtype int64, or the only one is a boolean mask."""
     for each in arrays:
         if each is not None and each.dtype is not INT64 and (each.dtype is not BOOL or len(arrays) > 1):
             return False
@@ -379,7 +404,10 @@ def _are_common(arrays: Sequence[Any]) -> bool:
 
 
 def _arrays(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
-    """The picks as arrays of one shape, non-negative and checked."""
+    """Return the index tensors as int64 arrays of one shape, non-negative and checked against the shape of ``x``.
+
+    Raises IndexError if they do not broadcast together or are out of bounds.
+    """
     found = [None if each is None else each._array for each in picks]
     try:
         shape = numpy.broadcast_shapes(*(each.shape for each in found if each is not None))
@@ -388,7 +416,7 @@ def _arrays(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
         raise IndexError(
             f"shape mismatch: indexing tensors could not be broadcast together with shapes {shown}"
         ) from None
-    # Nothing is picked if any dimension of the result is empty; then PyTorch does not look at the indices.
+    # PyTorch does not check the indices if any dimension of the result is empty.
     whole = [size for dim, size in enumerate(x._array.shape) if dim >= len(found) or found[dim] is None]
     nothing = 0 in shape or 0 in whole
     result: list[Any] = []
@@ -414,19 +442,19 @@ def _arrays(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
 
 
 def _setitem(self: Tensor, index: Any, value: Any) -> None:
-    """``x[index] = value``."""
-    if _assigned(self, index, value):
+    """Assign ``value`` to ``x[index]``."""
+    if _assigned_by_numpy(self, index, value):
         return
     try:
         _put_at(self, index, value)
     except Exception as error:
-        if not _noticed(index, value):
+        if not _registers_override(index, value):
             raise strip_frames(error) or error from None
         self[index] = value
 
 
 def _put_at(x: Tensor, index: Any, value: Any) -> None:
-    """``x[index] = value``, the readable way."""
+    """Assign ``value`` to ``x[index]`` by the recorded operations (the generic path)."""
     source = value if isinstance(value, Tensor) else wrap(_number(value, x))
     if index is False:
         return
@@ -449,7 +477,7 @@ def _real_floats(*given: Tensor) -> bool:
 
 
 def _mask_of(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
-    """The picks if they are one mask that fits, as it is now; else nothing."""
+    """Return a copy of the only index array if it is a mask that fits ``x``, else an empty tuple."""
     if len(picks) > 1:
         return ()
     array = picks[0]._array
@@ -458,19 +486,23 @@ def _mask_of(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
 
 
 def _target(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
-    """The part of ``x`` to which is assigned, and the tensors that pick of its dimensions (or None)."""
+    """Return the view of ``x`` that is assigned to, and the index tensors of its dimensions (None: all of it)."""
     kind = index.__class__
     if kind is int and x._array.ndim:
         return select_block(x, 0, _in_range(index, x._array.shape[0], 0)), []
-    if kind is tuple and (found := _part(x, index)) is not None:
-        return (x if found._array.shape == x._array.shape else found), []  # there are no steps: it is all of it
+    if kind is tuple and (part := _part(x, index)) is not None:
+        return (x if part._array.shape == x._array.shape else part), []  # without steps, an equal shape means all of it
     if index is True:
         return unsqueeze_block(x, 0), []
     return viewed_by(x, index)
 
 
-def _assigned(x: Tensor, index: Any, value: Any) -> bool:
-    """Let NumPy assign, if nothing is recorded and it does what PyTorch does; whether it could."""
+def _assigned_by_numpy(x: Tensor, index: Any, value: Any) -> bool:
+    """Assign with NumPy and return True, or return False if the generic path must do it.
+
+    NumPy assigns only if nothing is recorded, the memories do not overlap, and it interprets index and value as PyTorch
+    does.
+    """
     if not at_hand(x):
         return False
     array, given = x._array, value
@@ -493,7 +525,7 @@ def _assigned(x: Tensor, index: Any, value: Any) -> bool:
             return False
     try:
         array[key] = given
-    except Exception:  # the readable way says what is wrong
+    except Exception:  # the generic path raises PyTorch's error
         return False
     bump_version(x)
     return True
@@ -504,13 +536,13 @@ _REAL = "fiub"
 
 
 def _fills(picks: list[Any], source: Tensor) -> bool:
-    """Whether one number is written where one mask is true: then it may be of any dtype."""
+    """Whether a single element is assigned through a single mask: its dtype may then differ."""
     tensors = [each for each in picks if each is not None]
     return source._array.size == 1 and len(tensors) == 1 and tensors[0].dtype in MASKS
 
 
 def _number(value: Any, x: Tensor) -> Any:
-    """A number to be assigned as a 0-d array of the dtype of ``x``."""
+    """Return a number as a 0-d array of the dtype of ``x``."""
     if hasattr(value, "__index__") and isinstance(value, (int, numpy.integer)):
         value = value.__index__()
         if not -(2**63) <= value < 2**63:
@@ -522,7 +554,7 @@ def _number(value: Any, x: Tensor) -> Any:
 
 
 def _copy_into(target: Tensor, value: Tensor) -> None:
-    """``copy_`` after the leading dimensions of size 1 are dropped from the value, and it is stretched to the target."""
+    """Copy ``value`` into ``target``, without leading dimensions of size 1 and then broadcast."""
     shape = value._array.shape
     if shape and shape != target._array.shape:
         ones = next((i for i, size in enumerate(shape) if size != 1), len(shape))
@@ -533,7 +565,10 @@ def _copy_into(target: Tensor, value: Tensor) -> None:
 
 
 def _fitted(source: Tensor, x: Tensor, where: tuple[Any, ...], fills: bool) -> Tensor:
-    """What is written at picked places of ``x``, without leading dimensions of size 1."""
+    """Return the values to assign at ``where``, without leading dimensions of size 1.
+
+    Raises RuntimeError if they do not broadcast to the indexed shape, or if the dtypes differ and not ``fills``.
+    """
     if source._array.ndim == 0 and source._array.dtype is x._array.dtype:
         return source
     have, shape = source._array.shape, indexing.result_shape(x._array.shape, where)
@@ -565,7 +600,7 @@ def _fitted(source: Tensor, x: Tensor, where: tuple[Any, ...], fills: bool) -> T
     inplace_stmt=("not accumulate and picks", "put(np, self, picks, values)", {"put": indexing.put}),
 )  # fmt: skip
 def index_put_block(np: Any, self: Any, values: Any, /, picks: tuple[Any, ...], accumulate: bool) -> Any:
-    """``self`` with ``values`` put (or added) at picked places."""
+    """Return a copy of ``self`` with ``values`` written (or added) at the indices ``picks``."""
     out = np.array(self, order="C")
     if picks:
         values = np.broadcast_to(values, indexing.result_shape(self.shape, picks))
@@ -586,7 +621,7 @@ put_ = in_place_form(index_put_block.op, "index_put_")
 
 @op(function=False, method=False, linear=True)
 def index_fill_zero(np: Any, self: Any, /, picks: tuple[Any, ...]) -> Any:
-    """``self`` with zeros at picked places."""
+    """Return a copy of ``self`` with zeros at the indices ``picks``."""
     return indexing.put(np, np.array(self, order="C"), picks, np.zeros((), self.dtype))
 
 
@@ -594,7 +629,7 @@ index_fill_zero.derivative(self=lambda F, g, picks: F.index_fill_zero(g, picks))
 
 
 def put_at(x: Tensor, picks: list[Any], values: Tensor, accumulate: bool) -> Tensor:
-    """``x`` with ``values`` put (or added) at the places that ``picks`` (None: all of a dimension) give."""
+    """Return a copy of ``x`` with ``values`` written (or added) at index tensors (None: all of a dimension)."""
     where = _arrays(x, _spread(picks, x))
     return index_put_block(x, _fitted(values, x, where, _fills(picks, values)), where, accumulate)
 
@@ -602,6 +637,7 @@ def put_at(x: Tensor, picks: list[Any], values: Tensor, accumulate: bool) -> Ten
 def _put_arguments(
     input: Tensor, indices: Any, values: Any, accumulate: bool
 ) -> tuple[Tensor, tuple[Any, ...], Tensor]:
+    """Check the arguments of ``index_put``; return the tensor, the index arrays and the values to write."""
     for name, position, given, kinds in (
         ("indices", 1, indices, (tuple, list)), ("values", 2, values, (Tensor,)),
     ):  # fmt: skip
@@ -615,8 +651,8 @@ def _put_arguments(
         if not isinstance(each, Tensor):
             raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(each).__name__}")
         picks.append(each)
-    if sum(map(_takes, picks)) > input._array.ndim:
-        used = sum(map(_takes, picks))
+    if sum(map(_dims_used, picks)) > input._array.ndim:
+        used = sum(map(_dims_used, picks))
         raise IndexError(f"too many indices for tensor of dimension {input._array.ndim} (got {used})")
     fills = _fills(picks, values) and not accumulate
     if len(picks) == 1 and picks[0].dtype in MASKS and not picks[0]._array.ndim:
@@ -630,7 +666,10 @@ def _put_arguments(
 
 @public()
 def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
-    """The tensor with ``values`` put (or added) at the places that ``indices`` (a tuple of tensors) give."""
+    """Return a copy of the tensor with ``values`` written at ``indices``, a tuple of index tensors.
+
+    ``accumulate=True`` adds them instead.
+    """
     if isinstance(indices, (tuple, list)) and (special := batched(indices)) is not None:
         return special.by_slices(index_put, (input, indices, values, accumulate), {})
     _, where, source = _put_arguments(input, indices, values, accumulate)

@@ -1,4 +1,4 @@
-"""Overwriting elements: all of them, or where a mask is true."""
+"""Overwriting elements: ``copy_``, ``fill_`` and ``zero_``, and the operations with masks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..engine_ops import expand
     inplace_stmt=("src.ndim <= self.ndim", "self[...] = src"),
 )  # fmt: skip
 def copy_block(np: Any, self: Any, src: Any, /) -> Any:
-    """``src``, in the shape and dtype of ``self``."""
+    """Return ``src`` in the shape and dtype of ``self``."""
     if src.dtype.kind == "c" and self.dtype.kind not in "bc":
         src = src.real
     return np.broadcast_to(src.astype(self.dtype, copy=False), self.shape)
@@ -36,7 +36,7 @@ copy_block.derivative(self=lambda F, g: F.zeros_as(g), src=1)
 
 @public(function=False, fast_path=copy_block, in_place=True)
 def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
-    """Overwrite with the elements of ``src``, broadcast and converted."""
+    """Overwrite the elements with those of ``src``, broadcast and converted to this dtype, and return the tensor."""
     if isinstance(src, (bool, int, float, complex)):
         src = wrap(numpy.asarray(src))
     if not isinstance(src, Tensor):
@@ -49,13 +49,13 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 
 
 def _check_fits(target: tuple[int, ...], given: tuple[int, ...]) -> None:
-    """Refuse what can not be broadcast into a tensor that keeps its shape."""
+    """Raise RuntimeError if the shape ``given`` does not broadcast to ``target``."""
     error = mismatch(target, given)
     if error is not None:
         raise error
-    whole = numpy.broadcast_shapes(target, given)
-    if whole != target:
-        raise RuntimeError(f"output with shape {list(target)} doesn't match the broadcast shape {list(whole)}")
+    shape = numpy.broadcast_shapes(target, given)
+    if shape != target:
+        raise RuntimeError(f"output with shape {list(target)} doesn't match the broadcast shape {list(shape)}")
 
 
 @op(
@@ -63,7 +63,7 @@ def _check_fits(target: tuple[int, ...], given: tuple[int, ...]) -> None:
     inplace_stmt=("storable(value, self.dtype)", "self.fill(value)", {"storable": storable}),
 )  # fmt: skip
 def fill_block(np: Any, self: Any, /, value: Any) -> Any:
-    """``value`` everywhere."""
+    """Return ``value`` in the shape and dtype of ``self``."""
     return np.full(self.shape, dtypes.converted(value, self.dtype))
 
 
@@ -80,7 +80,7 @@ fill_block.derivative(self=lambda F, g: F.zeros_as(g))
     inplace_stmt=("value.ndim == 0", "self[...] = value"),
 )
 def fill_tensor_block(np: Any, self: Any, value: Any, /) -> Any:
-    """The 0-d ``value`` everywhere."""
+    """Return the 0-d ``value`` in the shape and dtype of ``self``."""
     return np.full(self.shape, value.astype(self.dtype))
 
 
@@ -90,7 +90,7 @@ fill_tensor_block.derivative(self=lambda F, g: F.zeros_as(g), value=lambda F, g:
 
 @public(fast_path=fill_block, in_place=True)
 def fill_(input: Tensor, value: Any) -> Tensor:
-    """Overwrite every element with ``value`` (a number or a 0-d tensor)."""
+    """Overwrite every element with ``value`` (a number or a 0-d tensor) and return the tensor."""
     if isinstance(value, Tensor):
         if value._array.ndim:
             raise RuntimeError(
@@ -103,13 +103,13 @@ def fill_(input: Tensor, value: Any) -> Tensor:
 
 @public(method=False)
 def fill(input: Tensor, value: Any) -> Tensor:
-    """A tensor like this one with ``value`` everywhere."""
+    """Return a tensor of the shape and dtype of ``input`` with every element ``value``."""
     return fill_tensor_block(input, value) if isinstance(value, Tensor) else fill_block(input, value)
 
 
 @op(name="zero_block", backward="ZeroBackward0", function=False, method=False, inplace_stmt=("True", "self.fill(0)"))
 def zero_block(np: Any, self: Any, /) -> Any:
-    """Zeros."""
+    """Return zeros in the shape and dtype of ``self``."""
     return np.zeros((), self.dtype) if self.ndim == 0 else np.zeros(self.shape, self.dtype)
 
 
@@ -118,16 +118,16 @@ zero_block.derivative(self=lambda F, g: F.zeros_as(g))
 
 @public(fast_path=zero_block, in_place=True)
 def zero_(input: Tensor) -> Tensor:
-    """Overwrite every element with 0."""
+    """Overwrite every element with 0 and return the tensor."""
     return modify(zero_block.op, (input,), ())
 
 
 @public(function=False)
 def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
-    """Overwrite the elements whose indices are all equal with a number.
+    """Overwrite the main diagonal (the elements whose indices are all equal) with a number and return the tensor.
 
-    ``wrap``: in a tall matrix go on after a row's gap. Raises RuntimeError for fewer than 2 dimensions, and for more
-    than 2 that are not all of one size.
+    With ``wrap=True`` the diagonal of a tall matrix starts again below each block of columns, after a gap of one row.
+    Raises RuntimeError for fewer than 2 dimensions, and for more than 2 that are not all of one size.
     """
     array, shape = input._array, input._array.shape
     if len(shape) < 2:
@@ -151,7 +151,7 @@ def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor
 
 
 def _each(name: str, others: int) -> None:
-    """The method ``name``, which calls a Python function for each element (with those of ``others`` other tensors)."""
+    """Register the method ``name``, which replaces each element by a function of it and of ``others`` tensors."""
 
     def in_place(input: Tensor, *arguments: Any) -> Tensor:
         tensors, function = arguments[:others], arguments[others]
@@ -167,12 +167,14 @@ def _each(name: str, others: int) -> None:
                 raise TypeError(f"{name}: expected {type_name(input)} for '{argument}' (got {type_name(each)})")
         array = input._array
         rows = [expand(each.detach(), array.shape)._array.ravel().tolist() for each in (input, *tensors)]
-        found = [function(*values) for values in zip(*rows, strict=True)]
-        array[...] = numpy.asarray(found, array.dtype).reshape(array.shape)
+        results = [function(*values) for values in zip(*rows, strict=True)]
+        array[...] = numpy.asarray(results, array.dtype).reshape(array.shape)
         return input
 
     in_place.__name__ = in_place.__qualname__ = name
-    in_place.__doc__ = "Replace each element by what a Python function makes of it (slow; outside the graph)."
+    in_place.__doc__ = (
+        "Replace each element by the result of a Python function (slow; not recorded), and return the tensor."
+    )
     public(function=False, name=name)(in_place)
 
 
@@ -183,8 +185,8 @@ for _name, _others in (("apply_", 0), ("map_", 1), ("map2_", 2)):
 # -- Masks -----------------------------------------------------------------------------------------------------------
 
 
-def _together(mask: Any, x: Any) -> tuple[int, ...]:
-    """The shape to which a mask and a tensor broadcast together."""
+def _broadcast_shape(mask: Any, x: Any) -> tuple[int, ...]:
+    """Return the shape to which a mask and a tensor broadcast."""
     error = mismatch(mask.shape, x.shape)
     if error is not None:
         raise error
@@ -197,7 +199,7 @@ def _together(mask: Any, x: Any) -> tuple[int, ...]:
           {"storable": storable}),
 )  # fmt: skip
 def masked_fill_number(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
-    """``self`` with a number where ``mask`` is true."""
+    """Return a copy of ``self`` with a number where ``mask`` is true."""
     if mask.dtype.kind != "b":
         raise TypeError("a mask is made of booleans")
     if mask.shape == self.shape and storable(value, self.dtype):
@@ -206,7 +208,7 @@ def masked_fill_number(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
         out = np.array(self, order="C")  # a gradient may be a NumPy scalar
         out[mask] = value
         return out
-    _together(mask, self)
+    _broadcast_shape(mask, self)
     return np.where(mask, dtypes.converted(value, self.dtype), self)
 
 
@@ -215,8 +217,8 @@ masked_fill_number.derivative(self=lambda F, g, mask: F.masked_fill_number(g, ma
 
 @op(name="masked_fill_tensor", backward="MaskedFillBackward1", function=False, method=False, linear=True, in_order=True)
 def masked_fill_tensor(np: Any, self: Any, mask: Any, value: Any, /) -> Any:
-    """``self`` with the 0-d ``value`` where ``mask`` is true."""
-    _together(mask, self)
+    """Return a copy of ``self`` with the 0-d ``value`` where ``mask`` is true."""
+    _broadcast_shape(mask, self)
     if value.dtype.kind == "c" and self.dtype.kind != "c":
         value = dtypes.converted(value.item(), self.dtype)
     return np.where(mask, value.astype(self.dtype), self)
@@ -245,7 +247,7 @@ def _masked_fill(input: Tensor, mask: Tensor, value: Any) -> tuple[Any, tuple[An
 
 @public(fast_path=masked_fill_number, when="value.__class__ in NUMBERS")
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
-    """The tensor with ``value`` (a number or a 0-d tensor) where ``mask`` is true.
+    """Return a copy of the tensor with ``value`` (a number or a 0-d tensor) where ``mask`` is true.
 
     >>> import retrograd as torch
     >>> torch.masked_fill(torch.tensor([1, 2]), torch.tensor([True, False]), 9)
@@ -265,8 +267,8 @@ def masked_fill_(input: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 @op(name="masked_select_block", backward="MaskedSelectBackward0", function=False, method=False, linear=True)
 def masked_select_block(np: Any, self: Any, mask: Any, /) -> Any:
-    """The elements where ``mask`` is true, in one row."""
-    shape = _together(mask, self)
+    """Return the elements where ``mask`` is true, as a 1-d array."""
+    shape = _broadcast_shape(mask, self)
     return np.broadcast_to(self, shape)[np.broadcast_to(mask, shape)]
 
 
@@ -275,7 +277,7 @@ masked_select_block.derivative(self=lambda F, g, self_shape, mask: F.masked_spre
 
 @op(function=False, method=False, linear=True)
 def masked_spread(np: Any, self: Any, mask: Any, /, shape: tuple[int, ...]) -> Any:
-    """Zeros with the elements of ``self``, in order, where ``mask`` is true."""
+    """Return zeros with the elements of the 1-d ``self``, in order, where ``mask`` is true."""
     whole = np.broadcast_shapes(shape, mask.shape)
     out = np.zeros(whole, self.dtype)
     out[np.broadcast_to(mask, whole)] = self
@@ -287,7 +289,7 @@ masked_spread.derivative(self=lambda F, g, mask: F.masked_select_block(g, mask))
 
 @public()
 def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor:
-    """The elements where ``mask`` is true, in one row.
+    """Return a 1-d tensor of the elements where ``mask``, broadcast with ``input``, is true.
 
     >>> import retrograd as torch
     >>> torch.masked_select(torch.tensor([1, 2, 3]), torch.tensor([True, False, True]))
@@ -300,8 +302,8 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor:
 
 @op(name="masked_scatter_block", backward="MaskedScatterBackward0", function=False, method=False, linear=True)
 def masked_scatter_block(np: Any, self: Any, mask: Any, source: Any, /) -> Any:
-    """``self`` with elements of ``source``, in order, where ``mask`` is true."""
-    out = np.array(np.broadcast_to(self, _together(mask, self)), order="C")
+    """Return a copy of ``self`` with elements of ``source``, in order, where ``mask`` is true."""
+    out = np.array(np.broadcast_to(self, _broadcast_shape(mask, self)), order="C")
     where = np.broadcast_to(mask, out.shape)
     count = int(where.sum())
     if source.size < count:
@@ -318,10 +320,10 @@ masked_scatter_block.derivative(
 
 @op(function=False, method=False, linear=True)
 def masked_gather(np: Any, self: Any, mask: Any, /, shape: tuple[int, ...]) -> Any:
-    """The elements where ``mask`` is true, followed by zeros, in ``shape``."""
-    found = self[np.broadcast_to(mask, self.shape)]
+    """Return the elements where ``mask`` is true, followed by zeros, in ``shape``."""
+    selected = self[np.broadcast_to(mask, self.shape)]
     out = np.zeros(int(np.prod(shape)), self.dtype)
-    out[: found.size] = found
+    out[: selected.size] = selected
     return out.reshape(shape)
 
 
@@ -355,7 +357,7 @@ def _masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> tuple[Tensor
 
 @public()
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """The tensor with elements of ``source``, in order, where ``mask`` is true.
+    """Return a copy of the tensor with elements of ``source``, in order, where ``mask`` is true.
 
     >>> import retrograd as torch
     >>> torch.masked_scatter(torch.zeros(3), torch.tensor([True, False, True]), torch.tensor([1.0, 2.0]))
@@ -368,5 +370,5 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """In-place version of :func:`masked_scatter`."""
     tensors = _masked_scatter(input, mask, source)
-    expand(mask, input._array.shape)  # refuses a mask that does not fit
+    expand(mask, input._array.shape)  # raises RuntimeError for a mask that does not fit
     return modify(masked_scatter_block.op, tensors, ())

@@ -1,4 +1,4 @@
-"""Searching: where elements are not zero, which ones occur, and where others would stand among them."""
+"""Searching: indices of nonzero elements, distinct elements, and positions in sorted sequences."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from ...dispatch.transform_tensor import batched, slicewise
 from ...kernels import searching
 from ..shape.slicing import unbind
 
-# -- Where -----------------------------------------------------------------------------------------------------------
+# -- Nonzero elements ------------------------------------------------------------------------------------------------
 
 
 @public()
 def nonzero(input: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
-    """The places of the elements that are not zero: as rows of a matrix, or as a tuple of index vectors.
+    """Return the indices of the elements that are not zero.
+
+    The result is a matrix with one row for each element and one column for each dimension, or with ``as_tuple=True`` a
+    tuple of one index vector for each dimension.
 
     >>> import retrograd as torch
     >>> torch.nonzero(torch.tensor([0, 3, 4]))
@@ -29,29 +32,31 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
     if as_tuple.__class__ is not bool:
         raise TypeError("as_tuple must be a bool")
     if as_tuple:
-        found = nonzero(input if input._array.ndim else input.unsqueeze(0))
-        return unbind(found, 1)
+        rows = nonzero(input if input._array.ndim else input.unsqueeze(0))
+        return unbind(rows, 1)
     if (special := batched((input,))) is not None:
         raise special.dynamic("nonzero")
-    places = _places(input._array)
-    return wrap(numpy.asfortranarray(places))
+    indices = _nonzero_indices(input._array)
+    return wrap(numpy.asfortranarray(indices))
 
 
-def _places(array: Any) -> Any:
-    """The places of what is not zero, as rows (of no columns for a 0-d array)."""
+def _nonzero_indices(array: Any) -> Any:
+    """Return the indices of the nonzero elements as rows; a 0-d array has rows without columns."""
     return numpy.argwhere(array) if array.ndim else numpy.zeros((int(bool(array)), 0), numpy.int64)
 
 
 @public()
 def argwhere(input: Tensor) -> Tensor:
-    """The places of the elements that are not zero, as rows."""
+    """Return the indices of the elements that are not zero, as rows of a matrix."""
     return nonzero(input)
 
 
 @public()
 @slicewise
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any = None) -> Tensor:
-    """The first ``size`` places of elements that are not zero, as rows; rows of ``fill_value`` where there are fewer.
+    """Return the indices of the first ``size`` nonzero elements, as rows of a matrix.
+
+    If there are fewer, the remaining rows are filled with ``fill_value``.
 
     >>> import retrograd as torch
     >>> torch.nonzero_static(torch.tensor([0, 3, 4]), size=1)
@@ -59,18 +64,19 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any =
     """
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
-    places = _places(input._array)[:size]
+    indices = _nonzero_indices(input._array)[:size]
     result = numpy.full((size, input._array.ndim), fill_value, numpy.int64)
-    result[: len(places)] = places
+    result[: len(indices)] = indices
     return wrap(result)
 
 
 @public(method=False)
 @slicewise
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
-    """The places in a tensor of ``shape`` of elements counted in one row, as one index tensor a dimension.
+    """Return the multi-dimensional indices in a tensor of ``shape`` of indices of the flattened tensor.
 
-    Raises TypeError for what is no tensor of integers or no shape, ValueError for a negative size.
+    The result is a tuple of one index tensor for each dimension. Raises TypeError if ``indices`` is not of integers or
+    ``shape`` not an int or a sequence of ints, ValueError for a negative size.
 
     >>> import retrograd as torch
     >>> torch.unravel_index(torch.tensor([4, 1]), (3, 2))
@@ -94,31 +100,31 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
         return ()
     array = indices._array[..., None]
     with numpy.errstate(all="ignore"):
-        found = array // numpy.asarray(steps[::-1], array.dtype) % numpy.asarray(tuple(sizes), array.dtype)
-    return unbind(wrap(found), -1)
+        coordinates = array // numpy.asarray(steps[::-1], array.dtype) % numpy.asarray(tuple(sizes), array.dtype)
+    return unbind(wrap(coordinates), -1)
 
 
-# -- Without repetition ----------------------------------------------------------------------------------------------
+# -- Distinct elements -----------------------------------------------------------------------------------------------
 
 
-def _once(name: str, backward: str) -> Any:
-    """The block ``name``; PyTorch refuses its gradient when it is asked for."""
+def _unique_op(name: str, backward: str) -> Any:
+    """Declare the operation ``name``: the distinct elements (or runs of equal ones), inverse indices and counts."""
 
     def kernel(np: Any, self: Any, /, dim: int | None) -> Any:
         return (_runs if "consecutive" in name else _distinct)(np, self, dim)
 
     kernel.__name__ = name
     kernel.__doc__ = "The elements that occur, each once; which of them each element is; how often each occurs."
-    made = op(
+    declared = op(
         backward=backward, outputs=("values", "inverse", "counts"), differentiable=1, function=False, method=False
     )(kernel)
 
-    made.derivative(self=_evenly)
-    return made
+    declared.derivative(self=_evenly)
+    return declared
 
 
 def _evenly(F: Any, g: Any, self_shape: Any, inverse: Any, counts: Any, dim: int | None) -> Any:
-    """Each of several equal elements (or slices) has the same share of the gradient."""
+    """Return the gradient of ``unique``: equal elements (or slices) share it evenly."""
     axis = 0 if dim is None else dim
     whole = (math.prod(self_shape),) if dim is None else self_shape
     share = F.index_select_block(
@@ -128,6 +134,7 @@ def _evenly(F: Any, g: Any, self_shape: Any, inverse: Any, counts: Any, dim: int
 
 
 def _distinct(np: Any, x: Any, dim: int | None) -> Any:
+    """Return the sorted distinct elements (or slices along ``dim``), the inverse indices and the counts."""
     if x.dtype.kind == "c":
         raise dtypes.unsupported("unique", x.dtype)
     if dim is None:
@@ -135,14 +142,15 @@ def _distinct(np: Any, x: Any, dim: int | None) -> Any:
     rows = _rows(np, x, dim)
     order = np.lexsort(rows.T[::-1]) if rows.shape[1] else np.arange(len(rows))
     new = _changes(np, rows[order])
-    place = np.cumsum(new) - 1
+    group = np.cumsum(new) - 1
     inverse = np.empty(len(rows), np.int64)
-    inverse[order] = place
+    inverse[order] = group
     starts = np.flatnonzero(new)
     return _slices(np, x, dim, order[starts]), inverse, np.diff(np.append(starts, len(rows)))
 
 
 def _runs(np: Any, x: Any, dim: int | None) -> Any:
+    """Return one element (or slice along ``dim``) for each run of equal ones, the inverse indices and the counts."""
     if x.dtype.kind == "c":
         raise dtypes.unsupported("unique", x.dtype)
     rows = x.reshape(-1, 1) if dim is None else _rows(np, x, dim)
@@ -156,30 +164,30 @@ def _runs(np: Any, x: Any, dim: int | None) -> Any:
 
 
 def _rows(np: Any, x: Any, dim: int) -> Any:
-    """The slices along ``dim`` as rows of a matrix."""
+    """Return the slices along ``dim`` as rows of a matrix."""
     if any(size == 0 for axis, size in enumerate(x.shape) if axis != dim):
         raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
     return np.moveaxis(x, dim, 0).reshape(x.shape[dim], -1 if x.size else 1)
 
 
 def _changes(np: Any, rows: Any) -> Any:
-    """Whether each row differs from the one before it."""
+    """Return a mask of the rows that differ from the row before them; the first one always does."""
     new = np.ones(len(rows), bool)
     new[1:] = (rows[1:] != rows[:-1]).any(1)
     return new
 
 
 def _slices(np: Any, x: Any, dim: int, places: Any) -> Any:
-    """The slices at ``places``, the slices lying one after the other in memory."""
+    """Return the slices of dimension ``dim`` at ``places``, each contiguous in memory."""
     return np.moveaxis(np.ascontiguousarray(np.moveaxis(x, dim, 0)[places]), 0, dim)
 
 
-_unique = _once("unique_block", "Unique2Backward0")
-_unique_dim = _once("unique_dim_block", "UniqueDimBackward0")
-_consecutive = _once("unique_consecutive_block", "UniqueConsecutiveBackward0")
+_unique = _unique_op("unique_block", "Unique2Backward0")
+_unique_dim = _unique_op("unique_dim_block", "UniqueDimBackward0")
+_consecutive = _unique_op("unique_consecutive_block", "UniqueConsecutiveBackward0")
 
 
-def _chosen(found: Any, return_inverse: bool, return_counts: bool) -> Any:
+def _requested(found: Any, return_inverse: bool, return_counts: bool) -> Any:
     values, inverse, counts = found
     results = [values, *[inverse] * return_inverse, *[counts] * return_counts]
     return results[0] if len(results) == 1 else tuple(results)
@@ -197,7 +205,10 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """The elements (or slices along ``dim``) that occur, each once, in order; on request their places and counts.
+    """Return the distinct elements (or slices along ``dim``), always sorted.
+
+    With ``return_inverse=True`` the index of each element in the result is returned as well, with
+    ``return_counts=True`` the number of occurrences.
 
     >>> import retrograd as torch
     >>> torch.unique(torch.tensor([2, 1, 2]), return_counts=True)
@@ -205,18 +216,21 @@ def unique(
     """
     axis = _unique_axis(input, dim)
     found = _unique(input, None) if axis is None else _unique_dim(input, axis)
-    return _chosen(found, return_inverse, return_counts)
+    return _requested(found, return_inverse, return_counts)
 
 
 @public()
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """The elements (or slices along ``dim``) without those that equal their predecessor."""
-    return _chosen(_consecutive(input, _unique_axis(input, dim)), return_inverse, return_counts)
+    """Return the elements (or slices along ``dim``) without those equal to the one before.
+
+    Without ``dim`` the tensor is flattened. ``return_inverse`` and ``return_counts`` are those of :func:`unique`.
+    """
+    return _requested(_consecutive(input, _unique_axis(input, dim)), return_inverse, return_counts)
 
 
-# -- Among ordered rows ----------------------------------------------------------------------------------------------
+# -- Sorted sequences ------------------------------------------------------------------------------------------------
 
 
 @public(method=False)
@@ -225,9 +239,10 @@ def searchsorted(
     sorted_sequence: Tensor, input: Any = None, *, out_int32: bool = False, right: bool = False,
     side: str | None = None, out: Any = None, sorter: Tensor | None = None, **kwargs: Any,
 ) -> Tensor:  # fmt: skip
-    """Where elements would have to be put into ordered rows to keep them ordered.
+    """Return the index at which each element of ``input`` must be inserted to keep the sorted sequence sorted.
 
-    ``right`` (or ``side="right"``): behind equal elements. ``sorter``: the indices that put the rows in order.
+    The sequence is one vector, or one row for each row of ``input``. ``right=True`` (or ``side="right"``) inserts after
+    equal elements, else before them. ``sorter`` holds the indices that sort an unsorted sequence.
 
     >>> import retrograd as torch
     >>> torch.searchsorted(torch.tensor([1, 3, 5]), torch.tensor([3, 6]))
@@ -252,7 +267,7 @@ def _values(values: Any) -> Any:
 
 
 def _check_rows(edges: Any, points: Any) -> None:
-    """Refuse values that do not go with the ordered rows."""
+    """Raise RuntimeError if the shapes of the sorted sequence and of the values do not go together."""
     if edges.ndim != 1 and points.ndim == 0:
         raise RuntimeError(
             "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got "
@@ -271,7 +286,7 @@ def _check_rows(edges: Any, points: Any) -> None:
 
 
 def _sorted_by(rows: Tensor, sorter: Tensor) -> Tensor:
-    """The rows in the order that ``sorter`` gives."""
+    """Return the rows, reordered by the indices ``sorter``."""
     if sorter._array.shape != rows._array.shape:
         raise RuntimeError(
             "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
@@ -293,7 +308,7 @@ def _any_nan(array: Any) -> bool:
 
 
 def _bisected(np: Any, edges: Any, points: Any, right: bool) -> Any:
-    """Bisection in all rows at once. As in PyTorch, a nan is never behind what is searched."""
+    """Return the result of a bisection in all rows at once; as in PyTorch, a nan never compares as greater."""
     rows = np.broadcast_to(edges, (*points.shape[:-1], edges.shape[-1]))
     wanted = np.atleast_1d(points)
     low, high = np.zeros(wanted.shape, np.int64), np.full(wanted.shape, edges.shape[-1], np.int64)
@@ -313,14 +328,14 @@ def _search(rows: Tensor, values: Any, right: bool, int32: bool) -> Tensor:
         raise dtypes.unsupported("searchsorted_out_cpu", edges.dtype)
     if edges.dtype == dtypes.bfloat16.numpy:
         edges = edges.astype(numpy.float32)
-    found = searching.among(edges, points, right) if edges.ndim == 1 else None
-    if found is not None:
+    positions = searching.among(edges, points, right) if edges.ndim == 1 else None
+    if positions is not None:
         pass
     elif edges.ndim == 1 and not (_any_nan(edges) or _any_nan(points)):
-        found = numpy.searchsorted(edges, points, "right" if right else "left")
+        positions = numpy.searchsorted(edges, points, "right" if right else "left")
     else:
-        found = _bisected(numpy, edges, points, right)
-    return wrap(numpy.asarray(found).astype(numpy.int32 if int32 else numpy.int64))
+        positions = _bisected(numpy, edges, points, right)
+    return wrap(numpy.asarray(positions).astype(numpy.int32 if int32 else numpy.int64))
 
 
 @public(method=False)
@@ -328,7 +343,10 @@ def _search(rows: Tensor, values: Any, right: bool, int32: bool) -> Tensor:
 def bucketize(
     input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False, out: Any = None
 ) -> Tensor:
-    """Between which of the ordered ``boundaries`` each element lies."""
+    """Return, for each element, the index of the interval between the sorted ``boundaries`` that contains it.
+
+    Interval ``i`` ends at ``boundaries[i]``, which belongs to it unless ``right=True``.
+    """
     if boundaries._array.ndim != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries._array.ndim})")
     _check_rows(boundaries._array, _values(input))
@@ -346,7 +364,10 @@ def isin(
     out: Any = None,
     **kwargs: Any,
 ) -> Tensor:
-    """Whether each element is among ``test_elements`` (with ``invert``: is not); either may be a number."""
+    """Return a mask of the elements that are among ``test_elements``.
+
+    Either argument may be a number. ``invert=True`` returns the opposite mask.
+    """
     given = [
         kwargs.get("element") if elements is None else elements,
         kwargs.get("test_element") if test_elements is None else test_elements,

@@ -1,4 +1,4 @@
-"""Sorting, selecting by order, counting: sort, topk, unique, histograms."""
+"""Sorting and order statistics: sort, argsort, topk, kthvalue; and bincount."""
 
 from __future__ import annotations
 
@@ -21,31 +21,37 @@ _Sort, _Topk, _Kth = (named(name, ("values", "indices")) for name in ("sort", "t
 
 
 def _sorted(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
+    """Return the sorted elements along ``dim`` and their indices, both in the memory order of ``self``."""
     if self.dtype.kind == "c":
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
     if not self.ndim:
         dimension(dim, 0)
         return self.copy(), np.asarray(0)
     order = ordered(np, self, dim, descending)
-    found = taken_along(np, self, order, dim)
+    sorted_values = taken_along(np, self, order, dim)
     if self.flags.c_contiguous:
-        return found, order
+        return sorted_values, order
     values, indices = np.empty_like(self), np.empty_like(self, dtype=np.int64)  # in the memory order of the tensor
-    values[...], indices[...] = found, order
+    values[...], indices[...] = sorted_values, order
     return values, indices
 
 
 def _sorting(name: str, backward: str) -> Any:
-    """The same block under both names that PyTorch gives its node: it counts ``stable=`` as an overload."""
+    """Declare the sort operation ``name``.
+
+    PyTorch has two names for its backward node, because it counts ``stable=`` as an overload.
+    """
 
     def kernel(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
         return _sorted(np, self, dim, descending)
 
     kernel.__name__ = name
-    kernel.__doc__ = "The elements in order along a dimension, and where they were."
-    made = op(backward=backward, outputs=("values", "indices"), differentiable=1, function=False, method=False)(kernel)
-    made.derivative(self=ordered_rule)
-    return made
+    kernel.__doc__ = "Return the sorted elements along ``dim`` and their indices."
+    declared = op(backward=backward, outputs=("values", "indices"), differentiable=1, function=False, method=False)(
+        kernel
+    )
+    declared.derivative(self=ordered_rule)
+    return declared
 
 
 sort_block, stable_sort_block = _sorting("sort_block", "SortBackward0"), _sorting("stable_sort_block", "SortBackward1")
@@ -53,7 +59,7 @@ sort_block, stable_sort_block = _sorting("sort_block", "SortBackward0"), _sortin
 
 @public(fast_path=sort_block, when=WHOLE, result_class=_Sort)
 def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None, out: Any = None) -> Any:
-    """The elements in order along ``dim``, and the indices at which they were; equal ones keep their order.
+    """Return the sorted elements along ``dim`` (the last by default) and their indices; equal ones keep their order.
 
     >>> import retrograd as torch
     >>> torch.sort(torch.tensor([3, 1, 2]), descending=True)
@@ -67,21 +73,21 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool
 
 @op(function=False, method=False)
 def argsort_block(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
-    """The indices that put the elements in order."""
+    """Return the indices that sort the elements along ``dim``."""
     return _sorted(np, self, dim, descending)[1]
 
 
 @public(fast_path=argsort_block, when=WHOLE)
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False, out: Any = None) -> Tensor:
-    """The indices that put the elements in order along ``dim``."""
+    """Return the indices that sort the elements along ``dim``; equal elements keep their order."""
     return argsort_block(input, dimension(dim, input._array.ndim), descending)
 
 
 @public()
 def msort(input: Tensor, *, out: Any = None) -> Tensor:
-    """The elements in order along the first dimension."""
-    found: Tensor = sort_block(input, 0, False)[0]
-    return found
+    """Return the elements sorted along the first dimension."""
+    values: Tensor = sort_block(input, 0, False)[0]
+    return values
 
 
 @op(
@@ -93,7 +99,7 @@ def msort(input: Tensor, *, out: Any = None) -> Tensor:
     method=False,
 )
 def topk_block(np: Any, self: Any, /, k: int, dim: int, largest: bool) -> Any:
-    """The ``k`` largest (or smallest) elements along a dimension, in order, and where they are."""
+    """Return the ``k`` largest (or smallest) elements along ``dim``, sorted, and their indices."""
     if self.dtype.kind == "c":
         raise RuntimeError(" topk does not support complex dtypes on CPU")
     if self.dtype.kind == "b":
@@ -117,7 +123,9 @@ topk_block.derivative(self=ordered_rule)
 
 @public(fast_path=topk_block, when=WHOLE, result_class=_Topk)
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:
-    """The ``k`` largest (or smallest) elements along ``dim`` and their indices.
+    """Return the ``k`` largest elements along ``dim`` (``largest=False``: smallest) and their indices.
+
+    They are always sorted, whatever ``sorted`` is.
 
     >>> import retrograd as torch
     >>> torch.topk(torch.tensor([3, 1, 2]), 2)
@@ -140,7 +148,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     method=False,
 )
 def kthvalue_block(np: Any, self: Any, /, k: int, dim: int, keepdim: bool) -> Any:
-    """The ``k``-th smallest element along a dimension, and where it is."""
+    """Return the ``k``-th smallest element along ``dim`` and its index."""
     if self.dtype.kind in "bc":
         raise unsupported("kthvalue_cpu", self.dtype)
     if not self.ndim:
@@ -155,7 +163,7 @@ kthvalue_block.derivative(self=chosen_rule)
 
 @public()
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
-    """The ``k``-th smallest elements along ``dim`` and their indices."""
+    """Return the ``k``-th smallest element (from 1) along ``dim`` and its index."""
     at = dimension(dim, input._array.ndim)
     if not 1 <= k <= (input._array.shape[at] if input._array.ndim else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {at}")
@@ -168,7 +176,10 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out
 @public()
 @slicewise
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """How often each of 0, 1, 2 … occurs in a vector of non-negative integers, or the sum of ``weights`` for each.
+    """Return the number of occurrences of each of 0, 1, 2 … in a 1-d tensor of non-negative integers.
+
+    With ``weights``, element ``i`` is the sum of the weights of the occurrences of ``i``. The result has at least
+    ``minlength`` elements.
 
     >>> import retrograd as torch
     >>> torch.bincount(torch.tensor([0, 1, 1]))
@@ -185,9 +196,9 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     if weights is not None and weights._array.shape != array.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
     if weights is None and array.size:
-        found = searching.counted(array, 0, max(high, minlength - 1))
+        counts = searching.counted(array, 0, max(high, minlength - 1))
     else:
-        found = numpy.bincount(array, None if weights is None else weights._array, minlength)
+        counts = numpy.bincount(array, None if weights is None else weights._array, minlength)
     if weights is not None and weights.dtype is dtypes.float32:
-        found = found.astype(numpy.float32)
-    return wrap(found)
+        counts = counts.astype(numpy.float32)
+    return wrap(counts)
