@@ -1,4 +1,4 @@
-"""Changing dtype and device, copying, and leaving the tensor world: item, tolist, numpy, pickling, text."""
+"""Changing dtype, device and memory format; copying; and conversion to Python and NumPy values."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ from ..engine_ops import to_dtype
 
 @op(backward="CloneBackward0", name="clone_block", function=False, method=False, linear=True)
 def clone_block(np: Any, self: Any, /, memory_format: Any) -> Any:
-    """A copy of the elements, in the order of memory that is asked for."""
+    """Return a copy of the elements in the memory format ``memory_format``."""
     if self.size >= LARGE and memory_format in (contiguous_format, preserve_format) and self.flags.c_contiguous:
         return copied(self)
     if memory_format is contiguous_format:
-        found = in_order(self) if self.size >= LARGE and self.__class__ is numpy.ndarray else None
-        return np.array(self, order="C") if found is None else found
+        ordered = in_order(self) if self.size >= LARGE and self.__class__ is numpy.ndarray else None
+        return np.array(self, order="C") if ordered is None else ordered
     if memory_format in CHANNELS:
         check_rank(self.ndim, memory_format)
         return np.moveaxis(np.array(np.moveaxis(self, 1, -1), order="C"), -1, 1)
     if memory_format is not preserve_format:
         raise TypeError("a memory format must be a torch.memory_format")
-    # What lies several times at one place has no order of memory to keep.
+    # Elements that share memory (stride 0) have no memory order to preserve.
     return np.array(self, order="C" if 0 in self.strides else "K")
 
 
-#: The formats in which dimension 1 comes last in memory, and how many dimensions they are for.
+#: The formats in which dimension 1 is innermost in memory, with the number of dimensions that each is for.
 CHANNELS = {channels_last: 4, channels_last_3d: 5}
 
 
 def check_rank(rank: int, memory_format: Any) -> None:
-    """Refuse a format of memory for tensors with another number of dimensions."""
+    """Raise RuntimeError if ``memory_format`` is for tensors of another number of dimensions than ``rank``."""
     if rank != CHANNELS.get(memory_format, rank):
         raise RuntimeError(f"required rank {CHANNELS[memory_format]} tensor to use {memory_format.name} format")
 
@@ -56,13 +56,13 @@ clone_block.derivative(self=1)
 
 @public()
 def clone(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
-    """A copy of the tensor, in the graph: its gradient goes to the original."""
+    """Return a copy of the tensor; the gradient of the copy flows to the original."""
     return clone_block(input, memory_format)
 
 
 @public(function=False)
 def contiguous(input: Tensor, *, memory_format: Any = contiguous_format) -> Tensor:
-    """The tensor itself if its elements lie one after the other, else a copy for which they do."""
+    """Return the tensor itself if its elements are contiguous in the memory format, else a copy for which they are."""
     if memory_format is contiguous_format and input._array.flags.c_contiguous:
         return input
     if not isinstance(memory_format, contiguous_format.__class__):
@@ -75,7 +75,7 @@ def contiguous(input: Tensor, *, memory_format: Any = contiguous_format) -> Tens
 
 @op(backward="ToCopyBackward0", name="to_device", function=False, method=False)
 def to_device(np: Any, self: Any, /, place: Any) -> Any:
-    """The elements on another device."""
+    """Return the elements on the device ``place``."""
     return devices.move(self, place)
 
 
@@ -87,10 +87,11 @@ to_device.derivative(self=lambda F, g, self_device: F.to_device(g, self_device))
 
 @public(function=False)
 def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """The tensor with another dtype, on another device, or both: itself if nothing changes and no copy is asked for.
+    """Return the tensor with another dtype, on another device, or both.
 
-    ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``; also ``non_blocking``, ``copy`` and
-    ``memory_format``.
+    Call it as ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``; further arguments are
+    ``non_blocking``, ``copy`` and ``memory_format``. Returns the tensor itself if nothing changes and ``copy`` is
+    False.
     """
     if len(args) == 1 and args[0].__class__ is dtype and not kwargs:
         return input if args[0].numpy is input._array.dtype else converted(input, args[0])
@@ -110,7 +111,7 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 
 def converted(input: Tensor, target: dtype) -> Tensor:
-    """The tensor with elements of another dtype; what becomes whole numbers has no gradient."""
+    """Return the tensor converted to the dtype ``target``; an integer or bool result is not recorded."""
     if target.category < dtypes.FLOATING and input.requires_grad:
         input = input.detach()
     if input._array.dtype.kind == "c" and not target.is_complex and target is not dtypes.bool_:
@@ -129,7 +130,11 @@ def _elsewhere(place: Any, input: Tensor) -> bool:
 
 
 def conversion(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
-    """What the arguments of ``to`` ask for: a device, a dtype (None: as it is), a copy, an order in memory."""
+    """Parse the arguments of ``to``.
+
+    Return the device and the dtype (None: unchanged), whether to copy in any case, and the memory format. Raises
+    TypeError for a combination that ``to`` does not accept.
+    """
     place, target = kwargs.pop("device", None), kwargs.pop("dtype", None)
     force, layout = kwargs.pop("copy", False), kwargs.pop("memory_format", preserve_format)
     kwargs.pop("non_blocking", None)
@@ -144,7 +149,7 @@ def conversion(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any,
     elif rest and _is_dtype(rest[0]):
         target = rest.pop(0)
     if kwargs or len(rest) > 2 or not all(isinstance(each, bool) for each in (*rest, force)):
-        raise TypeError("these arguments do not go together")
+        raise TypeError("to() received an invalid combination of arguments")
     if other is not None:
         place, target = other.device, other.dtype
     if len(rest) > 1:
@@ -168,7 +173,7 @@ def _caster(name: str, target: dtype) -> None:
         return input if input.dtype is target else converted(input, target)
 
     cast.__name__ = cast.__qualname__ = name
-    cast.__doc__ = f"The tensor with elements of ``{target}``; itself if it has them."
+    cast.__doc__ = f"Return the tensor converted to ``{target}``; itself if it has that dtype."
     public(function=False, name=name, fast_path=to_dtype, when="inline", identity_if="_d is dtype.numpy", dtype=target)(
         cast
     )
@@ -179,19 +184,22 @@ for _name, _target in {**dtypes.ALIASES, "bool": dtypes.bool_, "byte": dtypes.ui
     _caster(_name, _target)
 
 
-#: PyTorch's old types by the text that ``Tensor.type()`` gives; ``operations/creation/factory.py`` enters them.
+#: PyTorch's legacy tensor types by name, as ``Tensor.type()`` returns it. ``legacy_types.py`` adds them.
 OLD_TYPES: dict[str, Any] = {}
 
 
 @public(function=False)
 def type_as(input: Tensor, other: Tensor) -> Tensor:
-    """The tensor with the dtype (and on the device) of ``other``."""
+    """Return the tensor with the dtype and on the device of ``other``; itself if they are the same."""
     return to(input, other)
 
 
 @public(function=False)
 def type(input: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
-    """Without an argument the old name of the tensor's type (``torch.FloatTensor``); else the tensor converted to it."""
+    """Return the tensor converted to ``dtype``, or without an argument the name of its legacy type.
+
+    Such a name (``torch.FloatTensor``) is accepted for ``dtype`` as well.
+    """
     if dtype is None:
         return type_name(input)
     if isinstance(dtype, str):
@@ -204,13 +212,13 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
 
 
 def type_name(x: Tensor) -> str:
-    """``torch.FloatTensor``, ``torch.cuda.LongTensor`` … for a tensor."""
+    """Return the name of a tensor's legacy type: ``torch.FloatTensor``, ``torch.cuda.LongTensor`` …"""
     return f"torch.{'cuda.' if x.is_cuda else ''}{dtypes.scalar_name(x.dtype)}Tensor"
 
 
 @public(function=False)
 def cpu(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
-    """The tensor in the processor's memory; itself if it is there."""
+    """Return the tensor in CPU memory; itself if it is there."""
     return to(input, devices.CPU)
 
 
@@ -218,24 +226,24 @@ def cpu(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
 def cuda(
     input: Tensor, device: Any = None, non_blocking: bool = False, *, memory_format: Any = preserve_format
 ) -> Tensor:
-    """The tensor on a GPU, through CuPy; without one an error that says what to install."""
+    """Return the tensor on a GPU, through CuPy; raise an error that names the package to install if it is missing."""
     place = devices.as_device("cuda" if device is None else device)
     devices.cupy()
     return to(input, place)
 
 
-# -- Out of the tensor world -----------------------------------------------------------------------------------------
+# -- Conversion to Python and NumPy ----------------------------------------------------------------------------------
 
 
 def on_cpu(x: Tensor) -> Any:
-    """The elements as a NumPy array, copied from a GPU if need be."""
+    """Return the elements as a NumPy array, copied from a GPU if necessary."""
     array = x._array
     return array if array.__class__ is numpy.ndarray else devices.move(array, devices.CPU)
 
 
 @public(function=False)
 def item(input: Tensor) -> Any:
-    """The element of a one-element tensor as a Python number."""
+    """Return the element of a one-element tensor as a Python number."""
     array = input._array
     if array.size != 1:
         raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
@@ -244,14 +252,18 @@ def item(input: Tensor) -> Any:
 
 @public(function=False)
 def tolist(input: Tensor) -> Any:
-    """The elements as nested lists of Python numbers (a 0-d tensor: the number)."""
+    """Return the elements as nested lists of Python numbers; for a 0-d tensor, the number."""
     array = on_cpu(input)
     return array.astype(numpy.float32).tolist() if array.dtype.kind == "V" else array.tolist()
 
 
 @public(function=False, name="numpy")
 def numpy_(input: Tensor, *, force: bool = False) -> Any:
-    """The elements as a NumPy array that shares the memory; ``force=True`` also for tensors with a graph or on a GPU."""
+    """Return the elements as a NumPy array that shares the tensor's memory.
+
+    Raises an error for a tensor that requires gradients, is on a GPU or has dtype bfloat16; ``force=True`` returns an
+    array for these as well, which is a copy for a GPU.
+    """
     if input.requires_grad and not force:
         text = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         raise RuntimeError(with_remedy(text, "detach() it", input._grad_edge))
@@ -269,7 +281,7 @@ def numpy_(input: Tensor, *, force: bool = False) -> Any:
 
 @public(function=False)
 def as_subclass(input: Tensor, cls: Any) -> Tensor:
-    """The tensor as an instance of ``cls``, a subclass of Tensor, on the same memory and in the same graph."""
+    """Return the tensor as an instance of ``cls``, a subclass of Tensor, with the same memory and gradient edge."""
     if not issubclass(cls, Tensor):
         raise TypeError(
             "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your "
@@ -300,7 +312,7 @@ def is_nonzero(input: Tensor) -> bool:
 
 @public()
 def numel(input: Tensor) -> int:
-    """The number of elements."""
+    """Return the number of elements."""
     return int(input._array.size)
 
 
@@ -318,7 +330,10 @@ def is_complex(input: Tensor) -> bool:
 
 @public(method=False)
 def typename(obj: Any) -> str:
-    """The name of an object's type: of a tensor ``torch.FloatTensor`` and the like, of a class or a function its own."""
+    """Return the name of an object's type.
+
+    That is ``torch.FloatTensor`` or the like for a tensor, and the qualified name for a class or function.
+    """
     if isinstance(obj, Tensor):
         return type_name(obj)
     named: Any = obj if hasattr(obj, "__qualname__") else obj.__class__

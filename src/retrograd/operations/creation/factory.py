@@ -1,4 +1,4 @@
-"""Creating tensors from a rule: filled, ranges, like others. (From data: ``operations/creation/from_data.py``.)"""
+"""Tensors filled with one value, identity matrices, and tensors like others (from data: ``creation/from_data.py``)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..engine_ops import as_strided_of
 
 
 def made(array: Any, requires_grad: bool = False) -> Tensor:
-    """A fresh leaf of ``array``."""
+    """Return a new leaf tensor of ``array``."""
     if requires_grad is False:
         return wrap(array)
     if requires_grad is not True:
@@ -30,14 +30,17 @@ def made(array: Any, requires_grad: bool = False) -> Tensor:
 
 
 def place_of(device: Any) -> Any:
-    """The array module for a device."""
+    """Return the array module (NumPy or CuPy) for a device; None is the default device."""
     if device is None and devices.get_default_device() is devices.CPU:
         return numpy
     return devices.module_for(devices.as_device(device))
 
 
 def plain_size(given: tuple[Any, ...]) -> tuple[int, ...] | None:
-    """The shape for new numbers on the CPU, if it is given as ints or one tuple of ints, and nothing else has a say."""
+    """Return the shape if it is passed as plain ints or one tuple of them, else None.
+
+    None is also returned if the default device is not the CPU: the fast path creates NumPy arrays.
+    """
     if len(given) == 1:
         (size,) = given
         if size.__class__ is tuple or size.__class__ is Size:
@@ -51,7 +54,10 @@ def plain_size(given: tuple[Any, ...]) -> tuple[int, ...] | None:
 
 
 def sizes_of(name: str, size: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
-    """A shape given as ints, as one sequence of ints, or by the name ``size``."""
+    """Return a shape as a tuple of ints; it is passed as ints, as one sequence, or by the keyword ``size``.
+
+    Raises TypeError for sizes that are not ints, and RuntimeError for negative ones or 2**61 elements and more.
+    """
     for each in size:
         if each.__class__ is not int or each < 0:
             break
@@ -59,7 +65,7 @@ def sizes_of(name: str, size: tuple[Any, ...], named: Any = None) -> tuple[int, 
         if size:
             return size
     if not size:
-        size = (named,)  # and None, where nothing was given at all, is no shape
+        size = (named,)  # None (no argument at all) raises TypeError below
     if len(size) == 1 and not isinstance(size[0], (int, numpy.integer, Tensor)):
         size = tuple(size[0])
     if size and isinstance(size[0], bool):
@@ -67,23 +73,23 @@ def sizes_of(name: str, size: tuple[Any, ...], named: Any = None) -> tuple[int, 
     for position, each in enumerate(size):
         if not hasattr(each, "__index__"):
             raise _no_size(name, position, each)
-    found = tuple([int(each.__index__()) for each in size])
-    if found and min(found) < 0:
+    sizes = tuple([int(each.__index__()) for each in size])
+    if sizes and min(sizes) < 0:
         if name == "zeros":
             raise RuntimeError("zeros: Dimension size must be non-negative.")
-        raise RuntimeError(f"Trying to create tensor with negative dimension {_first_negative(found)}: {list(found)}")
-    if math.prod(found) >= 2**61:  # in bytes more than an int64 can count
-        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(found)}")
-    return found
+        raise RuntimeError(f"Trying to create tensor with negative dimension {_first_negative(sizes)}: {list(sizes)}")
+    if math.prod(sizes) >= 2**61:  # the size in bytes overflows int64
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(sizes)}")
+    return sizes
 
 
 def _no_size(name: str, position: int, value: Any) -> TypeError:
     if not position:
-        what = f"(position 1) must be tuple of ints, but found element of type {type_name(value)} at pos 0"
+        problem = f"(position 1) must be tuple of ints, but found element of type {type_name(value)} at pos 0"
     else:
-        what = f"failed to unpack the object at pos {position + 1} with error"
-        what += f' "type must be tuple of ints,but got {type_name(value)}"'
-    return TypeError(f"{name}(): argument 'size' {what}")
+        problem = f"failed to unpack the object at pos {position + 1} with error"
+        problem += f' "type must be tuple of ints,but got {type_name(value)}"'
+    return TypeError(f"{name}(): argument 'size' {problem}")
 
 
 def _first_negative(sizes: tuple[int, ...]) -> int:
@@ -91,6 +97,7 @@ def _first_negative(sizes: tuple[int, ...]) -> int:
 
 
 def dtype_of(name: str, value: Any, default: dtype | None = None) -> Any:
+    """Return the NumPy dtype for a ``dtype`` argument; None is ``default``, or the default floating dtype."""
     if value is None:
         return (default or dtypes.default.floating).numpy
     if value.__class__ is dtype:
@@ -101,11 +108,11 @@ def dtype_of(name: str, value: Any, default: dtype | None = None) -> Any:
 
 
 def number_of(value: Any) -> Any:
-    """A number that may be given as a 0-d tensor or as one of NumPy's."""
+    """Return a number as a Python number; it may be a 0-d tensor or a NumPy scalar."""
     return value.item() if isinstance(value, Tensor) else plain_number(value)
 
 
-# -- Filled ----------------------------------------------------------------------------------------------------------
+# -- Filled with a value ---------------------------------------------------------------------------------------------
 
 
 def _filled(
@@ -128,7 +135,10 @@ def _filled(
 
 
 def _commonly_filled(fill: int | None) -> Any:
-    """What ``zeros``, ``ones`` or ``empty`` comes to in the common way."""
+    """Return the fast path of ``zeros`` (fill 0), ``ones`` (1) or ``empty`` (None).
+
+    It returns an array of the default dtype if only sizes are passed, or None for the generic path.
+    """
 
     def common(given: tuple[Any, ...]) -> Any:
         size = plain_size(given)
@@ -151,7 +161,7 @@ def zeros(
     *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Zeros of the given shape (ints, or one sequence).
+    """Return zeros of the shape ``shape`` (ints, or one sequence), of the default floating dtype if none is passed.
 
     >>> import retrograd as torch
     >>> torch.zeros(2, 3)
@@ -166,7 +176,7 @@ def ones(
     *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Ones of the given shape (ints, or one sequence).
+    """Return ones of the shape ``shape`` (ints, or one sequence), of the default floating dtype if none is passed.
 
     >>> import retrograd as torch
     >>> torch.ones(2, 3)
@@ -181,7 +191,7 @@ def empty(
     *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None,
 ) -> Tensor:  # fmt: skip
-    """A tensor of the given shape whose elements are whatever the memory held."""
+    """Return an uninitialised tensor of the shape ``shape`` (ints, or one sequence)."""
     sizes = sizes_of("empty", shape, size)
     if memory_format is preserve_format:
         raise RuntimeError("unsupported memory format Preserve")
@@ -189,7 +199,7 @@ def empty(
 
 
 def _blank(np: Any, sizes: tuple[int, ...], kind: Any, order: Any) -> Any:
-    """An empty array in an order of memory."""
+    """Return an uninitialised array of shape ``sizes`` in the memory format ``order``."""
     if order in (channels_last, channels_last_3d):
         rank = 4 if order is channels_last else 5
         if len(sizes) != rank:
@@ -205,7 +215,7 @@ def empty_strided(
     size: Any, stride: Any, *, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """An empty tensor with the given strides (in elements)."""
+    """Return an uninitialised tensor of shape ``size`` with the strides ``stride``, counted in elements."""
     kind = dtype_of("empty_strided", dtype)
     if len(size) != len(stride):
         raise RuntimeError(
@@ -226,7 +236,9 @@ def empty_permuted(
     size: Any, physical_layout: Any, *, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """An empty tensor without gaps whose dimensions follow each other in memory in the order ``physical_layout``.
+    """Return an uninitialised tensor of shape ``size`` whose dimensions are in memory in the order ``physical_layout``.
+
+    The first dimension listed is outermost. The tensor has no gaps.
 
     >>> import retrograd as torch
     >>> torch.empty_permuted((2, 3, 4), (0, 2, 1)).stride()
@@ -261,7 +273,7 @@ def _commonly_full(size: Any, fill_value: Any) -> Any:
     return array
 
 
-#: The dtypes of new tensors by what they are filled with.
+#: The dtype of a new tensor by the class of its fill value; ``float`` means the default floating dtype.
 FILLED: dict[type, Any] = {float: float, bool: numpy.dtype(bool)}
 
 
@@ -270,7 +282,7 @@ def full(
     size: Any, fill_value: Any, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """A tensor of shape ``size`` in which every element is ``fill_value``, which decides the dtype if none is given.
+    """Return a tensor of shape ``size`` filled with ``fill_value``, which determines the dtype if none is passed.
 
     Raises RuntimeError if the dtype can not hold the value.
     """
@@ -288,19 +300,19 @@ def scalar_tensor(
     s: Any, *, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """A 0-d tensor of the number ``s``, of the default dtype if none is given."""
+    """Return a 0-d tensor of the number ``s``, of the default floating dtype if none is passed."""
     return _filled("scalar_tensor", (), number_of(s), dtype, layout, device, requires_grad)
 
 
 def _common_eye(n: Any, m: Any) -> Any:
-    """What :func:`eye` comes to for whole numbers."""
+    """Return the array of ``eye`` for ints and the default dtype, or None for the generic path."""
     size = plain_size((n, n if m is None else m))
     if size is None or not all(size):
         return None
-    found = numpy.zeros(size, dtypes.default.floating.numpy)
+    matrix = numpy.zeros(size, dtypes.default.floating.numpy)
     columns = size[1]
-    found.reshape(-1)[: columns * columns : columns + 1] = 1
-    return found
+    matrix.reshape(-1)[: columns * columns : columns + 1] = 1
+    return matrix
 
 
 @public(method=False, array_factory=_common_eye)
@@ -308,7 +320,7 @@ def eye(
     n: int, m: int | None = None, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """The n × m identity matrix (``m`` is ``n`` by default).
+    """Return the n × m identity matrix (``m`` is ``n`` by default).
 
     >>> import retrograd as torch
     >>> torch.eye(2)
@@ -321,7 +333,7 @@ def eye(
     return made(place_of(device).eye(n, m, dtype=dtype_of("eye", dtype)), requires_grad)
 
 
-# -- Like another ----------------------------------------------------------------------------------------------------
+# -- Like another tensor ---------------------------------------------------------------------------------------------
 
 
 def _like(name: str, input: Tensor, dtype: Any, device: Any, memory_format: Any) -> tuple[Any, Any, Any]:
@@ -331,7 +343,7 @@ def _like(name: str, input: Tensor, dtype: Any, device: Any, memory_format: Any)
 
 
 def alike(np: Any, input: Tensor, kind: Any, order: Any) -> Any:
-    """An empty array of the shape of ``input``, in an order of memory; by default in that of ``input`` if it is dense."""
+    """Return an uninitialised array of the shape of ``input``, by default in its memory order if it is dense."""
     array = input._array
     if order not in (None, preserve_format):
         return _blank(np, array.shape, kind, order)
@@ -370,9 +382,11 @@ def _like_function(name: str, fill: Any, doc: str) -> Any:
     return public(method=False, name=name, array_factory=common)(create_like)
 
 
-zeros_like = _like_function("zeros_like", 0, "Zeros with the shape, dtype and device of ``input``.")
-ones_like = _like_function("ones_like", 1, "Ones with the shape, dtype and device of ``input``.")
-empty_like = _like_function("empty_like", None, "An empty tensor with the shape, dtype and device of ``input``.")
+zeros_like = _like_function("zeros_like", 0, "Return zeros with the shape, dtype and device of ``input``.")
+ones_like = _like_function("ones_like", 1, "Return ones with the shape, dtype and device of ``input``.")
+empty_like = _like_function(
+    "empty_like", None, "Return an uninitialised tensor with the shape, dtype and device of ``input``."
+)
 
 
 @public(method=False)
@@ -380,7 +394,7 @@ def full_like(
     input: Tensor, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = preserve_format,
 ) -> Tensor:  # fmt: skip
-    """A tensor like ``input`` in which every element is ``fill_value``."""
+    """Return a tensor with the shape, dtype and device of ``input``, filled with ``fill_value``."""
     np, kind, order = _like("full_like", input, dtype, device, memory_format)
     array, value = alike(np, input, kind, order), number_of(fill_value)
     array[...] = value if storable(value, kind) else dtypes.converted(value, kind)
@@ -398,20 +412,20 @@ def _new(create: Any, doc: str) -> None:
         input: Tensor, *shape: Any, size: Any = None, dtype: Any = None, layout: Any = strided, device: Any = None,
         requires_grad: bool = False, pin_memory: bool = False,
     ) -> Tensor:  # fmt: skip
-        sizes, place = sizes_of(new.__name__, shape, size), input.device if device is None else device
+        sizes, target = sizes_of(new.__name__, shape, size), input.device if device is None else device
         kind = dtypes.of(input._array.dtype) if dtype is None else dtype
         if fill is None:
-            found = empty(sizes, dtype=kind, layout=layout, device=place, requires_grad=requires_grad)
+            created = empty(sizes, dtype=kind, layout=layout, device=target, requires_grad=requires_grad)
         else:
-            found = _filled(new.__name__, sizes, fill, kind, layout, place, requires_grad)
-        return spread_as(input, found)
+            created = _filled(new.__name__, sizes, fill, kind, layout, target, requires_grad)
+        return spread_as(input, created)
 
     new.__name__ = new.__qualname__ = f"new_{create.__name__}"
-    new.__doc__ = f"{doc} of the given shape with the dtype and device of this tensor."
+    new.__doc__ = f"Return {doc} of the shape ``shape`` with the dtype and device of this tensor."
     public(function=False, name=new.__name__)(new)
 
 
-for _create, _doc in ((zeros, "Zeros"), (ones, "Ones"), (empty, "An empty tensor")):
+for _create, _doc in ((zeros, "zeros"), (ones, "ones"), (empty, "an uninitialised tensor")):
     _new(_create, _doc)
 
 
@@ -420,7 +434,7 @@ def new_full(
     input: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """A tensor of shape ``size`` of ``fill_value`` with the dtype and device of this tensor."""
+    """Return a tensor of shape ``size`` filled with ``fill_value``, with the dtype and device of this tensor."""
     return spread_as(input, full(size, fill_value, **_options(input, dtype, device), requires_grad=requires_grad))
 
 
@@ -429,13 +443,13 @@ def new_empty_strided(
     input: Tensor, size: Any, stride: Any, *, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """An empty tensor with the given strides and the dtype and device of this tensor."""
+    """Return an uninitialised tensor of the given strides with the dtype and device of this tensor."""
     return empty_strided(size, stride, **_options(input, dtype, device), requires_grad=requires_grad)
 
 
 @public(method=False)
 def result_type(tensor1: Any, tensor2: Any) -> dtype:
-    """The dtype of arithmetic between two operands, tensors or numbers.
+    """Return the dtype to which two operands, tensors or numbers, promote.
 
     >>> import retrograd as torch
     >>> torch.result_type(torch.tensor([1, 2]), 1.0)

@@ -1,4 +1,4 @@
-"""Tensors from what the user has: numbers, nested sequences, NumPy arrays, buffers, other tensors."""
+"""Tensors from existing data: numbers, nested sequences, NumPy arrays, buffers and files, other libraries' arrays."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from .factory import dtype_of, made, place_of
 def tensor(
     data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
-    """A tensor with a copy of ``data``: numbers, nested sequences, NumPy arrays or tensors.
+    """Return a tensor with a copy of ``data``: a number, a nested sequence, a NumPy array or a tensor.
 
-    The dtype is that of the data: bool, int64, the default float or complex dtype; of arrays their own. Numbers that a
-    ``dtype`` given can not hold are refused.
+    Without ``dtype``, arrays and tensors keep their dtype; Python numbers become bool, int64, or the default floating
+    or complex dtype. Raises an error for a number that an integer ``dtype`` can not hold.
 
     >>> import retrograd as torch
     >>> torch.tensor([[1, 2], [3, 4]])
@@ -34,14 +34,14 @@ def tensor(
     tensor(2.5000, requires_grad=True)
     """
     kind = data.__class__
-    if dtype is None and device is None and (kind is float or kind is list):  # the common case first
-        array = _of_plain_numbers(data, kind)
+    if dtype is None and device is None and (kind is float or kind is list):  # fast path
+        array = _array_of_plain_numbers(data, kind)
         if array is not None and place_of(None) is numpy:
             return made(array, requires_grad)
     if isinstance(data, Tensor):
         _warn_of_copy("torch.tensor")
     array = array_of(data, None if dtype is None else dtypes.of(dtype_of("tensor", dtype)))
-    place = devices.as_device(device) if device is not None else _own_place(data)
+    place = devices.as_device(device) if device is not None else _device_of(data)
     return made(devices.move(array, place), requires_grad)
 
 
@@ -52,7 +52,7 @@ def _warn_of_copy(name: str) -> None:
     )
 
 
-def _own_place(data: Any) -> Any:
+def _device_of(data: Any) -> Any:
     return data.device if isinstance(data, Tensor) else devices.get_default_device()
 
 
@@ -61,7 +61,7 @@ def new_tensor(
     input: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """A tensor of ``data`` with the dtype and device of this tensor."""
+    """Return a tensor with a copy of ``data``, with the dtype and device of this tensor by default."""
     if isinstance(data, Tensor):
         _warn_of_copy("tensor.new_tensor")
     array = array_of(data, input.dtype if dtype is None else dtypes.of(dtype_of("new_tensor", dtype)))
@@ -72,8 +72,8 @@ def new_tensor(
 _FLOATS, _INTEGERS, _LISTS = frozenset({float}), frozenset({int}), frozenset({list})
 
 
-def _of_plain_numbers(data: Any, kind: Any) -> Any:
-    """The array of a float, a list of nothing but floats or nothing but ints, or of such lists of one length; or None."""
+def _array_of_plain_numbers(data: Any, kind: Any) -> Any:
+    """Return the array of a float, of a list of only floats or only ints, or of equally long such lists, or None."""
     kinds: Any = _FLOATS if kind is float else set(map(type, data))
     if kinds == _LISTS and len(set(map(len, data))) == 1:
         kinds = {type(each) for row in data for each in row}
@@ -89,7 +89,7 @@ def _of_plain_numbers(data: Any, kind: Any) -> Any:
 
 
 def array_of(data: Any, target: dtype | None) -> Any:
-    """A fresh array of what a user gives as data."""
+    """Return a new array with a copy of ``data``, of the dtype ``target`` or the inferred one."""
     if isinstance(data, Tensor):
         array = data._array
         return array.astype(target.numpy) if target else array.copy("K")
@@ -98,14 +98,14 @@ def array_of(data: Any, target: dtype | None) -> Any:
         _check_array(array)
         return _converted(array, target) if target else array.copy("K")
     if isinstance(data, (bool, int, float, complex)):
-        return _of_numbers([data], target or promotion.of_number(data)).reshape(())
+        return _array_of_numbers([data], target or promotion.of_number(data)).reshape(())
     if isinstance(data, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type_name(data)}'")
     if hasattr(data, "__array__") and not isinstance(data, Sequence):
         return array_of(numpy.asarray(data), target)
     if not _is_sequence(data):
         raise RuntimeError(f"Could not infer dtype of {type_name(data)}")
-    return _of_sequence(data, target)
+    return _array_of_sequence(data, target)
 
 
 def _converted(array: Any, target: dtype) -> Any:
@@ -114,11 +114,11 @@ def _converted(array: Any, target: dtype) -> Any:
     return array.astype(target.numpy)
 
 
-#: The number of nested sequences that PyTorch takes for dimensions. A list that holds itself has no innermost one.
+#: PyTorch's limit of nesting. It also ends the descent into a list that contains itself.
 _MAX_DEPTH = 128
 
 
-def _of_sequence(data: Any, target: dtype | None) -> Any:
+def _array_of_sequence(data: Any, target: dtype | None) -> Any:
     shape, first = [], data
     while _is_sequence(first):
         shape.append(len(first))
@@ -132,7 +132,7 @@ def _of_sequence(data: Any, target: dtype | None) -> Any:
     if target is None:
         try:
             target = _inferred(data) or dtypes.default.floating
-        except RecursionError:  # lists that hold each other, but not first
+        except RecursionError:  # lists that contain each other after the first element
             raise ValueError(f"too many dimensions '{type_name(data)}'") from None
     if isinstance(data[0] if len(data) else None, numpy.ndarray) and isinstance(data, (list, tuple)):
         warn(
@@ -141,12 +141,12 @@ def _of_sequence(data: Any, target: dtype | None) -> Any:
         )
     flat: list[Any] = []
     _collect(data, shape, 0, flat)
-    return _of_numbers(flat, target).reshape(shape)
+    return _array_of_numbers(flat, target).reshape(shape)
 
 
 def _inferred(data: Any) -> dtype | None:
-    """The dtype of nested data: that in which all of it can be held."""
-    found: dtype | None = None
+    """Return the dtype to which all elements of nested data promote; None if there are no elements."""
+    common: dtype | None = None
     if isinstance(data, (list, tuple)) and data and set(map(type, data)) <= {float, int}:
         return dtypes.default.floating if float in map(type, data) else dtypes.int64
     for each in data:
@@ -165,9 +165,9 @@ def _inferred(data: Any) -> dtype | None:
             own = _inferred(each)
         else:
             raise RuntimeError(f"Could not infer dtype of {type_name(each)}")
-        if own is not None and own is not found:
-            found = own if found is None else promotion.promote_types(found, own)
-    return found
+        if own is not None and own is not common:
+            common = own if common is None else promotion.promote_types(common, own)
+    return common
 
 
 def _is_sequence(value: Any) -> bool:
@@ -181,6 +181,7 @@ def _is_sequence(value: Any) -> bool:
 
 
 def _collect(level: Any, shape: list[int], depth: int, flat: list[Any]) -> None:
+    """Append the elements of nested data to ``flat``; raise ValueError if the lengths do not match ``shape``."""
     if not _is_sequence(level):
         raise TypeError("not a sequence")
     if len(level) != shape[depth]:
@@ -192,8 +193,8 @@ def _collect(level: Any, shape: list[int], depth: int, flat: list[Any]) -> None:
         _collect(each, shape, depth + 1, flat)
 
 
-def _of_numbers(flat: list[Any], target: dtype) -> Any:
-    """A 1-d array of numbers, of which integers are not taken beyond what ``target`` holds."""
+def _array_of_numbers(flat: list[Any], target: dtype) -> Any:
+    """Return a 1-d array of Python numbers; raise an error for integers out of the range of ``target``."""
     quick = {bool, int} if target.category < dtypes.FLOATING else {bool, int, float}
     values = flat if set(map(type, flat)) <= quick else [_number(each, target) for each in flat]
     if target.category != dtypes.INTEGER:
@@ -207,7 +208,7 @@ def _of_numbers(flat: list[Any], target: dtype) -> Any:
 
 
 def _number(value: Any, target: dtype) -> Any:
-    """One element as the Python number that ``target`` keeps."""
+    """Return an element as the Python number that ``target`` stores."""
     if isinstance(value, (Tensor, numpy.generic, numpy.ndarray)):
         if value.__class__ is Tensor and value._array.size != 1:
             _refuse_several(target)
@@ -233,7 +234,7 @@ def _refuse_several(target: dtype) -> None:
     raise ValueError("only one element tensors can be converted to Python scalars")
 
 
-# -- On memory that is there -----------------------------------------------------------------------------------------
+# -- Sharing existing memory -----------------------------------------------------------------------------------------
 
 
 def _check_array(array: Any) -> None:
@@ -259,7 +260,7 @@ def _check_array(array: Any) -> None:
 
 @public(method=False)
 def from_numpy(ndarray: Any) -> Tensor:
-    """A tensor on the memory of a NumPy array: what is written to one shows in the other."""
+    """Return a tensor that shares the memory of a NumPy array."""
     if not isinstance(ndarray, numpy.ndarray):
         raise TypeError(f"expected np.ndarray (got {type_name(ndarray)})")
     _check_array(ndarray)
@@ -275,7 +276,7 @@ def from_numpy(ndarray: Any) -> Tensor:
 
 @public(method=False)
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """``data`` as a tensor, without copying where its memory, dtype and device will do."""
+    """Return ``data`` as a tensor, without a copy if its memory, dtype and device allow it."""
     if isinstance(data, Tensor):
         return to(data, device, dtype)
     if isinstance(data, numpy.ndarray):
@@ -287,9 +288,9 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 def asarray(
     obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool | None = None
 ) -> Tensor:
-    """``obj`` as a tensor on the same memory where that is possible: a tensor, an array, an object with a buffer.
+    """Return ``obj`` as a tensor on the same memory if possible: a tensor, an array or an object with a buffer.
 
-    ``copy`` says whether it must (True) or must not (False) be copied.
+    ``copy=True`` copies in any case; ``copy=False`` raises ValueError if a copy is necessary.
     """
     shared = _shared(obj, dtype)
     if shared is None:
@@ -307,7 +308,7 @@ def asarray(
     if copy and result is shared:
         result = shared.clone()
     if not isinstance(obj, Tensor) or requires_grad is not None:
-        return _required(result, bool(requires_grad))
+        return _with_requires_grad(result, bool(requires_grad))
     if obj.requires_grad:
         warn(
             "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of False. Pass "
@@ -316,14 +317,14 @@ def asarray(
     return result
 
 
-def _required(result: Tensor, requires_grad: bool) -> Tensor:
+def _with_requires_grad(result: Tensor, requires_grad: bool) -> Tensor:
     if result.requires_grad == requires_grad:
         return result
     return made(result._array, True) if requires_grad else result.detach()
 
 
 def _shared(obj: Any, dtype: Any) -> Tensor | None:
-    """A tensor on the memory of ``obj``, if it has one."""
+    """Return a tensor that shares the memory of ``obj``, or None if ``obj`` has no buffer."""
     if isinstance(obj, Tensor):
         return obj
     if isinstance(obj, numpy.ndarray):
@@ -337,7 +338,10 @@ def _shared(obj: Any, dtype: Any) -> Tensor | None:
 
 @public(method=False)
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
-    """A 1-d tensor on the memory of an object with the buffer protocol."""
+    """Return a 1-d tensor that shares the memory of an object with the buffer protocol.
+
+    ``count`` elements are used (-1: all), from the byte ``offset`` on.
+    """
     kind = dtype_of("frombuffer", dtype)
     try:
         memory = memoryview(buffer)
@@ -372,21 +376,21 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
     return made(numpy.frombuffer(buffer, kind, count, offset), requires_grad)
 
 
-class _Holder:
-    """Has a capsule of DLPack, for NumPy, which asks for an object that has one."""
+class _CapsuleHolder:
+    """Object with a DLPack capsule, because ``numpy.from_dlpack`` takes an object with ``__dlpack__``."""
 
     def __init__(self, capsule: Any) -> None:
         self.capsule = capsule
 
-    def __dlpack__(self, **asked: Any) -> Any:
+    def __dlpack__(self, **options: Any) -> Any:
         return self.capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 1, 0
 
 
-class _Open:
-    """Shows an array's memory as writable: NumPy does not trust capsules of the old kind."""
+class _WritableInterface:
+    """Writable array interface of a read-only array: NumPy marks arrays from unversioned capsules read-only."""
 
     def __init__(self, array: Any) -> None:
         self.array = array
@@ -395,24 +399,24 @@ class _Open:
 
 
 def _writable(array: Any) -> Any:
-    return array if array.flags.writeable else numpy.asarray(_Open(array))
+    return array if array.flags.writeable else numpy.asarray(_WritableInterface(array))
 
 
 @public(method=False)
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A tensor on the memory of another library's array (one with ``__dlpack__``), or of a capsule."""
+    """Return a tensor that shares the memory of an array with ``__dlpack__``, or of a DLPack capsule."""
     if isinstance(ext_tensor, Tensor):
-        found = ext_tensor.detach()
+        imported = ext_tensor.detach()
     elif hasattr(ext_tensor, "__dlpack__"):
-        found = wrap(_writable(numpy.from_dlpack(ext_tensor)))
+        imported = wrap(_writable(numpy.from_dlpack(ext_tensor)))
     elif type(ext_tensor).__name__ == "PyCapsule" and "used_" not in repr(ext_tensor):
-        found = wrap(_writable(numpy.from_dlpack(_Holder(ext_tensor))))
+        imported = wrap(_writable(numpy.from_dlpack(_CapsuleHolder(ext_tensor))))
     else:
         raise RuntimeError(
             "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might "
             "have already constructed a tensor from it once."
         )
-    return to(found.clone() if copy else found, device)
+    return to(imported.clone() if copy else imported, device)
 
 
 @public(method=False)
@@ -420,9 +424,12 @@ def from_file(
     filename: str, shared: bool | None = None, size: int | None = 0, *, dtype: Any = None, layout: Any = strided,
     device: Any = None, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """A 1-d tensor of ``size`` elements on a file; ``shared``: what is written to the tensor is written to the file."""
+    """Return a 1-d tensor of ``size`` elements whose memory is a file.
+
+    With ``shared=True`` the file is created or extended if necessary, and writing to the tensor writes to the file.
+    """
     kind = dtype_of("from_file", dtype)
     if shared:
-        with open(filename, "ab") as file:  # as long as it has to be
+        with open(filename, "ab") as file:  # extended to the required length
             file.truncate(max(file.tell(), (size or 0) * kind.itemsize))
     return wrap(numpy.asarray(numpy.memmap(filename, kind, "r+" if shared else "c", shape=(size or 0,))))

@@ -1,5 +1,6 @@
-"""Random numbers that move with their parameters: gamma and Dirichlet. Only ``retrograd.distributions`` uses them, and
-loads this file.
+"""Gamma and Dirichlet samples that are differentiable in their parameters.
+
+Only ``retrograd.distributions`` uses this module and imports it on demand.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ def _check(name: str, alpha: Any) -> None:
 
 
 def _drawn(np: Any, draw: Any, stream: Any, alpha: Any) -> Any:
-    """What ``draw`` draws on the CPU, whose generator it is."""
+    """Return ``draw(stream, alpha)``; on a GPU the samples are drawn on the CPU and copied."""
     return np.asarray(draw(stream, np.asnumpy(alpha))) if hasattr(np, "asnumpy") else draw(stream, alpha)
 
 
@@ -29,13 +30,13 @@ def _drawn(np: Any, draw: Any, stream: Any, alpha: Any) -> Any:
     backward="StandardGammaGradBackward0", function=False, method=False, in_place=False,
 )  # fmt: skip
 def standard_gamma_grad(np: Any, self: Any, output: Any, /) -> Any:
-    """By how much the draw ``output`` of a gamma distribution moves with its shape ``self``."""
+    """Return the derivative of the gamma sample ``output`` with respect to its shape parameter ``self``."""
     return draws.standard_gamma_grad(np, self, output).astype(self.dtype)
 
 
 @op(name="standard_gamma_block", backward="StandardGammaBackward0", function=False, method=False)
 def standard_gamma_block(np: Any, self: Any, /, stream: Any) -> Any:
-    """Gamma numbers of rate 1."""
+    """Return a gamma sample of shape parameter ``self`` and rate 1 for each element."""
     _check("gamma_cpu", self)
     return _drawn(np, draws.standard_gamma, stream, self)
 
@@ -45,7 +46,7 @@ standard_gamma_block.derivative(self=lambda F, g, self, out: g * F.standard_gamm
 
 @op(name="dirichlet_grad", backward="DirichletGradBackward0", function=False, method=False)
 def dirichlet_grad(np: Any, x: Any, alpha: Any, /) -> Any:
-    """By how much the draws ``x`` of a Dirichlet distribution move with ``alpha``, divided by ``1 - x``."""
+    """Return the derivative of the Dirichlet sample ``x`` with respect to ``alpha``, divided by ``1 - x``."""
     return draws.dirichlet_grad(np, x, alpha).astype(x.dtype)
 
 
@@ -58,7 +59,7 @@ def _dirichlet_rule(F: Any, g: Any, self: Any, out: Any) -> Any:
 
 @op(name="dirichlet_block", backward="_DirichletBackward", function=False, method=False)
 def dirichlet_block(np: Any, self: Any, /, stream: Any) -> Any:
-    """Numbers that add up to one along the last dimension."""
+    """Return Dirichlet samples, which sum to 1 along the last dimension."""
     _check("dirichlet", self)
     return _drawn(np, draws.dirichlet, stream, self)
 
@@ -67,12 +68,12 @@ dirichlet_block.derivative(self=_dirichlet_rule)
 
 
 def standard_gamma(concentration: Tensor) -> Tensor:
-    """Gamma numbers of rate 1, one for each element; gradients go back to ``concentration``."""
+    """Return a gamma sample of rate 1 for each element of ``concentration``, through which gradients flow."""
     return standard_gamma_block(concentration, default_generator._stream)
 
 
 def sample_dirichlet(concentration: Tensor) -> Tensor:
-    """A draw of the Dirichlet distribution for each last dimension; gradients go back to ``concentration``."""
+    """Return a Dirichlet sample for each row of ``concentration``, through which gradients flow."""
     return dirichlet_block(concentration, default_generator._stream)
 
 

@@ -1,4 +1,4 @@
-"""PyTorch's old types of tensors, each for a dtype and a device: ``torch.FloatTensor``, ``torch.cuda.LongTensor`` …"""
+"""PyTorch's legacy tensor types, one for each dtype and device: ``torch.FloatTensor``, ``torch.cuda.LongTensor`` …"""
 
 from __future__ import annotations
 
@@ -21,15 +21,19 @@ from .from_data import array_of
 
 @public(function=False, name="new")
 def _new(input: Tensor, *args: Any, device: Any = None) -> Tensor:
-    """PyTorch's old constructor for a tensor of this one's type."""
-    return _old(input.dtype, args)
+    """Return a tensor of this one's legacy type, constructed from sizes or data."""
+    return _legacy_tensor(input.dtype, args)
 
 
-# -- The old constructors --------------------------------------------------------------------------------------------
+# -- The legacy constructors -----------------------------------------------------------------------------------------
 
 
-def _old(kind: dtype, args: tuple[Any, ...], any_dtype: bool = False) -> Tensor:
-    """``FloatTensor(2, 3)``: of that shape, uninitialised; ``FloatTensor([1, 2])``: of that data; or another tensor."""
+def _legacy_tensor(kind: dtype, args: tuple[Any, ...], any_dtype: bool = False) -> Tensor:
+    """Return the tensor that a legacy constructor creates.
+
+    ``FloatTensor(2, 3)`` has that shape and zeros, ``FloatTensor([1, 2])`` that data, and ``FloatTensor(x)`` is an
+    alias of a tensor ``x``, whose dtype must be ``kind`` unless ``any_dtype``.
+    """
     if not args:
         return wrap(numpy.empty(0, kind.numpy))
     first = args[0]
@@ -60,7 +64,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _options(kind: dtype) -> str:
-    """How PyTorch's errors call the old type of a dtype."""
+    """Return the description of a legacy type in PyTorch's error messages."""
     return (
         f"TensorOptions(dtype={dtypes.c_name(kind)}, device=cpu, layout=Strided, requires_grad=false (default), "
         "pinned_memory=false (default), memory_format=(nullopt))"
@@ -78,17 +82,17 @@ def _construct(cls: Any, *args: Any, **kwargs: Any) -> Tensor:
             "one of:"
         )
     if len(args) == 1 and isinstance(args[0], Tensor) and cls is not Tensor:
-        made: Tensor = args[0].detach()
+        created: Tensor = args[0].detach()
     else:
-        made = _old(dtypes.default.floating, args, any_dtype=True)
+        created = _legacy_tensor(dtypes.default.floating, args, any_dtype=True)
     if device is not None:
-        made = to(made, device)
+        created = to(created, device)
     if cls is Tensor:
-        return made
+        return created
     out: Tensor = new(cls)
     out._array, out._version_counter, out._grad_edge, out._view, out._grad = (
-        made._array,
-        made._version_counter,
+        created._array,
+        created._version_counter,
         None,
         None,
         None,
@@ -99,8 +103,12 @@ def _construct(cls: Any, *args: Any, **kwargs: Any) -> Tensor:
 Tensor._construct = staticmethod(_construct)
 
 
-class _OldTypes(type):
-    """So that ``isinstance(x, torch.FloatTensor)`` asks for the dtype: the old types are no classes of their own."""
+class _LegacyTypeMeta(type):
+    """Metaclass of the legacy types.
+
+    ``isinstance(x, torch.FloatTensor)`` compares the dtype and the device, because tensors are not instances of these
+    classes.
+    """
 
     element: dtype
     place: str
@@ -112,16 +120,16 @@ class _OldTypes(type):
         return f"<class '{cls.__module__}.{cls.__name__}'>"
 
 
-def _old_type(name: str, kind: dtype, place: str) -> Any:
+def _legacy_type(name: str, kind: dtype, place: str) -> Any:
     @strips_frames
     def construct(cls: Any, *args: Any, **kwargs: Any) -> Tensor:
         if cls.place == "cuda":
-            return to(_old(kind, args), "cuda") if devices.cupy() else wrap(None)
-        return _old(kind, args)
+            return to(_legacy_tensor(kind, args), "cuda") if devices.cupy() else wrap(None)
+        return _legacy_tensor(kind, args)
 
     module = "torch" if place == "cpu" else "torch.cuda"
-    doc = f"PyTorch's old constructor of tensors of ``{kind}``: of a shape or of data."
-    return _OldTypes(
+    doc = f"Legacy constructor of tensors of dtype ``{kind}`` from sizes or data."
+    return _LegacyTypeMeta(
         name,
         (),
         {"__new__": construct, "element": kind, "dtype": kind, "place": place, "__module__": module, "__doc__": doc},
@@ -134,15 +142,15 @@ NAMES = {
     "ShortTensor": dtypes.int16, "CharTensor": dtypes.int8, "ByteTensor": dtypes.uint8, "BoolTensor": dtypes.bool_,
     "ComplexFloatTensor": dtypes.complex64, "ComplexDoubleTensor": dtypes.complex128,
 }  # fmt: skip
-CPU_TYPES = {name: _old_type(name, kind, "cpu") for name, kind in NAMES.items()}
-CUDA_TYPES = {name: _old_type(name, kind, "cuda") for name, kind in NAMES.items()}
+CPU_TYPES = {name: _legacy_type(name, kind, "cpu") for name, kind in NAMES.items()}
+CUDA_TYPES = {name: _legacy_type(name, kind, "cuda") for name, kind in NAMES.items()}
 OLD_TYPES.update({f"torch.{name}": each for name, each in CPU_TYPES.items()})
 OLD_TYPES.update({f"torch.cuda.{name}": each for name, each in CUDA_TYPES.items()})
 
 
 @public(method=False)
 def set_default_tensor_type(t: Any) -> None:
-    """Set the default dtype by an old type or its name."""
+    """Set the default floating dtype by a legacy type or its name."""
     warn(
         "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
         "torch.set_default_device() as alternatives.",

@@ -1,4 +1,4 @@
-"""Random tensors: PyTorch's numbers for a seed."""
+"""Random tensors, with the same values as PyTorch's for a seed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .factory import alike, dtype_of, made, place_of, plain_size, sizes_of
 
 
 class Generator:
-    """A source of random numbers with a state of its own, as ``torch.Generator``.
+    """Random number generator with its own state, as ``torch.Generator``.
 
     >>> import retrograd as torch
     >>> g = torch.Generator().manual_seed(0)
@@ -48,36 +48,36 @@ class Generator:
         return _generator, (str(self.device), self.__getstate__())
 
     def __getstate__(self) -> Any:
-        return self.initial_seed(), None, self.get_state()  # as PyTorch's; between them where a GPU's numbers are
+        return self.initial_seed(), None, self.get_state()  # PyTorch's tuple; the None is the offset of GPU generators
 
     def __setstate__(self, state: Any) -> None:
         seed, _, numbers = state
         self.manual_seed(seed).set_state(numbers)
 
     def manual_seed(self, seed: int) -> Generator:
-        """Begin anew from ``seed``."""
+        """Set the seed and return the generator."""
         if not isinstance(seed, (int, float, numpy.number)):
             raise RuntimeError(f"manual_seed expected a long, but got {type_name(seed)}")
         self._stream.seed_with(int(seed))
         return self
 
     def initial_seed(self) -> int:
-        """The seed from which it began."""
+        """Return the last seed that was set."""
         return self._stream.initial_seed
 
     def seed(self) -> int:
-        """Begin anew from a seed that cannot be foreseen, and return it."""
+        """Set a random seed from the operating system and return it."""
         chosen = int.from_bytes(os.urandom(8)) >> 1
         self._stream.seed_with(chosen)
         return chosen
 
     def get_state(self) -> Tensor:
-        """The state as a ByteTensor, laid out as PyTorch's."""
+        """Return the state as a uint8 tensor in PyTorch's layout."""
         return wrap(self._stream.state())
 
     @strips_frames
     def set_state(self, new_state: Tensor) -> None:
-        """Go on from a state that :meth:`get_state` gave."""
+        """Restore a state that :meth:`get_state` returned."""
         if not isinstance(new_state, Tensor):
             raise TypeError(f"expected a torch.ByteTensor, but got {type_name(new_state)}")
         if new_state.dtype is not dtypes.uint8:
@@ -85,17 +85,17 @@ class Generator:
         self._stream.set_state(new_state._array)
 
     def clone_state(self) -> Generator:
-        """Another generator in the same state."""
+        """Return another generator in the same state."""
         other = Generator(self.device)
         other._stream.set_state(self._stream.state())
         return other
 
 
 def _generator(device: str, state: Any) -> Generator:
-    """A generator from what a pickle holds."""
-    made = Generator(device)
-    made.__setstate__(state)
-    return made
+    """Return a generator on ``device`` with the pickled ``state``."""
+    restored = Generator(device)
+    restored.__setstate__(state)
+    return restored
 
 
 default_generator = Generator()
@@ -107,37 +107,37 @@ def _stream(generator: Generator | None) -> draws.Stream:
 
 @public(method=False)
 def manual_seed(seed: int) -> Generator:
-    """Begin the default generator anew from ``seed``: the same seed gives the same numbers, here and in PyTorch."""
+    """Set the seed of the default generator and return the generator; the values agree with PyTorch's for that seed."""
     return default_generator.manual_seed(int(seed))
 
 
 @public(method=False)
 def seed() -> int:
-    """Begin the default generator anew from a seed that cannot be foreseen, and return it."""
+    """Set a random seed from the operating system for the default generator and return the seed."""
     return default_generator.seed()
 
 
 @public(method=False)
 def initial_seed() -> int:
-    """The seed of the default generator."""
+    """Return the last seed of the default generator."""
     return default_generator.initial_seed()
 
 
 @public(method=False)
 def get_rng_state() -> Tensor:
-    """The state of the default generator."""
+    """Return the state of the default generator as a uint8 tensor."""
     return default_generator.get_state()
 
 
 @public(method=False)
 def set_rng_state(new_state: Tensor) -> None:
-    """Set the state of the default generator."""
+    """Restore a state of the default generator that :func:`get_rng_state` returned."""
     default_generator.set_state(new_state)
 
 
 @contextlib.contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True, **rest: Any) -> Iterator[None]:
-    """Put the default generator back, after the block, to where it was before."""
+    """Restore the state of the default generator at the end of a ``with`` block."""
     before = default_generator.get_state()
     try:
         yield
@@ -150,6 +150,7 @@ def fork_rng(devices: Any = None, enabled: bool = True, **rest: Any) -> Iterator
 
 
 def _drawn(sample: Any, shape: tuple[int, ...], device: Any, requires_grad: bool) -> Tensor:
+    """Return a leaf tensor of ``sample(shape)`` on ``device``; within vmap the draw follows its randomness mode."""
     if in_slices():
         return draw(sample, shape)
     array = sample(shape)
@@ -162,14 +163,19 @@ def _drawn(sample: Any, shape: tuple[int, ...], device: Any, requires_grad: bool
 def _drawn_like(
     input: Tensor, kind: Any, order: Any, sample: Any, serial: Any, device: Any, requires_grad: bool
 ) -> Tensor:
-    """What ``sample`` draws, in the shape and the order of memory of ``input``."""
+    """Return a leaf tensor of ``sample`` in the shape and memory order of ``input``."""
     if in_slices():
         return draw(sample, input._array.shape)
-    found = _ordered(input, kind, order, sample, serial)
-    return _drawn(lambda shape: found, found.shape, device or input.device, requires_grad)
+    drawn = _ordered(input, kind, order, sample, serial)
+    return _drawn(lambda shape: drawn, drawn.shape, device or input.device, requires_grad)
 
 
 def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
+    """Register ``rand`` or ``randn`` and its ``_like`` form.
+
+    ``serial`` holds keyword arguments of ``sample`` for a result that is not contiguous.
+    """
+
     def common(given: tuple[Any, ...]) -> Any:
         size = plain_size(given)
         return (
@@ -211,17 +217,21 @@ def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
             requires_grad,
         )
 
-    for made_, title, text, quick in (
-        (create, name, f"{doc} of shape ``size`` (ints or one sequence).", common),
-        (create_like, f"{name}_like", f"{doc}, in the shape of ``input``.", common_like),
+    for function, title, text, fast_path in (
+        (create, name, f"Return {doc}, of shape ``shape`` (ints or one sequence).", common),
+        (create_like, f"{name}_like", f"Return {doc}, in the shape and dtype of ``input``.", common_like),
     ):
-        made_.__name__ = made_.__qualname__ = title
-        made_.__doc__ = text
-        public(method=False, name=title, array_factory=quick)(made_)
+        function.__name__ = function.__qualname__ = title
+        function.__doc__ = text
+        public(method=False, name=title, array_factory=fast_path)(function)
 
 
 def _ordered(like: Tensor, kind: Any, memory_format: Any, sample: Any, serial: dict[str, Any]) -> Any:
-    """What ``sample`` draws for the shape of ``like``, in that tensor's order of memory; ``serial``: how, out of order."""
+    """Return an array of ``sample`` in the shape and memory order of ``like``.
+
+    PyTorch fills memory in order, so the values are drawn for the dimensions by decreasing stride, with the keyword
+    arguments ``serial`` if the result is not contiguous.
+    """
     array = alike(numpy, like, kind, memory_format)
     order = by_memory(array)
     if array.flags.c_contiguous:
@@ -231,7 +241,7 @@ def _ordered(like: Tensor, kind: Any, memory_format: Any, sample: Any, serial: d
 
 
 def by_memory(array: Any) -> list[int]:
-    """The dimensions of an array, the slowest in memory first."""
+    """Return the dimensions of an array ordered by decreasing stride."""
     return sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
 
 
@@ -241,12 +251,12 @@ def _check_floating(name: str, kind: Any) -> None:
         raise dtypes.unsupported(what, kind)
 
 
-_sampler("rand", samplers.uniform, "Uniform random numbers in [0, 1)")
-_sampler("randn", samplers.normal, "Normal random numbers of mean 0 and variance 1", blocks=False)
+_sampler("rand", samplers.uniform, "uniform random numbers in [0, 1)")
+_sampler("randn", samplers.normal, "normal random numbers of mean 0 and variance 1", blocks=False)
 
 
 def _common_integers(given: tuple[Any, ...]) -> Any:
-    """What :func:`randint` comes to for int64 whose bounds are small."""
+    """Return the array of ``randint`` for int64 and bounds from 0 to 2**28, or None for the generic path."""
     if len(given) == 2:
         low, high, size = 0, *given
     elif len(given) == 3:
@@ -265,7 +275,10 @@ def randint(
     out: Tensor | None = None, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Random integers from ``low`` (0 if left out) to below ``high``: ``randint(high, size)``, ``randint(low, high, size)``."""
+    """Return random integers from ``low`` (0 by default) to below ``high``, int64 by default.
+
+    Call it as ``randint(high, size)`` or ``randint(low, high, size)``.
+    """
     bounds = list(given)
     if size is None and bounds:
         size = bounds.pop()
@@ -299,7 +312,7 @@ def randint_like(
     input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, layout: Any = None, device: Any = None,
     requires_grad: bool = False, memory_format: Any = preserve_format,
 ) -> Tensor:  # fmt: skip
-    """Random integers in the shape of ``input``."""
+    """Return random integers in the shape and dtype of ``input``, from ``low`` (0 by default) to below ``high``."""
     if high is None:
         low, high = 0, low
     kind = input._array.dtype if dtype is None else dtype_of("randint_like", dtype)
@@ -317,7 +330,7 @@ def randint_like(
 
 
 def _common_order(n: Any) -> Any:
-    """What :func:`randperm` comes to."""
+    """Return the array of ``randperm`` on the CPU, or None for the generic path."""
     if n.__class__ is not int or n < 0 or runs() or place_of(None) is not numpy:
         return None
     return samplers.permutation(default_generator._stream, n, draws.I64)
@@ -328,7 +341,7 @@ def randperm(
     n: int, *, generator: Generator | None = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """The numbers 0 … n-1 in random order."""
+    """Return a random permutation of the integers from 0 to ``n - 1``, int64 by default."""
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     kind = dtype_of("randperm", dtype, dtypes.int64)
@@ -345,10 +358,13 @@ def randperm(
 
 
 def _scaled_noise(number: int) -> Any:
-    """``noise * std + mean``, from which nothing comes back; PyTorch numbers it by which of the two are tensors."""
+    """Declare the operation ``noise * std + mean``, whose gradients are zero.
+
+    PyTorch numbers its node by the arguments of ``normal`` that are tensors.
+    """
 
     def scaled_noise(np: Any, mean: Any, std: Any, /, noise: Any) -> Any:
-        """``noise * std + mean``."""
+        """Return ``noise * std + mean``."""
         return np.add(noise * std, mean)
 
     block = op(name=f"scaled_noise_{number}", function=False, method=False,
@@ -365,11 +381,14 @@ def normal(
     mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, out: Tensor | None = None,
     dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Normal random numbers of the given means and standard deviations: tensors, or numbers with a ``size``."""
+    """Return normal random numbers with the given means and standard deviations.
+
+    ``mean`` and ``std`` are tensors (or one of them is) and broadcast, or both are numbers and ``size`` is the shape.
+    """
     tensors = [each for each in (mean, std) if isinstance(each, Tensor)]
     if not tensors:
         if size is None:
-            raise TypeError("normal() of numbers needs a size")
+            raise TypeError("normal() needs a size if mean and std are numbers")
         _check_std(std)
         kind = dtype_of("normal", dtype)
         shape = sizes_of("normal", (size,))
@@ -407,7 +426,7 @@ def _check_std(std: float) -> None:
 
 @op(name="bernoulli_block", backward="BernoulliBackward0", function=False, method=False)
 def bernoulli_block(np: Any, self: Any, /, stream: Any) -> Any:
-    """1 with the probability that the element says."""
+    """Return 1 with the probability in the element of ``self``, else 0."""
     if self.dtype.kind not in "fV":
         raise dtypes.unsupported("bernoulli_tensor_cpu_p_", self.dtype)
     if not small_arrays.lie_between(self, 0, 1) and ((self < 0) | (self > 1)).any():
@@ -425,7 +444,7 @@ bernoulli_block.derivative(self=lambda F, g: F.zeros_as(g))
 def bernoulli(
     input: Tensor, p: float | None = None, *, generator: Generator | None = None, out: Tensor | None = None
 ) -> Tensor:
-    """1 with the probability that each element says (or with ``p``), else 0."""
+    """Return, for each element, 1 with the probability in that element (or with probability ``p``), else 0."""
     if p is not None:
         return input.clone().detach().bernoulli_(p, generator=generator)
     return bernoulli_block(input, _stream(generator))
@@ -433,7 +452,7 @@ def bernoulli(
 
 @op(name="poisson_block", function=False, method=False, backward="PoissonBackward0")
 def poisson_block(np: Any, self: Any, /, stream: Any) -> Any:
-    """Counts of the mean that the element says."""
+    """Return Poisson samples whose rates are the elements of ``self``."""
     if self.dtype.kind not in "fV":
         raise dtypes.unsupported("poisson_cpu", self.dtype)
     if np.any(self < 0):
@@ -446,19 +465,19 @@ poisson_block.derivative(self=lambda F, g: F.zeros_as(g))
 
 @public(method=False)
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """Counts of the mean that each element says."""
+    """Return Poisson samples whose rates are the elements of ``input``."""
     return poisson_block(input, _stream(generator))
 
 
 @op(name="binomial_block", function=False, method=False, differentiable=0)
 def binomial_block(np: Any, count: Any, prob: Any, /, stream: Any) -> Any:
-    """How many trials succeed."""
+    """Return the number of successes of ``count`` trials with probability ``prob``, elementwise."""
     return samplers.binomial(stream, count, prob)
 
 
 @public(method=False)
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
-    """How many of ``count`` trials succeed that have the chance ``prob``, element by element.
+    """Return binomial samples: the number of successes of ``count`` trials with probability ``prob``, elementwise.
 
     >>> import retrograd as torch
     >>> torch.binomial(torch.tensor([0.0, 5.0]), torch.tensor([0.5, 1.0]))
@@ -481,7 +500,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
 
 @op(name="multinomial_block", function=False, method=False, differentiable=0)
 def multinomial_block(np: Any, self: Any, /, stream: Any, count: int, replacement: bool) -> Any:
-    """Indices drawn by weights, from each row."""
+    """Return ``count`` indices for each row, drawn with probabilities proportional to the row's elements."""
     rows = self.reshape(-1, self.shape[-1])
     return samplers.multinomial(stream, rows, count, replacement).reshape(*self.shape[:-1], count)
 
@@ -491,7 +510,10 @@ def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None,
     out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Indices drawn by weights: ``num_samples`` from each row of ``input``, with or without replacement."""
+    """Return ``num_samples`` indices for each row, drawn with probabilities proportional to the row's elements.
+
+    ``input`` is one row (1-d) or several (2-d) of non-negative weights. Without ``replacement`` no index occurs twice.
+    """
     weights = input._array
     if weights.ndim not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
@@ -515,8 +537,10 @@ def multinomial(
 
 
 def _overwriting(node: str) -> Any:
+    """Declare the operation that replaces all elements by ``values``, with the node name ``node``."""
+
     def overwrite(np: Any, self: Any, /, values: Any) -> Any:
-        """``values`` in place of what was there: no gradient goes back."""
+        """Return ``values``; the gradient of ``self`` is zero."""
         return values
 
     block = op(name="overwrite_" + node, function=False, method=False, backward=node)(overwrite)
@@ -524,7 +548,7 @@ def _overwriting(node: str) -> Any:
     return block
 
 
-#: By the name of the node, which PyTorch numbers by overload.
+#: Overwriting operations by node name, which PyTorch numbers by overload.
 _OVERWRITE = {
     node: _overwriting(node)
     for node in (
@@ -535,8 +559,8 @@ _OVERWRITE = {
 }  # fmt: skip
 
 
-def _ready(x: Tensor) -> bool:
-    """Whether numbers may be drawn right into the memory of ``x``."""
+def _writable_directly(x: Tensor) -> bool:
+    """Whether samples may be written to the memory of ``x`` directly, because nothing is recorded."""
     array = x._array
     if x.__class__ not in PLAIN or array.__class__ is not numpy.ndarray or not array.flags.c_contiguous:
         return False
@@ -546,11 +570,14 @@ def _ready(x: Tensor) -> bool:
 
 
 def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
-    """Overwrite ``x`` with what ``sample(shape)`` draws, in the order of its memory."""
+    """Overwrite ``x`` with ``sample(shape)`` in memory order and return it.
+
+    ``one_by_one`` is the sampler for memory that is not contiguous; ``node`` names the recorded operation.
+    """
     if in_slices():
         return _write_drawn(x, sample)
     array = x._array
-    if _ready(x):
+    if _writable_directly(x):
         array[...] = sample(array.shape)
         bump_version(x)
         return x
@@ -562,7 +589,7 @@ def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
 
 
 def _write_drawn(x: Tensor, sample: Any) -> Tensor:
-    """Overwrite ``x`` within a transformation."""
+    """Overwrite ``x`` with ``sample(shape)`` within vmap; raise RuntimeError if it needs a draw for each slice."""
     if not {each for each in runs() if each.differs()} <= slicing(x):
         raise RuntimeError(
             "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same "
@@ -575,12 +602,12 @@ def _write_drawn(x: Tensor, sample: Any) -> Tensor:
 def uniform_(
     input: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None, **rest: float
 ) -> Tensor:
-    """Overwrite with uniform numbers in [``from``, ``to``)."""
+    """Overwrite with uniform random numbers in [``from``, ``to``) and return the tensor."""
     low, high = rest.pop("from", from_), to
     _check_floating("uniform_", input._array.dtype)
     if low > high:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
-    if low == 0 and high == 1 and _ready(input):
+    if low == 0 and high == 1 and _writable_directly(input):
         array = input._array
         array[...] = samplers.uniform(_stream(generator), array.shape, array.dtype)
         bump_version(input)
@@ -598,12 +625,12 @@ def uniform_(
 
 @public(function=False)
 def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    """Overwrite with normal numbers."""
+    """Overwrite with normal random numbers of mean ``mean`` and standard deviation ``std`` and return the tensor."""
     if std < 0:
         _check_std(std)
     array, stream = input._array, _stream(generator)
     kind = array.dtype
-    if _ready(input):
+    if _writable_directly(input):
         maker = samplers.standard(stream, array.size) if kind is F32 and mean == 0 and std == 1 else None
         if maker is None:
             array[...] = samplers.normal(stream, array.shape, kind, mean, std)
@@ -628,7 +655,11 @@ _MISSING: Any = object()
 def random_(
     input: Tensor, from_: Any = _MISSING, to: Any = _MISSING, *, generator: Generator | None = None, **rest: Any
 ) -> Tensor:
-    """Overwrite with whole numbers: over the range of the dtype, below ``to``, or from ``from`` to below ``to``."""
+    """Overwrite with random integers and return the tensor.
+
+    ``random_()`` covers the range of the dtype (for floating dtypes, the integers they represent exactly),
+    ``random_(to)`` 0 to below ``to``, and ``random_(from, to)`` ``from`` to below ``to``.
+    """
     low = rest.pop("from", from_)
     kind, stream = input._array.dtype, _stream(generator)
     if kind.kind == "c":
@@ -645,15 +676,15 @@ def random_(
 
 @public(function=False)
 def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
-    """Overwrite with 1 with probability ``p`` (a number or a tensor), else 0."""
+    """Overwrite with 1 with probability ``p`` (a number or a tensor), else 0, and return the tensor."""
     kind, stream = input._array.dtype, _stream(generator)
     if kind.kind == "c":
         raise dtypes.unsupported("bernoulli_scalar_cpu_", kind)
     if isinstance(p, Tensor):
-        chances = expand(p, input._array.shape)._array
+        probabilities = expand(p, input._array.shape)._array
         return _write(
             "BernoulliBackward1", input,
-            lambda shape: samplers.bernoulli(stream, shape, kind, numpy.ascontiguousarray(chances)),
+            lambda shape: samplers.bernoulli(stream, shape, kind, numpy.ascontiguousarray(probabilities)),
         )  # fmt: skip
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
@@ -661,6 +692,10 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = Non
 
 
 def _filler(name: str, sample: Any, defaults: dict[str, float], doc: str, check: Any, refuse: Any) -> None:
+    """Register the method ``name``, which overwrites a tensor with samples of a distribution.
+
+    ``check`` returns an error text for its parameters (empty: none) and ``refuse`` raises an error for a dtype.
+    """
     node = "".join(part.capitalize() for part in name.split("_")) + "Backward0"
 
     def fill(input: Tensor, *args: float, generator: Generator | None = None, **kwargs: float) -> Tensor:
@@ -670,16 +705,16 @@ def _filler(name: str, sample: Any, defaults: dict[str, float], doc: str, check:
             raise RuntimeError(problem)
         if input._array.dtype.kind not in "fV":
             refuse(input.dtype)
-        chosen = list(values.values())
-        return _write(node, input, lambda shape: sample(_stream(generator), shape, input._array.dtype, *chosen))
+        parameters = list(values.values())
+        return _write(node, input, lambda shape: sample(_stream(generator), shape, input._array.dtype, *parameters))
 
     fill.__name__ = fill.__qualname__ = name
-    fill.__doc__ = f"Overwrite with {doc}."
+    fill.__doc__ = f"Overwrite with {doc} and return the tensor."
     public(function=False, name=name)(fill)
 
 
 def _continuous(name: str, shown: Any) -> Any:
-    """Refuses what is not floating for a continuous distribution."""
+    """Return a function that raises PyTorch's error for a dtype that is not floating."""
 
     def refuse(dtype: Any) -> None:
         raise RuntimeError(
@@ -691,7 +726,7 @@ def _continuous(name: str, shown: Any) -> Any:
 
 
 def _no_kernel(name: str, kinds: str) -> Any:
-    """Refuses kinds of numbers for which PyTorch has no kernel."""
+    """Return a function that raises PyTorch's error for dtypes of ``kinds``."""
 
     def refuse(dtype: Any) -> None:
         if dtype.numpy.kind in kinds:
@@ -701,22 +736,22 @@ def _no_kernel(name: str, kinds: str) -> Any:
 
 
 _filler(
-    "exponential_", samplers.exponential, {"lambd": 1.0}, "exponentially distributed numbers of rate ``lambd``",
+    "exponential_", samplers.exponential, {"lambd": 1.0}, "samples of the exponential distribution of rate ``lambd``",
     lambda lambd: "" if lambd > 0 else f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}",
     _continuous("Exponential", dtypes.scalar_name),
 )  # fmt: skip
 _filler(
-    "cauchy_", samplers.cauchy, {"median": 0.0, "sigma": 1.0}, "numbers of the Cauchy distribution",
+    "cauchy_", samplers.cauchy, {"median": 0.0, "sigma": 1.0}, "samples of the Cauchy distribution",
     lambda median, sigma: "" if sigma > 0 else f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}",
     _continuous("Cauchy", c_name),
 )  # fmt: skip
 _filler(
-    "log_normal_", samplers.log_normal, {"mean": 1.0, "std": 2.0}, "numbers whose logarithm is normal",
+    "log_normal_", samplers.log_normal, {"mean": 1.0, "std": 2.0}, "samples of the log-normal distribution",
     lambda mean, std: "" if std > 0 else f"log_normal_ expects std > 0.0, but found std={std:g}",
     _no_kernel("log_normal_cpu", "biuc"),
 )  # fmt: skip
 _filler(
-    "geometric_", samplers.geometric, {"p": 0.5}, "counts of trials of chance ``p`` until one succeeds",
+    "geometric_", samplers.geometric, {"p": 0.5}, "geometric samples: the number of trials until the first success",
     lambda p: "" if 0 < p < 1 else f"geometric_ expects p to be in (0, 1), but got p={p:g}",
     _no_kernel("geometric_cpu", "bc"),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Numbers in a row: from one to another in steps, or so many of them."""
+"""Evenly spaced values: ``arange``, ``range``, ``linspace`` and ``logspace``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .factory import dtype_of, made, number_of, place_of
 
 
 def _common_range(start: Any, end: Any, step: Any) -> Any:
-    """What :func:`arange` comes to for ints of which nothing is to be refused."""
+    """Return the array of ``arange`` for plain ints in range, or None for the generic path."""
     if start.__class__ is not int or step.__class__ is not int or place_of(None) is not numpy:
         return None
     if end is None:
@@ -34,28 +34,29 @@ def arange(
     start: Any = None, end: Any = None, step: Any = 1, *, out: Tensor | None = None, dtype: Any = None,
     layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Numbers from ``start`` to below ``end`` in steps of ``step``; of one argument, from 0 to below it.
+    """Return values from ``start`` to below ``end`` in steps of ``step``.
 
-    int64 if all arguments are integers, else of the default dtype.
+    With one argument the values run from 0 to below it. Without ``dtype`` the result is int64 if all arguments are
+    integers, else of the default floating dtype.
     """
     if end is None:
         start, end = None, start
     first, last, stride = number_of(0 if start is None else start), number_of(end), number_of(step)
-    whole = isinstance(first, int) and isinstance(last, int) and isinstance(stride, int)
-    kind = dtype_of("arange", dtype, dtypes.int64 if whole else None)
+    integral = isinstance(first, int) and isinstance(last, int) and isinstance(stride, int)
+    kind = dtype_of("arange", dtype, dtypes.int64 if integral else None)
     if kind.kind in "bc":
         raise dtypes.unsupported("arange_cpu", kind)
-    if kind == numpy.int64 and not whole and all(map(math.isfinite, (first, last, stride))):
+    if kind == numpy.int64 and not integral and all(map(math.isfinite, (first, last, stride))):
         if int(stride) == 0 != stride:
             raise ValueError("step must be nonzero")
-        first, last, stride, whole = int(first), int(last), int(stride), True
+        first, last, stride, integral = int(first), int(last), int(stride), True
     _check_range(first, last, stride)
-    count = max(0, -((first - last) // stride)) if whole else max(0, math.ceil((last - first) / stride))
+    count = max(0, -((first - last) // stride)) if integral else max(0, math.ceil((last - first) / stride))
     if count > 2**58:
         raise RuntimeError("invalid size, possible overflow?")
-    if not whole and kind.kind in "iu":
-        first, stride, whole = int(first), int(stride), True
-    counted = place_of(device).arange(count, dtype=numpy.int64 if whole else numpy.float64)
+    if not integral and kind.kind in "iu":
+        first, stride, integral = int(first), int(stride), True
+    counted = place_of(device).arange(count, dtype=numpy.int64 if integral else numpy.float64)
     return made((first + stride * counted).astype(kind), requires_grad)
 
 
@@ -73,7 +74,7 @@ def _range(
     start: Any, end: Any, step: Any = 1, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """As :func:`arange`, but including ``end``; deprecated in PyTorch too."""
+    """Return values from ``start`` to ``end``, both included, in steps of ``step``; deprecated in PyTorch too."""
     warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
         "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
@@ -86,7 +87,7 @@ def _range(
 
 
 def _common_line(start: Any, end: Any, steps: Any) -> Any:
-    """What :func:`linspace` comes to for numbers and not too many steps."""
+    """Return the array of ``linspace`` for plain numbers and 2 to 4096 steps, or None for the generic path."""
     kind = dtypes.default.floating.numpy
     numbers = (start.__class__ is int or start.__class__ is float) and (end.__class__ is int or end.__class__ is float)
     if not numbers or steps.__class__ is not int or not 1 < steps <= 4096 or kind in dtypes.SHORT:
@@ -94,15 +95,15 @@ def _common_line(start: Any, end: Any, steps: Any) -> Any:
     if place_of(None) is not numpy:
         return None
     low, high, half = kind.type(start), kind.type(end), steps // 2
-    found = numpy.multiply(_from_both_ends(steps, kind), numpy.asarray((high - low) / kind.type(steps - 1)))
-    found[:half] += low
-    found[half:] += high
-    return found
+    line = numpy.multiply(_from_both_ends(steps, kind), numpy.asarray((high - low) / kind.type(steps - 1)))
+    line[:half] += low
+    line[half:] += high
+    return line
 
 
 @lru_cache(maxsize=64)
 def _from_both_ends(steps: int, kind: Any) -> Any:
-    """How many steps it is from the nearer end, which lies behind for the first half."""
+    """Return the signed number of steps from the nearer end: 0, 1, … for the first half, …, -1, 0 for the second."""
     half = steps // 2
     return numpy.array([*range(half), *range(half + 1 - steps, 1)], kind)
 
@@ -112,7 +113,9 @@ def linspace(
     start: Any, end: Any, steps: int, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """``steps`` numbers evenly from ``start`` to ``end``, both included.
+    """Return ``steps`` evenly spaced values from ``start`` to ``end``, both included.
+
+    They are of the default floating dtype, or complex if an end is.
 
     >>> import retrograd as torch
     >>> torch.linspace(0, 1, 3)
@@ -123,7 +126,7 @@ def linspace(
 
 
 def _bounds(name: str, start: Any, end: Any, steps: Any, dtype: Any) -> tuple[Any, Any, int, Any]:
-    """The arguments of :func:`linspace` and :func:`logspace` as numbers, and the dtype of the result."""
+    """Return the checked arguments of ``linspace`` and ``logspace`` as numbers, and the dtype of the result."""
     _check_ends(name, start=start, end=end)
     first, last = number_of(start), number_of(end)
     inferred = dtypes.default.complex if isinstance(first + last, complex) else None
@@ -142,15 +145,18 @@ def _bounds(name: str, start: Any, end: Any, steps: Any, dtype: Any) -> tuple[An
 
 
 def _check_ends(name: str, **ends: Any) -> None:
-    """Refuse ends that are tensors with dimensions."""
+    """Raise RuntimeError if an end is a tensor that is not 0-d."""
     ranks = {which: each._array.ndim for which, each in ends.items() if isinstance(each, Tensor)}
     if any(ranks.values()):
-        found = " and ".join(f"{which} with {rank} dimension(s)" for which, rank in ranks.items())
-        raise RuntimeError(f"{name} only supports 0-dimensional start and end tensors, but got {found}.")
+        described = " and ".join(f"{which} with {rank} dimension(s)" for which, rank in ranks.items())
+        raise RuntimeError(f"{name} only supports 0-dimensional start and end tensors, but got {described}.")
 
 
 def _even(np: Any, start: Any, end: Any, steps: int, kind: Any) -> Any:
-    """Counted from both ends to the middle, as PyTorch does, in the precision of the result."""
+    """Return ``steps`` evenly spaced values, computed from the nearer end in the precision of the result.
+
+    PyTorch computes them in the same way, so the rounding agrees.
+    """
     if kind.kind in "iu":
         work: Any = np.dtype(np.float64)
         start, end = int(start), int(end)
@@ -173,7 +179,7 @@ def logspace(
     start: Any, end: Any, steps: int, base: float = 10.0, *, out: Tensor | None = None, dtype: Any = None,
     layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """``steps`` numbers from ``base ** start`` to ``base ** end``, evenly by their exponents."""
+    """Return ``steps`` values from ``base ** start`` to ``base ** end``, whose exponents are evenly spaced."""
     first, last, count, kind = _bounds("logspace", start, end, steps, dtype)
     np = place_of(device)
     if kind.kind in "iu":

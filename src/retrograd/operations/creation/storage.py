@@ -1,4 +1,4 @@
-"""A tensor's memory: where it lies, who may see it, how others get at it, and what its bits are."""
+"""Storage of tensors: ``UntypedStorage``, pinned and shared memory, DLPack export, hashes; and deprecated functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from ..shape.views import reshape
 
 
 class UntypedStorage:
-    """The memory of a tensor as bytes: ``Tensor.untyped_storage()``; or new memory, of so many bytes or with these.
+    """Storage of a tensor as bytes, as ``Tensor.untyped_storage()`` returns it.
+
+    ``UntypedStorage(n)`` allocates ``n`` zero bytes, ``UntypedStorage(sequence)`` stores the bytes of a sequence of
+    ints.
 
     >>> import retrograd as torch
     >>> torch.UntypedStorage([1, 2]).nbytes(), torch.ones(3).untyped_storage().nbytes()
@@ -39,65 +42,65 @@ class UntypedStorage:
         return memory.reshape(-1, order="A").view("uint8")
 
     def data_ptr(self) -> int:
-        """The address of the first byte."""
+        """Return the address of the first byte."""
         return address(self._memory)
 
     def nbytes(self) -> int:
-        """How many bytes the memory has."""
+        """Return the number of bytes."""
         return int(self._memory.nbytes)
 
     size = __len__ = nbytes
 
     def element_size(self) -> int:
-        """1: the elements are bytes."""
+        """Return 1, because the elements are bytes."""
         return 1
 
     def __getitem__(self, index: Any) -> Any:
-        found = self._bytes[index]
-        return UntypedStorage(found) if isinstance(index, slice) else int(found)
+        selected = self._bytes[index]
+        return UntypedStorage(selected) if isinstance(index, slice) else int(selected)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._bytes[index] = value
 
     def tolist(self) -> list[int]:
-        """The bytes."""
+        """Return the bytes as a list of ints."""
         return list(self._bytes.tolist())
 
     def fill_(self, value: int) -> UntypedStorage:
-        """Write ``value`` to every byte."""
+        """Write ``value`` to every byte and return the storage."""
         self._bytes[...] = value
         return self
 
     def copy_(self, source: UntypedStorage, non_blocking: bool = False) -> UntypedStorage:
-        """Write the bytes of ``source``."""
+        """Copy the bytes of ``source`` into this storage and return it."""
         self._bytes[...] = source._bytes
         return self
 
     def clone(self) -> UntypedStorage:
-        """A copy."""
+        """Return a copy of the storage."""
         return UntypedStorage(self._bytes.copy())
 
     def cpu(self) -> UntypedStorage:
-        """The same memory, or a copy of it, on the CPU."""
+        """Return the storage on the CPU: the same memory if it is there, else a copy."""
         return UntypedStorage(devices.move(self._memory, devices.CPU))
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
-        """A copy on a GPU."""
+        """Return a copy of the storage on a GPU."""
         place = devices.device("cuda", device) if isinstance(device, int) else devices.device(device or "cuda")
         return UntypedStorage(devices.move(self._memory, place))
 
     def is_shared(self) -> bool:
-        """Whether processes that are forked from this one see what is written to the memory."""
+        """Whether processes forked from this one share the memory."""
         return isinstance(_buffer_of(self._memory), mmap.mmap)
 
     @property
     def device(self) -> devices.device:
-        """Where the memory is."""
+        """Device of the storage."""
         return devices.device_of(self._memory)
 
     @property
     def is_cuda(self) -> bool:
-        """Whether the memory is a GPU's."""
+        """Whether the storage is on a GPU."""
         return self.device.type == "cuda"
 
     def __repr__(self) -> str:
@@ -107,7 +110,7 @@ class UntypedStorage:
 
 @public(function=False)
 def untyped_storage(input: Tensor) -> UntypedStorage:
-    """The memory in which the tensor lies."""
+    """Return the storage of the tensor."""
     return UntypedStorage(input._array)
 
 
@@ -116,62 +119,63 @@ public(function=False, name="storage")(untyped_storage)
 
 @public(function=True)
 def get_device(input: Tensor) -> int:
-    """The number of the GPU on which the tensor lies; -1 on the CPU."""
+    """Return the index of the tensor's GPU, or -1 for a tensor on the CPU."""
     place = input.device
     return -1 if place.index is None else place.index
 
 
 @public()
 def is_signed(input: Tensor) -> bool:
-    """Whether the dtype has negative numbers."""
+    """Whether the dtype can represent negative numbers."""
     return input._array.dtype.kind not in "bu"
 
 
 @public(method=False)
 def is_inference(input: Tensor) -> bool:
-    """Whether the tensor was made in inference mode."""
+    """Whether the tensor was created in inference mode."""
     return input.is_inference()
 
 
 @public(method=False)
 def detach(input: Tensor) -> Tensor:
-    """The same memory outside of the graph."""
+    """Return a view of the tensor that is not part of the graph."""
     return input.detach()
 
 
 @public(method=False)
 def detach_(input: Tensor) -> Tensor:
-    """Take the tensor itself out of the graph."""
+    """Detach the tensor from the graph in place and return it."""
     return input.detach_()
 
 
 @public(method=False)
 def is_storage(obj: Any) -> bool:
-    """Whether ``obj`` is the memory of a tensor."""
+    """Whether ``obj`` is a storage."""
     return isinstance(obj, UntypedStorage)
 
 
 @public(function=False)
 def const_data_ptr(input: Tensor) -> int:
-    """The address of the first element, for who does not write there."""
+    """Return the address of the first element, for callers that only read there."""
     return input.data_ptr()
 
 
-# -- Bits -------------------------------------------------------------------------------------------------------------
+# -- Hashes -----------------------------------------------------------------------------------------------------------
 
 
 @op(name="hash_tensor_block", function=False, method=False)
 def hash_block(np: Any, self: Any, /, dim: tuple[int, ...], keepdim: bool) -> Any:
-    """The bits of all numbers along ``dim``, as float64 or int64, added without carry."""
+    """Return the exclusive or, along ``dim``, of the bits of all elements as float64 or int64."""
     wide = self.astype("float64" if dtypes.of(self.dtype).is_floating_point else "int64")
     return np.bitwise_xor.reduce(wide.view("uint64"), axis=dim, keepdims=keepdim)
 
 
 @public()
 def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: int = 0, out: Any = None) -> Tensor:
-    """One uint64 for all numbers along ``dim`` (of all, if none is given): equal tensors have equal ones.
+    """Return a uint64 hash of the elements along ``dim`` (by default of all elements).
 
-    It is the exclusive or of their bits, as float64 or int64.
+    The hash is the exclusive or of their bits as float64 or int64, so equal tensors have equal hashes. Raises
+    RuntimeError for complex dtypes.
     """
     if mode != 0:
         raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
@@ -192,7 +196,7 @@ def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: in
 
 @public(function=False)
 def is_pinned(input: Tensor, device: Any = None) -> bool:
-    """Whether the operating system keeps the memory where it is: False, as it is never asked to."""
+    """Whether the memory is page-locked. Always False, because no memory is ever page-locked."""
     if device is not None:
         warn(
             "The argument 'device' of Tensor.is_pinned() is deprecated. Please do not pass this argument.",
@@ -203,7 +207,7 @@ def is_pinned(input: Tensor, device: Any = None) -> bool:
 
 @public(function=False)
 def pin_memory(input: Tensor, device: Any = None) -> Tensor:
-    """The tensor itself, which a GPU reads where it is. Raises RuntimeError if there is no GPU, as PyTorch does."""
+    """Return the tensor itself; raise RuntimeError if there is no GPU, as PyTorch does."""
     if not devices.gpu_count():
         raise RuntimeError("Cannot access accelerator device when none is available.")
     return input
@@ -211,7 +215,7 @@ def pin_memory(input: Tensor, device: Any = None) -> Tensor:
 
 @public(function=False)
 def is_shared(input: Tensor) -> bool:
-    """Whether processes that are forked from this one see what is written to the tensor; so it is on GPUs."""
+    """Whether processes forked from this one share the tensor's memory; always True on a GPU."""
     return input.is_cuda or isinstance(_buffer_of(input._array), mmap.mmap)
 
 
@@ -222,30 +226,31 @@ def _buffer_of(array: Any) -> Any:
 
 @public(function=False)
 def share_memory_(input: Tensor) -> Tensor:
-    """Move the numbers to memory that processes forked from this one share; the tensor itself.
+    """Move the elements to memory that is shared with processes forked from this one, and return the tensor.
 
-    Views made before keep the old memory.
+    Views created before still refer to the old memory.
     """
     if not is_shared(input):
-        old = input._array
-        new = numpy.frombuffer(mmap.mmap(-1, max(old.nbytes, 1)), old.dtype, old.size).reshape(old.shape)
-        new[...] = old
-        input._array = new
+        array = input._array
+        shared = numpy.frombuffer(mmap.mmap(-1, max(array.nbytes, 1)), array.dtype, array.size).reshape(array.shape)
+        shared[...] = array
+        input._array = shared
     return input
 
 
 @public(function=False)
 def record_stream(input: Tensor, s: Any) -> None:
-    """Nothing on a GPU, where CuPy looks after its memory; an error on the CPU, as in PyTorch."""
+    """Do nothing on a GPU, because CuPy manages its memory; raise NotImplementedError on the CPU, as PyTorch does."""
     if not input.is_cuda:
         raise NotImplementedError("Could not run 'aten::record_stream' with arguments from the 'CPU' backend.")
 
 
 @public(function=False)
 def module_load(input: Tensor, other: Any, assign: bool = False) -> Tensor:
-    """What ``load_state_dict`` puts in the place of this tensor for ``other``, with ``swap_tensors`` on.
+    """Return the tensor by which ``load_state_dict`` replaces this one, if ``swap_tensors`` is enabled.
 
-    It is the tensor itself with the numbers of ``other``, or (``assign``) ``other``, taken out of its graph.
+    The result is detached from the graph. It is this tensor with the elements of ``other``, or with ``assign=True`` the
+    tensor ``other``.
     """
     return other.detach() if assign else input.copy_(other).detach()
 
@@ -255,7 +260,7 @@ def module_load(input: Tensor, other: Any, assign: bool = False) -> Tensor:
 
 @public(name="__dlpack__", function=False)
 def export(input: Tensor, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
-    """A capsule of DLPack with the tensor's memory. Raises BufferError for what is in a graph."""
+    """Return a DLPack capsule of the tensor's memory; raise BufferError for a tensor that requires gradients."""
     if input.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if not input.is_cuda and stream not in (-1, None):
@@ -268,22 +273,22 @@ def export(input: Tensor, *, stream: Any = -1, max_version: Any = None, dl_devic
 
 @public(name="__dlpack_device__", function=False)
 def export_device(input: Tensor) -> tuple[int, int]:
-    """The kind of device on which the memory is, by DLPack's number, and which of them."""
+    """Return DLPack's number for the device type, and the index of the device."""
     return (2, input.get_device()) if input.is_cuda else (1, 0)
 
 
 @public(method=False)
 def to_dlpack(input: Tensor) -> Any:
-    """A capsule of DLPack with the tensor's memory, which one taker may have."""
+    """Return a DLPack capsule of the tensor's memory, which can be consumed only once."""
     return export(input.detach())
 
 
-# -- Old names --------------------------------------------------------------------------------------------------------
+# -- Deprecated names -------------------------------------------------------------------------------------------------
 
 
 @public(method=False)
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
-    """The norm over all dimensions but ``dim`` (-1: over all), which stay with size 1."""
+    """Return the norm over all dimensions except ``dim``, which keep size 1; -1 takes the norm over all of them."""
     if dim == -1:
         return vector_norm(v, pow)
     others = [each for each in range(v.dim()) if each != dim % v.dim()]
@@ -292,14 +297,14 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
 
 @public(method=False)
 def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False, *, out: Any = None) -> Tensor:
-    """``linalg.vector_norm(input, 2, dim, keepdim)``, by its old name."""
+    """Return ``linalg.vector_norm(input, 2, dim, keepdim)``; deprecated."""
     _warn_of_norm("frobenius", "vector_norm(A, 2., dim, keepdim)")
     return vector_norm(input, 2, dim, keepdim)
 
 
 @public(method=False)
 def nuclear_norm(input: Tensor, dim: Any = (-2, -1), keepdim: bool = False, *, out: Any = None) -> Tensor:
-    """``linalg.matrix_norm(input, "nuc", dim, keepdim)``, by its old name."""
+    """Return ``linalg.matrix_norm(input, "nuc", dim, keepdim)``; deprecated."""
     _warn_of_norm("nuclear", "matrix_norm(A, 'nuc', dim, keepdim)")
     dim, keepdim = ((-2, -1), dim) if isinstance(dim, bool) else (dim, keepdim)
     return matrix_norm(input, "nuc", dim, keepdim)
@@ -314,14 +319,14 @@ def _warn_of_norm(name: str, new: str) -> None:
 
 @public(function=False)
 def resize(input: Tensor, *sizes: Any) -> Tensor:
-    """``view``, by its old name."""
+    """Return the tensor in the shape ``sizes``, as :func:`reshape` does; deprecated."""
     warn("non-inplace resize is deprecated")
     return _resized(input, sizes)
 
 
 @public(function=False)
 def resize_as(input: Tensor, tensor: Tensor) -> Tensor:
-    """``view_as``, by its old name."""
+    """Return the tensor in the shape of ``tensor``, as :func:`reshape` does; deprecated."""
     warn("non-inplace resize_as is deprecated")
     return _resized(input, tuple(tensor.size()))
 
