@@ -131,7 +131,7 @@ def test_gradient_of_long_stft_needs_no_matrix() -> None:
 
 
 def test_warnings_are_raised_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stft, "_SAID", set())
+    monkeypatch.setattr(stft, "_WARNED", set())
     with pytest.warns(UserWarning, match="A window was not provided. A rectangular window will be applied,which"):
         torch.stft(X[0], 2, 1, return_complex=True)
     torch.stft(X[0], 2, 1, return_complex=True)

@@ -1,7 +1,7 @@
-"""Discrete Fourier transforms, as ``torch.fft``: three blocks, and the functions that sort out sizes and dimensions.
+"""Discrete Fourier transforms, as ``torch.fft``: three operations, and the functions that resolve sizes and dimensions.
 
-A transform is linear and, but for its scale, its own adjoint with the other sign; half a spectrum has each of its
-mirrored elements counted twice. The numerics are in ``kernels/fft.py``.
+Up to a scale the transforms are linear and unitary: the adjoint is the transform of the opposite direction. In a
+one-sided spectrum each element with a mirror image counts twice. The numerics are in ``kernels/fft.py``.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ..shape.slicing import slice_block
 F: Any = TENSORS
 
 
-# -- Blocks ----------------------------------------------------------------------------------------------------------
+# -- Operations ------------------------------------------------------------------------------------------------------
 
 
 @op(function=False, method=False, linear=True, backward="FftC2CBackward0")
 def fft_c2c(np: Any, self: Any, /, dim: Sequence[int], normalization: int, forward: bool) -> Any:
-    """The transform of complex numbers over dimensions."""
+    """Return the complex transform of complex elements over dimensions ``dim``."""
     return fft_kernels.complex_to_complex(np, self, dim, normalization, forward)
 
 
@@ -38,7 +38,7 @@ fft_c2c.derivative(
 
 @op(function=False, method=False, linear=True, backward="FftR2CBackward0")
 def fft_r2c(np: Any, self: Any, /, dim: Sequence[int], normalization: int, onesided: bool) -> Any:
-    """The forward transform of real numbers over dimensions, whole or without its mirrored half."""
+    """Return the forward transform of real elements over ``dim``, complete or one-sided in the last of them."""
     return fft_kernels.real_to_complex(np, self, dim, normalization, onesided)
 
 
@@ -54,7 +54,7 @@ fft_r2c.derivative(self=_r2c_rule)
 
 @op(function=False, method=False, linear=True, backward="FftC2RBackward0")
 def fft_c2r(np: Any, self: Any, /, dim: Sequence[int], normalization: int, last_dim_size: int) -> Any:
-    """The backward transform of half a spectrum to real numbers."""
+    """Return the real inverse transform of a one-sided spectrum."""
     return fft_kernels.complex_to_real(np, self, dim, normalization, last_dim_size)
 
 
@@ -67,7 +67,7 @@ fft_c2r.derivative(
 
 @op(function=False, method=False, linear=True)
 def mirrored_scaled(np: Any, self: Any, /, dim: int, size: int, factor: float) -> Any:
-    """Half a spectrum with ``factor`` on the elements that stand for two."""
+    """Return a one-sided spectrum with the elements that have a mirror image multiplied by ``factor``."""
     return fft_kernels.mirrored_scaled(np, self, dim, size, factor)
 
 
@@ -76,7 +76,7 @@ mirrored_scaled.derivative(self=lambda F, g, dim, size, factor: F.mirrored_scale
 
 @op(function=False, method=False, linear=True, holomorphic=False, backward="ConjBackward0")
 def conjugated(np: Any, self: Any, /) -> Any:
-    """The complex conjugate."""
+    """Return the complex conjugate."""
     return self.conj()
 
 
@@ -87,7 +87,7 @@ conjugated.derivative(self=lambda F, g: F.conj_physical(g))
 
 
 def _operand(name: str, input: Any, complex_: bool = False) -> Tensor:
-    """``input`` as floating or (if ``complex_``) complex numbers; integers become the default floats."""
+    """Return ``input`` with a floating or (if ``complex_``) complex dtype; integers become the default floating dtype."""
     kind = input.dtype if input.dtype.category >= dtypes.FLOATING else dtypes.default.floating
     if kind.numpy not in (each.numpy for each in (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)):
         raise RuntimeError(f"Unsupported dtype {dtypes.scalar_name(kind)}")
@@ -112,7 +112,7 @@ def _count(size: int) -> int:
 
 
 def _fitted(x: Tensor, dims: Sequence[int], sizes: Sequence[int]) -> Tensor:
-    """``x`` cut, or padded with zeros, to ``sizes`` along ``dims``."""
+    """Return ``x`` truncated or padded with zeros to ``sizes`` along ``dims``."""
     target = list(x._array.shape)
     for axis, size in zip(dims, sizes, strict=True):
         if size < target[axis]:
@@ -125,7 +125,7 @@ def _fitted(x: Tensor, dims: Sequence[int], sizes: Sequence[int]) -> Tensor:
 
 
 def _plan(x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int]]:
-    """The dimensions to transform and their sizes, from what a caller said of them."""
+    """Return the dimensions to transform and their sizes from the arguments ``s`` and ``dim``."""
     shape = x._array.shape
     s, dim = ((each,) if isinstance(each, int) else each for each in (s, dim))
     if dim is not None:
@@ -144,7 +144,10 @@ def _plan(x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int]]:
 
 
 def _half_plan(name: str, x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int], int]:
-    """As ``_plan`` for a transform to real numbers: how many of the last dimension are read, and how many come out."""
+    """Return the dimensions of a transform to real values, their input sizes, and the output size of the last one.
+
+    The last input dimension is one-sided: ``n // 2 + 1`` elements for an output of ``n``.
+    """
     dims, sizes = _plan(x, s, dim)
     if not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
@@ -157,7 +160,10 @@ def _half_plan(name: str, x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[
 
 
 def _line(name: str, x: Tensor, n: Any, dim: Any, half: bool = False) -> tuple[Tensor, int, int]:
-    """``x`` fitted to a transform of ``n`` along ``dim`` (``half``: of which it gives half a spectrum)."""
+    """Return ``x`` fitted to a transform of ``n`` elements along ``dim``, the non-negative dimension, and the size.
+
+    With ``half`` the input is a one-sided spectrum of ``n // 2 + 1`` elements.
+    """
     axis = dimension(dim, x._array.ndim, wrap_scalar=False)
     have = x._array.shape[axis]
     size = _count((2 * (have - 1) if half else have) if n is None else n)
@@ -167,7 +173,7 @@ def _line(name: str, x: Tensor, n: Any, dim: Any, half: bool = False) -> tuple[T
 
 
 def _from_real(name: str, input: Any, n: Any, dim: Any, norm: Any, forward: bool, onesided: bool) -> Tensor:
-    """The transform of real numbers; backward it is the conjugate of the one forward."""
+    """Return the transform of real elements; the inverse one is the conjugate of the forward one."""
     if isinstance(input, Tensor) and input.is_complex():
         raise RuntimeError(f"{name} expects a real input tensor, but got {dtypes.scalar_name(input.dtype)}")
     x, axis, _ = _line(name, _operand(name, input), n, dim)
@@ -190,10 +196,10 @@ def _to_real(name: str, input: Any, n: Any, dim: Any, norm: Any, forward: bool) 
 
 
 def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """The discrete Fourier transform along ``dim``, cut or padded with zeros to ``n`` numbers: complex, whole.
+    """Return the discrete Fourier transform along ``dim``, a complex tensor.
 
-    ``norm``: ``"backward"`` (the default) leaves this direction unscaled, ``"forward"`` divides by ``n``, ``"ortho"``
-    by its root.
+    The input is truncated or padded with zeros to ``n`` elements. ``norm`` is ``"backward"`` (the default: no scaling
+    in this direction), ``"forward"`` (divide by ``n``) or ``"ortho"`` (divide by the square root of ``n``).
 
     >>> import retrograd as torch
     >>> torch.fft.fft(torch.tensor([1.0, 2.0, 3.0, 4.0]))
@@ -203,12 +209,14 @@ def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = N
 
 
 def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """The inverse of :func:`fft`: by default divided by ``n``."""
+    """Return the inverse of :func:`fft`, by default divided by ``n``."""
     return _from_any("ifft", input, n, dim, norm, False)
 
 
 def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """The first ``n // 2 + 1`` numbers of the transform of real numbers; the others mirror them.
+    """Return the one-sided transform of real elements along ``dim``.
+
+    It has ``n // 2 + 1`` elements, because the others are their complex conjugates.
 
     >>> import retrograd as torch
     >>> torch.fft.rfft(torch.tensor([1.0, 2.0, 3.0, 4.0]))
@@ -218,17 +226,21 @@ def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
 
 
 def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """The inverse of :func:`rfft`: ``n`` real numbers (by default an even number of them)."""
+    """Return the inverse of :func:`rfft`: ``n`` real elements, by default ``2 * (size - 1)``."""
     return _to_real("irfft", input, n, dim, norm, False)
 
 
 def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """The real transform of a signal that mirrors itself, of which ``input`` holds the first ``n // 2 + 1`` numbers."""
+    """Return the real transform of a Hermitian-symmetric signal.
+
+    ``input`` holds the first ``n // 2 + 1`` elements of the signal; the result has ``n``, by default ``2 * (size -
+    1)``.
+    """
     return _to_real("hfft", input, n, dim, norm, True)
 
 
 def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """The inverse of :func:`hfft`: half of the complex signal whose transform is real."""
+    """Return the inverse of :func:`hfft`: the first ``n // 2 + 1`` elements of the Hermitian-symmetric signal."""
     return _from_real("ihfft", input, n, dim, norm, False, True)
 
 
@@ -236,12 +248,16 @@ def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
 
 
 def fftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """The transform over ``dim`` (all, or as many of the last as ``s`` has sizes), cut or padded to the sizes ``s``."""
+    """Return the discrete Fourier transform over the dimensions ``dim``.
+
+    By default these are all dimensions, or the last ``len(s)`` if ``s`` is passed. The input is truncated or padded
+    with zeros to the sizes ``s``.
+    """
     return _to_complex("fftn", input, s, dim, norm, True)
 
 
 def ifftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """The inverse of :func:`fftn`."""
+    """Return the inverse of :func:`fftn`."""
     return _to_complex("ifftn", input, s, dim, norm, False)
 
 
@@ -261,7 +277,7 @@ def _real_plan(name: str, input: Any, s: Any, dim: Any) -> tuple[Tensor, list[in
 
 
 def rfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """The transform of real numbers over ``dim``, without the mirrored half of the last of them."""
+    """Return the transform of real elements over ``dim``, one-sided in the last of these dimensions."""
     if isinstance(input, Tensor) and input.is_complex():
         raise RuntimeError(f"rfftn expects a real-valued input tensor, but got {dtypes.scalar_name(input.dtype)}")
     x, dims = _real_plan("rfftn", input, s, dim)
@@ -269,14 +285,14 @@ def rfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
 
 
 def irfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """The inverse of :func:`rfftn`: real numbers."""
+    """Return the inverse of :func:`rfftn`, a real tensor."""
     x = _operand("irfftn", input, True)
     dims, sizes, last = _half_plan("irfftn", x, s, dim)
     return fft_c2r(_fitted(x, dims, sizes), tuple(dims), _scale(norm, False), last)
 
 
 def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """The real transform over ``dim`` of a signal that mirrors itself, given as its half along the last of them."""
+    """Return the real transform over ``dim`` of a Hermitian-symmetric signal, passed one-sided in the last of them."""
     x = _operand("hfftn", input, True)
     dims, sizes, last = _half_plan("hfftn", x, s, dim)
     x, scale = _fitted(x, dims, sizes), _scale(norm, True)
@@ -286,7 +302,7 @@ def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
 
 
 def ihfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """The inverse of :func:`hfftn`."""
+    """Return the inverse of :func:`hfftn`, one-sided in the last of the dimensions ``dim``."""
     if isinstance(input, Tensor) and input.is_complex():
         raise RuntimeError(f"Only supports floating-point dtypes, but found: {dtypes.scalar_name(input.dtype)}")
     x, dims = _real_plan("ihfftn", input, s, dim)
@@ -297,19 +313,19 @@ def ihfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = Non
     return fft_c2c(F.conj_physical(half), tuple(dims[:-1]), scale, False)
 
 
-def _in_the_plane(whole: Any) -> Any:
-    """The form over two dimensions, by default the last two."""
+def _two_dimensional(transform: Any) -> Any:
+    """Return the two-dimensional form of an n-dimensional transform."""
 
     def plane(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, out: Any = None) -> Tensor:
-        return whole(input, s, dim, norm)
+        return transform(input, s, dim, norm)
 
-    plane.__name__ = plane.__qualname__ = whole.__name__[:-1] + "2"
-    plane.__doc__ = f":func:`{whole.__name__}` over two dimensions, by default the last two."
+    plane.__name__ = plane.__qualname__ = transform.__name__[:-1] + "2"
+    plane.__doc__ = f"Return :func:`{transform.__name__}` over two dimensions, by default the last two."
     return plane
 
 
 fft2, ifft2, rfft2, irfft2, hfft2, ihfft2 = (
-    _in_the_plane(each) for each in (fftn, ifftn, rfftn, irfftn, hfftn, ihfftn)
+    _two_dimensional(each) for each in (fftn, ifftn, rfftn, irfftn, hfftn, ihfftn)
 )
 
 
@@ -326,7 +342,7 @@ def _shifted(input: Tensor, dim: Any, forward: bool) -> Tensor:
 
 
 def fftshift(input: Tensor, dim: Any = None) -> Tensor:
-    """The spectrum turned so that frequency zero stands in the middle, along ``dim`` (all by default).
+    """Return the spectrum rolled so that frequency zero is in the middle, along ``dim`` (all by default).
 
     >>> import retrograd as torch
     >>> torch.fft.fftshift(torch.fft.fftfreq(4))
@@ -336,7 +352,7 @@ def fftshift(input: Tensor, dim: Any = None) -> Tensor:
 
 
 def ifftshift(input: Tensor, dim: Any = None) -> Tensor:
-    """The inverse of :func:`fftshift`: frequency zero comes first again."""
+    """Return the inverse of :func:`fftshift`: the spectrum with frequency zero first."""
     return _shifted(input, dim, False)
 
 
@@ -346,21 +362,21 @@ def _frequencies(name: str, n: Any, d: float, half: bool, dtype: Any, device: An
     kind = dtypes.default.floating if dtype is None else dtype
     if kind.category < dtypes.FLOATING:
         raise RuntimeError(f"{name} requires a floating point or complex dtype")
-    size = int(n / 2) + 1 if half else n  # rounded towards zero, which shows for a negative n
+    size = int(n / 2) + 1 if half else n  # rounded towards zero, also for a negative n
     if size < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {size}: [{size}]")
     np = place_of(device)
-    places = np.arange(size)
+    indices = np.arange(size)
     if not half:
-        places = np.where(places < (n + 1) // 2, places, places - n)
-    return made(fft_kernels.frequencies(np, places, n, d, kind.numpy), requires_grad)
+        indices = np.where(indices < (n + 1) // 2, indices, indices - n)
+    return made(fft_kernels.frequencies(np, indices, n, d, kind.numpy), requires_grad)
 
 
 def fftfreq(
     n: int, d: float = 1.0, *, out: Any = None, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """The frequencies of a transform of ``n`` numbers that are ``d`` apart, in the order of :func:`fft`.
+    """Return the frequencies of a transform of ``n`` samples at spacing ``d``, in the order of :func:`fft`.
 
     >>> import retrograd as torch
     >>> torch.fft.fftfreq(4)
@@ -373,7 +389,7 @@ def rfftfreq(
     n: int, d: float = 1.0, *, out: Any = None, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """The frequencies of :func:`rfft`: those that are not negative."""
+    """Return the non-negative frequencies, those of :func:`rfft`, for ``n`` samples at spacing ``d``."""
     return _frequencies("rfftfreq", n, d, True, dtype, device, requires_grad)
 
 

@@ -1,4 +1,4 @@
-"""Transforms over short times, and back: ``stft`` and ``istft``."""
+"""The short-time Fourier transform and its inverse: ``stft`` and ``istft``."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from ..shape.views import squeeze, transpose, unsqueeze, view
 from .fft import fft_c2c, fft_c2r, fft_r2c
 
 NO_WINDOW = "A window was not provided. A rectangular window will be applied,"
-HOW_TO = (
+SUPPRESS_HINT = (
     "To suppress this warning and use a rectangular window, explicitly set `window=torch.ones(n_fft, device=<device>)`."
 )
 
 
-_SAID: set[str] = set()
+_WARNED: set[str] = set()
 
 
-def _say_once(text: str) -> None:
-    """Warn, the first time only."""
-    if text not in _SAID:
-        _SAID.add(text)
+def _warn_once(text: str) -> None:
+    """Warn, but only the first time for each text."""
+    if text not in _WARNED:
+        _WARNED.add(text)
         warn(text)
 
 
@@ -41,7 +41,7 @@ def _type(x: Tensor) -> str:
     return f"torch.{dtypes.scalar_name(x.dtype)}Tensor"
 
 
-# -- There -----------------------------------------------------------------------------------------------------------
+# -- Forward transform -----------------------------------------------------------------------------------------------
 
 
 @public()
@@ -50,10 +50,11 @@ def stft(
     window: Tensor | None = None, center: bool = True, pad_mode: str = "reflect", normalized: bool = False,
     onesided: bool | None = None, return_complex: bool | None = None, align_to_window: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """The spectra of pieces of a signal, ``hop_length`` (a quarter of ``n_fft``) apart: (…, frequency, piece).
+    """Return the short-time Fourier transform of a signal: the spectra of its frames.
 
-    ``input`` is one signal or several (1-d or 2-d), real or complex; each piece of ``n_fft`` elements is multiplied by
-    ``window``. ``center`` pads the signal so that piece ``k`` has its middle at ``k * hop_length``.
+    ``input`` is one signal or several (1-d or 2-d), real or complex. The frames of ``n_fft`` elements start
+    ``hop_length`` (by default a quarter of ``n_fft``) apart and are multiplied by ``window``. ``center=True`` pads the
+    signal so that frame ``k`` is centred at ``k * hop_length``. The result has shape (…, frequencies, frames).
 
     >>> import retrograd as torch
     >>> torch.stft(torch.arange(6.0), 4, window=torch.hann_window(4), return_complex=True).shape
@@ -68,9 +69,9 @@ def stft(
     hop = n_fft >> 2 if hop_length is None else hop_length
     length = n_fft if win_length is None else win_length
     if window is None:
-        _say_once(
+        _warn_once(
             f"{NO_WINDOW}which is known to cause spectral leakage. Other windows such as torch.hann_window or "
-            f"torch.hamming_window are recommended to reduce spectral leakage.{HOW_TO}"
+            f"torch.hamming_window are recommended to reduce spectral leakage.{SUPPRESS_HINT}"
         )
     elif window.is_complex() and return_complex is None:
         return_complex = True
@@ -86,19 +87,19 @@ def stft(
         f"window={_shown(window)}, normalized={int(normalized)}, onesided={_flag(onesided)}, "
         f"return_complex={_flag(return_complex)}, align_to_window={_flag(align_to_window)}) : "
     )
-    _check_pieces(call, input, n_fft, hop, length, window)
-    whole = _pieces_to_spectra(input, n_fft, hop, length, window, normalized, onesided, bool(align_to_window))
+    _check_frames(call, input, n_fft, hop, length, window)
+    spectra = _frames_to_spectra(input, n_fft, hop, length, window, normalized, onesided, bool(align_to_window))
     if return_complex:
-        return whole
-    _say_once(
+        return spectra
+    _warn_once(
         "stft with return_complex=False is deprecated. In a future pytorch release, stft will return complex tensors for "
         "all inputs, and return_complex=False will raise an error.\nNote: you can still call torch.view_as_real on the "
         "complex output to recover the old return format."
     )
-    return view_as_real(whole)
+    return view_as_real(spectra)
 
 
-def _check_pieces(call: str, x: Tensor, n_fft: int, hop: int, length: int, window: Tensor | None) -> None:
+def _check_frames(call: str, x: Tensor, n_fft: int, hop: int, length: int, window: Tensor | None) -> None:
     shape = x._array.shape
     if x.dtype.category < dtypes.FLOATING:
         raise RuntimeError(f"{call}expected a tensor of floating point or complex values")
@@ -118,7 +119,7 @@ def _check_pieces(call: str, x: Tensor, n_fft: int, hop: int, length: int, windo
 
 
 def _centred(window: Tensor, n_fft: int) -> Tensor:
-    """A window with zeros on both sides up to ``n_fft`` elements."""
+    """Return the window padded with zeros on both sides to ``n_fft`` elements."""
     length = window._array.shape[0]
     if length == n_fft:
         return window
@@ -126,35 +127,35 @@ def _centred(window: Tensor, n_fft: int) -> Tensor:
     return pad(window, (left, n_fft - length - left))
 
 
-def _pieces_to_spectra(
+def _frames_to_spectra(
     x: Tensor, n_fft: int, hop: int, length: int, window: Tensor | None, normalized: bool, onesided: bool | None,
     align_to_window: bool,
 ) -> Tensor:  # fmt: skip
-    alone = x._array.ndim == 1
-    rows = unsqueeze(x, 0) if alone else x
+    single = x._array.ndim == 1
+    rows = unsqueeze(x, 0) if single else x
     if align_to_window:
         rows = pad(rows, [(n_fft - length) // 2] * 2)
     if window is None and length < n_fft:
         window = ones(length, dtype=x.dtype, device=x.device)
     count, size = rows._array.shape
     outer, inner = element_strides(rows._array)
-    pieces = as_strided(rows, (count, 1 + (size - n_fft) // hop, n_fft), (outer, hop * inner, inner))
+    frames = as_strided(rows, (count, 1 + (size - n_fft) // hop, n_fft), (outer, hop * inner, inner))
     if window is not None:
-        pieces = pieces * _centred(window, n_fft)
-    if pieces.dtype.numpy in dtypes.SHORT:
-        raise RuntimeError(f"MKL FFT doesn't support tensors of type: {dtypes.scalar_name(pieces.dtype)}")
+        frames = frames * _centred(window, n_fft)
+    if frames.dtype.numpy in dtypes.SHORT:
+        raise RuntimeError(f"MKL FFT doesn't support tensors of type: {dtypes.scalar_name(frames.dtype)}")
     scale = int(normalized)
-    if pieces.is_complex():
+    if frames.is_complex():
         if onesided:
             raise RuntimeError("Cannot have onesided output if window or input is complex")
-        found = fft_c2c(pieces, (2,), scale, True)
+        spectra = fft_c2c(frames, (2,), scale, True)
     else:
-        found = fft_r2c(pieces, (2,), scale, onesided is None or onesided)
-    found = METHODS["transpose_"](found, 1, 2)
-    return METHODS["squeeze_"](found, 0) if alone else found
+        spectra = fft_r2c(frames, (2,), scale, onesided is None or onesided)
+    spectra = METHODS["transpose_"](spectra, 1, 2)
+    return METHODS["squeeze_"](spectra, 0) if single else spectra
 
 
-# -- And back --------------------------------------------------------------------------------------------------------
+# -- Inverse transform -----------------------------------------------------------------------------------------------
 
 
 @public()
@@ -163,15 +164,15 @@ def istft(
     window: Tensor | None = None, center: bool = True, normalized: bool = False, onesided: bool | None = None,
     length: int | None = None, return_complex: bool = False,
 ) -> Tensor:  # fmt: skip
-    """The signal of which :func:`stft` gave the spectra (of the least squares, if none has just these spectra).
+    """Return the signal whose :func:`stft` is ``input``, in the least-squares sense.
 
-    ``length``: how many elements of it; the arguments are those that were given to :func:`stft`.
+    ``length`` is its number of elements. The other arguments must be those of :func:`stft`.
     """
     hop = n_fft >> 2 if hop_length is None else hop_length
     size = n_fft if win_length is None else win_length
     if window is None:
-        _say_once(
-            f"{NO_WINDOW[:-1]}.Please provide the same window used by stft to make the inversion lossless.{HOW_TO}"
+        _warn_once(
+            f"{NO_WINDOW[:-1]}.Please provide the same window used by stft to make the inversion lossless.{SUPPRESS_HINT}"
         )
     call = (
         f"istft(CPU{dtypes.scalar_name(input.dtype)}Type{list(input._array.shape)}, n_fft={n_fft}, hop_length={hop}, "
@@ -179,16 +180,16 @@ def istft(
         f"onesided={_flag(onesided)}, length={length}, return_complex={int(return_complex)}) "
     )
     one_side = _check_spectra(call + ": ", input, n_fft, hop, size, window, onesided)
-    pieces = _spectra_to_pieces(input, n_fft, window, normalized, one_side, return_complex)
+    frames = _spectra_to_frames(input, n_fft, window, normalized, one_side, return_complex)
     if window is None:
-        window = ones(size, dtype=pieces.dtype.to_real(), device=input.device)
-    return _overlapped(call, pieces, _centred(window, n_fft), hop, center, length, input._array.ndim == 2)
+        window = ones(size, dtype=frames.dtype.to_real(), device=input.device)
+    return _overlapped(call, frames, _centred(window, n_fft), hop, center, length, input._array.ndim == 2)
 
 
 def _check_spectra(
     call: str, x: Tensor, n_fft: int, hop: int, length: int, window: Tensor | None, onesided: bool | None
 ) -> bool:
-    """Whether the spectra are one-sided, where everything goes together."""
+    """Check the arguments of ``istft``; return whether the spectra are one-sided."""
     if not x.is_complex():
         raise RuntimeError(
             "istft requires a complex-valued input tensor matching the output from stft with return_complex=True."
@@ -202,14 +203,14 @@ def _check_spectra(
         raise RuntimeError(f"{call}input tensor cannot be empty.")
     if len(shape) > 3:
         raise RuntimeError(f"{call}expected a tensor with 3 or 4 dimensions, but got {len(shape) + 1}")
-    found = shape[-2]
-    one_side = found != n_fft if onesided is None else onesided
+    frequencies = shape[-2]
+    one_side = frequencies != n_fft if onesided is None else onesided
     wanted, what = (
         (n_fft // 2 + 1, "n_fft / 2 + 1 when onesided=True") if one_side else (n_fft, "n_fft when onesided=False")
     )
-    if wanted != found:
+    if wanted != frequencies:
         raise RuntimeError(
-            f"{call}expected the frequency dimension (3rd to the last) of the input tensor to match {what}, but got {found}"
+            f"{call}expected the frequency dimension (3rd to the last) of the input tensor to match {what}, but got {frequencies}"
         )
     if not 0 < hop <= length:
         raise RuntimeError(f"{call}expected 0 < hop_length <= win_length")
@@ -220,7 +221,7 @@ def _check_spectra(
     return one_side
 
 
-def _spectra_to_pieces(
+def _spectra_to_frames(
     x: Tensor, n_fft: int, window: Tensor | None, normalized: bool, one_side: bool, return_complex: bool
 ) -> Tensor:
     pairs = view_as_real(x)
@@ -240,27 +241,27 @@ def _spectra_to_pieces(
 
 
 def _overlapped(
-    call: str, pieces: Tensor, window: Tensor, hop: int, center: bool, length: int | None, alone: bool
+    call: str, frames: Tensor, window: Tensor, hop: int, center: bool, length: int | None, single: bool
 ) -> Tensor:
-    """The pieces, windowed once more and added up, divided by what the windows add up to."""
-    count, frames, n_fft = pieces._array.shape
-    whole = n_fft + hop * (frames - 1)
-    signal = unfold_backward(pieces * view(window, 1, 1, n_fft), (count, whole), 1, n_fft, hop)
-    squares = (window**2).expand((1, frames, n_fft))
-    envelope = unfold_backward(squares, (1, whole), 1, n_fft, hop)
+    """Return the windowed frames, added up at their positions and divided by the sum of the squared windows."""
+    count, frame_count, n_fft = frames._array.shape
+    total = n_fft + hop * (frame_count - 1)
+    signal = unfold_backward(frames * view(window, 1, 1, n_fft), (count, total), 1, n_fft, hop)
+    squares = (window**2).expand((1, frame_count, n_fft))
+    envelope = unfold_backward(squares, (1, total), 1, n_fft, hop)
     start = n_fft // 2 if center else 0
-    end = start + length if length is not None else whole - start
-    cut = min(end, whole)
+    end = start + length if length is not None else total - start
+    cut = min(end, total)
     signal, envelope = (slice_block(each, 1, start, cut, 1) for each in (signal, envelope))
     if bool((abs(envelope.detach()) < 1e-11).any()):
         raise RuntimeError(f"{call}window overlap add min: 1")
-    found = signal / envelope
-    if alone:
-        found = squeeze(found, 0)
-    if end > whole:
-        _say_once(
+    result = signal / envelope
+    if single:
+        result = squeeze(result, 0)
+    if end > total:
+        _warn_once(
             "The length of signal is shorter than the length parameter. Result is being padded with zeros in the tail. "
             "Please check your center and hop_length settings."
         )
-        found = pad(found, (0, end - whole))
-    return found
+        result = pad(result, (0, end - total))
+    return result

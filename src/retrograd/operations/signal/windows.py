@@ -1,7 +1,7 @@
-"""Windows: ``torch.hann_window`` and its like, and those of ``torch.signal.windows``.
+"""Window functions: ``torch.hann_window`` and the like, and those of ``torch.signal.windows``.
 
-The former are calculated step by step in the precision of their dtype, as PyTorch does (a float16 window is rounded at
-each step); the latter are written in terms of other operations.
+The former are computed in the precision of their dtype with the same intermediate steps as in PyTorch, so that the
+rounding agrees (a float16 window is rounded after each step). The latter are expressed through other operations.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..shape.views import unsqueeze
 
 
 def _checked(name: str, length: Any, dtype: Any) -> dtypes.dtype:
-    """The dtype of a window, where its length and the dtype will do."""
+    """Return the dtype of a window; raise PyTorch's error for an invalid length or dtype."""
     kind: dtypes.dtype = dtypes.default.floating if dtype is None else dtype
     if not hasattr(length, "__index__"):
         raise TypeError(
@@ -46,32 +46,39 @@ def _checked(name: str, length: Any, dtype: Any) -> dtypes.dtype:
 
 
 class _Steps:
-    """An array of short floats or longer ones, each step calculated in at least float32 and rounded to its dtype."""
+    """Array computed in steps whose results are rounded to its dtype.
+
+    Each step on a float16 or bfloat16 array is computed in float32.
+    """
 
     def __init__(self, np: Any, array: Any) -> None:
         self.np, self.array = np, array
 
     def then(self, step: Any) -> _Steps:
-        """What ``step`` makes of the array."""
+        """Return the array after the function ``step``."""
         dtype = self.array.dtype
         wide = self.array.astype(self.np.float32) if dtype in dtypes.SHORT else self.array
         return _Steps(self.np, self.np.asarray(step(wide)).astype(dtype))
 
     def scaled(self, factor: float, summand: float = 0.0) -> _Steps:
-        """Times ``factor``, then plus ``summand``."""
-        found = self.then(lambda x: x * x.dtype.type(factor))
-        return found.then(lambda x: x + x.dtype.type(summand)) if summand else found
+        """Return the array times ``factor``, plus ``summand`` in a second step."""
+        product = self.then(lambda x: x * x.dtype.type(factor))
+        return product.then(lambda x: x + x.dtype.type(summand)) if summand else product
 
 
 def _window(name: str, shape: Any, length: Any, periodic: bool, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
-    """The window of which ``shape`` makes the elements from their places; a periodic one is a longer one cut off."""
+    """Return a window of ``length`` elements.
+
+    ``shape(steps, size)`` computes the elements from the indices 0 to ``size - 1``. A periodic window is a symmetric
+    one of ``length + 1`` elements without its last element.
+    """
     kind = _checked(name, length, dtype)
     np = place_of(device)
     if length <= 1:
         return made(np.ones(length, kind.numpy), requires_grad)
     size = length + 1 if periodic else length
-    found = shape(_Steps(np, np.arange(size).astype(kind.numpy)), size).array
-    return made(found[:length], requires_grad)
+    elements = shape(_Steps(np, np.arange(size).astype(kind.numpy)), size).array
+    return made(elements[:length], requires_grad)
 
 
 @public(method=False)
@@ -79,18 +86,20 @@ def bartlett_window(
     window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = strided, device: Any = None,
     pin_memory: bool = False, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Bartlett's window, a triangle; ``periodic`` for spectra, otherwise symmetric.
+    """Return Bartlett's (triangular) window of ``window_length`` elements.
+
+    ``periodic=True`` is for spectral analysis; with False the window is symmetric.
 
     >>> import retrograd as torch
     >>> torch.bartlett_window(4)
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
 
-    def triangle(places: _Steps, size: int) -> _Steps:
-        rising = places.scaled(2 / (size - 1))
+    def triangle(indices: _Steps, size: int) -> _Steps:
+        rising = indices.scaled(2 / (size - 1))
         falling = rising.scaled(-1, 2)
-        middle = places.array <= places.array.dtype.type((size - 1) >> 1)
-        return _Steps(places.np, places.np.where(middle, rising.array, falling.array))
+        middle = indices.array <= indices.array.dtype.type((size - 1) >> 1)
+        return _Steps(indices.np, indices.np.where(middle, rising.array, falling.array))
 
     return _window("bartlett_window", triangle, window_length, periodic, dtype, device, requires_grad)
 
@@ -100,11 +109,11 @@ def blackman_window(
     window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = strided, device: Any = None,
     pin_memory: bool = False, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Blackman's window: ``0.42 - 0.5 cos(2πk/n) + 0.08 cos(4πk/n)``."""
+    """Return Blackman's window: ``0.42 - 0.5 cos(2πk/n) + 0.08 cos(4πk/n)``."""
 
-    def shape(places: _Steps, size: int) -> _Steps:
-        angle = places.scaled(math.pi / (size - 1))
-        fast, slow = (angle.scaled(each).then(places.np.cos) for each in (4, 2))
+    def shape(indices: _Steps, size: int) -> _Steps:
+        angle = indices.scaled(math.pi / (size - 1))
+        fast, slow = (angle.scaled(each).then(indices.np.cos) for each in (4, 2))
         slow = slow.scaled(0.5)
         return fast.scaled(0.08).then(lambda x: x - slow.array.astype(x.dtype)).then(lambda x: x + x.dtype.type(0.42))
 
@@ -112,8 +121,8 @@ def blackman_window(
 
 
 def _raised_cosine(alpha: float, beta: float) -> Any:
-    def shape(places: _Steps, size: int) -> _Steps:
-        return places.scaled(2 * math.pi / (size - 1)).then(places.np.cos).scaled(-beta, alpha)
+    def shape(indices: _Steps, size: int) -> _Steps:
+        return indices.scaled(2 * math.pi / (size - 1)).then(indices.np.cos).scaled(-beta, alpha)
 
     return shape
 
@@ -123,7 +132,7 @@ def hann_window(
     window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = strided, device: Any = None,
     pin_memory: bool = False, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Von Hann's window: ``0.5 - 0.5 cos(2πk/n)``.
+    """Return von Hann's window: ``0.5 - 0.5 cos(2πk/n)``.
 
     >>> import retrograd as torch
     >>> torch.hann_window(5, periodic=False)
@@ -137,7 +146,7 @@ def hamming_window(
     window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype: Any = None,
     layout: Any = strided, device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Hamming's window: ``alpha - beta cos(2πk/n)``."""
+    """Return Hamming's window: ``alpha - beta cos(2πk/n)``."""
     shape = _raised_cosine(alpha, beta)
     return _window("hamming_window", shape, window_length, periodic, dtype, device, requires_grad)
 
@@ -147,15 +156,15 @@ def kaiser_window(
     window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None, layout: Any = strided,
     device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Kaiser's window: the narrower, the greater ``beta``."""
+    """Return Kaiser's window; a greater ``beta`` makes it narrower."""
 
-    def shape(places: _Steps, size: int) -> _Steps:
+    def shape(indices: _Steps, size: int) -> _Steps:
         def element(x: Any) -> Any:
-            across = x.astype(places.np.float64) * (2 / (size - 1)) - 1
-            inside = places.np.maximum(1 - across * across, 0)
-            return places.np.i0(beta * places.np.sqrt(inside)) / places.np.i0(beta)
+            across = x.astype(indices.np.float64) * (2 / (size - 1)) - 1
+            inside = indices.np.maximum(1 - across * across, 0)
+            return indices.np.i0(beta * indices.np.sqrt(inside)) / indices.np.i0(beta)
 
-        return places.then(element)
+        return indices.then(element)
 
     return _window("kaiser_window", shape, window_length, periodic, dtype, device, requires_grad)
 
@@ -174,8 +183,8 @@ def _element_type(name: str, M: int, dtype: Any, layout: Any) -> Any:
     return kind
 
 
-def _around(M: int, sym: bool) -> float:
-    """The place of the middle of a window, counted from its start."""
+def _centre(M: int, sym: bool) -> float:
+    """Return the index of the centre of a window, which may be halfway between two elements."""
     return (M if not sym and M > 1 else M - 1) / 2.0
 
 
@@ -183,7 +192,9 @@ def exponential(
     M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: Any = None,
     layout: Any = strided, device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """``exp(-abs(k - center) / tau)`` at ``M`` places; ``sym=False`` for spectra.
+    """Return the ``M`` elements ``exp(-abs(k - center) / tau)``.
+
+    ``center`` is the middle by default. ``sym=False`` returns a periodic window, for spectral analysis.
 
     >>> import retrograd as torch
     >>> torch.signal.windows.exponential(3)
@@ -200,7 +211,7 @@ def exponential(
         raise ValueError("Center must be None for symmetric windows")
     if M == 0:
         return empty(0, **options)
-    middle = _around(M, sym) if center is None else center
+    middle = _centre(M, sym) if center is None else center
     k = linspace(-middle * (1 / tau), (-middle + (M - 1)) * (1 / tau), M, **options)
     return exp(-abs(k))
 
@@ -209,7 +220,7 @@ def cosine(
     M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Half a period of the sine."""
+    """Return half a period of the sine, at ``M`` elements."""
     options = {"dtype": _element_type("cosine", M, dtype, layout), "device": device, "requires_grad": requires_grad}
     if M == 0:
         return empty(0, **options)
@@ -221,13 +232,13 @@ def gaussian(
     M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Gauss's bell of standard deviation ``std`` (in places)."""
+    """Return a Gaussian window of ``M`` elements with standard deviation ``std``, counted in elements."""
     options = {"dtype": _element_type("gaussian", M, dtype, layout), "device": device, "requires_grad": requires_grad}
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
     if M == 0:
         return empty(0, **options)
-    start, step = -_around(M, sym), 1 / (std * math.sqrt(2))
+    start, step = -_centre(M, sym), 1 / (std * math.sqrt(2))
     k = linspace(start * step, (start + (M - 1)) * step, M, **options)
     return exp(-(k**2))
 
@@ -236,7 +247,7 @@ def kaiser(
     M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Kaiser's window: the narrower, the greater ``beta``."""
+    """Return Kaiser's window of ``M`` elements; a greater ``beta`` makes it narrower."""
     kind = _element_type("kaiser", M, dtype, layout)
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
@@ -253,7 +264,7 @@ def bartlett(
     M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Bartlett's window, a triangle."""
+    """Return Bartlett's (triangular) window of ``M`` elements."""
     options = {"dtype": _element_type("bartlett", M, dtype, layout), "device": device, "requires_grad": requires_grad}
     if M <= 1:
         return ones(M, **options)
@@ -264,7 +275,7 @@ def general_cosine(
     M: int, *, a: Iterable[float], sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """A sum of cosines: of ``(-1)**i * a[i] * cos(2πik/n)``.
+    """Return a window of ``M`` elements that is a sum of the cosines ``(-1)**i * a[i] * cos(2πik/n)``.
 
     >>> import retrograd as torch
     >>> torch.signal.windows.general_cosine(3, a=[0.5, 0.5])
@@ -299,17 +310,21 @@ def _cosines(name: str, a: list[float], doc: str) -> Any:
     return window
 
 
-hamming = _cosines("hamming", [0.54, 1.0 - 0.54], "Hamming's window.")
-hann = _cosines("hann", [0.5, 0.5], "Von Hann's window.")
-blackman = _cosines("blackman", [0.42, 0.5, 0.08], "Blackman's window.")
-nuttall = _cosines("nuttall", [0.3635819, 0.4891775, 0.1365995, 0.0106411], "Nuttall's window of four terms.")
+hamming = _cosines("hamming", [0.54, 1.0 - 0.54], "Return Hamming's window of ``M`` elements.")
+hann = _cosines("hann", [0.5, 0.5], "Return von Hann's window of ``M`` elements.")
+blackman = _cosines("blackman", [0.42, 0.5, 0.08], "Return Blackman's window of ``M`` elements.")
+nuttall = _cosines(
+    "nuttall",
+    [0.3635819, 0.4891775, 0.1365995, 0.0106411],
+    "Return Nuttall's window of ``M`` elements, a sum of four cosines.",
+)
 
 
 def general_hamming(
     M: int, *, alpha: float = 0.54, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """``alpha - (1 - alpha) cos(2πk/n)``."""
+    """Return the window ``alpha - (1 - alpha) cos(2πk/n)`` of ``M`` elements."""
     return general_cosine(
         M, a=[alpha, 1.0 - alpha], sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
     )
