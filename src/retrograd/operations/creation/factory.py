@@ -134,7 +134,7 @@ def _filled(
     return wrap(array) if requires_grad is False else made(array, requires_grad)
 
 
-def _commonly_filled(fill: int | None) -> Any:
+def _common_filled(fill: int | None) -> Any:
     """Return the fast path of ``zeros`` (fill 0), ``ones`` (1) or ``empty`` (None).
 
     It returns an array of the default dtype if only sizes are passed, or None for the generic path.
@@ -156,7 +156,7 @@ def _commonly_filled(fill: int | None) -> Any:
     return common
 
 
-@public(method=False, array_factory=_commonly_filled(0))
+@public(method=False, array_factory=_common_filled(0))
 def zeros(
     *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
@@ -171,7 +171,7 @@ def zeros(
     return _filled("zeros", sizes_of("zeros", shape, size), 0, dtype, layout, device, requires_grad)
 
 
-@public(method=False, array_factory=_commonly_filled(1))
+@public(method=False, array_factory=_common_filled(1))
 def ones(
     *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
@@ -186,7 +186,7 @@ def ones(
     return _filled("ones", sizes_of("ones", shape, size), 1, dtype, layout, device, requires_grad)
 
 
-@public(method=False, array_factory=_commonly_filled(None))
+@public(method=False, array_factory=_common_filled(None))
 def empty(
     *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None,
@@ -195,10 +195,10 @@ def empty(
     sizes = sizes_of("empty", shape, size)
     if memory_format is preserve_format:
         raise RuntimeError("unsupported memory format Preserve")
-    return made(_blank(place_of(device), sizes, dtype_of("empty", dtype), memory_format), requires_grad)
+    return made(_uninitialised(place_of(device), sizes, dtype_of("empty", dtype), memory_format), requires_grad)
 
 
-def _blank(np: Any, sizes: tuple[int, ...], kind: Any, order: Any) -> Any:
+def _uninitialised(np: Any, sizes: tuple[int, ...], kind: Any, order: Any) -> Any:
     """Return an uninitialised array of shape ``sizes`` in the memory format ``order``."""
     if order in (channels_last, channels_last_3d):
         rank = 4 if order is channels_last else 5
@@ -346,7 +346,7 @@ def alike(np: Any, input: Tensor, kind: Any, order: Any) -> Any:
     """Return an uninitialised array of the shape of ``input``, by default in its memory order if it is dense."""
     array = input._array
     if order not in (None, preserve_format):
-        return _blank(np, array.shape, kind, order)
+        return _uninitialised(np, array.shape, kind, order)
     if not array.flags.c_contiguous and 0 not in array.strides:
         return np.empty_like(array, dtype=kind, order="K")
     return np.empty(array.shape, kind)

@@ -15,7 +15,7 @@ from ...runtime.user_frame import warn
 from .factory import dtype_of, made, number_of, place_of
 
 
-def _common_range(start: Any, end: Any, step: Any) -> Any:
+def _common_arange(start: Any, end: Any, step: Any) -> Any:
     """Return the array of ``arange`` for plain ints in range, or None for the generic path."""
     if start.__class__ is not int or step.__class__ is not int or place_of(None) is not numpy:
         return None
@@ -29,7 +29,7 @@ def _common_range(start: Any, end: Any, step: Any) -> Any:
 INT = numpy.dtype(numpy.int64)
 
 
-@public(method=False, array_factory=_common_range)
+@public(method=False, array_factory=_common_arange)
 def arange(
     start: Any = None, end: Any = None, step: Any = 1, *, out: Tensor | None = None, dtype: Any = None,
     layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
@@ -86,7 +86,7 @@ def _range(
     return made(array, requires_grad)
 
 
-def _common_line(start: Any, end: Any, steps: Any) -> Any:
+def _common_linspace(start: Any, end: Any, steps: Any) -> Any:
     """Return the array of ``linspace`` for plain numbers and 2 to 4096 steps, or None for the generic path."""
     kind = dtypes.default.floating.numpy
     numbers = (start.__class__ is int or start.__class__ is float) and (end.__class__ is int or end.__class__ is float)
@@ -108,7 +108,7 @@ def _from_both_ends(steps: int, kind: Any) -> Any:
     return numpy.array([*range(half), *range(half + 1 - steps, 1)], kind)
 
 
-@public(method=False, array_factory=_common_line)
+@public(method=False, array_factory=_common_linspace)
 def linspace(
     start: Any, end: Any, steps: int, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
@@ -122,7 +122,7 @@ def linspace(
     tensor([0.0000, 0.5000, 1.0000])
     """
     first, last, count, kind = _bounds("linspace", start, end, steps, dtype)
-    return made(_even(place_of(device), first, last, count, kind), requires_grad)
+    return made(_evenly_spaced(place_of(device), first, last, count, kind), requires_grad)
 
 
 def _bounds(name: str, start: Any, end: Any, steps: Any, dtype: Any) -> tuple[Any, Any, int, Any]:
@@ -152,7 +152,7 @@ def _check_ends(name: str, **ends: Any) -> None:
         raise RuntimeError(f"{name} only supports 0-dimensional start and end tensors, but got {described}.")
 
 
-def _even(np: Any, start: Any, end: Any, steps: int, kind: Any) -> Any:
+def _evenly_spaced(np: Any, start: Any, end: Any, steps: int, kind: Any) -> Any:
     """Return ``steps`` evenly spaced values, computed from the nearer end in the precision of the result.
 
     PyTorch computes them in the same way, so the rounding agrees.
@@ -184,5 +184,5 @@ def logspace(
     np = place_of(device)
     if kind.kind in "iu":
         first, last = int(first), int(last)
-    exponents = _even(np, first, last, count, np.dtype(np.complex128 if kind.kind == "c" else np.float64))
+    exponents = _evenly_spaced(np, first, last, count, np.dtype(np.complex128 if kind.kind == "c" else np.float64))
     return made(np.power(float(base), exponents).astype(kind), requires_grad)

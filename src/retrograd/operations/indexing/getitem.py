@@ -37,9 +37,9 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
         return slice_block(self, 0, first, last, step)
     if index is None:
         return unsqueeze_block(self, 0)
-    if kind is tuple and (part := _part(self, index)) is not None:
+    if kind is tuple and (part := _basic_view(self, index)) is not None:
         return alias(self) if part is self else part
-    if indices := _picks_of(self, index):
+    if indices := _simple_indices(self, index):
         return pick(self, indices)
     try:
         viewed, indices = viewed_by(self, index)
@@ -60,9 +60,9 @@ def _registers_override(*given: Any) -> bool:
     return torch_function.register_overriding(given, Tensor)
 
 
-def _part(x: Tensor, index: tuple[Any, ...]) -> Tensor | None:
+def _basic_view(x: Tensor, index: tuple[Any, ...]) -> Tensor | None:
     """Return the view of ``x`` at an index of integers and slices, or None for any other index or an invalid one."""
-    key = _views_key(index)
+    key = _numpy_view_key(index)
     if key is None:
         return None
     if bare(x):
@@ -96,7 +96,7 @@ def _sliced(x: Tensor, item: slice, dim: int) -> Tensor:
     return slice_block(x, dim, first, last, step)
 
 
-def _picks_of(x: Tensor, index: Any) -> list[Any]:
+def _simple_indices(x: Tensor, index: Any) -> list[Any]:
     """Return the index tensor of each dimension of ``x`` (None: all of it), or an empty list.
 
     The list is filled if the index is a mask or one integer tensor, or a tuple of int64 tensors and ``:``.
@@ -120,7 +120,7 @@ def _picks_of(x: Tensor, index: Any) -> list[Any]:
 _WHOLE = slice(None)
 
 
-def _views_key(index: tuple[Any, ...]) -> Any:
+def _numpy_view_key(index: tuple[Any, ...]) -> Any:
     """Return an index of integers, slices and ``...`` in the form for NumPy, or None for any other index.
 
     It ends with ``...``, so that NumPy returns a view even for a single element.
@@ -138,7 +138,7 @@ def _views_key(index: tuple[Any, ...]) -> Any:
     return index if dots else (*index, Ellipsis)
 
 
-def _picks_key(index: Any) -> Any:
+def _numpy_key(index: Any) -> Any:
     """Return an index of slices, ``...`` and index tensors in the form for NumPy, or None.
 
     None means that NumPy may interpret the index differently from PyTorch.
@@ -311,7 +311,7 @@ def _dims_used(item: Any) -> int:
     return 1
 
 
-def _spread(picks: list[Any], x: Tensor) -> list[Any]:
+def _expand_masks(picks: list[Any], x: Tensor) -> list[Any]:
     """Return the index tensors as integer tensors, one for each dimension of ``x`` (None: all of it).
 
     A mask is replaced by the indices of its true elements, one tensor for each of its dimensions.
@@ -321,7 +321,7 @@ def _spread(picks: list[Any], x: Tensor) -> list[Any]:
         if item is None:
             tensors.append(None)
         elif item.dtype in MASKS:
-            tensors += _places(item, x._array.shape, len(tensors))
+            tensors += _mask_indices(item, x._array.shape, len(tensors))
         elif item.dtype in (dtypes.int64, dtypes.int32):
             tensors.append(item)
         else:
@@ -329,7 +329,7 @@ def _spread(picks: list[Any], x: Tensor) -> list[Any]:
     return tensors
 
 
-def _places(item: Tensor, shape: tuple[int, ...], at: int) -> list[Tensor]:
+def _mask_indices(item: Tensor, shape: tuple[int, ...], at: int) -> list[Tensor]:
     """Return the indices of the true elements of a mask for the dimensions of ``shape`` from ``at`` on."""
     if batched((item,)) is not None:
         raise RuntimeError(
@@ -376,7 +376,7 @@ index_backward.derivative(self=lambda F, g, picks: F.index_block(g, picks))
 def pick(x: Tensor, picks: list[Any]) -> Tensor:
     """Return the elements of ``x`` at index tensors, one for each dimension (None: all of it), or at one mask."""
     if runs() and (special := batched(picks)) is not None:
-        return special.picked(x, _spread(picks, x))
+        return special.picked(x, _expand_masks(picks, x))
     arrays = tuple([None if each is None else each._array for each in picks])
     if _are_plain_indices(arrays):
         if not bare(x):
@@ -389,7 +389,7 @@ def pick(x: Tensor, picks: list[Any]) -> Tensor:
                 return result
         except IndexError:
             pass  # the checks below raise PyTorch's error
-    return index_block(x, _arrays(x, _spread(picks, x)))
+    return index_block(x, _checked_indices(x, _expand_masks(picks, x)))
 
 
 INT64, BOOL = numpy.dtype(numpy.int64), numpy.dtype(bool)
@@ -403,7 +403,7 @@ def _are_plain_indices(arrays: Sequence[Any]) -> bool:
     return True
 
 
-def _arrays(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
+def _checked_indices(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
     """Return the index tensors as int64 arrays of one shape, non-negative and checked against the shape of ``x``.
 
     Raises IndexError if they do not broadcast together or are out of bounds.
@@ -446,14 +446,14 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
     if _assigned_by_numpy(self, index, value):
         return
     try:
-        _put_at(self, index, value)
+        _assign_recorded(self, index, value)
     except Exception as error:
         if not _registers_override(index, value):
             raise strip_frames(error) or error from None
         self[index] = value
 
 
-def _put_at(x: Tensor, index: Any, value: Any) -> None:
+def _assign_recorded(x: Tensor, index: Any, value: Any) -> None:
     """Assign ``value`` to ``x[index]`` by the recorded operations (the generic path)."""
     source = value if isinstance(value, Tensor) else wrap(_number(value, x))
     if index is False:
@@ -468,15 +468,15 @@ def _put_at(x: Tensor, index: Any, value: Any) -> None:
     if runs() and (special := batched(picks)) is not None:
         special.put_picked(viewed, picks, source, False)
         return
-    where = (() if runs() else _mask_of(viewed, picks)) or _arrays(viewed, _spread(picks, viewed))
-    put_(viewed, _fitted(source, viewed, where, _fills(picks, source)), where, False)
+    where = (() if runs() else _single_mask(viewed, picks)) or _checked_indices(viewed, _expand_masks(picks, viewed))
+    put_(viewed, _values_to_assign(source, viewed, where, _fills(picks, source)), where, False)
 
 
 def _real_floats(*given: Tensor) -> bool:
     return all(each.dtype.category == dtypes.FLOATING for each in given)
 
 
-def _mask_of(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
+def _single_mask(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
     """Return a copy of the only index array if it is a mask that fits ``x``, else an empty tuple."""
     if len(picks) > 1:
         return ()
@@ -490,7 +490,7 @@ def _target(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
     kind = index.__class__
     if kind is int and x._array.ndim:
         return select_block(x, 0, _in_range(index, x._array.shape[0], 0)), []
-    if kind is tuple and (part := _part(x, index)) is not None:
+    if kind is tuple and (part := _basic_view(x, index)) is not None:
         return (x if part._array.shape == x._array.shape else part), []  # without steps, an equal shape means all of it
     if index is True:
         return unsqueeze_block(x, 0), []
@@ -518,9 +518,9 @@ def _assigned_by_numpy(x: Tensor, index: Any, value: Any) -> bool:
     if kind is int:
         key: Any = index, Ellipsis
     else:
-        key = None if kind is Tensor else _views_key(index if kind is tuple else (index,))
+        key = None if kind is Tensor else _numpy_view_key(index if kind is tuple else (index,))
     if key is None:
-        key = _picks_key(index)
+        key = _numpy_key(index)
         if key is None or (given is not value and given.dtype is not array.dtype):
             return False
     try:
@@ -564,7 +564,7 @@ def _copy_into(target: Tensor, value: Tensor) -> None:
     target.copy_(value)
 
 
-def _fitted(source: Tensor, x: Tensor, where: tuple[Any, ...], fills: bool) -> Tensor:
+def _values_to_assign(source: Tensor, x: Tensor, where: tuple[Any, ...], fills: bool) -> Tensor:
     """Return the values to assign at ``where``, without leading dimensions of size 1.
 
     Raises RuntimeError if they do not broadcast to the indexed shape, or if the dtypes differ and not ``fills``.
@@ -630,8 +630,8 @@ index_fill_zero.derivative(self=lambda F, g, picks: F.index_fill_zero(g, picks))
 
 def put_at(x: Tensor, picks: list[Any], values: Tensor, accumulate: bool) -> Tensor:
     """Return a copy of ``x`` with ``values`` written (or added) at index tensors (None: all of a dimension)."""
-    where = _arrays(x, _spread(picks, x))
-    return index_put_block(x, _fitted(values, x, where, _fills(picks, values)), where, accumulate)
+    where = _checked_indices(x, _expand_masks(picks, x))
+    return index_put_block(x, _values_to_assign(values, x, where, _fills(picks, values)), where, accumulate)
 
 
 def _put_arguments(
@@ -657,11 +657,11 @@ def _put_arguments(
     fills = _fills(picks, values) and not accumulate
     if len(picks) == 1 and picks[0].dtype in MASKS and not picks[0]._array.ndim:
         picks = [wrap(numpy.broadcast_to(picks[0]._array, input._array.shape))]
-    picks = _spread(picks, input)
+    picks = _expand_masks(picks, input)
     if not picks:
         return input, (), values
-    where = _arrays(input, picks)
-    return input, where, _fitted(values, input, where, fills)
+    where = _checked_indices(input, picks)
+    return input, where, _values_to_assign(values, input, where, fills)
 
 
 @public()

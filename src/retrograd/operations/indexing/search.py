@@ -119,11 +119,11 @@ def _unique_op(name: str, backward: str) -> Any:
         backward=backward, outputs=("values", "inverse", "counts"), differentiable=1, function=False, method=False
     )(kernel)
 
-    declared.derivative(self=_evenly)
+    declared.derivative(self=_unique_rule)
     return declared
 
 
-def _evenly(F: Any, g: Any, self_shape: Any, inverse: Any, counts: Any, dim: int | None) -> Any:
+def _unique_rule(F: Any, g: Any, self_shape: Any, inverse: Any, counts: Any, dim: int | None) -> Any:
     """Return the gradient of ``unique``: equal elements (or slices) share it evenly."""
     axis = 0 if dim is None else dim
     whole = (math.prod(self_shape),) if dim is None else self_shape

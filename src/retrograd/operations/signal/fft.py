@@ -105,13 +105,13 @@ def _scale(norm: Any, forward: bool) -> int:
     return _SCALES[norm][0 if forward else 1]
 
 
-def _count(size: int) -> int:
+def _positive_size(size: int) -> int:
     if size < 1:
         raise RuntimeError(f"Invalid number of data points ({size}) specified")
     return size
 
 
-def _fitted(x: Tensor, dims: Sequence[int], sizes: Sequence[int]) -> Tensor:
+def _truncated_or_padded(x: Tensor, dims: Sequence[int], sizes: Sequence[int]) -> Tensor:
     """Return ``x`` truncated or padded with zeros to ``sizes`` along ``dims``."""
     target = list(x._array.shape)
     for axis, size in zip(dims, sizes, strict=True):
@@ -124,7 +124,7 @@ def _fitted(x: Tensor, dims: Sequence[int], sizes: Sequence[int]) -> Tensor:
     return constant_pad_nd_block(x, tuple(each for pair in lacking for each in pair), 0.0)
 
 
-def _plan(x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int]]:
+def _dims_and_sizes(x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int]]:
     """Return the dimensions to transform and their sizes from the arguments ``s`` and ``dim``."""
     shape = x._array.shape
     s, dim = ((each,) if isinstance(each, int) else each for each in (s, dim))
@@ -143,32 +143,32 @@ def _plan(x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int]]:
     return dims, [shape[axis] if size == -1 else size for axis, size in zip(dims, s, strict=True)]
 
 
-def _half_plan(name: str, x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int], int]:
+def _one_sided_plan(name: str, x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int], int]:
     """Return the dimensions of a transform to real values, their input sizes, and the output size of the last one.
 
     The last input dimension is one-sided: ``n // 2 + 1`` elements for an output of ``n``.
     """
-    dims, sizes = _plan(x, s, dim)
+    dims, sizes = _dims_and_sizes(x, s, dim)
     if not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
     last = (s,) if isinstance(s, int) else s
     real = sizes[-1] if last is not None and last[-1] != -1 else 2 * (x._array.shape[dims[-1]] - 1)
-    return dims, [*(_count(size) for size in sizes[:-1]), _count(real) // 2 + 1], real
+    return dims, [*(_positive_size(size) for size in sizes[:-1]), _positive_size(real) // 2 + 1], real
 
 
 # -- Over one dimension ----------------------------------------------------------------------------------------------
 
 
-def _line(name: str, x: Tensor, n: Any, dim: Any, half: bool = False) -> tuple[Tensor, int, int]:
+def _fit_to_length(name: str, x: Tensor, n: Any, dim: Any, half: bool = False) -> tuple[Tensor, int, int]:
     """Return ``x`` fitted to a transform of ``n`` elements along ``dim``, the non-negative dimension, and the size.
 
     With ``half`` the input is a one-sided spectrum of ``n // 2 + 1`` elements.
     """
     axis = dimension(dim, x._array.ndim, wrap_scalar=False)
     have = x._array.shape[axis]
-    size = _count((2 * (have - 1) if half else have) if n is None else n)
+    size = _positive_size((2 * (have - 1) if half else have) if n is None else n)
     if n is not None or half:
-        x = _fitted(x, (axis,), (size // 2 + 1 if half else size,))
+        x = _truncated_or_padded(x, (axis,), (size // 2 + 1 if half else size,))
     return x, axis, size
 
 
@@ -176,7 +176,7 @@ def _from_real(name: str, input: Any, n: Any, dim: Any, norm: Any, forward: bool
     """Return the transform of real elements; the inverse one is the conjugate of the forward one."""
     if isinstance(input, Tensor) and input.is_complex():
         raise RuntimeError(f"{name} expects a real input tensor, but got {dtypes.scalar_name(input.dtype)}")
-    x, axis, _ = _line(name, _operand(name, input), n, dim)
+    x, axis, _ = _fit_to_length(name, _operand(name, input), n, dim)
     scale = _scale(norm, forward)
     if forward:
         return fft_r2c(x, (axis,), scale, onesided)
@@ -186,12 +186,12 @@ def _from_real(name: str, input: Any, n: Any, dim: Any, norm: Any, forward: bool
 def _from_any(name: str, input: Any, n: Any, dim: Any, norm: Any, forward: bool) -> Tensor:
     if not isinstance(input, Tensor) or not input.is_complex():
         return _from_real(name, input, n, dim, norm, forward, False)
-    x, axis, _ = _line(name, _operand(name, input), n, dim)
+    x, axis, _ = _fit_to_length(name, _operand(name, input), n, dim)
     return fft_c2c(x, (axis,), _scale(norm, forward), forward)
 
 
 def _to_real(name: str, input: Any, n: Any, dim: Any, norm: Any, forward: bool) -> Tensor:
-    x, axis, size = _line(name, _operand(name, input, True), n, dim, half=True)
+    x, axis, size = _fit_to_length(name, _operand(name, input, True), n, dim, half=True)
     return fft_c2r(conjugated(x) if forward else x, (axis,), _scale(norm, forward), size)
 
 
@@ -263,39 +263,39 @@ def ifftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
 
 def _to_complex(name: str, input: Any, s: Any, dim: Any, norm: Any, forward: bool) -> Tensor:
     x = _operand(name, input, True)
-    dims, sizes = _plan(x, s, dim)
-    x = _fitted(x, dims, [_count(size) for size in sizes])
+    dims, sizes = _dims_and_sizes(x, s, dim)
+    x = _truncated_or_padded(x, dims, [_positive_size(size) for size in sizes])
     return fft_c2c(x, tuple(dims), _scale(norm, forward), forward)
 
 
-def _real_plan(name: str, input: Any, s: Any, dim: Any) -> tuple[Tensor, list[int]]:
+def _real_operand(name: str, input: Any, s: Any, dim: Any) -> tuple[Tensor, list[int]]:
     x = _operand(name, input)
-    dims, sizes = _plan(x, s, dim)
+    dims, sizes = _dims_and_sizes(x, s, dim)
     if not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
-    return _fitted(x, dims, [_count(size) for size in sizes]), dims
+    return _truncated_or_padded(x, dims, [_positive_size(size) for size in sizes]), dims
 
 
 def rfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
     """Return the transform of real elements over ``dim``, one-sided in the last of these dimensions."""
     if isinstance(input, Tensor) and input.is_complex():
         raise RuntimeError(f"rfftn expects a real-valued input tensor, but got {dtypes.scalar_name(input.dtype)}")
-    x, dims = _real_plan("rfftn", input, s, dim)
+    x, dims = _real_operand("rfftn", input, s, dim)
     return fft_r2c(x, tuple(dims), _scale(norm, True), True)
 
 
 def irfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
     """Return the inverse of :func:`rfftn`, a real tensor."""
     x = _operand("irfftn", input, True)
-    dims, sizes, last = _half_plan("irfftn", x, s, dim)
-    return fft_c2r(_fitted(x, dims, sizes), tuple(dims), _scale(norm, False), last)
+    dims, sizes, last = _one_sided_plan("irfftn", x, s, dim)
+    return fft_c2r(_truncated_or_padded(x, dims, sizes), tuple(dims), _scale(norm, False), last)
 
 
 def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
     """Return the real transform over ``dim`` of a Hermitian-symmetric signal, passed one-sided in the last of them."""
     x = _operand("hfftn", input, True)
-    dims, sizes, last = _half_plan("hfftn", x, s, dim)
-    x, scale = _fitted(x, dims, sizes), _scale(norm, True)
+    dims, sizes, last = _one_sided_plan("hfftn", x, s, dim)
+    x, scale = _truncated_or_padded(x, dims, sizes), _scale(norm, True)
     if len(dims) > 1:
         x = fft_c2c(x, tuple(dims[:-1]), scale, True)
     return fft_c2r(conjugated(x), (dims[-1],), scale, last)
@@ -305,7 +305,7 @@ def ihfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = Non
     """Return the inverse of :func:`hfftn`, one-sided in the last of the dimensions ``dim``."""
     if isinstance(input, Tensor) and input.is_complex():
         raise RuntimeError(f"Only supports floating-point dtypes, but found: {dtypes.scalar_name(input.dtype)}")
-    x, dims = _real_plan("ihfftn", input, s, dim)
+    x, dims = _real_operand("ihfftn", input, s, dim)
     scale = _scale(norm, False)
     half = fft_r2c(x, (dims[-1],), scale, True)
     if len(dims) == 1:
