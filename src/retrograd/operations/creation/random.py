@@ -137,7 +137,7 @@ def set_rng_state(new_state: Tensor) -> None:
 
 @contextlib.contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True, **rest: Any) -> Iterator[None]:
-    """Restore the state of the default generator at the end of a ``with`` block."""
+    """Save the state of the default generator and restore it at the end of the ``with`` block if ``enabled``."""
     before = default_generator.get_state()
     try:
         yield
@@ -589,7 +589,10 @@ def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
 
 
 def _write_drawn(x: Tensor, sample: Any) -> Tensor:
-    """Overwrite ``x`` with ``sample(shape)`` within vmap; raise RuntimeError if it needs a draw for each slice."""
+    """Overwrite ``x`` with ``sample(shape)`` within vmap and return it.
+
+    Raises RuntimeError if each slice needs its own draw but ``x`` is not batched.
+    """
     if not {each for each in runs() if each.differs()} <= slicing(x):
         raise RuntimeError(
             "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same "

@@ -220,7 +220,7 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, stora
 
 @op(view=True, name="slice_inverse_block", backward="SliceInverseBackward0", function=False, method=False, linear=True)
 def slice_inverse_block(np: Any, self: Any, src: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """Return a view of layout ``whole`` of the storage of ``self``, a slice of it."""
+    """Return the tensor of layout ``whole`` of which ``self`` is a slice, as a view of the same storage."""
     return as_strided_block.op.kernel(np, self, part, whole)
 
 
