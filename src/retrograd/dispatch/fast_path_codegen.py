@@ -500,7 +500,7 @@ class Text:
         ]
         lines += _lines("_node.edges = (_n0,)", *self.saves(None), *self.facts())
         lines += ["    for _i, _r in enumerate(_r):", "        _o = _y[_i]._grad_edge = new(Output)"]
-        stores = {"node": "_grad_edge", "position": "_i", "shape": "_r.shape", "dtype": "_d", "hooks": "None",
+        stores = {"node": "_node", "position": "_i", "shape": "_r.shape", "dtype": "_d", "hooks": "None",
                   "number": "next_number()"}  # fmt: skip
         return [*lines, *_lines(*_lines(*[f"_o.{slot} = {value}" for slot, value in stores.items()]))]
 
