@@ -1,7 +1,7 @@
-"""What all of linear algebra needs: its error, the checks of what is given, and the vocabulary of its rules.
+"""Common parts of linear algebra: the error class, argument checks, and helper functions of derivative rules.
 
-Rules use ``F.matmul`` and ``F.turned_fast`` (the last two dimensions exchanged, conjugated); they hold for real and
-complex matrices alike, so blocks are declared ``holomorphic=False`` and conjugate themselves.
+Rules use ``F.matmul`` and ``F.turned_fast`` (the conjugate transpose of the last two dimensions). They hold for real
+and complex matrices alike, so operations are declared ``holomorphic=False`` and conjugate where needed.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from ...dispatch.declare import ARRAYS, TENSORS, op
 
 
 class LinAlgError(RuntimeError):
-    """A matrix that has no answer: singular where an inverse is asked for, not positive definite …"""
+    """Error for a matrix without a result: singular for an inverse, not positive definite for a Cholesky factor, …"""
 
     __module__ = "torch._C"
 
 
-LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"  # as PyTorch's tracebacks show it
+LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"  # as in PyTorch's tracebacks
 
 
 def block(name: str, backward: str | None = None, **options: Any) -> Any:
-    """Declare a block of linear algebra, which no user sees by its name."""
+    """Declare an operation of linear algebra that is not public under its own name."""
     return op(name=name, backward=backward, function=False, method=False, holomorphic=False, **options)
 
 
@@ -31,12 +31,12 @@ def block(name: str, backward: str | None = None, **options: Any) -> Any:
 
 
 def scalar(x: Any) -> str:
-    """The name of the dtype of an array in errors: ``Float``."""
+    """Return the name of an array's dtype as in error messages, such as ``Float``."""
     return dtypes.scalar_name(dtypes.of(x.dtype))
 
 
 def tensors(name: str, **given: Any) -> None:
-    """Refuse what is no tensor."""
+    """Raise TypeError if an argument is not a tensor."""
     for position, (argument, value) in enumerate(given.items(), 1):
         if not isinstance(value, Tensor):
             raise TypeError(
@@ -45,13 +45,13 @@ def tensors(name: str, **given: Any) -> None:
 
 
 def at_least_matrix(name: str, x: Any, what: str = "A") -> None:
-    """Refuse what is no matrix and no batch of matrices."""
+    """Raise if ``x`` is not a matrix or a batch of matrices."""
     if x.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor {what} must have at least 2 dimensions.")
 
 
 def square(name: str, x: Any, separator: str = ": ") -> None:
-    """Refuse what is no square matrix and no batch of them."""
+    """Raise if ``x`` is not a square matrix or a batch of square matrices."""
     if name:
         at_least_matrix(name, x)
     if x.shape[-1] != x.shape[-2]:
@@ -62,7 +62,7 @@ def square(name: str, x: Any, separator: str = ": ") -> None:
 
 
 def floating(name: str, x: Any, short: bool = True) -> None:
-    """Refuse integers, and float16 and bfloat16 unless ``short``."""
+    """Raise for integers and booleans, and for half precision unless ``short``."""
     if x.dtype in dtypes.SHORT:
         if not short:
             raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {scalar(x)}")
@@ -71,13 +71,13 @@ def floating(name: str, x: Any, short: bool = True) -> None:
 
 
 def implemented(kernel: str, x: Any) -> None:
-    """Refuse numbers for which LAPACK has no routines."""
+    """Raise for dtypes that LAPACK does not support: integers, booleans and half precision."""
     if x.dtype.kind not in "fc" or x.dtype in dtypes.SHORT:
         raise dtypes.unsupported(kernel, x.dtype)
 
 
 def compatible(name: str, a: tuple[int, ...], b: tuple[int, ...], left: bool) -> None:
-    """Refuse a right side of shape ``b`` that does not fit to a matrix of shape ``a``."""
+    """Raise if a right side of shape ``b`` does not fit a matrix of shape ``a``."""
     if a[-1] != b[-2 if left else -1]:
         raise RuntimeError(
             f"{name}: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
@@ -86,7 +86,7 @@ def compatible(name: str, a: tuple[int, ...], b: tuple[int, ...], left: bool) ->
 
 
 def first_failure(info: Any) -> tuple[str, int] | None:
-    """Where in a batch a routine failed, as errors say it, and its code; None if nowhere."""
+    """Return the prefix of an error message for the first batch element that failed, and its LAPACK code, or None."""
     flat = info.reshape(-1).tolist()
     for position, code in enumerate(flat):
         if code:
@@ -94,70 +94,70 @@ def first_failure(info: Any) -> tuple[str, int] | None:
     return None
 
 
-# -- The vocabulary of rules: these take F, and arrays or Tensors -----------------------------------------------------
+# -- Helper functions of rules: they take F, and arrays or Tensors ----------------------------------------------------
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
-    """The shape of an array or a Tensor."""
+    """Return the shape of an array or a Tensor."""
     return x._array.shape if isinstance(x, Tensor) else x.shape
 
 
 def array_of(x: Any) -> Any:
-    """The numbers of an array or a Tensor, to look at."""
+    """Return the array of a Tensor, or an array itself."""
     return x._array if isinstance(x, Tensor) else x
 
 
 def rows(F: Any, x: Any) -> Any:
-    """Vectors as matrices of one row."""
+    """Return vectors as matrices of one row."""
     return F.unsqueeze(x, len(shape_of(x)) - 1)
 
 
 def columns(F: Any, x: Any) -> Any:
-    """Vectors as matrices of one column."""
+    """Return vectors as matrices of one column."""
     return F.unsqueeze(x, len(shape_of(x)))
 
 
 def diagonal_of(F: Any, x: Any) -> Any:
-    """The diagonals of matrices."""
+    """Return the diagonals of matrices."""
     last = len(shape_of(x)) - 1
     return F.diagonal(x, 0, last - 1, last)
 
 
 def with_diagonal(F: Any, x: Any) -> Any:
-    """Matrices that are zero but for their diagonals."""
+    """Return matrices with the diagonals ``x`` and zeros elsewhere."""
     size = len(shape_of(x))
     return F.diag_embed_block(x, 0, size - 1, size)
 
 
 def real_part(F: Any, x: Any) -> Any:
-    """The real part of an array or a Tensor, which may be real."""
+    """Return the real part of an array or a Tensor, or ``x`` itself if it is real."""
     return F.real(x) if array_of(x).dtype.kind == "c" else x
 
 
 def triangle(F: Any, x: Any, upper: bool, strict: bool = False) -> Any:
-    """One triangle of matrices, with their diagonal unless ``strict``."""
+    """Return the upper or lower triangle of matrices, without their diagonal if ``strict``."""
     return F.triu(x, int(strict)) if upper else F.tril(x, -int(strict))
 
 
 def part(F: Any, x: Any, dim: int, start: int, end: int) -> Any:
-    """The rows (``dim`` -2) or columns (-1) from ``start`` to below ``end``."""
+    """Return the rows (``dim`` -2) or columns (-1) from ``start`` to ``end`` (exclusive)."""
     return F.slice(x, len(shape_of(x)) + dim, start, end, 1)
 
 
 def padded(F: Any, x: Any, n: int, m: int) -> Any:
-    """Matrices in the upper left corner of zeros of n rows and m columns."""
+    """Return matrices padded with zeros to n rows and m columns."""
     shape = shape_of(x)
     return x if shape[-2:] == (n, m) else F.padded_to(x, (*shape[:-2], n, m))
 
 
 def corner(F: Any, x: Any, n: int, m: int) -> Any:
-    """The upper left corner of n rows and m columns."""
+    """Return the upper left n × m submatrices."""
     shape = shape_of(x)
     return x if shape[-2:] == (n, m) else F.corner_of(x, (*shape[:-2], n, m))
 
 
 def plus(a: Any, b: Any) -> Any:
-    """The sum of two gradients, of which one or both may be missing."""
+    """Return the sum of two gradients, each of which may be None."""
     if a is None or b is None:
         return b if a is None else a
     return a + b
@@ -165,13 +165,13 @@ def plus(a: Any, b: Any) -> Any:
 
 @op(name="identity_like", function=False, method=False)
 def identity_like(np: Any, self: Any, /, n: int, m: int) -> Any:
-    """A matrix of n rows and m columns with ones on its diagonal, of the dtype and on the device of ``self``."""
+    """Return the n × m identity matrix, of the dtype and on the device of ``self``."""
     return np.eye(n, m, dtype=self.dtype)
 
 
 @op(name="per_matrix", function=False, method=False, linear=True)
 def per_matrix(np: Any, self: Any, /) -> Any:
-    """Numbers with two more dimensions of size 1 at the end."""
+    """Return ``self`` with two dimensions of size 1 appended."""
     return self[..., None, None]
 
 

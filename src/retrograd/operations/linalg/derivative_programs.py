@@ -1,8 +1,8 @@
-"""Derivatives by a program: of operations whose kernel is a library's, or a loop, and whose rule would be as long as they.
+"""Derivatives by autograd through an equivalent program.
 
-The operation is written a second time, in recorded operations, and the gradient is what a sweep through that program gives.
-It costs more than a rule, and has every order and every transformation. Here are the programs: reflectors (``geqrf``),
-``L D Lᵀ``, and the gradient of ``ctc_loss``.
+They serve operations whose kernel is a library routine or a loop, and whose rule would be as long. The program computes
+the same result by recorded operations, and autograd differentiates it. This is slower than a rule, but supports every
+order and every transformation. The programs are ``geqrf``, ``L D Lᵀ`` and the gradient of ``ctc_loss``.
 """
 
 from __future__ import annotations
@@ -18,19 +18,22 @@ from ...dispatch.op import ARRAYS
 from ..shape.join import cat, stack, where_
 from ..shape.views import alias
 
-#: Gradients of any tensors by any others; ``autograd/backward.py`` says how.
+#: One element, the function that computes gradients of tensors with respect to others; ``autograd/backward.py`` sets it.
 solve: list[Callable[..., list[Any]]] = []
 
 
 def vjp_by_autograd(F: Any, program: Callable[..., Any], values: Sequence[Any], g: Any) -> list[Any]:
-    """The gradients for ``values``, given those of the results of ``program(*values)`` (None for one that has none)."""
+    """Return the gradients of ``values``, from the gradients ``g`` of the results of ``program(*values)``.
+
+    An element of ``g`` may be None; the gradient of a value without one is zero.
+    """
     arrays = F is ARRAYS
     before = set_recording(True)
     try:
         if arrays:
             inputs = [wrap(numpy.asarray(each) if isinstance(each, numpy.generic) else each) for each in values]
             inputs = [each.requires_grad_() for each in inputs]
-        else:  # places of their own: a value may have been computed from another
+        else:  # new gradient edges, because a value may have been computed from another
             inputs = [alias(each) if each.requires_grad else each.detach().requires_grad_() for each in values]
         outs = program(*inputs)
         outs = outs if isinstance(outs, tuple) else (outs,)
@@ -47,7 +50,7 @@ def vjp_by_autograd(F: Any, program: Callable[..., Any], values: Sequence[Any], 
 
 
 def _each_matrix(program: Callable[..., Any], *given: Any) -> Any:
-    """``program`` on every matrix of a batch (and the vectors that go with it), the results stacked."""
+    """Return the stacked results of ``program`` for each matrix of a batch (and the vectors that belong to it)."""
     matrix = given[0]
     if matrix.ndim == 2:
         return program(*given)
@@ -60,7 +63,7 @@ def _each_matrix(program: Callable[..., Any], *given: Any) -> Any:
 
 
 def reflectors(a: Tensor) -> tuple[Tensor, Tensor]:
-    """What LAPACK's ``geqrf`` leaves of a matrix (or a batch), column by column."""
+    """Return the result of LAPACK's ``geqrf`` for a matrix (or a batch), computed column by column."""
     rows, columns = a.shape[-2:]
     done, factors, top = [], [], []
     for _ in range(min(rows, columns)):
@@ -91,7 +94,7 @@ def reflectors(a: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _swapped(a: Tensor, i: int, j: int) -> Tensor:
-    """A matrix with rows and columns i and j exchanged."""
+    """Return a matrix with rows and columns i and j exchanged."""
     order = list(range(a.shape[-1]))
     order[i], order[j] = j, i
     return a[order][:, order]
@@ -102,7 +105,7 @@ def _turned(a: Tensor, hermitian: bool) -> Tensor:
 
 
 def symmetric_factors(a: Tensor, pivots: Any, hermitian: bool) -> Tensor:
-    """L and D of a matrix (or a batch) in one, under the exchanges that LAPACK has chosen."""
+    """Return L and D of a matrix (or a batch) in one matrix, for LAPACK's ``pivots``."""
     return _each_matrix(lambda one, piv: _one_ldl(one, piv, hermitian), a, pivots)
 
 
@@ -128,7 +131,7 @@ def _one_ldl(a: Tensor, pivots: Any, hermitian: bool) -> Tensor:
 
 
 def symmetric_product(factors: Tensor, pivots: Any, hermitian: bool) -> Tensor:
-    """The matrix (or a batch) of which ``factors`` and ``pivots`` are L, D and the exchanges."""
+    """Return the matrix (or batch) whose factors L and D are ``factors``, and whose row exchanges are ``pivots``."""
     return _each_matrix(lambda one, piv: _one_product(one, piv, hermitian), factors, pivots)
 
 
@@ -153,13 +156,13 @@ def _one_product(factors: Tensor, pivots: Any, hermitian: bool) -> Tensor:
     return whole
 
 
-# --- Texts ----------------------------------------------------------------------------------------------------------
+# --- Connectionist temporal classification (CTC) --------------------------------------------------------------------
 
-NEVER = -1e30  # the logarithm of what can not happen, as a number, so that sums of it have gradients
+NEVER = -1e30  # log-probability of the impossible; finite, so that sums of it have gradients
 
 
 def text_losses(log_probs: Tensor, labels: Any, input_lengths: Any, target_lengths: Any) -> Tensor:
-    """The losses (N) of texts with blanks (N, 2 S + 1), as in ``kernels/ctc.py``."""
+    """Return the CTC losses (N,) of target sequences with blanks (N, 2 S + 1), as in ``kernels/ctc.py``."""
     steps, _, _ = log_probs.shape
     width = labels.shape[1]
     place: Any = wrap(numpy.arange(width))
@@ -179,7 +182,7 @@ def text_losses(log_probs: Tensor, labels: Any, input_lengths: Any, target_lengt
 def text_gradient(
     g: Any, log_probs: Tensor, labels: Any, input_lengths: Any, target_lengths: Any, zero_infinity: bool
 ) -> Tensor:
-    """What PyTorch calls the gradient of ctc_loss: that of the sum over paths, and the probabilities themselves."""
+    """Return PyTorch's gradient of ctc_loss: the gradient of the loss plus the probabilities times ``g``."""
     loss = text_losses(log_probs, labels, input_lengths, target_lengths)
     possible = loss < -NEVER / 2
     whole = where_(possible, loss, loss * 0)

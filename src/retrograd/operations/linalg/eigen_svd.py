@@ -1,7 +1,7 @@
-"""Decompositions by eigenvectors and singular vectors, and those of low rank found with random matrices.
+"""Eigenvalue and singular value decompositions, and randomized decompositions of low rank.
 
-Complex vectors are known up to a factor of size 1. Where a gradient depends on that factor, PyTorch refuses, and so do
-the rules here.
+Complex vectors are defined up to a factor of modulus 1. If a gradient depends on that factor, the rules raise an error,
+as PyTorch does.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ from .factorizations import cholesky, qr
 from .matmul import matmul
 from .solve import solve_triangular
 
-INVARIANT = 1e-2  # how far from real PyTorch lets come what would be real if the gradient did not depend on the factors
+INVARIANT = 1e-2  # PyTorch's tolerance for imaginary parts that are 0 if the gradient does not depend on the factors
 
 
 def _invariant(F: Any, products: Any, message: str) -> None:
-    """Refuse a gradient that changes when the vectors are multiplied by factors of size 1."""
+    """Raise if a gradient changes when the vectors are multiplied by factors of modulus 1."""
     found = array_of(diagonal_of(F, products))
     if found.dtype.kind == "c" and not bool((abs(found.imag) <= INVARIANT).all()):
         raise RuntimeError(message)
 
 
 def _gaps(F: Any, values: Any) -> Any:
-    """``values[j] - values[i]``, and 1 on the diagonal."""
+    """Return ``values[j] - values[i]``, and 1 on the diagonal."""
     size = shape_of(values)[-1]
     return rows(F, values) - columns(F, values) + F.identity_like(values, size, size)
 
@@ -61,7 +61,7 @@ def _off_diagonal(F: Any, x: Any) -> Any:
 
 
 def _wanted(x: Tensor) -> bool:
-    """Whether a gradient of ``x`` may be asked for."""
+    """Return whether the call may need a gradient of ``x``."""
     return isinstance(x, TransformTensor) or (recording() and x.requires_grad)
 
 
@@ -76,7 +76,7 @@ def _lower(UPLO: str) -> str:
 
 @block("eigh_block", "LinalgEighBackward0", outputs=("eigenvalues", "eigenvectors"))
 def eigh_block(np: Any, self: Any, /, UPLO: str) -> Any:
-    """Eigenvalues, ascending, and eigenvectors of Hermitian matrices of which one triangle is read."""
+    """Return the ascending eigenvalues, and the eigenvectors, of Hermitian matrices; one triangle is read."""
     square("linalg.eigh", self)
     implemented("linalg_eigh_cpu", self)
     if not self.size:
@@ -101,7 +101,7 @@ def _eigh_rule(F: Any, g: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     turned = F.turned_fast(eigenvectors)
     if by_vectors is None:
         return F.matmul(eigenvectors * rows(F, by_values), turned)
-    products = _skew(F, F.matmul(turned, by_vectors)) * 0.5  # how vectors can move and stay orthonormal
+    products = _skew(F, F.matmul(turned, by_vectors)) * 0.5  # changes that keep the vectors orthonormal
     _invariant(F, products, EIGENVECTORS.format("linalg_eigh"))
     inner = _off_diagonal(F, products) / _gaps(F, eigenvalues)
     if by_values is not None:
@@ -118,9 +118,9 @@ _Eigh = named("linalg_eigh", ("eigenvalues", "eigenvectors"))
 
 
 def eigh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
-    """Eigenvalues, ascending, and eigenvectors of a Hermitian matrix (or of each of a batch): ``input = V diag(L) Vᴴ``.
+    """Return the ascending eigenvalues L and the eigenvectors V of a Hermitian matrix or a batch.
 
-    Only the lower triangle is read, or with ``UPLO="U"`` the upper one.
+    ``input = V diag(L) Vᴴ``. Only the lower triangle is read, or with ``UPLO="U"`` the upper one.
 
     >>> import retrograd as torch
     >>> torch.linalg.eigh(torch.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
@@ -131,7 +131,7 @@ def eigh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
 
 @block("eigvalsh_block")
 def eigvalsh_block(np: Any, self: Any, /, UPLO: str) -> Any:
-    """The eigenvalues of Hermitian matrices, ascending."""
+    """Return the eigenvalues of Hermitian matrices, ascending."""
     square("linalg.eigh", self)
     implemented("linalg_eigh_cpu", self)
     if not self.size:
@@ -143,7 +143,7 @@ def eigvalsh_block(np: Any, self: Any, /, UPLO: str) -> Any:
 
 
 def eigvalsh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Tensor:
-    """The eigenvalues of a Hermitian matrix (or of each of a batch), ascending."""
+    """Return the ascending eigenvalues of a Hermitian matrix, or of each matrix of a batch; ``UPLO`` as in ``eigh``."""
     found: Tensor
     if _wanted(input):
         found = eigh_block(input, _lower(UPLO))[0]
@@ -152,7 +152,7 @@ def eigvalsh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Tensor:
     return found
 
 
-# -- Eigenvalues of any matrices -------------------------------------------------------------------------------------
+# -- Eigenvalues of general matrices ---------------------------------------------------------------------------------
 
 
 def _check_eig(np: Any, x: Any) -> None:
@@ -170,7 +170,7 @@ def _complex(np: Any, x: Any, like: Any) -> Any:
 
 @block("eig_block", "LinalgEigBackward0", outputs=("eigenvalues", "eigenvectors"))
 def eig_block(np: Any, self: Any, /) -> Any:
-    """Eigenvalues and eigenvectors of square matrices, complex."""
+    """Return the complex eigenvalues and eigenvectors of square matrices."""
     _check_eig(np, self)
     if not self.size:
         return _complex(np, self[..., 0] if self.shape[-1] else np.zeros(self.shape[:-1]), self), _complex(
@@ -200,19 +200,19 @@ _Eig = named("linalg_eig", ("eigenvalues", "eigenvectors"))
 
 
 def eig(input: Tensor, *, out: Any = None) -> Any:
-    """Eigenvalues and eigenvectors (columns of length 1) of a square matrix, or of each of a batch; always complex."""
+    """Return the eigenvalues and eigenvectors (columns of norm 1) of a square matrix or a batch; always complex."""
     return _Eig(eig_block(input))
 
 
 @block("eigvals_block")
 def eigvals_block(np: Any, self: Any, /) -> Any:
-    """The eigenvalues of square matrices, complex."""
+    """Return the complex eigenvalues of square matrices."""
     _check_eig(np, self)
     return _complex(np, np.linalg.eigvals(self) if self.size else np.zeros(self.shape[:-1]), self)
 
 
 def eigvals(input: Tensor, *, out: Any = None) -> Tensor:
-    """The eigenvalues of a square matrix, or of each of a batch; always complex."""
+    """Return the eigenvalues of a square matrix, or of each matrix of a batch; always complex."""
     return eig_block(input)[0] if _wanted(input) else eigvals_block(input)
 
 
@@ -233,7 +233,7 @@ def _check_svd(np: Any, x: Any) -> None:
 
 @block("svd_block", "LinalgSvdBackward0", outputs=("U", "S", "Vh"))
 def svd_block(np: Any, self: Any, /, full: bool) -> Any:
-    """Singular vectors and values of matrices, the values descending: ``U diag(S) Vh``."""
+    """Return ``(U, S, Vh)`` with ``self = U diag(S) Vh`` and the singular values S in descending order."""
     _check_svd(np, self)
     if not self.size:
         return _no_svd(np, self, full)
@@ -241,7 +241,7 @@ def svd_block(np: Any, self: Any, /, full: bool) -> Any:
 
 
 def _no_svd(np: Any, x: Any, full: bool) -> Any:
-    """What there is to a matrix without elements."""
+    """Return the decomposition of matrices without elements: identity matrices and no singular values."""
     *batch, n, m = x.shape
     sizes = (n, m) if full else (0, 0)
     shapes = ((*batch, n, sizes[0]), (*batch, sizes[1], m))
@@ -300,9 +300,10 @@ def _check_driver(driver: str | None) -> None:
 
 
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out: Any = None) -> Any:
-    """Singular vectors and values, descending, of a matrix or of each of a batch: ``A = U diag(S) Vh``.
+    """Return ``(U, S, Vh)`` with ``A = U diag(S) Vh`` and the singular values S in descending order.
 
-    Without ``full_matrices`` only as many vectors as there are singular values.
+    A is a matrix or a batch. U and Vh are square; with ``full_matrices=False`` they have only as many columns and rows
+    as there are singular values.
 
     >>> import retrograd as torch
     >>> torch.linalg.svd(torch.tensor([[3.0, 0.0], [0.0, 4.0]])).S
@@ -314,7 +315,7 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out
 
 @block("svdvals_block")
 def svdvals_block(np: Any, self: Any, /) -> Any:
-    """The singular values of matrices, descending."""
+    """Return the singular values of matrices, descending."""
     _check_svd(np, self)
     if not self.size:
         return np.zeros((*self.shape[:-2], min(self.shape[-2:])), self.real.dtype)
@@ -322,7 +323,7 @@ def svdvals_block(np: Any, self: Any, /) -> Any:
 
 
 def svdvals(A: Tensor, *, driver: str | None = None, out: Any = None) -> Tensor:
-    """The singular values of a matrix, or of each of a batch, descending."""
+    """Return the singular values of a matrix, or of each matrix of a batch, in descending order."""
     _check_driver(driver)
     tensors("linalg_svdvals", A=A)
     return svd_block(A, False)[1] if _wanted(A) else svdvals_block(A)
@@ -333,7 +334,10 @@ _OldSvd = named("svd", ("U", "S", "V"))
 
 @public(name="svd")
 def old_svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any = None) -> Any:
-    """Singular vectors and values: ``input = U diag(S) Vᴴ``; without ``compute_uv`` zeros stand for the vectors."""
+    """Return ``(U, S, V)`` with ``input = U diag(S) Vᴴ``; without ``compute_uv``, U and V are zeros.
+
+    ``some``: U and V have only as many columns as there are singular values.
+    """
     if input._array.ndim < 2:
         raise RuntimeError(
             f"linalg.svd: input should have at least 2 dimensions, but has {input._array.ndim} dimensions instead"
@@ -350,11 +354,11 @@ def old_svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: A
     return _OldSvd(found)
 
 
-# -- Of low rank, with random matrices (Halko, Martinsson and Tropp, 2009) --------------------------------------------
+# -- Low rank, with random matrices (Halko, Martinsson and Tropp, 2009) -----------------------------------------------
 
 
 def _basis(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
-    """Orthonormal columns whose span nearly holds that of ``A - M`` (their algorithm 4.4)."""
+    """Return orthonormal columns whose span approximates the range of ``A - M`` (algorithm 4.4 of the paper)."""
     start = FUNCTIONS["randn"](A._array.shape[-1], q, dtype=A.dtype, device=A.device)
 
     def times(x: Tensor, turned: bool) -> Tensor:
@@ -370,7 +374,10 @@ def _basis(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
 
 @public(method=False)
 def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None) -> Any:
-    """The ``q`` largest singular values of ``A`` (or ``A - M``) and their vectors ``(U, S, V)``, nearly."""
+    """Return an approximation ``(U, S, V)`` of the ``q`` largest singular values of ``A - M`` and their vectors.
+
+    ``niter``: the number of subspace iterations.
+    """
     q, niter = 6 if q is None else q, 2 if niter is None else niter
     wide = A._array.shape[-2] < A._array.shape[-1]
     if M is not None:
@@ -390,7 +397,7 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor |
 
 @public(method=False)
 def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> Any:
-    """Principal components: the low-rank decomposition ``(U, S, V)`` of ``A`` with the means of its columns taken off."""
+    """Return the principal components ``(U, S, V)``: ``svd_lowrank`` of ``A`` minus the means of its columns."""
     n, m = A._array.shape[-2:]
     if q is None:
         q = min(6, n, m)
@@ -420,9 +427,10 @@ def lobpcg(
     ortho_fparams: Any = None,
     ortho_bparams: Any = None,
 ) -> tuple[Tensor, Tensor]:
-    """The ``k`` largest (or smallest) eigenvalues of ``A X = B X diag(E)`` and their vectors, for symmetric ``A``.
+    """Return the ``k`` largest (or smallest) eigenvalues of ``A X = B X diag(E)`` and their vectors.
 
-    They are found exactly, by a whole decomposition; what steers PyTorch's iteration has no say.
+    ``A`` is symmetric. Eigenvalues are computed exactly, by a full decomposition; the parameters of PyTorch's iteration
+    have no effect.
     """
     size = A._array.shape[-1]
     k = k if k is not None else (1 if X is None else X._array.shape[-1])

@@ -1,7 +1,7 @@
 """Contractions: sums of products over pairs of dimensions (``tensordot``) or over named ones (``einsum``).
 
-Every operand of ``einsum`` is first laid out alike: the result's dimensions, then those that are summed, of size 1 where
-it lacks one. Two operands are then one batched matrix product, and more are contracted pair by pair.
+``einsum`` first brings every operand to the same layout: the result's dimensions, then the summed ones, of size 1 where
+the operand lacks them. Two operands are then one batched matrix product, and more are contracted pair by pair.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ F: Any = TENSORS
 
 @public(method=False)
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
-    """The sum of products over pairs of dimensions: the last of ``a`` with the first of ``b``, or as ``dims`` lists them."""
+    """Return the sum of products over pairs of dimensions of ``a`` and ``b``.
+
+    ``dims``: n pairs the last n dimensions of ``a`` with the first n of ``b``; two lists pair the dimensions they name.
+    """
     if isinstance(dims, Tensor):
         dims = dims.tolist()
     if isinstance(dims, int):
@@ -49,7 +52,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
                 f"{x - a._array.ndim if isinstance(dims, int) else x} and second has "
                 f"size {b._array.shape[y]} in dim {y}"
             )
-    # A dimension of size 1 is paired with one of any size by summing that one first.
+    # If one dimension of a pair has size 1, the other is summed first.
     for x, y in zip(first, second, strict=True):
         if a._array.shape[x] != b._array.shape[y]:
             a, b = (a, F.sum_dim(b, y, True)) if a._array.shape[x] == 1 else (F.sum_dim(a, x, True), b)
@@ -68,7 +71,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
 
 @public()
 def inner(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
-    """The sum of products over the last dimension of both."""
+    """Return the sum of products over the last dimension of both tensors; the product if one is 0-d."""
     if input._array.ndim == 0 or other._array.ndim == 0:
         return F.mul(input, other)
     if input._array.shape[-1] != other._array.shape[-1]:
@@ -81,10 +84,12 @@ def inner(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
 
 @public(method=False)
 def einsum(*args: Any) -> Tensor:
-    """Sums of products by Einstein's convention: ``einsum("ij,jk->ik", a, b)``; also ``einsum(a, [0, 1], b, [1, 2])``.
+    """Return sums of products by Einstein's convention.
 
-    Letters name dimensions, ``...`` stands for those without a name; what the result does not name is summed. Three
-    operands and more are contracted in the order that opt_einsum finds, if it is installed, else in a cheap one.
+    Examples: ``einsum("ij,jk->ik", a, b)``, or ``einsum(a, [0, 1], b, [1, 2])`` with integers as names. Letters name
+    dimensions, and ``...`` all dimensions without a name. Dimensions that the result does not name are summed; without
+    ``->``, the result names the letters that occur once, in alphabetical order. Three or more operands are contracted
+    in the order from opt_einsum if it is installed, otherwise greedily by least arithmetic.
 
     >>> import retrograd as torch
     >>> torch.einsum("ij,j->i", torch.eye(2), torch.tensor([3.0, 4.0]))
@@ -113,11 +118,11 @@ def einsum(*args: Any) -> Tensor:
     return view(found, found._array.shape[: len(result)]) if summed else found
 
 
-# -- Reading the equation --------------------------------------------------------------------------------------------
+# -- Parsing the equation --------------------------------------------------------------------------------------------
 
 
 def _rank(name: str) -> tuple[int, str]:
-    """Dimensions of the ellipsis come first, then capital letters, then small ones."""
+    """Return a sort key: dimensions of the ellipsis first, then capital letters, then small letters."""
     return (0, f"{99 - int(name[1:]):02d}") if name[0] == "." else (1, name)
 
 
@@ -141,14 +146,17 @@ def _letters(part: Any) -> str:
 
 @lru_cache
 def _planned(equation: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[list[list[str]], list[str], list[str]]:
-    """What the dimensions of each operand and of the result are called, and which are summed (not to be modified)."""
+    """Return the names of each operand's and of the result's dimensions, and the summed names (not to be modified)."""
     terms, result = _parsed(equation, shapes)
     _check_sizes(terms, shapes)
     return terms, result, sorted({name for term in terms for name in term} - set(result), key=_rank)
 
 
 def _parsed(equation: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[list[list[str]], list[str]]:
-    """The names of each operand's dimensions, and of the result's; those of an ellipsis are ``.0 .1 …`` from the right."""
+    """Return the names of each operand's dimensions, and of the result's.
+
+    The dimensions of an ellipsis are named ``.0 .1 …`` from the right.
+    """
     arrow = equation.find("->")
     terms = _terms(equation if arrow < 0 else equation[:arrow], len(shapes))
     labels, widest = [], 0
@@ -174,7 +182,7 @@ def _parsed(equation: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[list[li
 
 
 def _named(term: list[str], hidden: int) -> list[str]:
-    """The names with those of ``hidden`` dimensions in place of the ellipsis."""
+    """Return the names with the ellipsis replaced by the names of ``hidden`` dimensions."""
     every = [f".{i}" for i in range(hidden - 1, -1, -1)]
     return [name for each in term for name in (every if each == "..." else [each])]
 
@@ -256,12 +264,16 @@ def _check_sizes(terms: list[list[str]], shapes: tuple[tuple[int, ...], ...]) ->
             sizes[name] = max(sizes.get(name, 1), size) if size else 0
 
 
-# -- Contracting -----------------------------------------------------------------------------------------------------
+# -- Contraction -----------------------------------------------------------------------------------------------------
 
 
 @lru_cache
 def _plan_of(term: tuple[str, ...], layout: tuple[str, ...]) -> tuple[list[tuple[int, int]], int, tuple[int, ...]]:
-    """How an operand is laid out: diagonals (of names that stand twice), how many dimensions it lacks, and the order."""
+    """Return the steps that bring an operand to the layout.
+
+    They are the pairs of dimensions to replace by their diagonal (repeated names), the number of missing dimensions,
+    and the permutation.
+    """
     names, diagonals = list(term), []
     for name in dict.fromkeys(names):
         while names.count(name) > 1:
@@ -275,7 +287,7 @@ def _plan_of(term: tuple[str, ...], layout: tuple[str, ...]) -> tuple[list[tuple
 
 
 def _laid_out(x: Tensor, diagonals: list[tuple[int, int]], missing: int, order: tuple[int, ...]) -> Tensor:
-    """``x`` with its dimensions in the order of the layout."""
+    """Return ``x`` with its dimensions in the order of the layout."""
     for first, second in diagonals:
         x = F.diagonal(x, 0, first, second)
     for _ in range(missing):
@@ -286,7 +298,7 @@ def _laid_out(x: Tensor, diagonals: list[tuple[int, int]], missing: int, order: 
 
 @lru_cache
 def _two(equation: str, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[Any, ...]:
-    """How two operands are laid out, which dimensions of each are summed alone, which of both, and the result's shape."""
+    """Return the layouts of two operands, the dimensions summed in one only and in both, and the result's shape."""
     terms, result, summed = _planned(equation, (a, b))
     plans, shapes = [], []
     for shape, names in zip((a, b), terms, strict=True):
@@ -310,7 +322,7 @@ def _of_two(x: Tensor, y: Tensor, plans: Any, alone: Any, both: list[int], shape
 
 
 def _contracted(laid: list[Tensor], kept: int, path: list[tuple[int, int]] | None) -> Tensor:
-    """The product of all operands, its dimensions from ``kept`` on summed down to size 1."""
+    """Return the product of all operands, with the dimensions from ``kept`` on summed to size 1."""
     dims = range(kept, laid[0]._array.ndim)
     users = {dim: sum(each._array.shape[dim] != 1 for each in laid) for dim in dims}
     steps = iter(path or ())
@@ -334,7 +346,7 @@ def _contracted(laid: list[Tensor], kept: int, path: list[tuple[int, int]] | Non
 
 
 def _pair(x: Tensor, y: Tensor, summed: list[int]) -> Tensor:
-    """The product of two operands summed over dimensions that both have, as one batched matrix product."""
+    """Return the product of two operands summed over dimensions of both, as one batched matrix product."""
     if not summed:
         return x * y
     first, rows, columns, sizes, back = _product(x._array.shape, y._array.shape, tuple(summed))
@@ -347,13 +359,17 @@ def _pair(x: Tensor, y: Tensor, summed: list[int]) -> Tensor:
 
 @lru_cache
 def _product(a: tuple[int, ...], b: tuple[int, ...], summed: tuple[int, ...]) -> tuple[Any, ...]:
-    """Whether ``x`` comes first, order and shape of the operands of the product, and sizes and order of the result."""
+    """Return the parameters of the matrix product for operands of these shapes.
+
+    They are: whether ``x`` is the left operand, the permutation and shape of both operands, and the sizes and
+    permutation of the result.
+    """
     first = True
     rest = [dim for dim in range(len(a)) if dim not in summed]
     batch = [dim for dim in rest if a[dim] != 1 != b[dim]]
     left = [dim for dim in rest if a[dim] != 1 == b[dim]]
     right = [dim for dim in rest if a[dim] == 1]
-    if left and right and right[-1] < left[0]:  # the result then lies as it is wanted
+    if left and right and right[-1] < left[0]:  # the result is then already in the required order
         a, b, left, right, first = b, a, right, left, False
     count, n, k, m = (
         math.prod(shape[dim] for dim in group)
@@ -366,13 +382,13 @@ def _product(a: tuple[int, ...], b: tuple[int, ...], summed: tuple[int, ...]) ->
     return first, rows, columns, tuple(sizes), tuple([order.index(dim) for dim in range(len(order))])
 
 
-# -- In which order --------------------------------------------------------------------------------------------------
+# -- Contraction order -----------------------------------------------------------------------------------------------
 
 
 def _path(
     equation: str, operands: tuple[Tensor, ...], terms: list[list[str]], result: list[str]
 ) -> list[tuple[int, int]] | None:
-    """Which pairs to contract one after the other; the result of each goes to the end. None: from the left."""
+    """Return the pairs to contract, in order; each result is appended to the operands. None: from left to right."""
     if len(operands) < 3:
         return None
     try:
@@ -383,7 +399,7 @@ def _path(
 
 
 def _cheapest(operands: tuple[Tensor, ...], terms: list[list[str]], result: list[str]) -> list[tuple[int, int]] | None:
-    """A path that takes the cheapest pair each time, if that is cheaper than going from the left."""
+    """Return the path that contracts the cheapest pair at each step, or None if left to right costs no more."""
     sizes: dict[str, int] = {}
     for names, operand in zip(terms, operands, strict=True):
         for name, size in zip(names, operand._array.shape, strict=True):

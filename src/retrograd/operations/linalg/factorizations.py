@@ -1,4 +1,4 @@
-"""Factorisations into triangular and orthogonal matrices: Cholesky, LU, QR with its reflectors, LDL."""
+"""Factorizations into triangular and orthogonal matrices: Cholesky, QR, Householder products, LU and LDL."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _positive(name: str, info: Any) -> None:
 
 @block("cholesky_ex_block", "LinalgCholeskyExBackward0", outputs=("L", "info"), differentiable=1)
 def cholesky_ex_block(np: Any, self: Any, /, upper: bool) -> Any:
-    """The triangular factors, and where matrices are not positive definite the order of the minor that is not."""
+    """Return the triangular factors, and the order of each first minor that is not positive definite (0: none)."""
     square("linalg.cholesky", self)
     floating("linalg.cholesky", self)
     implemented("cholesky_cpu", self)
@@ -54,7 +54,7 @@ def cholesky_ex_block(np: Any, self: Any, /, upper: bool) -> Any:
 
 @block("cholesky_block", "CholeskyBackward0")
 def cholesky_block(np: Any, self: Any, /, upper: bool) -> Any:
-    """The triangular factors of positive definite matrices."""
+    """Return the triangular factors of positive definite matrices."""
     square("cholesky", self)
     implemented("cholesky_cpu", self)
     found, info = lapack.cholesky(np, self, upper)
@@ -77,7 +77,10 @@ _CholeskyEx = named("linalg_cholesky_ex", ("L", "info"))
 
 
 def cholesky(input: Tensor, *, upper: bool = False, out: Any = None) -> Tensor:
-    """The lower triangular L with ``A = L Lᴴ`` (``upper``: U with ``A = Uᴴ U``) for positive definite A, or a batch.
+    """Return the Cholesky factor of a positive definite matrix, or of each matrix of a batch.
+
+    It is the lower triangular L with ``A = L Lᴴ``, or with ``upper`` the U with ``A = Uᴴ U``. Raises LinAlgError if A
+    is not positive definite.
 
     >>> import retrograd as torch
     >>> torch.linalg.cholesky(torch.tensor([[4.0, 2.0], [2.0, 5.0]]))
@@ -90,7 +93,10 @@ def cholesky(input: Tensor, *, upper: bool = False, out: Any = None) -> Tensor:
 
 
 def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Any:
-    """``cholesky`` and, as ``info``, the order of the minor that is not positive definite (0: none)."""
+    """Return the Cholesky factor and ``info``, the order of the leading minor that is not positive definite (0: none).
+
+    With ``check_errors``, raise LinAlgError as ``cholesky`` does.
+    """
     found = _CholeskyEx(cholesky_ex_block(input, upper))
     if check_errors:
         _positive("linalg.cholesky_ex", found.info._array)
@@ -99,7 +105,7 @@ def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = Fals
 
 @public(name="cholesky")
 def old_cholesky(input: Tensor, upper: bool = False, *, out: Any = None) -> Tensor:
-    """The triangular factor of a positive definite matrix, or of each of a batch."""
+    """Return the Cholesky factor of a positive definite matrix, or of a batch; see ``linalg.cholesky``."""
     return cholesky_block(input, upper)
 
 
@@ -108,7 +114,7 @@ def old_cholesky(input: Tensor, upper: bool = False, *, out: Any = None) -> Tens
 
 @block("qr_block", "LinalgQrBackward0", outputs=("Q", "R"))
 def qr_block(np: Any, self: Any, /, mode: str) -> Any:
-    """Orthonormal Q and triangular R with ``self = Q R``."""
+    """Return Q with orthonormal columns and the triangular R with ``self = Q R``."""
     at_least_matrix("linalg.qr", self)
     floating("linalg.qr", self)
     if mode not in ("reduced", "complete", "r"):
@@ -138,7 +144,7 @@ def _qr_rule(F: Any, g: Any, self_shape: Any, Q: Any, R: Any, mode: str) -> Any:
         raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
     if n >= m:
         return _tall_qr(F, by_q, by_r, Q, R)
-    # A = [A1 A2], of which Q and the square R1 come from A1 alone, and R2 = Qᴴ A2.
+    # A = [A1 A2]: Q and the square R1 depend on A1 alone, and R2 = Qᴴ A2.
     square_r, rest_r = part(F, R, -1, 0, n), part(F, R, -1, n, m)
     by_rest = None if by_r is None else part(F, by_r, -1, n, m)
     if by_rest is not None:
@@ -165,22 +171,22 @@ _LinalgQr, _Qr = named("linalg_qr", ("Q", "R")), named("qr", ("Q", "R"))
 
 
 def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
-    """Q with orthonormal columns and upper triangular R with ``A = Q R``, of a matrix or of each of a batch.
+    """Return Q with orthonormal columns and the upper triangular R with ``A = Q R``, for a matrix or a batch.
 
-    ``mode``: ``reduced``, ``complete`` (square Q), or ``r`` (Q is empty).
+    ``mode``: ``"reduced"`` (Q has min(n, m) columns), ``"complete"`` (Q is square), or ``"r"`` (Q is empty).
     """
     return _LinalgQr(qr_block(A, mode))
 
 
 @public(name="qr")
 def old_qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
-    """Q with orthonormal columns and upper triangular R with ``input = Q R``; square Q unless ``some``."""
+    """Return Q with orthonormal columns and upper triangular R with ``input = Q R``; Q is square unless ``some``."""
     return _Qr(qr_block(input, "reduced" if some else "complete"))
 
 
 @block("geqrf_block", "GeqrfBackward0", outputs=("a", "tau"))
 def geqrf_block(np: Any, self: Any, /) -> Any:
-    """R, with the reflectors that make up Q below its diagonal, and their factors."""
+    """Return R with the Householder vectors of Q below its diagonal, and the scalar factors of the reflectors."""
     if self.ndim < 2:
         raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")
     implemented("geqrf_cpu", self)
@@ -193,7 +199,10 @@ _Geqrf = named("geqrf", ("a", "tau"))
 
 @public()
 def geqrf(input: Tensor, *, out: Any = None) -> Any:
-    """The QR factorisation as LAPACK leaves it: R with reflectors below its diagonal, and their factors."""
+    """Return the QR factorization in LAPACK's format: ``a``, which is R with Householder vectors below it, and ``tau``.
+
+    ``tau`` holds the scalar factor of each reflector; ``householder_product`` computes Q from both.
+    """
     return _Geqrf(geqrf_block(input))
 
 
@@ -201,12 +210,12 @@ def geqrf(input: Tensor, *, out: Any = None) -> Any:
 
 
 def _reflect(F: Any, vector: Any, factor: Any, x: Any) -> Any:
-    """``(1 - factor v vᴴ) x``."""
+    """Return ``(1 - factor v vᴴ) x``, where v is ``vector``."""
     return x - factor * F.matmul(vector, F.matmul(F.turned_fast(vector), x))
 
 
 def _reflectors(F: Any, self: Any, tau: Any) -> list[tuple[Any, Any]]:
-    """The vectors, as matrices of one column, and the factors of the reflectors that make up Q."""
+    """Return the vector, as a matrix of one column, and the factor of each reflector of Q."""
     n, k = shape_of(self)[-2], shape_of(tau)[-1]
     below = F.tril(corner(F, self, n, k), -1) + F.identity_like(self, n, k)
     last = len(shape_of(tau)) - 1
@@ -214,20 +223,20 @@ def _reflectors(F: Any, self: Any, tau: Any) -> list[tuple[Any, Any]]:
 
 
 def _reflected_slopes(F: Any, g: Any, self: Any, tau: Any, x: Any, adjoint: bool) -> tuple[Any, Any, Any]:
-    """The gradients by ``self``, ``tau`` and ``x`` of ``Q x``, or of ``Qᴴ x``."""
+    """Return the gradients of ``Q x`` (``Qᴴ x`` if ``adjoint``) with respect to ``self``, ``tau`` and ``x``."""
     reflectors = _reflectors(F, self, tau)
     factors = [F.conj_physical(factor) if adjoint else factor for _, factor in reflectors]
     order = list(range(len(reflectors)))
     applied = order if adjoint else order[::-1]
     before = {}
-    for i in applied:  # what each reflector is applied to
+    for i in applied:  # the operand of each reflector
         before[i] = x
         x = _reflect(F, reflectors[i][0], factors[i], x)
     by_self, by_tau = None, None
     for i in applied[::-1]:
         vector, factor = reflectors[i][0], factors[i]
         turned = F.turned_fast(before[i])
-        # With H = 1 - t v vᴴ and G the gradient by H, that is g xᴴ:
+        # With H = 1 - t v vᴴ and G = g xᴴ, the gradient with respect to H:
         forth = F.matmul(g, F.matmul(turned, vector))  # G v
         back = F.matmul(before[i], F.matmul(F.turned_fast(g), vector))  # Gᴴ v
         by_factor = -F.matmul(F.turned_fast(vector), forth)
@@ -239,20 +248,20 @@ def _reflected_slopes(F: Any, g: Any, self: Any, tau: Any, x: Any, adjoint: bool
 
 
 def _column(F: Any, x: Any, shape: tuple[int, ...], i: int) -> Any:
-    """Zeros of ``shape`` with ``x`` as column i."""
+    """Return zeros of ``shape`` with ``x`` as column i."""
     x = F.sum_to_size(x, (*shape[:-1], 1))
     return F.slice_backward(x, shape, len(shape) - 1, i, i + 1, 1)
 
 
 def _entry(F: Any, x: Any, shape: tuple[int, ...], i: int) -> Any:
-    """Zeros of ``shape`` with the 1 × 1 matrices ``x`` as element i."""
+    """Return zeros of ``shape`` with the 1 × 1 matrices ``x`` as element i."""
     x = F.reshape(F.sum_to_size(x, (*shape[:-1], 1, 1)), (*shape[:-1], 1))
     return F.slice_backward(x, shape, len(shape) - 1, i, i + 1, 1)
 
 
 @block("householder_block", "LinalgHouseholderProductBackward0")
 def householder_block(np: Any, self: Any, tau: Any, /) -> Any:
-    """The first columns of the product of reflectors."""
+    """Return the first columns of the product of reflectors."""
     name = "torch.linalg.householder_product"
     _check_reflectors(name, self, tau)
     if self.shape[-2] < self.shape[-1]:
@@ -292,19 +301,19 @@ householder_block.derivative(self=_householder_rule(0), tau=_householder_rule(1)
 
 
 def householder_product(input: Tensor, tau: Tensor, *, out: Any = None) -> Tensor:
-    """The first columns of the product of reflectors that ``torch.geqrf`` gives."""
+    """Return the first columns of Q, the product of the Householder reflectors from ``torch.geqrf``."""
     return householder_block(input, tau)
 
 
 @public()
 def orgqr(input: Tensor, input2: Tensor, *, out: Any = None) -> Tensor:
-    """The first columns of the product of reflectors that ``torch.geqrf`` gives."""
+    """Return the first columns of Q, the product of the Householder reflectors from ``torch.geqrf``."""
     return householder_product(input, input2)
 
 
 @block("ormqr_block", "OrmqrBackward0")
 def ormqr_block(np: Any, self: Any, tau: Any, other: Any, /, left: bool, transpose: bool) -> Any:
-    """``Q other`` or ``other Q`` with the square Q (``transpose``: Qᴴ) of reflectors."""
+    """Return ``Q other`` (``other Q`` if not ``left``) for the square Q of the reflectors; ``transpose``: Qᴴ."""
     if self.ndim < 2 or other.ndim < 2:
         raise RuntimeError(f"torch.ormqr: {'input' if self.ndim < 2 else 'other'} must have at least 2 dimensions.")
     size = other.shape[-2 if left else -1]
@@ -339,7 +348,10 @@ ormqr_block.derivative(self=_ormqr_rule(0), tau=_ormqr_rule(1), other=_ormqr_rul
 def ormqr(
     input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False, *, out: Any = None
 ) -> Tensor:
-    """``Q @ input3`` (``input3 @ Q`` if not ``left``) with the square Q of reflectors, or with its adjoint."""
+    """Return ``Q @ input3`` (``input3 @ Q`` if not ``left``), where Q is the square matrix of the reflectors.
+
+    ``input`` and ``input2``: the result of ``torch.geqrf``. ``transpose``: multiply by the adjoint of Q.
+    """
     return ormqr_block(input, input2, input3, left, transpose)
 
 
@@ -359,13 +371,13 @@ def _check_lu(name: str, x: Any) -> None:
 
 @block("lu_factor_block", "LinalgLuFactorExBackward0", outputs=("LU", "pivots", "info"), differentiable=1)
 def lu_factor_block(np: Any, self: Any, /) -> Any:
-    """L and U in one matrix, the exchanges of rows, and the places of zero pivots."""
+    """Return L and U in one matrix, the pivots, and the position of the first zero pivot of each matrix."""
     _check_lu("torch.lu_factor", self)
     return lapack.lu(np, self)
 
 
 def _triangles(F: Any, x: Any) -> tuple[Any, Any]:
-    """L and U of what holds both."""
+    """Return L and U from the matrix that holds both."""
     n, m = shape_of(x)[-2:]
     k = min(n, m)
     low = F.tril(corner(F, x, n, k), -1) + F.identity_like(x, n, k)
@@ -373,7 +385,7 @@ def _triangles(F: Any, x: Any) -> tuple[Any, Any]:
 
 
 def _lu_slope(F: Any, by_l: Any, by_u: Any, L: Any, U: Any) -> Any:
-    """The gradient by the matrix whose rows are exchanged already, ``L U``."""
+    """Return the gradient with respect to the row-permuted matrix ``L U``."""
     n, m = shape_of(L)[-2], shape_of(U)[-1]
     k = min(n, m)
     square_l, square_u = corner(F, L, k, k), corner(F, U, k, k)
@@ -410,7 +422,7 @@ def _lu_factor_rule(F: Any, g: Any, LU: Any, pivots: Any) -> Any:
 
 @block("swap_rows")
 def swap_rows(np: Any, self: Any, pivots: Any, /, back: bool) -> Any:
-    """The rows exchanged as pivots say, or exchanged back."""
+    """Return ``self`` with its rows permuted by ``pivots``, or by the inverse permutation if ``back``."""
     return lapack.swapped(np, self, pivots, back)
 
 
@@ -431,7 +443,10 @@ def _regular(name: str, info: Any) -> None:
 
 
 def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
-    """L and U in one matrix, and the exchanges of rows (counted from 1), of a matrix or of each of a batch."""
+    """Return L and U in one matrix, and the row permutation as LAPACK's pivots (int32, counted from 1).
+
+    Works on a matrix or a batch. Raises an error if a pivot is zero.
+    """
     _pivoting(pivot)
     factors, pivots, info = lu_factor_block(A)
     _regular("linalg.lu_factor", info._array)
@@ -440,7 +455,7 @@ def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
 
 
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, out: Any = None) -> Any:
-    """``lu_factor`` and, as ``info``, the place of the first zero pivot (0: none)."""
+    """Return the result of ``lu_factor`` and ``info``, the position of the first zero pivot (0: none)."""
     _pivoting(pivot)
     found = _LuFactorEx(lu_factor_block(A))
     if check_errors:
@@ -449,7 +464,7 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, o
 
 
 def _unpacked(np: Any, factors: Any, pivots: Any) -> tuple[Any, Any, Any]:
-    """L, U and the matrix of the exchanges."""
+    """Return L, U and the permutation matrix."""
     n, m = factors.shape[-2:]
     k = min(n, m)
     low = np.tril(factors[..., :k], -1)
@@ -461,7 +476,7 @@ def _unpacked(np: Any, factors: Any, pivots: Any) -> tuple[Any, Any, Any]:
 
 @block("lu_block", "LinalgLuBackward0", outputs=("L", "U", "P", "pivots"), differentiable=2)
 def lu_block(np: Any, self: Any, /) -> Any:
-    """L, U, the matrix of the exchanges of rows, and these as LAPACK lists them."""
+    """Return L, U, the permutation matrix and LAPACK's pivots."""
     _check_lu("linalg.lu", self)
     factors, pivots, _ = lapack.lu(np, self)
     return (*_unpacked(np, factors, pivots), pivots)
@@ -477,7 +492,7 @@ _LinalgLu = named("linalg_lu", ("P", "L", "U"))
 
 
 def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
-    """``A = P L U`` with a permutation P, unit lower triangular L and upper triangular U."""
+    """Return the permutation matrix P, the unit lower triangular L and the upper triangular U with ``A = P L U``."""
     _pivoting(pivot)
     low, high, exchanged, _ = lu_block(A)
     found = (exchanged, low, high)
@@ -486,7 +501,7 @@ def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
 
 @block("lu_unpack_block", "LuUnpackBackward0", outputs=("L", "U", "P"), differentiable=2)
 def lu_unpack_block(np: Any, self: Any, pivots: Any, /, data: bool, exchanges: bool) -> Any:
-    """L, U and P from what holds them."""
+    """Return L, U and P from the factors in one matrix and the pivots; empty arrays for unrequested ones."""
     low, high, exchanged = _unpacked(np, self, pivots)
     nothing = np.zeros(0, self.dtype)
     return low if data else nothing, high if data else nothing, exchanged if exchanges else nothing
@@ -508,7 +523,10 @@ _LuUnpack = named("lu_unpack", ("P", "L", "U"))
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True, *, out: Any = None
 ) -> Any:
-    """P, L and U from what ``lu_factor`` gives."""
+    """Return P, L and U from the result of ``lu_factor``.
+
+    ``unpack_data=False``: L and U are empty. ``unpack_pivots=False``: P is empty.
+    """
     if unpack_pivots and str(LU_pivots._array.dtype) != "int32":
         raise RuntimeError(
             "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\nNote: this function "
@@ -524,7 +542,10 @@ _LuWithInfo = named("_lu_with_info", ("LU", "pivots", "info"))
 
 @public(name="lu", method=False)
 def old_lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
-    """L and U in one matrix and the exchanges of rows; with ``get_infos`` the places of zero pivots too."""
+    """Return L and U in one matrix and LAPACK's pivots.
+
+    ``get_infos``: also return the position of the first zero pivot (0: none).
+    """
     found = lu_factor_ex(A, pivot=pivot)
     given = tuple(found) if get_infos else tuple(found)[:2]
     return _LuWithInfo(given) if get_infos else given
@@ -532,13 +553,16 @@ def old_lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = No
 
 @public(name="lu", function=False)
 def lu_method(input: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
-    """L and U in one matrix and the exchanges of rows; with ``get_infos`` the places of zero pivots too."""
+    """Return L and U in one matrix and LAPACK's pivots.
+
+    ``get_infos``: also return the position of the first zero pivot (0: none).
+    """
     return tuple(old_lu(input, pivot, get_infos))
 
 
 @block("lu_solve_block", "LinalgLuSolveBackward0")
 def lu_solve_block(np: Any, self: Any, pivots: Any, B: Any, /, left: bool, adjoint: bool) -> Any:
-    """The X with ``A X = B`` (or ``X A = B``; ``adjoint``: with Aᴴ) from the LU factors of A."""
+    """Return the X with ``A X = B`` (``X A = B`` if not ``left``), from the LU factors of A; ``adjoint``: with Aᴴ."""
     implemented("lu_solve_cpu", self)
     if left:
         return lapack.lu_solve(np, self, pivots, B, 2 if adjoint else 0)
@@ -553,7 +577,7 @@ def _lu_solve_right(F: Any, g: Any, self: Any, pivots: Any, left: bool, adjoint:
 
 def _lu_solve_factors(F: Any, g: Any, self: Any, pivots: Any, out: Any, left: bool, adjoint: bool) -> Any:
     slope = F.lu_solve_block(self, pivots, g, left, not adjoint)
-    # the gradient by A = P L U, then by L and by U
+    # the gradient with respect to A = P L U, then to L and to U
     product = F.matmul(slope, F.turned_fast(out)) if left else F.matmul(F.turned_fast(out), slope)
     whole = -F.swap_rows(F.turned_fast(product) if adjoint else product, pivots, False)
     low, high = _triangles(F, self)
@@ -567,7 +591,10 @@ lu_solve_block.derivative(self=_lu_solve_factors, B=_lu_solve_right)
 def lu_solve(
     LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False, out: Any = None
 ) -> Tensor:
-    """The X with ``A @ X = B`` (``X @ A = B`` if not ``left``; ``adjoint``: with Aᴴ) from ``lu_factor(A)``."""
+    """Return the X with ``A @ X = B`` (``X @ A = B`` if not ``left``), from the result of ``lu_factor(A)``.
+
+    ``adjoint``: solve with Aᴴ instead of A.
+    """
     tensors("linalg_lu_solve", LU=LU, pivots=pivots, B=B)
     factors, exchanged, b = LU._array, pivots._array, B._array
     floating("linalg.lu_solve", factors)
@@ -593,7 +620,7 @@ def lu_solve(
 
 @public(name="lu_solve")
 def old_lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any = None) -> Tensor:
-    """The X with ``A @ X = input`` from ``lu_factor(A)``."""
+    """Return the X with ``A @ X = input``, from the result of ``lu_factor(A)``."""
     return lu_solve(LU_data, LU_pivots, input)
 
 
@@ -602,7 +629,7 @@ def old_lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any 
 
 @block("ldl_factor_block", "NotImplemented", outputs=("LD", "pivots", "info"), differentiable=1)
 def ldl_factor_block(np: Any, self: Any, /, hermitian: bool) -> Any:
-    """L and D of Hermitian (or symmetric) matrices in one, the pivots, and the places of zero blocks."""
+    """Return L and D of Hermitian or symmetric matrices in one matrix, the pivots, and the positions of zero blocks."""
     square("torch.linalg.ldl_factor_ex", self)
     floating("torch.linalg.ldl_factor_ex", self)
     implemented("ldl_factor_cpu", self)
@@ -626,7 +653,7 @@ def _definite(name: str, info: Any) -> None:
 
 
 def ldl_factor(input: Tensor, *, hermitian: bool = False, out: Any = None) -> Any:
-    """L and D with ``A = L D Lᵀ`` (``hermitian``: Lᴴ) in one matrix, and the pivots as LAPACK lists them."""
+    """Return L and D with ``A = L D Lᵀ`` (``hermitian``: Lᴴ) in one matrix, and LAPACK's pivots."""
     factors, pivots, info = ldl_factor_block(input, hermitian)
     _definite("linalg.ldl_factor", info._array)
     found = (factors, pivots)
@@ -634,7 +661,7 @@ def ldl_factor(input: Tensor, *, hermitian: bool = False, out: Any = None) -> An
 
 
 def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool = False, out: Any = None) -> Any:
-    """``ldl_factor`` and, as ``info``, the place of the first zero block of D (0: none)."""
+    """Return the result of ``ldl_factor`` and ``info``, the position of the first zero block of D (0: none)."""
     found = _LdlFactorEx(ldl_factor_block(input, hermitian))
     if check_errors:
         _definite("linalg.ldl_factor_ex", found.info._array)
@@ -643,7 +670,7 @@ def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool 
 
 @block("ldl_solve_block", "NotImplemented")
 def ldl_solve_block(np: Any, self: Any, pivots: Any, B: Any, /, hermitian: bool) -> Any:
-    """The X with ``A X = B`` from the LDL factors of A."""
+    """Return the X with ``A X = B``, from the LDL factors of A."""
     return lapack.ldl_solve(np, self, pivots, B, hermitian)
 
 
@@ -664,7 +691,7 @@ ldl_solve_block.derivative(self=_ldl_solve_rule, B=_ldl_solve_rule)
 
 
 def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False, out: Any = None) -> Tensor:
-    """The X with ``A @ X = B`` from ``ldl_factor(A)``."""
+    """Return the X with ``A @ X = B``, from the result of ``ldl_factor(A)``."""
     tensors("linalg_ldl_solve", LD=LD, pivots=pivots, B=B)
     factors, b = LD._array, B._array
     square("torch.linalg.ldl_solve", factors)

@@ -1,7 +1,7 @@
-"""Products of matrices and vectors, alone, added to something, or in chains.
+"""Products of matrices and vectors: plain, added to another tensor, and in chains.
 
-Rules use ``F.turned_fast`` (the last two dimensions exchanged, conjugated) and ``F.matmul``; they hold for real and
-complex matrices alike, so the blocks here are declared ``holomorphic=False`` and conjugate themselves.
+Rules use ``F.turned_fast`` (the conjugate transpose of the last two dimensions) and ``F.matmul``. They hold for real
+and complex matrices alike, so operations here are declared ``holomorphic=False`` and conjugate where needed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _product(np: Any, a: Any, b: Any, name: str = "addmm_impl_cpu_") -> Any:
         if a.ndim == b.ndim and a.size + b.size > FEW and np is numpy:
             return product(a, b)
         if b.ndim == 2:
-            return a.dot(b)  # BLAS at once: matmul takes 0.5 µs longer to find it
+            return a.dot(b)  # straight to BLAS: matmul takes 0.5 µs longer to reach it
         if a.ndim > 2 < b.ndim and np is numpy:
             return batched(a, b)
     if a.dtype.kind == "b":
@@ -52,7 +52,7 @@ def _product(np: Any, a: Any, b: Any, name: str = "addmm_impl_cpu_") -> Any:
 
 
 def _summand(self: Any, shape: tuple[int, ...], first: Any, second: Any, names: tuple[str, str]) -> None:
-    """Refuse what can not be added to a product of that shape."""
+    """Raise if ``self`` can not be added to a product of shape ``shape``, because of its shape or of a dtype."""
     pairs = zip(self.shape[::-1], shape[::-1], strict=False)
     if self.ndim > len(shape) or any(have not in (1, want) for have, want in pairs):
         raise inexpandable(self, list(shape))
@@ -67,7 +67,7 @@ def _scalar(x: Any) -> str:
 
 @op(name="mT", view=True, function=False, method=False, holomorphic=False, backward="MtBackward0")
 def turned(np: Any, self: Any, /) -> Any:
-    """The last two dimensions exchanged, complex numbers conjugated."""
+    """Return the conjugate transpose of the last two dimensions."""
     found = self.swapaxes(-1, -2)
     return found.conj() if self.dtype.kind == "c" else found
 
@@ -81,7 +81,7 @@ turned.derivative(self=lambda F, g: F.mT(g))
             "self.dot(mat2) if self.size + mat2.size < FEW else product(self, mat2)", {"product": product, "FEW": FEW}),
 )  # fmt: skip
 def mm(np: Any, self: Any, mat2: Any, /) -> Any:
-    """The product of two matrices.
+    """Return the product of the matrices ``self`` (n, k) and ``mat2`` (k, m).
 
     >>> import retrograd as torch
     >>> torch.mm(torch.tensor([[1, 2], [3, 4]]), torch.tensor([[1], [1]]))
@@ -93,7 +93,7 @@ def mm(np: Any, self: Any, mat2: Any, /) -> Any:
             if self.dtype is F32 and self.size + mat2.size < FEW:
                 return self.dot(mat2)
             return _product(np, self, mat2)
-        except ValueError:  # told below
+        except ValueError:  # explained by the checks below
             pass
     if self.ndim != 2:
         raise RuntimeError("self must be a matrix")
@@ -124,7 +124,7 @@ def _turned_tensor(x: Tensor) -> Tensor:
 
 
 def _laid_out(a: Any, b: Any, strides: tuple[int, ...]) -> Any:
-    """``a @ b`` as the gradient of a matrix with ``strides``: it lies in memory as that does."""
+    """Return ``a @ b``, the gradient of a matrix with ``strides``, in that matrix's memory order."""
     return ARRAYS.mm(b.T, a.T).T if strides[0] < strides[1] else ARRAYS.mm(a, b)
 
 
@@ -141,7 +141,7 @@ ARRAYS.__dict__["turned_fast"], TENSORS.__dict__["turned_fast"] = _turned_array,
             {"product": product, "batched": batched, "FEW": FEW}),
 )  # fmt: skip
 def bmm(np: Any, self: Any, mat2: Any, /) -> Any:
-    """The products of matrices in two batches."""
+    """Return the matrix products of two batches, ``self`` (b, n, k) and ``mat2`` (b, k, m)."""
     if self.ndim != 3 or mat2.ndim != 3:
         raise RuntimeError(("batch1" if self.ndim != 3 else "batch2") + " must be a 3D tensor")
     if self.shape[0] != mat2.shape[0] or self.shape[2] != mat2.shape[1]:
@@ -164,7 +164,7 @@ bmm.derivative(
     inline_expr=("FLOATS and vec.dtype is self.dtype and self.ndim == 2 and vec.ndim == 1", "self.dot(vec)"),
 )  # fmt: skip
 def mv(np: Any, self: Any, vec: Any, /) -> Any:
-    """The product of a matrix and a vector."""
+    """Return the product of the matrix ``self`` (n, m) and the vector ``vec`` (m,)."""
     if self.ndim != 2 or vec.ndim != 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got {1}, {self.ndim}, {vec.ndim}")
     if self.shape[1] != vec.shape[0]:
@@ -189,7 +189,7 @@ mv.derivative(
     inline_expr=("FLOATS and tensor.dtype is self.dtype and self.ndim == 1 == tensor.ndim", "self.dot(tensor)"),
 )  # fmt: skip
 def dot(np: Any, self: Any, tensor: Any, /) -> Any:
-    """The sum of the products of two vectors.
+    """Return the dot product of two vectors of the same size.
 
     >>> import retrograd as torch
     >>> torch.dot(torch.tensor([1, 2]), torch.tensor([3, 4]))
@@ -223,7 +223,7 @@ dot.derivative(
 
 @op(backward="VdotBackward0", opmath=True, holomorphic=False)
 def vdot(np: Any, self: Any, other: Any, /) -> Any:
-    """The sum of the products of two vectors, the first conjugated."""
+    """Return the dot product of two vectors, the first conjugated."""
     _check_vectors(self, other)
     return np.asarray(np.dot(self.conj(), other))
 
@@ -233,7 +233,7 @@ vdot.derivative(self=lambda F, g, other: F.conj_physical(g) * other, other=lambd
 
 @op(name="outer_conj", opmath=True, holomorphic=False, function=False, method=False)
 def outer_conj(np: Any, self: Any, other: Any, /) -> Any:
-    """``self[i] * conj(other[j])`` for every i and j."""
+    """Return ``self[i] * conj(other[j])`` for all i and j."""
     if not suits(self.size * other.size, self, other):
         return self[:, None] * other.conj()[None, :]
     out = numpy.empty((self.size, other.size), self.dtype)
@@ -246,7 +246,10 @@ outer_conj.derivative(self=lambda F, g, other: F.mv(g, other), other=lambda F, g
 
 @op(name="outer_block", backward="MulBackward0", holomorphic=False, function=False, method=False)
 def outer_block(np: Any, self: Any, other: Any, /) -> Any:
-    """A column times a vector: a broadcast product, but that rows are shared out, and that its gradients are BLAS's."""
+    """Return the product of a column and a vector.
+
+    Equal to a broadcast product, but the loop runs in parallel over rows, and the gradients are computed by BLAS.
+    """
     out = numpy.empty((len(self), len(other)), self.dtype)
     loops("broadcast").outer(self, other, out)
     return out
@@ -260,7 +263,7 @@ outer_block.derivative(
 
 @public(aliases=("ger",))
 def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
-    """``input[i] * vec2[j]`` for every i and j.
+    """Return the outer product: ``input[i] * vec2[j]`` for all i and j.
 
     >>> import retrograd as torch
     >>> torch.outer(torch.tensor([1, 2]), torch.tensor([3, 4]))
@@ -282,7 +285,9 @@ def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
 
 @public(fast_path=mm, when="inline", then_try=[(mv, "inline"), (dot, "inline")])
 def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
-    """The product of matrices, vectors, or batches of matrices whose batch dimensions broadcast.
+    """Return the product of matrices, vectors, or batches of matrices.
+
+    A 1-d tensor is a row on the left and a column on the right. Leading dimensions are a batch, and broadcast.
 
     >>> import retrograd as torch
     >>> torch.matmul(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 1.0]))
@@ -305,7 +310,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
 
 
 def _batched(x: Tensor, y: Tensor) -> Tensor:
-    """``matmul`` where one side has three dimensions or more."""
+    """Return ``matmul`` of tensors of which at least one has three or more dimensions."""
     x, y = _lone(x, y), _lone(y, x)
     if y._array.ndim <= 2 <= x._array.ndim and (y.requires_grad or _one_memory(x._array)):
         _check_inner(x._array.shape[-1], y._array.shape[0], x, y)
@@ -331,19 +336,22 @@ def _batched(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _lone(x: Tensor, other: Tensor) -> Tensor:
-    """``x`` without a batch dimension of size 1, if it has one, the other has more, and that serves the gradient."""
+    """Return ``x`` without its batch dimension of size 1 if ``other`` has a larger one and ``x`` requires a gradient.
+
+    The product is then one ``mm``, because the batch of ``other`` is folded into its rows.
+    """
     alone = x._array.ndim == 3 == other._array.ndim and x._array.shape[0] == 1 != other._array.shape[0]
     return squeeze(x, 0) if alone and x.requires_grad else x
 
 
 def _one_memory(array: Any) -> bool:
-    """Whether all dimensions but the last can be seen as one without copying."""
+    """Return whether all dimensions but the last can be merged into one without a copy."""
     pairs = zip(array.shape[1:-1], array.strides[:-2], array.strides[1:-1], strict=True)
     return bool(array.size == 0 or all(outer == inner * size for size, outer, inner in pairs))
 
 
 def _folded(x: Tensor, y: Tensor) -> Tensor:
-    """``x @ y`` with at most one matrix on the right: the batch of ``x`` is folded into its rows."""
+    """Return ``x @ y`` for a vector or matrix ``y``: the batch dimensions of ``x`` are folded into its rows."""
     shape = x._array.shape
     rows = reshape(x, (-1 if shape[-1] else math.prod(shape[:-1]), shape[-1]))
     flat = mm(rows, y) if y._array.ndim == 2 else mv(rows, y)
@@ -370,17 +378,17 @@ def _check_inner(a: int, b: int, x: Tensor, y: Tensor) -> None:
 
 @public(function=False, name="__matmul__", fast_path=mm, when="inline", then_try=[(mv, "inline"), (dot, "inline")])
 def at(input: Tensor, other: Any) -> Any:
-    """The operator ``@``."""
+    """Return ``input @ other``, the operator."""
     return matmul(input, other) if isinstance(other, Tensor) else NotImplemented
 
 
 @public(function=False, name="__rmatmul__")
 def reflected_at(input: Tensor, other: Any) -> Any:
-    """The operator ``@`` with the tensor on the right of something else, which torch does not take."""
+    """Return ``other @ input``, the reflected operator, or ``NotImplemented`` if ``other`` is not a tensor."""
     return at(other, input) if isinstance(other, Tensor) else NotImplemented
 
 
-# -- Products added to something -------------------------------------------------------------------------------------
+# -- Products added to a tensor --------------------------------------------------------------------------------------
 
 
 def _times(F: Any, g: Any, factor: Any) -> Any:
@@ -388,7 +396,7 @@ def _times(F: Any, g: Any, factor: Any) -> Any:
 
 
 def _plain_addmm(self: Any, mat1: Any, mat2: Any) -> Any:
-    """The usual case. Added in place, a summand larger than the product is refused."""
+    """Return ``self + mat1 @ mat2``, the common case of ``addmm``. Raises if ``self`` is larger than the product."""
     found = mat1.dot(mat2) if mat1.size + mat2.size < FEW else product(mat1, mat2)
     if found.size < LARGE or not add_row(found, self):
         found += self
@@ -401,7 +409,7 @@ def _plain_addmm(self: Any, mat1: Any, mat2: Any) -> Any:
             "plain_addmm(self, mat1, mat2)", {"plain_addmm": _plain_addmm}),
 )  # fmt: skip
 def addmm(np: Any, self: Any, mat1: Any, mat2: Any, /, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """``beta * self + alpha * mat1 @ mat2``."""
+    """Return ``beta * self + alpha * mat1 @ mat2``; ``self`` broadcasts to the shape of the product."""
     for name, each in (("mat1", mat1), ("mat2", mat2)):
         if each.ndim != 2:
             raise RuntimeError(f"{name} must be a matrix, got {each.ndim}-D tensor")
@@ -431,7 +439,7 @@ addmm.derivative(
 
 @op(backward="AddmvBackward0", opmath=True, holomorphic=False, in_place="function")
 def addmv(np: Any, self: Any, mat: Any, vec: Any, /, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """``beta * self + alpha * mat @ vec``."""
+    """Return ``beta * self + alpha * mat @ vec``; ``self`` broadcasts to the shape of the product."""
     if mat.ndim != 2 or vec.ndim != 1 or self.ndim > 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got {self.ndim}, {mat.ndim}, {vec.ndim}")
     if mat.shape[1] != vec.shape[0] or self.size not in (1, mat.shape[0]):
@@ -454,7 +462,7 @@ addmv.derivative(
 
 @op(backward="AddrBackward0", holomorphic=False, in_place=True)
 def addr(np: Any, self: Any, vec1: Any, vec2: Any, /, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """``beta * self + alpha * outer(vec1, vec2)``, in the dtype that the three have in common."""
+    """Return ``beta * self + alpha * outer(vec1, vec2)``, in the promoted dtype of the three tensors."""
     if vec1.ndim != 1 or vec2.ndim != 1:
         name, wrong = ("vec1", vec1) if vec1.ndim != 1 else ("vec2", vec2)
         raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {wrong.ndim}-D")
@@ -477,7 +485,7 @@ addr.derivative(
 
 @op(backward="BaddbmmBackward0", opmath=True, holomorphic=False, in_place=True)
 def baddbmm(np: Any, self: Any, batch1: Any, batch2: Any, /, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """``beta * self + alpha * bmm(batch1, batch2)``."""
+    """Return ``beta * self + alpha * bmm(batch1, batch2)``; ``self`` broadcasts to the shape of the product."""
     if batch1.ndim != 3 or batch2.ndim != 3:
         raise RuntimeError(f"{'batch1' if batch1.ndim != 3 else 'batch2'} must be a 3D tensor")
     shape = (batch1.shape[0], batch1.shape[1], batch2.shape[2])
@@ -504,7 +512,7 @@ baddbmm.derivative(
 
 @op(backward="AddbmmBackward0", opmath=True, holomorphic=False, in_place=True)
 def addbmm(np: Any, self: Any, batch1: Any, batch2: Any, /, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """``beta * self + alpha *`` the sum of the products of the matrices in two batches."""
+    """Return ``beta * self`` plus ``alpha`` times the sum over the batch of ``bmm(batch1, batch2)``."""
     if batch1.ndim != 3 or batch2.ndim != 3:
         raise RuntimeError(f"{'batch1' if batch1.ndim != 3 else 'batch2'} must be a 3D tensor")
     _summand(self, (batch1.shape[1], batch2.shape[2]), batch1, batch2, ("batch1", "batch2"))
@@ -521,7 +529,7 @@ def addbmm(np: Any, self: Any, batch1: Any, batch2: Any, /, *, beta: Any = 1, al
 
 
 def _wrong_place(name: str) -> Callable[[dict[str, Any]], Exception | None]:
-    """What is said of a tensor to which a product of another shape shall be added in place."""
+    """Return a function that builds PyTorch's error for an in-place operation whose product has another shape."""
 
     def instead(given: dict[str, Any]) -> Exception | None:
         x, first, second = (each._array.shape for each in list(given.values())[:3])
@@ -566,7 +574,7 @@ addbmm.derivative(
 
 @public(method=False)
 def chain_matmul(*matrices: Any, out: Any = None) -> Tensor:
-    """The product of several matrices, in the cheapest order."""
+    """Return the product of several matrices, multiplied in the order of least arithmetic."""
     if len(matrices) == 1 and isinstance(matrices[0], (tuple, list)):
         matrices = tuple(matrices[0])
     if not matrices:
@@ -578,7 +586,10 @@ def chain_matmul(*matrices: Any, out: Any = None) -> Tensor:
 
 
 def multi_dot(tensors: Any, *, out: Any = None) -> Tensor:
-    """The product of several matrices (the first and last may be vectors), in the cheapest order."""
+    """Return the product of several matrices, multiplied in the order of least arithmetic.
+
+    The first tensor may be a vector (a row), and so may the last (a column); the result then lacks that dimension.
+    """
     if isinstance(tensors, Tensor):
         raise TypeError("linalg_multi_dot(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor")
     given = list(tensors)
@@ -620,7 +631,7 @@ def _check_chain(given: list[Tensor]) -> None:
 
 
 def _splits(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """Where to split each product of a chain of matrices of these sizes (dynamic programming)."""
+    """Return the cheapest last split of each subchain (i, j) of matrices of these sizes, by dynamic programming."""
     count = len(sizes) - 1
     cost: dict[tuple[int, int], float] = {(i, i): 0.0 for i in range(count)}
     best: dict[tuple[int, int], int] = {}
@@ -641,7 +652,7 @@ def _chain(given: list[Tensor], best: dict[tuple[int, int], int], i: int, j: int
 
 @op(backward="LinalgCrossBackward0", name="cross_block", function=False, method=False, holomorphic=False)
 def cross_block(np: Any, self: Any, other: Any, /, dim: int) -> Any:
-    """The cross product along a dimension of size 3."""
+    """Return the cross product along a dimension of size 3."""
     with numpy.errstate(all="ignore"):
         return np.ascontiguousarray(np.cross(self, other, axis=dim))
 
@@ -653,7 +664,7 @@ cross_block.derivative(
 
 
 def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Any = None) -> Tensor:
-    """The cross product of vectors of size 3 along ``dim``."""
+    """Return the cross product of vectors of size 3 along ``dim``; the other dimensions broadcast."""
     if input._array.ndim != other._array.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     at = dimension(dim, input._array.ndim)
@@ -671,7 +682,7 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Any = None) -> Te
 
 
 def _torch_cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Any = None) -> Tensor:
-    """The cross product of vectors of size 3 along ``dim`` (by default the first dimension of size 3)."""
+    """Return the cross product of vectors of size 3 along ``dim`` (default: the first dimension of size 3)."""
     if dim is None:
         warn(
             "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or "
@@ -689,7 +700,7 @@ public(name="cross")(_torch_cross)
 
 @public()
 def kron(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
-    """The Kronecker product: every number of ``input`` times all of ``other``, side by side.
+    """Return the Kronecker product: a block matrix whose blocks are ``other`` times each element of ``input``.
 
     >>> import retrograd as torch
     >>> torch.kron(torch.eye(2), torch.tensor([1.0, 2.0]))

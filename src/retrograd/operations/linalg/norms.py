@@ -1,4 +1,4 @@
-"""What says how large a matrix is (norms, condition, rank), and functions of whole matrices (powers, exponential)."""
+"""Norms, condition numbers and ranks of matrices, products of vectors, and matrix powers and exponentials."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ F: Any = TENSORS
 
 
 def _wider(name: str, A: Tensor, dtype: Any) -> Tensor:
-    """``A`` in ``dtype``, which must not be narrower."""
+    """Return ``A`` in ``dtype``; raise if that is narrower than the dtype of ``A``."""
     if dtype is None:
         return A
     if promotion.promote_types(A.dtype, dtype) is not dtype:
@@ -47,7 +47,11 @@ def _wider(name: str, A: Tensor, dtype: Any) -> Tensor:
 def matrix_norm(
     input: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None, out: Any = None
 ) -> Tensor:
-    """The norm of matrices: ``fro``, ``nuc``, 2, -2 (by singular values), 1, -1 (columns), inf, -inf (rows)."""
+    """Return the norm of matrices, whose rows and columns are the dimensions ``dim``.
+
+    ``ord``: ``"fro"`` (Frobenius), ``"nuc"`` (sum of singular values), 2 or -2 (largest or smallest singular value), 1
+    or -1 (largest or smallest absolute sum of a column), inf or -inf (of a row).
+    """
     name = "linalg.matrix_norm"
     tensors("linalg_matrix_norm", input=input)
     at_least_matrix(name, input._array)
@@ -77,7 +81,7 @@ def matrix_norm(
     return found
 
 
-TENSORS.__dict__["matrix_norm"] = matrix_norm  # torch.norm(…, "nuc") looks for it here
+TENSORS.__dict__["matrix_norm"] = matrix_norm  # used by torch.norm(…, "nuc")
 
 
 def _by_singular_values(A: Tensor, ord: Any, over: int, beside: int, keepdim: bool) -> Tensor:
@@ -98,7 +102,10 @@ def _by_singular_values(A: Tensor, ord: Any, over: int, beside: int, keepdim: bo
 def norm(
     input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None, dtype: Any = None
 ) -> Tensor:
-    """The norm of a vector or a matrix, as ``ord`` and ``dim`` say (see ``vector_norm`` and ``matrix_norm``)."""
+    """Return ``matrix_norm`` or ``vector_norm``: the former for a string ``ord``, or an ``ord`` with two dimensions.
+
+    By default, the 2-norm of all elements.
+    """
     axes = None if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if axes is not None and len(axes) not in (1, 2):
         raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(axes)}")
@@ -111,7 +118,10 @@ def norm(
 
 
 def cond(input: Tensor, p: Any = None, *, out: Any = None) -> Tensor:
-    """The condition number of matrices: the norm of each times that of its inverse (``p`` as in ``matrix_norm``)."""
+    """Return the condition number of matrices: the norm of each times the norm of its inverse.
+
+    ``p``: the order, as in ``matrix_norm``; None means 2.
+    """
     x = input._array
     if x.ndim < 2:
         raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
@@ -145,7 +155,7 @@ def _cond_by_inverse(A: Tensor, p: Any) -> Tensor:
 
 @block("matrix_rank_block")
 def matrix_rank_block(np: Any, self: Any, /, size: int, atol: Any, rtol: Any) -> Any:
-    """How many singular values are above the tolerance."""
+    """Return the number of singular values above the tolerance."""
     return (
         (self > tolerance(np, self, size, atol, rtol)).sum(-1)
         if self.shape[-1]
@@ -156,7 +166,10 @@ def matrix_rank_block(np: Any, self: Any, /, size: int, atol: Any, rtol: Any) ->
 def matrix_rank(
     input: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None, out: Any = None
 ) -> Tensor:
-    """How many singular values of each matrix are above ``max(atol, rtol * the largest)``."""
+    """Return the rank of matrices: the number of singular values above ``max(atol, rtol * the largest)``.
+
+    ``hermitian``: compute with eigenvalues. ``tol``: an older name of ``atol``, with ``rtol`` 0.
+    """
     x = input._array
     at_least_matrix("torch.linalg.matrix_rank", x, "input")
     if x.dtype.kind not in "fc":
@@ -173,7 +186,7 @@ def matrix_rank(
 
 
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Any = None) -> Tensor:
-    """The sum of products along ``dim``, the first operand conjugated."""
+    """Return the sum of products along ``dim``, with the first operand conjugated."""
     floating("linalg.vecdot", x._array)
     if x._array.dtype != y._array.dtype:
         raise RuntimeError(
@@ -190,7 +203,10 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Any = None) -> Tensor:
 
 
 def vander(x: Tensor, *, N: int | None = None) -> Tensor:
-    """The powers 0 … N - 1 of each number, in a last dimension of their own."""
+    """Return the Vandermonde matrices of ``x``: the powers 0 to N - 1 of each element, along a new last dimension.
+
+    ``N``: by default the size of the last dimension.
+    """
     size = N if N is not None else (x._array.shape[-1] if x._array.ndim else 0)
     if size <= 1:
         raise RuntimeError("N must be greater than 1.")
@@ -201,7 +217,9 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
 
 @public(name="vander", method=False)
 def old_vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
-    """The powers of the elements of a vector as rows, ``N`` of each (as many as there are elements), falling.
+    """Return the Vandermonde matrix of a vector: in each row, ``N`` powers of an element, in descending order.
+
+    ``N``: by default the number of elements. ``increasing``: ascending order.
 
     >>> import retrograd as torch
     >>> torch.vander(torch.tensor([1, 2, 3]))
@@ -228,7 +246,7 @@ def old_vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Ten
 
 @public()
 def matrix_power(input: Tensor, n: int, *, out: Any = None) -> Tensor:
-    """A square matrix multiplied with itself ``n`` times (its inverse if ``n`` is negative)."""
+    """Return the ``n``-th power of a square matrix or a batch; for a negative ``n``, the power of its inverse."""
     square("linalg.matrix_power", input._array)
     found = _power(input, n)
     return found
@@ -262,14 +280,14 @@ def _power(A: Tensor, n: int) -> Tensor:
 
 @block("matrix_exp_block", "LinalgMatrixExpBackward0", opmath=True)
 def matrix_exp_block(np: Any, self: Any, /) -> Any:
-    """The exponential of square matrices."""
+    """Return the exponential of square matrices."""
     square("linalg.matrix_exp", self)
     floating("linalg.matrix_exp", self)
     return lapack.exponential(np, self)
 
 
 def _exponential_rule(F: Any, g: Any, self: Any) -> Any:
-    # The derivative of a function of a matrix A in direction G stands in the corner of the function of [[A G] [0 A]].
+    # The derivative of a matrix function at A in direction G is the upper right block of the function of [[A G] [0 A]].
     turned = F.turned_fast(self)
     *batch, n = shape_of(self)[:-1]
     whole = (*batch, 2 * n, 2 * n)
@@ -286,7 +304,7 @@ matrix_exp_block.derivative(self=_exponential_rule)
 
 @public()
 def matrix_exp(input: Tensor) -> Tensor:
-    """The exponential of a square matrix, or of each of a batch.
+    """Return the exponential of a square matrix, or of each matrix of a batch.
 
     >>> import retrograd as torch
     >>> torch.linalg.matrix_exp(torch.zeros(2, 2))
@@ -298,6 +316,6 @@ def matrix_exp(input: Tensor) -> Tensor:
 
 
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """The diagonals of matrices, as a view."""
+    """Return the diagonals of matrices as a view."""
     found: Tensor = FUNCTIONS["diagonal"](A, offset, dim1, dim2)
     return found

@@ -1,4 +1,4 @@
-"""Inverses, determinants, and solutions of systems of equations: exact, triangular, factored, least squares."""
+"""Inverses, determinants, solutions of linear systems, pseudoinverses and least squares."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _check_inverse(x: Any) -> None:
 
 @block("inv", "LinalgInvExBackward0")
 def inv_block(np: Any, self: Any, /, name: str = "linalg.inv") -> Any:
-    """The inverses of square matrices."""
+    """Return the inverses of square matrices; raise LinAlgError for a singular one."""
     _check_inverse(self)
     found, info = lapack.inverse(np, self)
     _not_singular(name, info)
@@ -69,13 +69,13 @@ def inv_block(np: Any, self: Any, /, name: str = "linalg.inv") -> Any:
 
 @block("inv_loose", "LinalgInvExBackward0")
 def inv_loose(np: Any, self: Any, /) -> Any:
-    """The inverses of square matrices, infinite where there is none."""
+    """Return the inverses of square matrices, infinite for singular ones."""
     return lapack.inverse(np, self)[0]
 
 
 @block("inv_ex_block", "LinalgInvExBackward0", outputs=("inverse", "info"), differentiable=1)
 def inv_ex_block(np: Any, self: Any, /) -> Any:
-    """The inverses of square matrices, and the places of their zero pivots."""
+    """Return the inverses of square matrices, and the position of the first zero pivot of each (0: none)."""
     _check_inverse(self)
     return lapack.inverse(np, self)
 
@@ -92,25 +92,25 @@ _InvEx = named("linalg_inv_ex", ("inverse", "info"))
 
 
 def inv(A: Tensor, *, out: Any = None) -> Tensor:
-    """The inverse of a square matrix, or of each of a batch; LinAlgError if there is none."""
+    """Return the inverse of a square matrix, or of each matrix of a batch; raise LinAlgError for a singular one."""
     return inv_block(A)
 
 
 @public(name="inverse")
 def inverse(input: Tensor, *, out: Any = None) -> Tensor:
-    """The inverse of a square matrix, or of each of a batch; LinAlgError if there is none."""
+    """Return the inverse of a square matrix, or of each matrix of a batch; raise LinAlgError for a singular one."""
     return inv(input)
 
 
 def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
-    """The inverse and, as ``info``, the place of the first zero pivot (0: none) instead of an error."""
+    """Return the inverse and ``info``, the position of the first zero pivot (0: none), instead of raising an error."""
     found = _InvEx(inv_ex_block(A))
     if check_errors:
         _not_singular("linalg.inv_ex", found.info._array)
     return found
 
 
-# -- Solutions -------------------------------------------------------------------------------------------------------
+# -- Linear systems --------------------------------------------------------------------------------------------------
 
 
 def _solution(np: Any, a: Any, b: Any, left: bool, vector: bool) -> tuple[Any, ...]:
@@ -120,7 +120,7 @@ def _solution(np: Any, a: Any, b: Any, left: bool, vector: bool) -> tuple[Any, .
 
 
 def _lying(np: Any, found: Any, left: bool, vector: bool) -> Any:
-    """A solution as it lies in memory at PyTorch."""
+    """Return a solution with PyTorch's strides."""
     if vector:
         found = found[..., 0]
         return lapack.by_columns(np, found) if found.ndim > 1 else found
@@ -135,7 +135,10 @@ def _solvable(name: str, info: Any) -> None:
 
 @block("solve_block", "LinalgSolveExBackward0", outputs=("result", "LU", "pivots", "info"), differentiable=1)
 def solve_block(np: Any, self: Any, B: Any, /, left: bool, vector: bool) -> Any:
-    """The X with ``self @ X = B`` (or ``X @ self = B``), infinite where there is none; how ``self`` was factored for that."""
+    """Return the X with ``self @ X = B`` (``X @ self = B`` if not ``left``), and the LU factorization of ``self``.
+
+    X is infinite for a singular matrix.
+    """
     square("linalg.solve", self)
     floating("linalg.solve", self)
     if self.dtype != B.dtype:
@@ -153,7 +156,7 @@ def _solve_rule(F: Any, g: Any, self: Any, result: Any, LU: Any, pivots: Any, le
         g, result = columns(F, g), columns(F, result)
     if F is ARRAYS and LU.size:
         slope = F.lu_solve_block(LU, pivots, g, left, True)
-    else:  # the factors are no function of the matrix that could be differentiated
+    else:  # the factors have no derivative with respect to the matrix
         slope = F.solve_block(F.turned_fast(self), g, left, False)[0]
     turned = F.turned_fast(result)
     by_matrix = -(F.matmul(slope, turned) if left else F.matmul(turned, slope))
@@ -165,16 +168,16 @@ _SolveEx = named("linalg_solve_ex", ("result", "info"))
 
 
 def is_vector(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    """Whether the right side of a system is a vector, or a batch of vectors."""
+    """Return whether the right side of a system is a vector or a batch of vectors."""
     return len(b) == 1 or (len(a) - 1 == len(b) and b == a[:-1])
 
 
 def _side(A: Tensor, B: Tensor, left: bool) -> bool:
-    """Whether B holds vectors; refuses what does not fit to A."""
+    """Return whether B holds vectors; raise if its shape does not fit A."""
     tensors("linalg_solve", A=A, B=B)
     a, b = A._array.shape, B._array.shape
     if A._array.dtype != B._array.dtype or len(a) < 2 or a[-1] != a[-2]:
-        return is_vector(a, b)  # the kernel tells
+        return is_vector(a, b)  # the kernel raises the error
     vector = is_vector(a, b)
     shape = (*b, 1) if vector else b
     compatible("linalg.solve", a, shape, left)
@@ -182,7 +185,9 @@ def _side(A: Tensor, B: Tensor, left: bool) -> bool:
 
 
 def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Any = None) -> Tensor:
-    """The X with ``A @ X = B`` (``X @ A = B`` if not ``left``); B a matrix or, batched, a vector.
+    """Return the X with ``A @ X = B`` (``X @ A = B`` if not ``left``); raise LinAlgError for a singular matrix.
+
+    ``A``: (…, n, n). ``B``: a matrix (…, n, k), or a vector (n,) or batch of vectors (…, n).
 
     >>> import retrograd as torch
     >>> torch.linalg.solve(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 2.0]))
@@ -194,7 +199,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Any = None) -> Tensor
 
 
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: Any = None) -> Any:
-    """``solve`` and, as ``info``, the place of the first zero pivot (0: none) instead of an error."""
+    """Return the result of ``solve`` and ``info``, the position of the first zero pivot (0: none)."""
     result, _, _, info = solve_block(A, B, left, _side(A, B, left))
     found = _SolveEx((result, info))
     if check_errors:
@@ -207,7 +212,7 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
 
 @block("solve_triangular_block", "LinalgSolveTriangularBackward0")
 def solve_triangular_block(np: Any, self: Any, B: Any, /, upper: bool, left: bool, unit: bool) -> Any:
-    """The X with ``self @ X = B`` for triangular matrices, or ``X @ self = B``."""
+    """Return the X with ``self @ X = B`` (``X @ self = B`` if not ``left``) for triangular matrices ``self``."""
     common = np.result_type(self.dtype, B.dtype)
     a, b = self.astype(common, copy=False), B.astype(common, copy=False)
     implemented("triangular_solve_cpu", a)
@@ -231,7 +236,10 @@ solve_triangular_block.derivative(self=_triangular_matrix, B=_triangular_right)
 def solve_triangular(
     input: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False, out: Any = None
 ) -> Tensor:
-    """The X with ``A @ X = B`` (``X @ A = B`` if not ``left``) for triangular A, of which only one triangle is read."""
+    """Return the X with ``A @ X = B`` (``X @ A = B`` if not ``left``) for a triangular A.
+
+    Only the upper or lower triangle of A is read. ``unitriangular``: the diagonal of A is not read and counts as ones.
+    """
     tensors("linalg_solve_triangular", input=input, B=B)
     a, b = input._array, B._array
     at_least_matrix("linalg.solve_triangular", a)
@@ -243,7 +251,7 @@ def solve_triangular(
 
 @block("triangular_solve_block", "TriangularSolveBackward0", outputs=("solution", "cloned_coefficient"))
 def triangular_solve_block(np: Any, self: Any, A: Any, /, upper: bool, transpose: bool, unit: bool) -> Any:
-    """The X with ``A @ X = self`` (or ``Aᵀ @ X = self``), and A."""
+    """Return the X with ``A @ X = self`` (``Aᵀ @ X = self`` if ``transpose``), and a copy of A."""
     implemented("triangular_solve_cpu", self)
     turned = A.swapaxes(-1, -2) if transpose else A
     found = lapack.solve_triangular(np, turned, self, upper != transpose, True, unit)
@@ -293,7 +301,7 @@ def triangular_solve(
     *,
     out: Any = None,
 ) -> Any:
-    """The X with ``A @ X = input`` for triangular A (or its transpose), and a copy of A."""
+    """Return the X with ``A @ X = input`` for a triangular A (``transpose``: its transpose), and a copy of A."""
     for name, x in (("b", input._array), ("A", A._array)):
         if x.ndim < 2:
             raise RuntimeError(
@@ -309,7 +317,7 @@ def triangular_solve(
 
 @block("cholesky_solve_block", "CholeskySolveBackward0")
 def cholesky_solve_block(np: Any, self: Any, factor: Any, /, upper: bool) -> Any:
-    """The X with ``L Lᴴ X = self``, or ``Uᴴ U X = self``."""
+    """Return the X with ``L Lᴴ X = self``, or ``Uᴴ U X = self``."""
     implemented("cholesky_solve_cpu", self)
     return lapack.cholesky_solve(np, self, factor, upper)
 
@@ -327,7 +335,7 @@ cholesky_solve_block.derivative(
 
 @public()
 def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *, out: Any = None) -> Tensor:
-    """The X with ``A @ X = input``, from the Cholesky factor of A."""
+    """Return the X with ``A @ X = input``, from the Cholesky factor ``input2`` of A."""
     b, factor = input._array, input2._array
     for name, x in (("b", b), ("u", factor)):
         if x.ndim < 2:
@@ -343,7 +351,7 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *, out: A
 
 @block("cholesky_inverse_block", "CholeskyInverseBackward0")
 def cholesky_inverse_block(np: Any, self: Any, /, upper: bool) -> Any:
-    """The inverse of the matrix that has ``self`` as its Cholesky factor."""
+    """Return the inverse of the matrix whose Cholesky factor is ``self``."""
     square("cholesky_inverse", self)
     implemented("cholesky_inverse_out_cpu", self)
     identity = np.broadcast_to(np.eye(self.shape[-1], dtype=self.dtype), self.shape)
@@ -360,7 +368,7 @@ cholesky_inverse_block.derivative(self=_cholesky_inverse_rule)
 
 @public()
 def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Any = None) -> Tensor:
-    """The inverse of a matrix, from its Cholesky factor."""
+    """Return the inverse of a matrix, from its Cholesky factor ``input``."""
     return cholesky_inverse_block(input, upper)
 
 
@@ -369,7 +377,7 @@ def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Any = None) -> 
 
 @block("det_block", "LinalgDetBackward0")
 def det_block(np: Any, self: Any, /) -> Any:
-    """The determinants of square matrices."""
+    """Return the determinants of square matrices."""
     square("linalg.det", self)
     floating("linalg.det", self)
     implemented("lu_cpu", self)
@@ -381,9 +389,13 @@ det_block.derivative(self=lambda F, g, self: F.per_matrix(g) * F.cofactors(self)
 
 @block("cofactors", opmath=True)
 def cofactors(np: Any, self: Any, /) -> Any:
-    """The gradient of the determinant; for singular matrices from the singular values, leaving out one each."""
+    """Return the gradient of the determinant.
+
+    For regular matrices it is computed from the inverse; otherwise from the singular value decomposition, as products
+    of all singular values but one.
+    """
     whole = lapack.determinant(np, self)
-    if bool(((whole != 0) & np.isfinite(whole)).all()):  # one factorisation gives both: what is small in it cancels
+    if bool(((whole != 0) & np.isfinite(whole)).all()):  # both from one LU factorization: a small pivot cancels
         return np.conj(whole)[..., None, None] * lapack.turned(lapack.inverse(np, self)[0])
     u, s, vh = np.linalg.svd(self)
     others = product_of_others.op.kernel(np, s, s.ndim - 1)
@@ -396,7 +408,7 @@ cofactors.derivative(self=lambda F, g, self: F.cofactors_backward(g, self))
 
 @block("cofactors_backward", opmath=True)
 def cofactors_backward(np: Any, slope: Any, self: Any, /) -> Any:
-    """The gradient of ``cofactors``: in the basis of the singular vectors each pair of singular values is left out."""
+    """Return the gradient of ``cofactors``, from the singular vectors and products of all singular values but two."""
     u, s, vh = np.linalg.svd(self)
     size = s.shape[-1]
     apart = ~np.eye(size, dtype=bool)
@@ -410,7 +422,7 @@ def cofactors_backward(np: Any, slope: Any, self: Any, /) -> Any:
 
 
 def _third_derivative(F: Any, h: Any, g: Any, self: Any) -> Any:
-    """The gradient by a regular matrix of ``<h, cofactors_backward(g, self)>``."""
+    """Return the gradient of ``<h, cofactors_backward(g, self)>`` with respect to a regular matrix ``self``."""
     inverse = F.inv_loose(self)
     turned = F.turned_fast(inverse)
     first, second = F.matmul(inverse, g), F.matmul(inverse, h)
@@ -430,25 +442,25 @@ cofactors_backward.derivative(
 
 @public()
 def det(input: Tensor, *, out: Any = None) -> Tensor:
-    """The determinant of a square matrix, or of each of a batch."""
+    """Return the determinant of a square matrix, or of each matrix of a batch."""
     return det_block(input)
 
 
 def linalg_det(A: Tensor, *, out: Any = None) -> Tensor:
-    """The determinant of a square matrix, or of each of a batch."""
+    """Return the determinant of a square matrix, or of each matrix of a batch."""
     return det(A)
 
 
 @block("slogdet_block", "LinalgSlogdetBackward0", outputs=("sign", "logabsdet", "LU", "pivots"), differentiable=2)
 def slogdet_block(np: Any, self: Any, /) -> Any:
-    """Sign and logarithm of the absolute value of determinants."""
+    """Return the sign of determinants and the logarithm of their absolute values, and the LU factors and pivots."""
     square("linalg.slogdet", self)
     floating("linalg.slogdet", self, short=False)
     return lapack.log_determinant(np, self)
 
 
 def _slogdet_rule(F: Any, g: Any, self: Any, sign: Any, LU: Any, pivots: Any) -> Any:
-    # A real sign is piecewise constant; a complex one turns with the phase of the trace of inverse times change.
+    # A real sign is piecewise constant; the phase of a complex one changes with the imaginary part of tr(A⁻¹ dA).
     by_sign, by_log = g[:2]
     turning = None
     if by_sign is not None and array_of(by_sign).dtype.kind == "c":
@@ -469,18 +481,18 @@ _Slogdet = named("slogdet", ("sign", "logabsdet"))
 
 @public()
 def slogdet(input: Tensor, *, out: Any = None) -> Any:
-    """Sign and logarithm of the absolute value of the determinant."""
+    """Return the sign of the determinant and the logarithm of its absolute value, for a matrix or a batch."""
     return _Slogdet(slogdet_block(input)[:2])
 
 
 def linalg_slogdet(A: Tensor, *, out: Any = None) -> Any:
-    """Sign and logarithm of the absolute value of the determinant."""
+    """Return the sign of the determinant and the logarithm of its absolute value, for a matrix or a batch."""
     return _LinalgSlogdet(slogdet_block(A)[:2])
 
 
 @public()
 def logdet(input: Tensor) -> Tensor:
-    """The logarithm of the determinant; nan if that is negative."""
+    """Return the logarithm of the determinant of a matrix or a batch; nan if the determinant is negative."""
     square("logdet", input._array)
     floating("logdet", input._array)
     sign, log = slogdet_block(input)[:2]
@@ -492,7 +504,10 @@ def logdet(input: Tensor) -> Tensor:
 
 
 def tolerance(np: Any, values: Any, size: int, atol: Any, rtol: Any) -> Any:
-    """Below what singular values count as zero, one number for each matrix."""
+    """Return the tolerance of each matrix: singular values at most this large count as zero.
+
+    It is ``max(atol, rtol * the largest)``; by default, ``rtol`` is the machine epsilon times ``size``.
+    """
     if rtol is None:
         relative = float(np.finfo(values.dtype).eps) * size
         rtol = relative if atol is None else np.where(np.asarray(atol) > 0, 0.0, relative)
@@ -502,7 +517,7 @@ def tolerance(np: Any, values: Any, size: int, atol: Any, rtol: Any) -> Any:
 
 @block("pinv_block", "LinalgPinvBackward0")
 def pinv_block(np: Any, self: Any, /, atol: Any, rtol: Any, hermitian: bool) -> Any:
-    """Pseudoinverses, by singular values (or eigenvalues) above a tolerance."""
+    """Return pseudoinverses, from singular values (or eigenvalues) above a tolerance."""
     if not self.size:
         return np.zeros((*self.shape[:-2], self.shape[-1], self.shape[-2]), self.dtype)
     if hermitian:
@@ -518,7 +533,7 @@ def pinv_block(np: Any, self: Any, /, atol: Any, rtol: Any, hermitian: bool) -> 
 
 
 def _pinv_slope(F: Any, g: Any, self: Any, found: Any) -> Any:
-    """The gradient by a matrix from that by its pseudoinverse (Golub and Pereyra, 1973)."""
+    """Return the gradient with respect to a matrix from that of its pseudoinverse (Golub and Pereyra, 1973)."""
     turned = F.turned_fast(found)
     slope = F.turned_fast(g)
     first = F.matmul(slope, found)
@@ -538,9 +553,10 @@ def _threshold(x: Any) -> Any:
 def pinv(
     input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None, out: Any = None
 ) -> Tensor:
-    """The pseudoinverse (Moore, Penrose) of a matrix, or of each of a batch.
+    """Return the Moore-Penrose pseudoinverse of a matrix, or of each matrix of a batch.
 
-    Singular values up to ``max(atol, rtol * the largest)`` count as zero.
+    Singular values up to ``max(atol, rtol * the largest)`` count as zero. ``hermitian``: compute with eigenvalues,
+    reading only the lower triangle.
     """
     tensors("linalg_pinv", input=input)
     x = input._array
@@ -554,7 +570,7 @@ def pinv(
 
 @public()
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
-    """The pseudoinverse of a matrix; singular values up to ``rcond`` times the largest count as zero."""
+    """Return the pseudoinverse of a matrix; singular values up to ``rcond`` times the largest count as zero."""
     return pinv(input, rcond)
 
 
@@ -564,7 +580,7 @@ DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 @block("lstsq_block", "LinalgLstsqBackward0", outputs=("solution", "residuals", "rank", "singular_values"),
        differentiable=2)  # fmt: skip
 def lstsq_block(np: Any, self: Any, B: Any, /, rcond: float, driver: str, vector: bool) -> Any:
-    """The X that makes ``|self @ X - B|`` least."""
+    """Return the X that minimizes ``|self @ X - B|``, the residuals, the rank and the singular values."""
     right = B[..., None] if vector else B
     found, rank, values = lapack.least_squares(np, self, right, rcond, driver)
     n, m = self.shape[-2:]
@@ -609,9 +625,11 @@ _Lstsq = named("linalg_lstsq", ("solution", "residuals", "rank", "singular_value
 
 
 def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = None, out: Any = None) -> Any:
-    """The X that makes ``|A @ X - B|`` least, the squared remainders, the rank and the singular values of A.
+    """Return the X that minimizes ``|A @ X - B|``, the squared residuals, the rank and the singular values of A.
 
     ``driver``: LAPACK's ``gelsy`` (default), ``gels`` (full rank), ``gelsd`` or ``gelss`` (by singular values).
+    Residuals are empty with ``gelsy``, or unless A has full rank and more rows than columns; the rank is empty with
+    ``gels``, and singular values are returned by ``gelsd`` and ``gelss`` only.
     """
     tensors("linalg_lstsq", input=input, b=b)
     a, right = input._array, b._array
@@ -648,7 +666,11 @@ def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = N
 
 
 def tensorinv(input: Tensor, ind: int = 2, *, out: Any = None) -> Tensor:
-    """The inverse of ``tensordot(input, ., ind)``: ``input`` seen as a matrix whose rows are its first ``ind`` dimensions."""
+    """Return the inverse of the map ``x -> tensordot(input, x, x.ndim)``.
+
+    The result has the shape (*shape[ind:], *shape[:ind]). ``input`` is inverted as a matrix whose rows are its first
+    ``ind`` dimensions.
+    """
     shape = input._array.shape
     if ind <= 0:
         raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
@@ -663,7 +685,7 @@ def tensorinv(input: Tensor, ind: int = 2, *, out: Any = None) -> Tensor:
 
 
 def tensorsolve(input: Tensor, other: Tensor, dims: Any = None, *, out: Any = None) -> Tensor:
-    """The X with ``tensordot(input, X, X.ndim) = other``; ``dims`` of ``input`` are moved to its end first."""
+    """Return the X with ``tensordot(input, X, X.ndim) = other``; ``dims`` of ``input`` are moved to its end first."""
     ndim = input._array.ndim
     if dims is not None:
         gone = [dim % ndim for dim in dims]

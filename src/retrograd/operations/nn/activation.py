@@ -1,6 +1,6 @@
-"""Activations, element by element: an operation each, and one for its slope, so that second derivatives are right too.
+"""Elementwise activations, each with a gradient operation of its own so that second derivatives are exact.
 
-What ``nn.functional`` shows stands at the end of each section; softmax and its kin are in ``operations/nn/softmax.py``.
+The functions of ``nn.functional`` follow their operation; softmax is in ``operations/nn/softmax.py``.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from ..shape.views import reshape
 
 
 def _hidden(*rules: Any, **options: Any) -> Any:
-    """An operation that only ``nn.functional`` shows."""
+    """Decorate an elementwise operation that is public only in ``nn.functional``."""
     return pointwise(*rules, function=False, method=False, in_place=False, **options)
 
 
 def _slope(**options: Any) -> Any:
-    """The gradient of an activation as one operation, for graphs of gradients."""
+    """Decorate the gradient of an activation, an operation so that gradients of gradients can be recorded."""
     return op(function=False, method=False, opmath=True, **options)
 
 
@@ -45,24 +45,24 @@ def _call(block: Any, inplace: bool, input: Tensor, *params: Any) -> Tensor:
 
 @_hidden(lambda F, g, self: F.where_else(self < 0, g))
 def minimum_zero(np: Any, self: Any, /) -> Any:
-    """Each element where it is negative, else 0."""
+    """Return ``min(x, 0)`` of each element."""
     return np.minimum(self, 0)
 
 
-_shown = partial(public, function=False, method=False)  # by nn.functional
+_shown = partial(public, function=False, method=False)  # public only in nn.functional
 
 
-# -- Straight pieces: the second derivative is zero -------------------------------------------------------------------
+# -- Piecewise linear activations: the second derivative is zero ------------------------------------------------------
 
 
 def _no_bend(F: Any, g: Any) -> Any:
-    """The second derivative of straight pieces."""
+    """Return zeros, the second derivative of a piecewise linear function."""
     return F.zeros_as(g)
 
 
 @_slope()
 def leaky_relu_backward(np: Any, grad_output: Any, self: Any, /, negative_slope: float) -> Any:
-    """``grad_output`` where ``self`` is positive, else ``negative_slope`` times it."""
+    """Return ``grad_output`` where ``self`` is positive, otherwise ``negative_slope * grad_output``."""
     if (
         grad_output.size >= LARGE
         and (large := looped("leaky_relu_backward", grad_output, self, numbers=(negative_slope,))) is not None
@@ -81,7 +81,7 @@ leaky_relu_backward.derivative(
     name="leaky_relu", in_place_backward="LeakyReluBackward1", refuses=("leaky_relu_cpu", "bic"),
 )  # fmt: skip
 def leaky_relu_block(np: Any, self: Any, /, negative_slope: float = 0.01) -> Any:
-    """Each element where it is positive, else ``negative_slope`` times it."""
+    """Return each element where it is positive, otherwise ``negative_slope`` times the element."""
     if self.size >= LARGE and (large := looped("leaky_relu", self, numbers=(negative_slope,))) is not None:
         return large
     if 0 < negative_slope <= 1:
@@ -91,7 +91,7 @@ def leaky_relu_block(np: Any, self: Any, /, negative_slope: float = 0.01) -> Any
 
 @_shown(fast_path=leaky_relu_block)
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """Each element where it is positive, else ``negative_slope`` times it.
+    """Return each element where it is positive, otherwise ``negative_slope`` times the element.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.leaky_relu(torch.tensor([-1.0, 2.0]), 0.1)
@@ -105,7 +105,7 @@ leaky_relu_ = in_place_form(leaky_relu_block.op, "leaky_relu_")
 
 @_slope()
 def hardtanh_backward(np: Any, grad_output: Any, self: Any, /, min_val: float, max_val: float) -> Any:
-    """``grad_output`` where ``self`` is between the bounds, else 0."""
+    """Return ``grad_output`` where ``self`` is strictly between the bounds, otherwise 0."""
     outside = (self <= min_val) | (self >= max_val)
     return np.where(outside, np.zeros((), grad_output.dtype), grad_output)
 
@@ -127,13 +127,13 @@ def _bounded(x: Any) -> None:
     name="hardtanh", check=_bounded,
 )  # fmt: skip
 def hardtanh_block(np: Any, self: Any, /, min_val: float = -1.0, max_val: float = 1.0) -> Any:
-    """Each element, cut off below ``min_val`` and above ``max_val``."""
+    """Return each element clamped to the range from ``min_val`` to ``max_val``."""
     low, high = (np.asarray(each).astype(self.dtype) for each in (min_val, max_val))
     return np.minimum(np.maximum(self, low), high)
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """Each element, cut off below ``min_val`` and above ``max_val``."""
+    """Return each element clamped to the range from ``min_val`` to ``max_val``."""
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     return _call(hardtanh_block, inplace, input, min_val, max_val)
@@ -144,13 +144,13 @@ hardtanh_ = in_place_form(hardtanh_block.op, "hardtanh_")
 
 @_shown(fast_path=hardtanh_block, min_val=0, max_val=6)
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """Each element, cut off below 0 and above 6."""
+    """Return each element clamped to the range from 0 to 6."""
     return _call(hardtanh_block, inplace, input, 0, 6)
 
 
 @_slope()
 def hardshrink_backward(np: Any, grad_output: Any, self: Any, /, lambd: float) -> Any:
-    """``grad_output`` where ``self`` is farther than ``lambd`` from 0, else 0."""
+    """Return ``grad_output`` where ``abs(self) > lambd``, otherwise 0."""
     return np.where(np.absolute(self) <= lambd, np.zeros((), grad_output.dtype), grad_output)
 
 
@@ -164,7 +164,7 @@ hardshrink_backward.derivative(
     in_place=False, refuses=("hardshrink_cpu", "bic"),
 )  # fmt: skip
 def hardshrink(np: Any, self: Any, /, lambd: float = 0.5) -> Any:
-    """Each element, but 0 where it is not farther than ``lambd`` from 0."""
+    """Return each element where its absolute value exceeds ``lambd``, otherwise 0."""
     return np.where(np.absolute(self) <= lambd, np.zeros((), self.dtype), self)
 
 
@@ -173,7 +173,7 @@ def hardshrink(np: Any, self: Any, /, lambd: float = 0.5) -> Any:
     backward="SoftshrinkBackward0", refuses=("softshrink_check", "bic"),
 )  # fmt: skip
 def softshrink(np: Any, self: Any, /, lambd: float = 0.5) -> Any:
-    """Each element moved towards 0 by ``lambd``, but not beyond."""
+    """Return each element moved towards 0 by ``lambd``; 0 where its absolute value is at most ``lambd``."""
     if lambd < 0:
         raise RuntimeError(f"lambda must be in range [0, 3.40282e+38] for input dtype Float, but found {lambd:g}")
     return np.where(self > lambd, self - lambd, np.where(self < -lambd, self + lambd, self * 0))
@@ -184,12 +184,12 @@ def softshrink(np: Any, self: Any, /, lambd: float = 0.5) -> Any:
     name="threshold", in_place_backward="ThresholdBackward1", refuses=("threshold_cpu", "bc"),
 )  # fmt: skip
 def threshold_block(np: Any, self: Any, /, threshold: float, value: float) -> Any:
-    """Each element where it is above ``threshold``, else ``value``."""
+    """Return each element where it exceeds ``threshold``, otherwise ``value``."""
     return np.where(self <= threshold, np.asarray(value).astype(self.dtype), self)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """Each element where it is above ``threshold``, else ``value``."""
+    """Return each element where it exceeds ``threshold``, otherwise ``value``."""
     return _call(threshold_block, inplace, input, threshold, value)
 
 
@@ -199,7 +199,7 @@ threshold_ = public(method=False)(in_place_form(threshold_block.op, "threshold_"
 
 @_shown(fast_path=relu_block)
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Each element where it is positive, else 0."""
+    """Return each element where it is positive, otherwise 0."""
     return _call(relu_block, inplace, input)
 
 
@@ -208,7 +208,7 @@ relu_ = in_place_form(relu_block.op, "relu_")
 
 @_slope()
 def hardsigmoid_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
-    """A sixth of ``grad_output`` where ``self`` is between -3 and 3, else 0."""
+    """Return ``grad_output / 6`` where ``self`` is strictly between -3 and 3, otherwise 0."""
     return np.where((self > -3) & (self < 3), grad_output / 6, np.zeros((), grad_output.dtype))
 
 
@@ -219,22 +219,22 @@ hardsigmoid_backward.derivative(grad_output=lambda F, g, self: F.hardsigmoid_bac
     lambda F, g, self: F.hardsigmoid_backward(g, self), name="hardsigmoid", refuses=("hardsigmoid_cpu", "bic")
 )  # fmt: skip
 def hardsigmoid_block(np: Any, self: Any, /) -> Any:
-    """0 below -3, 1 above 3, and straight between."""
+    """Return ``(x + 3) / 6`` of each element, clamped to the range from 0 to 1."""
     return np.minimum(np.maximum(self + 3, 0), 6) / 6
 
 
 @_shown(fast_path=hardsigmoid_block)
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """0 below -3, 1 above 3, and straight between."""
+    """Return ``(x + 3) / 6`` of each element, clamped to the range from 0 to 1."""
     return _call(hardsigmoid_block, inplace, input)
 
 
-# -- Bent pieces -----------------------------------------------------------------------------------------------------
+# -- Smooth and piecewise smooth activations -------------------------------------------------------------------------
 
 
 @_slope()
 def hardswish_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
-    """``grad_output`` times 0 up to -3, 1 from 3 on, and ``x / 3 + 1 / 2`` between."""
+    """Return ``grad_output`` times 0 where ``x <= -3``, 1 where ``x >= 3`` and ``x / 3 + 1 / 2`` between."""
     if grad_output.size >= LARGE and (large := looped("hardswish_backward", grad_output, self)) is not None:
         return large
     slope = np.where(self < 3, self / 3 + 0.5, np.ones((), self.dtype))
@@ -249,7 +249,7 @@ hardswish_backward.derivative(
 
 @_hidden(lambda F, g, self: F.hardswish_backward(g, self), name="hardswish", refuses=("hardswish_cpu", "bic"))
 def hardswish_block(np: Any, self: Any, /) -> Any:
-    """``x * hardsigmoid(x)``."""
+    """Return ``x * hardsigmoid(x)`` of each element."""
     if self.size >= LARGE and (large := looped("hardswish", self)) is not None:
         return large
     return self * np.minimum(np.maximum(self + 3, 0), 6) / 6
@@ -257,7 +257,7 @@ def hardswish_block(np: Any, self: Any, /) -> Any:
 
 @_shown(fast_path=hardswish_block)
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """``x * hardsigmoid(x)``."""
+    """Return ``x * hardsigmoid(x)`` of each element."""
     return _call(hardswish_block, inplace, input)
 
 
@@ -268,7 +268,7 @@ def _elu(np: Any, x: Any, alpha: float, scale: float, input_scale: float) -> Any
 
 @_slope()
 def elu_backward(np: Any, grad_output: Any, self: Any, /, alpha: float, scale: float, input_scale: float) -> Any:
-    """The gradient of elu, selu and celu, which differ in their constants only."""
+    """Return the gradient of elu, selu and celu, which differ only in their constants."""
     if (
         grad_output.size >= LARGE
         and (large := looped("elu_backward", grad_output, self, numbers=(alpha, scale, input_scale))) is not None
@@ -294,7 +294,7 @@ elu_backward.derivative(
     name="elu", in_place_backward="EluBackward1", refuses=("elu_cpu", "bic"),
 )  # fmt: skip
 def elu_block(np: Any, self: Any, /, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Any:
-    """``scale * x`` where x is positive, else ``scale * alpha * (exp(input_scale * x) - 1)``."""
+    """Return ``scale * x`` where x is positive, otherwise ``scale * alpha * (exp(input_scale * x) - 1)``."""
     if self.size >= LARGE and (large := looped("elu", self, numbers=(alpha, scale, input_scale))) is not None:
         return large
     return _elu(np, self, alpha, scale, input_scale)
@@ -302,7 +302,7 @@ def elu_block(np: Any, self: Any, /, alpha: float = 1.0, scale: float = 1.0, inp
 
 @_shown(fast_path=elu_block, scale=1.0, input_scale=1.0)
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """Each element where it is positive, else ``alpha * (exp(x) - 1)``."""
+    """Return each element x where it is positive, otherwise ``alpha * (exp(x) - 1)``."""
     return _call(elu_block, inplace, input, alpha, 1.0, 1.0)
 
 
@@ -314,13 +314,13 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 @_shown(fast_path=elu_block, alpha=SELU_ALPHA, scale=SELU_SCALE, input_scale=1.0)
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """``scale`` times :func:`elu`, with the constants that keep layers normalised (arXiv 1706.02515)."""
+    """Return ``scale`` times :func:`elu`, with the constants that keep layers normalised (arXiv 1706.02515)."""
     return _call(elu_block, inplace, input, SELU_ALPHA, SELU_SCALE, 1.0)
 
 
 @public(method=False)
 def selu_(input: Tensor) -> Tensor:
-    """In-place version of :func:`selu`."""
+    """Run :func:`selu` in place."""
     return selu(input, inplace=True)
 
 
@@ -332,7 +332,7 @@ public(method=False)(selu)
     name="celu", in_place_backward="CeluBackward1", refuses=("elu_cpu", "bic"),
 )  # fmt: skip
 def celu_block(np: Any, self: Any, /, alpha: float = 1.0) -> Any:
-    """Each element where it is positive, else ``alpha * (exp(x / alpha) - 1)``."""
+    """Return each element x where it is positive, otherwise ``alpha * (exp(x / alpha) - 1)``."""
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     if self.size >= LARGE and (large := looped("elu", self, numbers=(alpha, 1.0, 1.0 / alpha))) is not None:
@@ -342,7 +342,7 @@ def celu_block(np: Any, self: Any, /, alpha: float = 1.0) -> Any:
 
 @_shown(fast_path=celu_block)
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """Each element where it is positive, else ``alpha * (exp(x / alpha) - 1)``."""
+    """Return each element x where it is positive, otherwise ``alpha * (exp(x / alpha) - 1)``."""
     return _call(celu_block, inplace, input, alpha)
 
 
@@ -356,7 +356,7 @@ def _logistic(np: Any, x: Any) -> Any:
 
 @_slope()
 def silu_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
-    """The gradient of ``x * sigmoid(x)``."""
+    """Return the gradient of ``silu``, ``x * sigmoid(x)``."""
     if self.size >= LARGE and (large := looped("silu_backward", grad_output, self)) is not None:
         return large
     share = _logistic(np, self)
@@ -374,20 +374,20 @@ silu_backward.derivative(grad_output=lambda F, g, self: F.silu_backward(g, self)
 
 @_hidden(lambda F, g, self: F.silu_backward(g, self), name="silu", refuses=("silu_cpu", "bi"))
 def silu_block(np: Any, self: Any, /) -> Any:
-    """``x * sigmoid(x)``."""
+    """Return ``x * sigmoid(x)`` of each element."""
     large = looped("silu", self) if self.size >= LARGE else None
     return self / (1 + np.exp(-self)) if large is None else large
 
 
 @_shown(fast_path=silu_block)
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """``x * sigmoid(x)``."""
+    """Return ``x * sigmoid(x)`` of each element."""
     return _call(silu_block, inplace, input)
 
 
 @_slope()
 def mish_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
-    """The gradient of ``x * tanh(softplus(x))``."""
+    """Return the gradient of ``mish``, ``x * tanh(softplus(x))``."""
     if grad_output.size >= LARGE and (large := looped("mish_backward", grad_output, self)) is not None:
         return large
     share = np.tanh(np.logaddexp(self, np.zeros((), self.dtype)))
@@ -406,7 +406,7 @@ mish_backward.derivative(grad_output=lambda F, g, self: F.mish_backward(g, self)
 
 @_hidden(lambda F, g, self: F.mish_backward(g, self), name="mish", refuses=("mish_cpu", "bic"))
 def mish_block(np: Any, self: Any, /) -> Any:
-    """``x * tanh(softplus(x))``."""
+    """Return ``x * tanh(softplus(x))`` of each element."""
     if self.size >= LARGE and (large := looped("mish", self)) is not None:
         return large
     return self * np.tanh(np.logaddexp(self, np.zeros((), self.dtype)))
@@ -414,13 +414,13 @@ def mish_block(np: Any, self: Any, /) -> Any:
 
 @_shown(fast_path=mish_block)
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """``x * tanh(softplus(x))`` (arXiv 1908.08681)."""
+    """Return ``x * tanh(softplus(x))`` of each element (arXiv 1908.08681)."""
     return _call(mish_block, inplace, input)
 
 
 @_slope()
 def softplus_backward(np: Any, grad_output: Any, self: Any, /, beta: float, threshold: float) -> Any:
-    """The gradient of softplus."""
+    """Return the gradient of ``softplus``."""
     if (
         grad_output.size >= LARGE
         and (large := looped("softplus_backward", grad_output, self, numbers=(beta, threshold))) is not None
@@ -445,7 +445,7 @@ softplus_backward.derivative(
     refuses=("softplus_cpu", "bic"),
 )  # fmt: skip
 def softplus(np: Any, self: Any, /, beta: float = 1.0, threshold: float = 20.0) -> Any:
-    """``log(1 + exp(beta * x)) / beta``, and x itself where ``beta * x`` is above ``threshold``."""
+    """Return ``log(1 + exp(beta * x)) / beta`` of each element x; x itself where ``beta * x`` exceeds ``threshold``."""
     if self.size >= LARGE and (large := looped("softplus", self, numbers=(beta, threshold))) is not None:
         return large
     scaled = self if beta == 1 else self * beta
@@ -455,7 +455,7 @@ def softplus(np: Any, self: Any, /, beta: float = 1.0, threshold: float = 20.0) 
 
 @_slope()
 def log_sigmoid_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
-    """``grad_output * sigmoid(-self)``."""
+    """Return the gradient of ``logsigmoid``, ``grad_output * sigmoid(-self)``."""
     return grad_output * _logistic(np, -self)
 
 
@@ -470,10 +470,10 @@ log_sigmoid_backward.derivative(
     refuses=("log_sigmoid_cpu", "bic"),
 )  # fmt: skip
 def logsigmoid(np: Any, self: Any, /) -> Any:
-    """``log(sigmoid(x))`` without overflow."""
+    """Return ``log(sigmoid(x))`` of each element, computed without overflow."""
     if self.size >= LARGE and (large := looped("logsigmoid", self)) is not None:
         return large
-    out = np.negative(np.absolute(self), out=np.empty(self.shape, self.dtype))  # contiguous, as PyTorch's
+    out = np.negative(np.absolute(self), out=np.empty(self.shape, self.dtype))  # contiguous, as in PyTorch
     np.log1p(np.exp(out, out=out), out=out)
     return np.subtract(np.minimum(self, 0), out, out=out)
 
@@ -500,7 +500,7 @@ def _exact(approximate: str) -> bool:
 
 @_slope()
 def gelu_backward(np: Any, grad_output: Any, self: Any, /, approximate: str) -> Any:
-    """The gradient of gelu."""
+    """Return the gradient of ``gelu``."""
     if approximate == "none":
         if self.size >= LARGE and (large := looped("gelu_backward", grad_output, self)) is not None:
             return large
@@ -532,7 +532,10 @@ gelu_backward.derivative(
 
 @_hidden(lambda F, g, self, approximate: F.gelu_backward(g, self, approximate), refuses=("GeluKernelImpl", "bic"))
 def gelu(np: Any, self: Any, /, *, approximate: str = "none") -> Any:
-    """``x`` times the probability that a normal variable is below it; ``approximate="tanh"``: a formula near it."""
+    """Return each element x times the probability that a standard normal variable is below x.
+
+    ``approximate="tanh"``: approximate this probability by ``0.5 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))``.
+    """
     if _exact(approximate):
         large = looped("gelu", self) if self.size >= LARGE else None
         return self * _cdf(np, self) if large is None else large
@@ -543,12 +546,12 @@ def gelu(np: Any, self: Any, /, *, approximate: str = "none") -> Any:
     return 0.5 * self * (1 + np.tanh(ROOT * self * (1 + CUBIC * self * self)))
 
 
-# -- With parameters, noise or two halves ----------------------------------------------------------------------------
+# -- Activations with a weight, noise or a gate ----------------------------------------------------------------------
 
 
 @_slope()
 def prelu_kernel_backward(np: Any, grad_output: Any, self: Any, weight: Any, /) -> Any:
-    """``grad_output`` where ``self`` is positive, else ``weight`` times it."""
+    """Return ``grad_output`` where ``self`` is positive, otherwise ``weight * grad_output``."""
     return np.where(self > 0, grad_output, weight * grad_output)
 
 
@@ -565,7 +568,7 @@ prelu_kernel_backward.derivative(
 
 @_slope(backward="PreluKernelBackward0")
 def prelu_kernel(np: Any, self: Any, weight: Any, /) -> Any:
-    """Each element where it is positive, else ``weight`` times it."""
+    """Return each element where it is positive, otherwise ``weight`` times the element."""
     if self.dtype.kind in "biuc":
         raise unsupported("prelu_cpu", self.dtype)
     return np.where(self > 0, self, weight * self)
@@ -579,7 +582,10 @@ prelu_kernel.derivative(
 
 @public()
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """Each element where it is positive, else ``weight`` times it: one weight, or one for each channel (dimension 1)."""
+    """Return each element where it is positive, otherwise ``weight`` times the element.
+
+    ``weight`` has one element, or one for each channel (dimension 1 of ``input``).
+    """
     shape, count = input.shape, weight.numel()
     if input.dtype is not weight.dtype:
         raise RuntimeError(
@@ -606,7 +612,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     "noise", None, in_place_backward="RreluWithNoiseBackward1", numbers=False
 )  # fmt: skip
 def rrelu_with_noise(np: Any, self: Any, noise: Any, /) -> Any:
-    """Each element times its own ``noise``."""
+    """Return each element times the element of ``noise``, in contiguous memory."""
     return np.multiply(self, noise, out=np.empty(self.shape, self.dtype))
 
 
@@ -616,7 +622,7 @@ def rrelu_with_noise(np: Any, self: Any, noise: Any, /) -> Any:
     refuses=("leaky_relu_cpu", "bic"),
 )  # fmt: skip
 def rrelu_mean(np: Any, self: Any, /, negative_slope: float) -> Any:
-    """What rrelu is on average."""
+    """Return leaky relu with the mean slope of rrelu, in contiguous memory."""
     return np.ascontiguousarray(np.where(self > 0, self, self * negative_slope)).reshape(self.shape)
 
 
@@ -624,7 +630,10 @@ def rrelu(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False,
     generator: Generator | None = None,
 ) -> Tensor:  # fmt: skip
-    """Leaky relu with a slope drawn for each negative element between ``lower`` and ``upper``; out of training their mean."""
+    """Return leaky relu with a random slope between ``lower`` and ``upper`` for each negative element.
+
+    If not ``training``, the slope is the mean of the bounds.
+    """
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:
@@ -647,7 +656,7 @@ def _rrelu(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
     generator: Generator | None = None,
 ) -> Tensor:  # fmt: skip
-    """Leaky relu with a random slope; see ``nn.functional.rrelu``."""
+    """Return leaky relu with a random slope; see ``nn.functional.rrelu``."""
     return rrelu(input, lower, upper, training, generator=generator)
 
 
@@ -656,7 +665,7 @@ def rrelu_(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
     generator: Generator | None = None,
 ) -> Tensor:  # fmt: skip
-    """In-place version of :func:`rrelu`."""
+    """Run :func:`rrelu` in place."""
     return rrelu(input, lower, upper, training, True, generator)
 
 
@@ -667,7 +676,7 @@ def _halves(x: Any, dim: int) -> tuple[Any, Any]:
 
 @_slope()
 def glu_backward(np: Any, grad_output: Any, self: Any, /, dim: int) -> Any:
-    """The gradient of glu, for both halves side by side."""
+    """Return the gradient of ``glu`` for both halves, concatenated along ``dim``."""
     value, gate = _halves(self, dim)
     out = np.empty(self.shape, grad_output.dtype)
     for_value, for_gate = _halves(out, dim)
@@ -707,7 +716,7 @@ glu_backward.derivative(grad_output=_glu_slope, self=_glu_bend)
 
 @_slope(backward="GluBackward0")
 def glu_block(np: Any, self: Any, /, dim: int) -> Any:
-    """The first half times the sigmoid of the second."""
+    """Return the first half times the sigmoid of the second half, along ``dim``."""
     if self.dtype.kind in "biuc":
         raise unsupported("glu_cpu", self.dtype)
     value, gate = _halves(self, dim)
@@ -718,7 +727,7 @@ glu_block.derivative(self=lambda F, g, self, dim: F.glu_backward(g, self, dim))
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """The first half of ``input`` along ``dim`` times the sigmoid of the second half."""
+    """Return the first half of ``input`` along ``dim`` times the sigmoid of the second half."""
     if not input.ndim:
         raise RuntimeError("glu does not support scalars because halving size must be even")
     at = dimension(dim, input.ndim)
@@ -728,12 +737,12 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 
 
 def softsign(input: Tensor) -> Tensor:
-    """``x / (1 + |x|)``."""
+    """Return ``x / (1 + abs(x))`` of each element."""
     return div_true(input, absolute(input) + 1)
 
 
 def tanhshrink(input: Tensor) -> Tensor:
-    """``x - tanh(x)``."""
+    """Return ``x - tanh(x)`` of each element."""
     return input - tanh(input)
 
 

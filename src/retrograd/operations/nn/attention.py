@@ -1,4 +1,4 @@
-"""Attention: each query's mean of the values, weighted by how well it matches the keys."""
+"""Attention: for each query the mean of the values, weighted by the softmax of query-key products."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .softmax import softmax
 
 F: Any = TENSORS
 
-#: The implementations of attention that a program has enabled. There is one, so that they have no effect.
+#: The attention implementations that a program has enabled. They have no effect, because this package has only one.
 ENABLED = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True, "overrideable": True, "reduced": False}
 
 
@@ -33,7 +33,7 @@ _KIND: Any = {
 
 @op(name="attention_block", **_KIND)
 def attention_block(np: Any, query: Any, key: Any, value: Any, /, is_causal: bool, scale: float) -> tuple[Any, Any]:
-    """Attention in blocks: what the queries get, and the logarithms of the sums that it was divided by."""
+    """Return the result of blocked attention, and the logarithm of each query's softmax denominator."""
     return attention.forward(np, query, key, value, None, is_causal, scale)
 
 
@@ -41,7 +41,7 @@ def attention_block(np: Any, query: Any, key: Any, value: Any, /, is_causal: boo
 def masked_attention_block(
     np: Any, query: Any, key: Any, value: Any, attn_mask: Any, /, is_causal: bool, scale: float
 ) -> tuple[Any, Any]:
-    """``attention_block`` with a mask."""
+    """Return ``attention_block`` with a mask."""
     return attention.forward(np, query, key, value, attn_mask, is_causal, scale)
 
 
@@ -66,9 +66,9 @@ masked_attention_block.derivative(query=_masked_rule, key=_masked_rule, value=_m
 
 def _attention_back(g: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Any, output: Any, sums: Any,
                     is_causal: bool, scale: float) -> tuple[Tensor, ...]:  # fmt: skip
-    """The gradients of attention in terms of operations, which have derivatives themselves.
+    """Return the gradients of attention, computed by recorded operations so that they have derivatives.
 
-    For gradients of gradients only: the matrix of all scores is made here.
+    Used only for gradients of gradients, because it allocates the matrix of all scores.
     """
     share = query._array.shape[1] // key._array.shape[1]
     keys, values = (_repeated(each, share) for each in (key, value))
@@ -88,12 +88,12 @@ TENSORS.__dict__["attention_back"] = _attention_back
 
 
 def _repeated(x: Tensor, share: int) -> Tensor:
-    """Each head as often as there are queries' heads that it serves."""
+    """Return ``x`` with each head repeated ``share`` times, once for each query head that uses it."""
     return x if share == 1 else x.repeat_interleave(share, -3)
 
 
 def _gathered(x: Tensor, share: int) -> Tensor:
-    """The adjoint of :func:`_repeated`."""
+    """Return the gradient of :func:`_repeated`: the sums over the repetitions of each head."""
     if share == 1:
         return x
     batch, heads, length, size = x._array.shape
@@ -101,7 +101,10 @@ def _gathered(x: Tensor, share: int) -> Tensor:
 
 
 def _chances(query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool, scale: float) -> Tensor:
-    """The weights of all keys for each query: softmax of scaled, masked products; zeros where a query sees no key."""
+    """Return the attention weights (…, L, S), the softmax of the scaled and masked scores.
+
+    The weights of a query whose keys are all masked are 0.
+    """
     root = math.sqrt(abs(scale))
     scores = matmul(query * (root if scale >= 0 else -root), transpose(key, -2, -1) * root)
     if is_causal:
@@ -118,7 +121,7 @@ def _chances(query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool, s
 
 
 def _as_summand(mask: Tensor, dtype: Any) -> Tensor:
-    """Minus infinity where a mask is True, zero elsewhere."""
+    """Return minus infinity where ``mask`` is True, and zero elsewhere."""
     return FUNCTIONS["zeros_like"](mask, dtype=dtype).masked_fill(mask, -math.inf)
 
 
@@ -149,7 +152,7 @@ def _check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | N
 
 
 def _in_blocks(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, p: float) -> bool:
-    """Whether the attention is one that PyTorch calculates in blocks, too."""
+    """Return whether PyTorch computes this attention by its blocked kernel, too."""
     q, k, v = query._array, key._array, value._array
     if p > 0 or not q.ndim == k.ndim == v.ndim == 4 or not (q.size and k.size and v.size):
         return False
@@ -165,11 +168,12 @@ def scaled_dot_product_attention(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
     is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
 ) -> Tensor:  # fmt: skip
-    """``softmax(query @ key.mT * scale + attn_mask) @ value``: query (…, L, E), key (…, S, E), value (…, S, Ev).
+    """Return ``softmax(query @ key.mT * scale + attn_mask) @ value``.
 
-    ``attn_mask``: booleans (True counts) or numbers that are added. ``is_causal``: query i sees keys up to i. ``scale``:
-    1 / sqrt(E) if left out. ``enable_gqa``: key and value may have fewer heads than the query, which share them. Without
-    dropout the scores are made in blocks; the matrix of all of them never exists.
+    ``query``: (…, L, E). ``key``: (…, S, E). ``value``: (…, S, Ev). ``attn_mask``: booleans, True for keys that take
+    part, or numbers that are added to the scores. ``is_causal``: query i attends only to keys 0 to i. ``scale``: by
+    default 1 / sqrt(E). ``enable_gqa``: key and value may have fewer heads than the query; each head is then used by
+    several query heads. 4-d inputs without dropout are computed in blocks, without allocating the matrix of all scores.
     """
     _check_attention(query, key, value, attn_mask, dropout_p, is_causal)
     factor = 1.0 / math.sqrt(query._array.shape[-1]) if scale is None and query._array.shape[-1] else (scale or 1.0)
@@ -193,11 +197,11 @@ def scaled_dot_product_attention(
     return matmul(dropout(chances, dropout_p), value)
 
 
-# -- Several heads ---------------------------------------------------------------------------------------------------
+# -- Multi-head attention --------------------------------------------------------------------------------------------
 
 
 def _projected(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """``x @ weight.T + bias`` for ``x`` of two or three dimensions."""
+    """Return ``x @ weight.T + bias`` for a 2-d or 3-d ``x``."""
     flat = reshape(x, (-1, x._array.shape[-1])) if x._array.ndim == 3 else x
     made = matmul(flat, t(weight)) if bias is None else addmm(bias, flat, t(weight))
     return made if flat is x else view(made, (*x._array.shape[:-1], weight._array.shape[0]))
@@ -206,7 +210,7 @@ def _projected(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 def _check_heads(
     query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, mask: Tensor | None, heads: int
 ) -> bool:
-    """Refuse shapes that do not go together; whether there is a batch dimension."""
+    """Raise if the shapes do not fit together; return whether the inputs have a batch dimension."""
     rank, ranks = query._array.ndim, (key._array.ndim, value._array.ndim)
     if rank not in (2, 3):
         raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {rank}-D query tensor")
@@ -234,7 +238,7 @@ def _check_heads(
 
 
 def _canonical(mask: Tensor | None, name: str, other: Tensor | None, dtype: Any) -> Tensor | None:
-    """A mask as numbers to be added."""
+    """Return a mask as numbers that are added to the scores, or None."""
     if mask is None:
         return None
     if mask._array.dtype.kind not in "bfV":
@@ -245,7 +249,7 @@ def _canonical(mask: Tensor | None, name: str, other: Tensor | None, dtype: Any)
 def _projections(
     query: Tensor, key: Tensor, value: Tensor, weight: Any, bias: Any, separate: tuple[Any, Any, Any] | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Query, key and value, each times its part of the weights."""
+    """Return query, key and value, each times its part of the weights, plus its bias."""
     size = query._array.shape[-1]
     if separate is not None:
         for each, name in zip(separate, "qkv", strict=True):
@@ -266,12 +270,12 @@ def _projections(
 
 
 def _split_heads(x: Tensor, batch: int, heads: int) -> Tensor:
-    """(L, batch, heads * size) as (batch * heads, L, size)."""
+    """Return (L, batch, heads * size) as (batch * heads, L, size)."""
     return transpose(view(x.contiguous(), (x._array.shape[0], batch * heads, x._array.shape[2] // heads)), 0, 1)
 
 
 def _given(x: Tensor, name: str, batch: int, heads: int, size: int) -> Tensor:
-    """A key or value that is given whole."""
+    """Return the static key or value; raise if its shape is not (batch * heads, S, size)."""
     for dim, wanted in ((0, batch * heads), (2, size)):
         if x._array.shape[dim] != wanted:
             raise AssertionError(f"expecting {name}.size({dim}) of {wanted}, but got {x._array.shape[dim]}")
@@ -279,7 +283,7 @@ def _given(x: Tensor, name: str, batch: int, heads: int, size: int) -> Tensor:
 
 
 def _lengthened(masks: list[Tensor | None]) -> list[Tensor | None]:
-    """Masks for one key more, which is not masked."""
+    """Return masks extended by one key that is not masked."""
     return [None if each is None else F.constant_pad_nd_block(each, (0, 1), 0) for each in masks]
 
 
@@ -292,10 +296,11 @@ def multi_head_attention_forward(
     v_proj_weight: Tensor | None = None, static_k: Tensor | None = None, static_v: Tensor | None = None,
     average_attn_weights: bool = True, is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
-    """Attention of several heads with projections before and after it, as ``torch.nn.MultiheadAttention`` calls it.
+    """Return multi-head attention with input and output projections, as ``torch.nn.MultiheadAttention`` computes it.
 
-    ``query`` (L, batch, E), ``key`` and ``value`` (S, batch, E), or all without batch. Returns the output (L, batch, E)
-    and, if wanted, the weights (batch, L, S), the mean of those of the heads unless ``average_attn_weights`` is false.
+    ``query``: (L, batch, E). ``key`` and ``value``: (S, batch, E). All may lack the batch dimension. The result is the
+    output (L, batch, E) and, if ``need_weights`` (otherwise None), the attention weights (batch, L, S), averaged over
+    the heads unless ``average_attn_weights`` is False.
     """
     batched = _check_heads(query, key, value, key_padding_mask, attn_mask, num_heads)
     if is_causal and attn_mask is None:
@@ -311,7 +316,7 @@ def multi_head_attention_forward(
     size = embed // num_heads
     padding = _canonical(key_padding_mask, "key_padding_mask", attn_mask, query.dtype)
     if is_causal and padding is None and not need_weights:
-        mask = None  # the mask only says again what the hint does
+        mask = None  # the hint already implies this mask
     else:
         mask = _canonical(attn_mask, "attn_mask", None, query.dtype)
         is_causal = is_causal and padding is None
@@ -344,7 +349,7 @@ def multi_head_attention_forward(
 
 
 def _with_batch(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The three with a batch of one; what was one tensor stays one."""
+    """Return the three tensors with a batch of one; arguments that are the same tensor remain the same tensor."""
     made = unsqueeze(query, 1)
     keys = made if key is query else unsqueeze(key, 1)
     return made, keys, keys if value is key else unsqueeze(value, 1)
@@ -353,7 +358,7 @@ def _with_batch(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tens
 def _with_bias(
     k: Tensor, v: Tensor, bias_k: Tensor | None, bias_v: Tensor | None, static_k: Any, static_v: Any
 ) -> tuple[Tensor, Tensor]:
-    """Keys and values with one more, which is learned."""
+    """Return keys and values with the learned key and value ``bias_k`` and ``bias_v`` appended."""
     if bias_k is None or bias_v is None:
         raise AssertionError(
             "bias_k is set but bias_v is None" if bias_v is None else "bias_v is set but bias_k is None"
@@ -381,7 +386,7 @@ def _check_sizes(query: Tensor, key: Tensor, value: Tensor, embed: int, heads: i
 
 
 def _check_mask(mask: Tensor | None, length: int, keys: int, count: int) -> Tensor | None:
-    """The mask of scores with a dimension for batch and heads."""
+    """Return the mask of scores with a leading dimension that broadcasts over batch and heads."""
     if mask is None:
         return None
     wanted = (length, keys) if mask._array.ndim == 2 else (count, length, keys)
@@ -391,7 +396,7 @@ def _check_mask(mask: Tensor | None, length: int, keys: int, count: int) -> Tens
 
 
 def _with_padding(mask: Tensor | None, padding: Tensor | None, batch: int, heads: int, keys: int) -> Tensor | None:
-    """The mask of scores with that of keys added."""
+    """Return the sum of the mask of scores and the padding mask (batch, keys), expanded over the heads."""
     if padding is None:
         return mask
     if padding._array.shape[0] != batch:
@@ -404,7 +409,7 @@ def _with_padding(mask: Tensor | None, padding: Tensor | None, batch: int, heads
 
 
 def _weighed(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float) -> tuple[Tensor, Tensor]:
-    """Attention with its weights."""
+    """Return the attention (batch * heads, L, size) and its weights."""
     q = q * math.sqrt(1.0 / q._array.shape[-1])
     turned = transpose(k, -2, -1)
     scores = bmm(q, turned) if mask is None else baddbmm(mask, q, turned)
@@ -417,7 +422,7 @@ def _weighed(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float) -> 
 def _headed(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, is_causal: bool, batch: int, heads: int
 ) -> Tensor:
-    """Attention without its weights: (L * batch, E)."""
+    """Return the attention (L * batch, E) without its weights."""
     if mask is not None:
         one = mask._array.shape[0] == 1 and mask._array.ndim == 3
         mask = unsqueeze(mask, 0) if one else view(mask, (batch, heads, -1, k._array.shape[1]))

@@ -1,4 +1,4 @@
-"""Losses that choose by class: negative log-likelihood, cross entropy, class margins, and texts (CTC)."""
+"""Losses that select a class per sample: negative log-likelihood, cross entropy, multi-class margins and CTC."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .softmax import log_softmax_block
 
 
 def _likelihood(np: Any, x: Any, target: Any, weight: Any, reduction: str, ignore: int) -> tuple[Any, Any]:
-    """The loss and the total weight of what counts."""
+    """Return the loss and the total weight of the targets that are not ignored."""
     plain = weight is None and x.ndim == 2 and target.ndim == 1 and reduction != "none"
     if plain and (whole := small_arrays.chosen(x, target, ignore)) is not None:
         rows = target.size
@@ -60,7 +60,7 @@ def _likelihood(np: Any, x: Any, target: Any, weight: Any, reduction: str, ignor
     return (whole / count if reduction == "mean" else whole).astype(x.dtype), np.asarray(count).astype(x.dtype)
 
 
-#: What needs no further checks, and is the most common.
+#: Condition, expression and names of the inlined fast path: (N, C) floats with N int64 targets and no weight.
 PLAIN = (
     "FLOATS and weight is None and self.ndim == 2 and target.ndim == 1 and target.dtype is INT and len(target) == len(self) and "
     "reduction in REDUCTIONS", "kernel(np, self, target, weight, reduction, ignore_index)",
@@ -70,7 +70,7 @@ PLAIN = (
 
 def _nll_block(name: str, backward: str) -> Any:
     def kernel(np: Any, self: Any, target: Any, weight: Any, /, reduction: str, ignore_index: int) -> Any:
-        """``-self[n, target[n]] * weight[target[n]]``, their weighted mean or sum; and the total weight."""
+        """Return ``-self[n, target[n]] * weight[target[n]]``, reduced with these weights, and the total weight."""
         if self.dtype.kind in "biuc":
             raise unsupported(f"{name}_out_frame", self.dtype)
         return _likelihood(np, self, target, weight, reduction, ignore_index)
@@ -96,14 +96,14 @@ def nll_loss_backward(
     np: Any, grad_output: Any, target: Any, weight: Any, total_weight: Any, /, shape: tuple[int, ...], reduction: str,
     ignore_index: int,
 ) -> Any:  # fmt: skip
-    """The gradient of nll_loss: one number for each target."""
+    """Return the gradient of ``nll_loss``: zeros except for the element of each target."""
     out = np.zeros(shape, grad_output.dtype)
     counts = class_losses.check_classes(np, target, shape[0] if len(shape) == 1 else shape[1], ignore_index)
     index, share = class_losses.class_weights(np, target, counts, weight, out.dtype)
     values = -grad_output if reduction != "mean" else -grad_output / total_weight
     if share is not None:
         values = values * share
-    if counts is not None:  # of what is ignored the slope is 0 even if the loss is nan, as where everything is
+    if counts is not None:  # 0, not nan, for ignored targets: if all are ignored, the total weight is 0
         values = np.where(counts, values, np.zeros((), out.dtype))
     class_losses.place(np, out, index, np.broadcast_to(values, index.shape))
     return out
@@ -113,7 +113,7 @@ def nll_loss_backward(
 def nll_pick(
     np: Any, self: Any, target: Any, weight: Any, total_weight: Any, /, reduction: str, ignore_index: int
 ) -> Any:
-    """The adjoint of nll_loss_backward: nll_loss with a total weight that is known."""
+    """Return ``nll_loss`` for a known total weight, the adjoint of ``nll_loss_backward``."""
     counts = class_losses.check_classes(np, target, self.shape[0] if self.ndim == 1 else self.shape[1], ignore_index)
     index, share = class_losses.class_weights(np, target, counts, weight, self.dtype)
     found = -class_losses.pick(np, self, index)
@@ -215,9 +215,11 @@ def nll_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
     ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
-    """The mean of ``-input[n, target[n]]``: ``input`` (N, C, …) log-probabilities, ``target`` (N, …) classes.
+    """Return the negative log-likelihood loss: the weighted mean of ``-input[n, target[n]]``.
 
-    ``weight`` (C): of the classes; the mean is weighted too. ``ignore_index``: a class that costs nothing.
+    ``input``: (N, C, …) or (C,) log-probabilities. ``target``: (N, …) or () class indices. ``weight`` (C,): a factor
+    for each class, by which the mean is weighted, too. ``ignore_index``: a class that is excluded from the loss.
+    ``reduction``: ``"mean"``, ``"sum"``, or ``"none"`` for one loss per target.
     """
     return _nll(input, target, weight, chosen(size_average, reduce, reduction), ignore_index)
 
@@ -226,7 +228,7 @@ def _first_of_block(input: Tensor, target: Tensor, weight: Tensor | None, reduct
     return nll_loss_block(input, target, weight, reduction, ignore_index)[0]
 
 
-#: ``nll_loss`` of what is checked.
+#: ``nll_loss`` of checked arguments.
 _plain_nll = fronted(_first_of_block, nll_loss_block, "inline", result_class=FIRST)
 
 
@@ -237,10 +239,10 @@ def cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
     ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean", label_smoothing: float = 0.0,
 ) -> Tensor:  # fmt: skip
-    """:func:`nll_loss` of :func:`log_softmax`: ``input`` (N, C, …) scores, ``target`` (N, …) classes.
+    """Return :func:`nll_loss` of :func:`log_softmax`: ``input`` (N, C, …) scores, ``target`` (N, …) class indices.
 
-    A ``target`` as large as ``input`` holds the probability of each class. ``label_smoothing`` takes so much of the
-    probability from the target and gives all classes the same share of it.
+    A ``target`` of the shape of ``input`` holds the probability of each class instead. ``label_smoothing``: the share
+    of the target's probability that is distributed evenly over all classes.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.cross_entropy(torch.zeros(1, 2), torch.tensor([0]))
@@ -263,10 +265,10 @@ def linear_cross_entropy(
     weight: Tensor | None = None, reduction: str = "mean", ignore_index: int | None = None, label_smoothing: float = 0.0,
     options: Any = None,
 ) -> Tensor:  # fmt: skip
-    """:func:`cross_entropy` of ``input @ linear_weight.T + linear_bias``.
+    """Return :func:`cross_entropy` of ``input @ linear_weight.T + linear_bias``.
 
-    ``linear_weight`` (C, …, features): with more dimensions than two there are so many losses for each input.
-    ``options``, PyTorch's way to save memory, is accepted without effect.
+    ``linear_weight``: (C, features), or (C, …, features) for several losses per input. ``options``, PyTorch's choice of
+    a memory-saving implementation, has no effect.
     """
     outs = linear_weight.shape[:-1]
     flat = None if linear_bias is None else linear_bias.reshape(-1)
@@ -291,7 +293,7 @@ def _check_smoothing(share: float) -> None:
     lambda g, number: g / number, backward="DivBackward1", function=False, method=False, in_place=False
 )  # fmt: skip
 def divided(np: Any, self: Any, /, number: float) -> Any:
-    """``self / number``, as PyTorch names it where it divides by a number on its own."""
+    """Return ``self / number``; its node is named like PyTorch's division by a Python number."""
     return self / (number or np.nan)
 
 
@@ -342,7 +344,7 @@ def _smoothed(
     return exact * (1 - smoothing) + even * (smoothing / classes)
 
 
-# -- Margins ---------------------------------------------------------------------------------------------------------
+# -- Margin losses ---------------------------------------------------------------------------------------------------
 
 
 def _rows(x: Any) -> Any:
@@ -356,7 +358,10 @@ def _reduced_rows(np: Any, each: Any, shape: tuple[int, ...], reduction: str) ->
 
 
 def _margin_rule(F: Any, g: Any, slope: Any, shape: tuple[int, ...], reduction: str) -> Any:
-    """The gradient of a loss that is a mean over classes, given the slope (N, C) of each row's sum."""
+    """Return the gradient of a loss that is a mean over classes.
+
+    ``slope`` (N, C): the derivative of each row's sum.
+    """
     count, classes = shape if len(shape) == 2 else (1, math.prod(shape))
     each = F.reshape(g, (-1, 1)) / (classes * (count if reduction == "mean" else 1))
     return F.reshape(slope * each, shape)
@@ -370,7 +375,7 @@ def _margin_loss(backward: str) -> Any:
 def multi_margin_loss_block(
     np: Any, self: Any, target: Any, weight: Any, /, p: int, margin: float, reduction: str
 ) -> Any:
-    """The mean over classes of ``max(0, margin - x[target] + x[class]) ** p``, times the target's weight."""
+    """Return the mean over classes of ``max(0, margin - x[target] + x[class]) ** p``, times the target's weight."""
     if self.dtype not in (np.float32, np.float64):
         raise unsupported("multi_margin_loss_cpu_kernel", self.dtype)
     x, index = _rows(self), target.reshape(-1)
@@ -383,14 +388,14 @@ def multi_margin_loss_block(
 
 @op(function=False, method=False)
 def margin_mask(np: Any, self: Any, target: Any, /, margin: float) -> Any:
-    """1 for each class that comes nearer than ``margin`` to the target's, else 0."""
+    """Return 1 for each class whose score plus ``margin`` exceeds the target's score, otherwise 0."""
     gap, _ = class_losses.margins(np, _rows(self), target.reshape(-1), margin)
     return (gap > 0).astype(self.dtype)
 
 
 @op(function=False, method=False)
 def margin_slope(np: Any, self: Any, target: Any, weight: Any, /, p: int, margin: float) -> Any:
-    """The derivative of each row's sum of margins."""
+    """Return the derivative (N, C) of each row's sum of margins."""
     index = target.reshape(-1)
     gap, rows = class_losses.margins(np, _rows(self), index, margin)
     slope = (gap > 0).astype(self.dtype) if p == 1 else 2 * gap
@@ -427,7 +432,11 @@ def multi_margin_loss(
     input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
     size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
-    """The mean over classes of ``max(0, margin - x[target] + x[class]) ** p``: ``input`` (N, C) or (C), ``target`` (N)."""
+    """Return the mean over classes of ``max(0, margin - x[target] + x[class]) ** p``, reduced.
+
+    ``input``: (N, C) or (C,) scores. ``target``: (N,) or () class indices. ``p``: 1 or 2. ``weight`` (C,): a factor for
+    each target class.
+    """
     how = chosen(size_average, reduce, reduction)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
@@ -449,7 +458,10 @@ def multi_margin_loss(
 
 
 def _overlaps(np: Any, x: Any, target: Any) -> Any:
-    """For each entry of the list of classes: which others come too near to it, and by how much. One entry at a time."""
+    """Yield the k-th target class of each row and its margins ``max(0, 1 - x[class] + x)`` (N, C), for each k.
+
+    The margins of the row's own target classes are 0.
+    """
     counts, named = class_losses.listed(np, target)
     for k in range(target.shape[1]):
         at = np.where(counts[:, k], target[:, k], 0)
@@ -460,7 +472,7 @@ def _overlaps(np: Any, x: Any, target: Any) -> Any:
 
 @_margin_loss("MultilabelMarginLossBackward0")
 def multilabel_margin_loss_block(np: Any, self: Any, target: Any, /, reduction: str) -> Any:
-    """The mean over classes of how far those not named come within 1 of those that are."""
+    """Return the sum of ``max(0, 1 - x[target] + x[other])`` over targets and other classes, divided by C, reduced."""
     if self.dtype not in (np.float32, np.float64):
         raise unsupported("multilabel_margin_loss_forward_out_frame", self.dtype)
     x, index = _rows(self), _rows(target)
@@ -474,7 +486,7 @@ def multilabel_margin_loss_block(np: Any, self: Any, target: Any, /, reduction: 
 
 @op(function=False, method=False)
 def label_margin_slope(np: Any, self: Any, target: Any, /) -> Any:
-    """The derivative of each row's sum of margins."""
+    """Return the derivative (N, C) of each row's sum of margins."""
     x = _rows(self)
     slope = np.zeros(x.shape, x.dtype)
     rows = np.arange(x.shape[0])
@@ -496,9 +508,9 @@ multilabel_margin_loss_block.derivative(
 def multilabel_margin_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """The mean over classes of how far those not named come within 1 of those that are.
+    """Return the sum of ``max(0, 1 - x[target] + x[other])`` over targets and other classes, divided by C, reduced.
 
-    ``target``, as large as ``input``, names the classes of each row, up to the first -1.
+    ``input``: (N, C) or (C,) scores. ``target``, of the same shape, lists the classes of each row, up to the first -1.
     """
     how = chosen(size_average, reduce, reduction)
     if input.shape != target.shape and not (input.ndim <= 1 and input.numel() == target.numel()):
@@ -507,7 +519,7 @@ def multilabel_margin_loss(
     return found
 
 
-# -- Texts -----------------------------------------------------------------------------------------------------------
+# -- Connectionist temporal classification (CTC) ---------------------------------------------------------------------
 
 
 @op(
@@ -517,7 +529,10 @@ def multilabel_margin_loss(
 def ctc_loss_block(
     np: Any, self: Any, labels: Any, input_lengths: Any, target_lengths: Any, /, zero_infinity: bool
 ) -> Any:
-    """The losses (N) of texts with blanks (N, 2 S + 1) under log-probabilities (T, N, C)."""
+    """Return the losses (N,) and the forward variables.
+
+    ``self``: (T, N, C) log-probabilities. ``labels``: (N, 2 S + 1), the target sequences with blanks inserted.
+    """
     if self.dtype not in (np.float32, np.float64):
         raise unsupported("ctc_loss_cpu", self.dtype)
     return ctc.forward(np, self, labels, input_lengths, target_lengths)
@@ -528,7 +543,7 @@ def ctc_loss_backward(
     np: Any, grad_output: Any, self: Any, labels: Any, input_lengths: Any, target_lengths: Any, loss: Any,
     log_alpha: Any, /, zero_infinity: bool,
 ) -> Any:  # fmt: skip
-    """The gradient of ctc_loss."""
+    """Return the gradient of ``ctc_loss`` with respect to the log-probabilities."""
     return ctc.gradient(np, grad_output, self, labels, input_lengths, target_lengths, loss, log_alpha, zero_infinity)
 
 
@@ -574,7 +589,7 @@ WHILE_CHECKING = "(while checking arguments for ctc_loss_allocate_outputs)"
 
 
 def _texts(targets: Tensor, lengths: Any, blank: int) -> Any:
-    """The texts as rows (N, S), filled up with the blank."""
+    """Return the target sequences as rows (N, S), padded with the blank."""
     width = int(lengths.max()) if lengths.size else 0
     given = on_cpu(targets).astype(numpy.int64)
     rows = numpy.full((lengths.size, width), blank, numpy.int64)
@@ -598,7 +613,7 @@ def _ctc_loss(
     log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: int = 0,
     zero_infinity: bool = False,
 ) -> Tensor:  # fmt: skip
-    """See ``nn.functional.ctc_loss``; ``reduction``: 0 none, 1 mean, 2 sum."""
+    """Return the CTC loss; see ``nn.functional.ctc_loss``. ``reduction``: 0 none, 1 mean, 2 sum."""
     return ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, REDUCTIONS[reduction], zero_infinity)
 
 
@@ -606,10 +621,12 @@ def ctc_loss(
     log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0,
     reduction: str = "mean", zero_infinity: bool = False,
 ) -> Tensor:  # fmt: skip
-    """How improbable texts are that may be written with repeats and blanks (Graves et al. 2006).
+    """Return the connectionist temporal classification loss (Graves et al. 2006).
 
-    ``log_probs`` (T, N, C) or (T, C); ``targets`` (N, S) or all texts one after the other; lengths (N). The mean is that
-    of losses divided by the lengths of texts. ``zero_infinity``: texts too long to be written cost nothing.
+    It is the negative log-probability of each target sequence, summed over all alignments with repeats and blanks.
+    ``log_probs``: (T, N, C) or (T, C). ``targets``: (N, S), or all sequences concatenated. ``input_lengths`` and
+    ``target_lengths``: (N,). The mean is that of the losses divided by their target lengths. ``zero_infinity``: the
+    loss of a target too long for its input is 0, not infinity.
     """
     how = chosen(None, None, reduction)
     batched = log_probs.ndim == 3

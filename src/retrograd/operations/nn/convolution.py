@@ -28,7 +28,7 @@ def _second(name: str, **options: Any) -> Any:
 def convolution_output(
     np: Any, input: Any, weight: Any, /, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:
-    """The convolution of ``input`` with ``weight``, of the given shape."""
+    """Return the convolution of ``input`` with ``weight``; ``shape``: the shape of the result."""
     made = convolution_kernels.output_of(np, input, weight, shape, stride, padding, dilation, groups)
     return in_memory_format_of(np, made, input, weight)
 
@@ -37,7 +37,7 @@ def convolution_output(
 def convolution_input(
     np: Any, output: Any, weight: Any, /, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:
-    """The adjoint of ``convolution_output`` for its input, of the given shape."""
+    """Return the gradient of ``convolution_output`` with respect to its input, of shape ``shape``."""
     made = convolution_kernels.input_of(np, output, weight, shape, stride, padding, dilation, groups)
     return in_memory_format_of(np, made, output, weight)
 
@@ -46,7 +46,7 @@ def convolution_input(
 def convolution_weight(
     np: Any, output: Any, input: Any, /, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:
-    """The adjoint of ``convolution_output`` for its weight, of the given shape."""
+    """Return the gradient of ``convolution_output`` with respect to its weight, of shape ``shape``."""
     made = convolution_kernels.weight_of(np, output, input, shape, stride, padding, dilation, groups)
     return in_memory_format_of(np, made, output, input)
 
@@ -84,13 +84,13 @@ def convolution_block(
     np: Any, input: Any, weight: Any, bias: Any, /, stride: Any, padding: Any, dilation: Any, transposed: bool,
     output_padding: Any, groups: int,
 ) -> Any:  # fmt: skip
-    """A convolution, or a transposed one, with a bias for each output channel (or None)."""
+    """Return a convolution, or a transposed one, plus ``bias`` (one element per output channel, or None)."""
     shapes = input.shape, weight.shape, None if bias is None else bias.shape
     shape = _checked_shape(*shapes, stride, padding, dilation, transposed, output_padding, groups)
     if not (input.dtype is weight.dtype is F32 and (bias is None or bias.dtype is F32)):
         _check_dtypes(input, weight, bias, transposed)
     if transposed and min(shape[2:], default=1) < 1:
-        line = "1 x " * (len(stride) == 1)  # PyTorch calculates with one dimension as with two
+        line = "1 x " * (len(stride) == 1)  # PyTorch computes 1-d convolutions as 2-d ones
         raise RuntimeError(
             f"Given input size per channel: ({line}{_times(input.shape[2:])}). Calculated output size per channel: "
             f"({line}{_times(shape[2:])}). Output size is too small"
@@ -123,7 +123,7 @@ convolution_block.derivative(
 )
 
 
-# -- What is refused -------------------------------------------------------------------------------------------------
+# -- Argument checks -------------------------------------------------------------------------------------------------
 
 
 def _times(sizes: Any) -> str:
@@ -167,7 +167,7 @@ def _checked_shape(
     input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
     output_padding: Any, groups: int,
 ) -> tuple[int, ...]:  # fmt: skip
-    """The shape of the output, if those of the operands go together."""
+    """Return the shape of the output; raise PyTorch's errors for operands whose shapes do not fit together."""
     for name, values, least in (
         ("padding", padding, 0), ("output_padding", output_padding, 0), ("stride", stride, 1), ("dilation", dilation, 1),
         ("groups", (groups,), 1),
@@ -221,7 +221,7 @@ _AXES = {1: ("width",), 2: ("height", "width"), 3: ("depth", "height", "width")}
 
 def _check_output_padding(stride: Any, dilation: Any, output_padding: Any) -> None:
     if any(p >= s and p >= d for p, s, d in zip(output_padding, stride, dilation, strict=True)):
-        if len(stride) == 1:  # PyTorch calculates with one dimension as with two
+        if len(stride) == 1:  # PyTorch computes 1-d convolutions as 2-d ones
             stride, dilation, output_padding = (1, *stride), (1, *dilation), (0, *output_padding)
         names = _AXES[len(stride)]
         shown = " ".join(
@@ -232,11 +232,11 @@ def _check_output_padding(stride: Any, dilation: Any, output_padding: Any) -> No
         raise RuntimeError(f"output padding must be smaller than either stride or dilation, but got {shown}")
 
 
-# -- What users call -------------------------------------------------------------------------------------------------
+# -- Public functions ------------------------------------------------------------------------------------------------
 
 
 def _each(name: str, value: Any, rank: int) -> tuple[int, ...]:
-    """One number for each dimension."""
+    """Return a parameter as a tuple of one int per dimension."""
     if value.__class__ is int:
         return (value,) * rank
     given = tuple(value)
@@ -255,9 +255,9 @@ def convolution(
     input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any, transposed: bool,
     output_padding: Any, groups: int,
 ) -> Tensor:  # fmt: skip
-    """The convolution behind all others: ``input`` (N, C, *space), ``weight`` (out, C / groups, *kernel).
+    """Return a convolution of any rank: ``input`` (N, C, *space), ``weight`` (out, C / groups, *kernel).
 
-    ``transposed``: the adjoint; ``weight`` is then (C, out / groups, *kernel).
+    ``transposed``: the adjoint convolution; ``weight`` is then (C, out / groups, *kernel).
     """
     rank = weight._array.ndim - 2
     named = {"stride": stride, "padding": padding, "dilation": dilation, "output_padding": output_padding}
@@ -268,7 +268,7 @@ def convolution(
 
 
 def _complex(input: Tensor, weight: Tensor, bias: Tensor | None, how: tuple[Any, ...]) -> Tensor:
-    """A convolution of complex numbers by three of real ones (Gauss): PyTorch's way, and its graph."""
+    """Return a complex convolution computed by three real ones (Gauss's method), as PyTorch computes and records it."""
     for what, each in (("weight", weight), ("bias", bias)):
         if each is not None and each._array.dtype != input._array.dtype:
             raise RuntimeError(
@@ -285,7 +285,7 @@ def _complex(input: Tensor, weight: Tensor, bias: Tensor | None, how: tuple[Any,
 
 
 def _refuse_kinds(name: str, rank: int, given: dict[str, Any], transposed: bool) -> None:
-    """Refuse arguments of wrong types, in the words of PyTorch's parser."""
+    """Raise the error of PyTorch's argument parser for arguments of wrong types."""
     tensors = isinstance(given["input"], Tensor) and isinstance(given["weight"], Tensor)
     numbers = ("stride", "dilation", "padding", *(("output_padding",) if transposed else ()))
     good = tensors and (given["bias"] is None or isinstance(given["bias"], Tensor))
@@ -322,7 +322,7 @@ def _are_ints(value: Any) -> bool:
 
 
 def _batched(name: str, input: Tensor, rank: int) -> tuple[Tensor, bool]:
-    """``input`` with a batch dimension, and whether it had one."""
+    """Return ``input`` with a batch dimension, and whether it already had one."""
     if input._array.ndim not in (rank + 1, rank + 2):
         raise RuntimeError(
             f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {name}, but got input of size: "
@@ -335,7 +335,10 @@ def _batched(name: str, input: Tensor, rank: int) -> tuple[Tensor, bool]:
 def _string_padding(
     input: Tensor, weight: Tensor, stride: Any, padding: str, dilation: Any
 ) -> tuple[Tensor, tuple[int, ...]]:
-    """What ``"same"`` and ``"valid"`` mean: the input, padded at its ends where one more is needed there, and numbers."""
+    """Return the input and the padding of each dimension for the padding ``"same"`` or ``"valid"``.
+
+    If ``"same"`` needs an odd number of zeros, one is appended to the input here.
+    """
     rank = weight._array.ndim - 2
     if padding == "valid":
         return input, (0,) * rank
@@ -372,7 +375,7 @@ def _plain(rank: int) -> Any:
         return y if whole else squeeze(y, 0)
 
     def numbers(value: Any, x: Any = None) -> tuple[int, ...]:
-        """A parameter as one int a dimension; an error for a call that has to be looked at."""
+        """Return a parameter as a tuple of ints; raise TypeError for a call that needs the public function."""
         if x is not None and x.dtype.kind == "c":
             raise TypeError
         if value.__class__ is int:
@@ -382,10 +385,11 @@ def _plain(rank: int) -> Any:
         return value
 
     return _public(conv, name, f"""\
-        The {rank}-dimensional convolution (cross-correlation) of ``input`` with ``weight``.
+        Return the {rank}-dimensional convolution (cross-correlation) of ``input`` with ``weight``.
 
-        ``input`` (N, C, *space) or (C, *space), ``weight`` (out, C / groups, *kernel), ``bias`` (out). ``padding``: zeros
-        around the input, a number, one for each dimension, ``"valid"`` (none) or ``"same"`` (as many as keep the size).
+        ``input``: (N, C, *space) or (C, *space). ``weight``: (out, C / groups, *kernel). ``bias``: (out,). ``padding``: the
+        number of zeros on both sides, an int or one per dimension, or ``"valid"`` (none) or ``"same"`` (the output has the
+        input's size).
         """, fast_path=convolution_block, operands=("input", "weight", "bias"), transposed=False, output_padding=(0,) * rank,
         stride=lambda x, stride: numbers(stride, x), padding=lambda x, padding: numbers(padding),
         dilation=lambda x, dilation: numbers(dilation))  # fmt: skip
@@ -410,10 +414,10 @@ def _transposed(rank: int) -> Any:
         return y if whole else squeeze(y, 0)
 
     return _public(conv, name, f"""\
-        The {rank}-dimensional transposed convolution: the adjoint of :func:`conv{rank}d` with the same arguments.
+        Return the {rank}-dimensional transposed convolution, the adjoint of :func:`conv{rank}d` with the same arguments.
 
-        ``input`` (N, C, *space) or (C, *space), ``weight`` (C, out / groups, *kernel), ``bias`` (out).
-        ``output_padding``: how much larger the output is than the smallest that would do.
+        ``input``: (N, C, *space) or (C, *space). ``weight``: (C, out / groups, *kernel). ``bias``: (out,).
+        ``output_padding``: the number of elements added to the end of each output dimension.
         """)  # fmt: skip
 
 
@@ -427,12 +431,12 @@ conv1d, conv2d, conv3d = map(_plain, (1, 2, 3))
 conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_transposed, (1, 2, 3))
 
 
-# -- Time first ------------------------------------------------------------------------------------------------------
+# -- Convolution of (time, batch, channels) --------------------------------------------------------------------------
 
 
 @op(name="conv_tbc_block", backward="ConvTbcBackward0", function=False, method=False)
 def conv_tbc_block(np: Any, self: Any, weight: Any, bias: Any, /, pad: int) -> Any:
-    """A convolution along time: ``self`` (time, batch, channels), ``weight`` (kernel, channels, out)."""
+    """Return a convolution along time: ``self`` (time, batch, channels), ``weight`` (kernel, channels, out)."""
     for what, each in (("Input", self), ("Weight", weight)):
         if each.ndim != 3:
             raise RuntimeError(f"{what} must have 3 dims: time, batch, in_channel" if what == "Input" else
@@ -478,7 +482,10 @@ conv_tbc_block.derivative(
 
 @public(method=False)
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """A convolution along time: ``input`` (time, batch, C), ``weight`` (kernel, C, out), ``bias`` (out)."""
+    """Return a convolution along time: ``input`` (time, batch, C), ``weight`` (kernel, C, out), ``bias`` (out,).
+
+    ``pad``: the number of zeros before and after the input.
+    """
     return conv_tbc_block(input, weight, bias, pad)
 
 

@@ -1,4 +1,4 @@
-"""Dropout in all its forms, with PyTorch's draws for a seed."""
+"""Dropout of elements and of channels, and alpha dropout; the masks are PyTorch's for the same seed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from ..elementwise.arithmetic import mul
 from ..elementwise.comparison import ne
 from ..shape.views import squeeze, unsqueeze
 
-ALPHA = 1.7580993408473766  # what selu makes of minus infinity, with its sign turned
+ALPHA = 1.7580993408473766  # minus the limit of selu at minus infinity
 
 
 def _kept(input: Tensor, p: float, feature: bool) -> Tensor:
-    """1 for what stays and 0 for what goes; ``feature``: one draw for each channel of each sample."""
+    """Return 1 for elements that stay and 0 for dropped ones; ``feature``: one draw per channel of each sample."""
     np = module_of(input._array)
     if feature:
         if input.ndim < 2:
@@ -41,7 +41,7 @@ def _zero(input: Tensor) -> Tensor:
 
 
 def _factor(input: Tensor, p: float, feature: bool) -> Tensor:
-    """1 / (1 - p) for what stays and 0 for what goes."""
+    """Return 1 / (1 - p) for elements that stay and 0 for dropped ones."""
     if p == 1:
         return _zero(input)
     array = input._array
@@ -67,7 +67,7 @@ def _drop(input: Tensor, p: float, train: bool, inplace: bool, feature: bool = F
 
 
 def _drop_alpha(input: Tensor, p: float, train: bool, inplace: bool, feature: bool = False) -> Tensor:
-    """Dropout to what selu makes of minus infinity, then scaled and moved to keep mean and variance."""
+    """Set dropped elements to the limit of selu at minus infinity, then scale and shift to keep mean and variance."""
     if not 0 <= p <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
     if input._array.size == 0 or p == 0 or not train:
@@ -101,19 +101,28 @@ def _front(name: str, drop: Any, feature: bool, what: str) -> None:
 
     for made, title in ((given, name), (in_place, name + "_")):
         made.__name__ = made.__qualname__ = title
-        made.__doc__ = f"{what} with probability ``p``, if ``train``." + " In place." * (made is in_place)
+        made.__doc__ = f"{what}, if ``train``." + " In place." * (made is in_place)
         public(name=title, method=False)(made)
 
 
-_front("dropout", _drop, False, "Sets elements to zero and scales the others by 1 / (1 - p)")
-_front("feature_dropout", _drop, True, "Sets whole channels to zero and scales the others by 1 / (1 - p)")
-_front("alpha_dropout", _drop_alpha, False, "Dropout for selu, which keeps mean and variance,")
-_front("feature_alpha_dropout", _drop_alpha, True, "Dropout of channels for selu, which keeps mean and variance,")
+_front("dropout", _drop, False, "Set elements to zero with probability ``p`` and scale the others by 1 / (1 - p)")
+_front(
+    "feature_dropout", _drop, True, "Set channels to zero with probability ``p`` and scale the others by 1 / (1 - p)"
+)
+_front(
+    "alpha_dropout", _drop_alpha, False, "Apply dropout for selu with probability ``p``, which keeps mean and variance"
+)
+_front(
+    "feature_alpha_dropout",
+    _drop_alpha,
+    True,
+    "Apply dropout of channels for selu with probability ``p``, which keeps mean and variance",
+)
 
 
 @op(function=False, method=False, backward="NativeDropoutBackward0")
 def native_dropout_block(np: Any, self: Any, mask: Any, /, scale: float) -> Any:
-    """``self`` where ``mask`` is true, times ``scale``; 0 elsewhere."""
+    """Return ``self * scale`` where ``mask`` is True, and 0 elsewhere."""
     return self * mask * np.asarray(scale, self.dtype)
 
 
@@ -122,7 +131,7 @@ native_dropout_block.derivative(self=lambda F, g, mask, scale: F.native_dropout_
 
 @public(method=False)
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
-    """Dropout, and the mask of what stayed."""
+    """Return ``input`` after dropout, scaled by 1 / (1 - p), and the boolean mask of the elements that stay."""
     if p == 0 or not train or input._array.size == 0:
         every = wrap(module_of(input._array).ones(input.shape, bool))
         return native_dropout_block(input, every, 1.0), every
@@ -134,7 +143,9 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Each element zero with probability ``p``, the others scaled by 1 / (1 - p); nothing happens out of training.
+    """Return ``input`` with each element set to 0 with probability ``p`` and the others scaled by 1 / (1 - p).
+
+    If not ``training``, return ``input``.
 
     >>> import retrograd as torch
     >>> seed = torch.manual_seed(0)
@@ -146,13 +157,16 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Dropout that keeps mean and variance of what selu gives (arXiv 1706.02515)."""
+    """Return dropout for the output of selu: it keeps mean 0 and variance 1 (arXiv 1706.02515).
+
+    Dropped elements get selu's limit at minus infinity instead of 0. If not ``training``, return ``input``.
+    """
     _check(p)
     return _drop_alpha(input, p, training, inplace)
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """:func:`alpha_dropout` of whole channels."""
+    """Return :func:`alpha_dropout` with one draw per channel of each sample."""
     _check(p)
     return _drop_alpha(input, p, training, inplace, True)
 
@@ -175,7 +189,7 @@ def _drop_channels(input: Tensor, p: float, training: bool, inplace: bool, batch
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Whole channels zero with probability ``p``: ``input`` is (N, C, L) or (C, L)."""
+    """Return ``input`` (N, C, L) or (C, L) with channels set to 0 with probability ``p`` and the others scaled."""
     _check(p)
     if input.ndim not in (2, 3):
         raise RuntimeError(
@@ -187,7 +201,10 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Whole channels zero with probability ``p``: ``input`` is (N, C, H, W)."""
+    """Return ``input`` with channels set to 0 with probability ``p`` and the others scaled.
+
+    ``input``: (N, C, H, W), or (N, C, L) with a warning.
+    """
     _check(p)
     if input.ndim not in (3, 4):
         _deprecated("dropout2d", input.ndim, 2, "3D or 4D")
@@ -202,7 +219,10 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Whole channels zero with probability ``p``: ``input`` is (N, C, D, H, W) or (C, D, H, W)."""
+    """Return ``input`` with channels set to 0 with probability ``p`` and the others scaled.
+
+    ``input``: (N, C, D, H, W) or (C, D, H, W).
+    """
     _check(p)
     if input.ndim not in (4, 5):
         _deprecated("dropout3d", input.ndim, 3, "4D or 5D")

@@ -1,4 +1,4 @@
-"""Rows of a table picked by integers: embedding, bags of embeddings, one-hot rows."""
+"""Rows of a table selected by integers: embedding, embedding bags and one-hot encoding."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ..shape.views import reshape
             {"INT": numpy.dtype(numpy.int64), "within": within, "SOME": SOME, "much_taken": taken}),
 )  # fmt: skip
 def embedding_block(np: Any, self: Any, indices: Any, /, padding_idx: int, scale: bool) -> Any:
-    """The rows of ``self`` at ``indices``."""
+    """Return the rows of ``self`` at ``indices``."""
     if indices.size and not (indices.min() >= 0 and indices.max() < self.shape[0]):
         raise IndexError("index out of range in self")
     return taken(self, indices, 0)
@@ -38,7 +38,7 @@ def embedding_block(np: Any, self: Any, indices: Any, /, padding_idx: int, scale
 def embedding_dense_backward(
     np: Any, grad_output: Any, indices: Any, /, count: int, padding_idx: int, scale: bool
 ) -> Any:
-    """The gradient of embedding: every row the sum of what came to it."""
+    """Return the gradient of embedding: for each row of the table, the sum of the gradients of its uses."""
     grad, flat = upcast_all_half(grad_output)[0].reshape(indices.size, -1), indices.reshape(-1)
     factor = embedding_kernels.usefulness(np, flat, padding_idx, scale, grad.dtype)
     return embedding_kernels.added(
@@ -48,7 +48,7 @@ def embedding_dense_backward(
 
 @op(function=False, method=False, linear=True)
 def embedding_double(np: Any, self: Any, indices: Any, /, padding_idx: int, scale: bool) -> Any:
-    """The adjoint of embedding_dense_backward: rows picked, scaled as the gradient is."""
+    """Return the gradient of ``embedding_dense_backward``: the rows at ``indices``, scaled as the gradient is."""
     found = np.take(self, indices, 0)
     factor = embedding_kernels.usefulness(np, indices.reshape(-1), padding_idx, scale, found.dtype)
     return found if factor is None else embedding_kernels.weighted(np, found, factor.reshape(*indices.shape, 1))
@@ -81,7 +81,7 @@ def _check_indices(name: str, indices: Tensor) -> None:
 def _embedding(
     weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
 ) -> Tensor:
-    """The rows of ``weight`` at ``indices``; see ``nn.functional.embedding``."""
+    """Return the rows of ``weight`` at ``indices``; see ``nn.functional.embedding``."""
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     _check_indices("embedding", indices)
@@ -91,8 +91,8 @@ def _embedding(
 
 @public(method=False)
 def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
-    """Shorten the rows of ``input`` at ``indices`` whose norm is above ``max_norm``, in place."""
-    if (special := batched((input, indices))) is not None:  # the slices are views
+    """Scale the rows of ``input`` at ``indices`` whose norm exceeds ``max_norm`` down to it, in place."""
+    if (special := batched((input, indices))) is not None:  # slices are views, so this modifies ``input``
         special.by_slices(embedding_renorm_, (input, indices, max_norm, norm_type), {})
         return input
     _check_indices("embedding_renorm_", indices)
@@ -109,10 +109,11 @@ def embedding(
     input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
     norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
 ) -> Tensor:  # fmt: skip
-    """The rows of ``weight`` at the integers ``input``.
+    """Return the rows of ``weight`` (count, size) at the integers ``input``: a tensor of shape (*input.shape, size).
 
-    ``padding_idx``: a row that gets no gradient. ``max_norm``: rows used that are longer are shortened first, in place.
-    ``scale_grad_by_freq``: gradients are divided by how often the row is used. A sparse gradient is given as a dense one.
+    ``padding_idx``: a row without a gradient. ``max_norm``: scale down the selected rows of ``weight`` with a larger
+    ``norm_type``-norm first, in place. ``scale_grad_by_freq``: divide gradients by the number of uses of the row.
+    ``sparse`` has no effect; gradients are dense.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.embedding(torch.tensor([1, 0]), torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
@@ -135,7 +136,7 @@ def _padding(padding_idx: int | None, weight: Tensor) -> int:
 
 
 # -- Bags ------------------------------------------------------------------------------------------------------------
-# Padding is taken out of the bags before they come to the blocks; `bags` is the bag of each index.
+# Padding is removed from the bags before the operations are called; `bags` is the bag of each index.
 
 MODES = ("sum", "mean", "max")
 
@@ -147,7 +148,7 @@ MODES = ("sum", "mean", "max")
 def embedding_bag_block(
     np: Any, self: Any, indices: Any, bags: Any, sizes: Any, weights: Any, /, scale: bool, mode: int
 ) -> Any:
-    """Sums, means or maxima of the rows at ``indices`` in each bag; for maxima, the row that each element is from."""
+    """Return the sum, mean or maximum of the rows in each bag; for maxima also the row of each element."""
     wide, share = upcast_all_half(self, weights)
     if mode == 2:
         out, tops = embedding_kernels.largest(np, wide, indices, sizes)
@@ -168,7 +169,7 @@ def embedding_bag_backward(
     np: Any, grad_output: Any, indices: Any, bags: Any, sizes: Any, weights: Any, tops: Any, /, count: int, scale: bool,
     mode: int,
 ) -> Any:  # fmt: skip
-    """The gradient of embedding_bag for the table."""
+    """Return the gradient of ``embedding_bag`` with respect to the table."""
     grad, share = upcast_all_half(grad_output, weights)
     if mode == 2:
         return embedding_kernels.added_each(np, grad, tops, count)
@@ -185,7 +186,7 @@ def embedding_bag_backward(
 def embedding_bag_again(
     np: Any, self: Any, indices: Any, bags: Any, sizes: Any, weights: Any, tops: Any, /, scale: bool, mode: int
 ) -> Any:
-    """The adjoint of embedding_bag_backward: bags as the first call made them."""
+    """Return the gradient of ``embedding_bag_backward``: bags of ``self``; ``tops``: the rows of the maxima."""
     if mode == 2:
         return embedding_kernels.picked_each(np, self, tops)
     each = self[indices]
@@ -197,13 +198,13 @@ def embedding_bag_again(
 
 @op(function=False, method=False)
 def row_products(np: Any, self: Any, other: Any, first: Any, second: Any, /) -> Any:
-    """The products of row ``first[i]`` of ``self`` with row ``second[i]`` of ``other``."""
+    """Return the dot products of row ``first[i]`` of ``self`` with row ``second[i]`` of ``other``."""
     return np.einsum("ij,ij->i", self[first], other[second])
 
 
 @op(function=False, method=False)
 def row_sums(np: Any, weights: Any, self: Any, source: Any, target: Any, /, count: int) -> Any:
-    """``count`` rows: rows of ``self`` at ``source`` times ``weights``, added up at ``target``."""
+    """Return ``count`` rows: the sums at ``target`` of the rows of ``self`` at ``source``, times ``weights``."""
     return embedding_kernels.added(np, self[source] * weights[:, None], target, count)
 
 
@@ -261,7 +262,10 @@ def _embedding_bag(
     sparse: bool = False, per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    """Sums (mode 0), means (1) or maxima (2) of rows; with the bag of each index, their sizes and the rows of maxima."""
+    """Return the sum (mode 0), mean (1) or maximum (2) of the rows in each bag.
+
+    Also return the bag of each index, the size of each bag and, for mode 2, the row of each maximum.
+    """
     _check_indices("embedding_bag", indices)
     if weight._array.dtype.kind not in "fV":
         raise RuntimeError(
@@ -295,10 +299,11 @@ def embedding_bag(
     scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
     per_sample_weights: Tensor | None = None, include_last_offset: bool = False, padding_idx: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """Sums, means or maxima of rows of ``weight``, without making the rows' tensor.
+    """Return the sum, mean (default) or maximum of the rows of ``weight`` in each bag: a tensor (B, size).
 
-    ``input`` (B, N): B bags of N; or one row of integers, of which bags start at ``offsets``. ``per_sample_weights``
-    (mode "sum"): by what each row is multiplied. ``padding_idx``: a row that is left out of the bags.
+    ``input``: (B, N) for B bags of N rows, or 1-d with the start of each bag in ``offsets``. The tensor of all selected
+    rows is not returned. ``per_sample_weights`` (mode ``"sum"`` only): a factor for each row. ``padding_idx``: a row
+    that is excluded from the bags. ``include_last_offset``: the last offset is the length of ``input``.
 
     >>> import retrograd as torch
     >>> table = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -360,12 +365,14 @@ def _mode(mode: str, scale: bool, sparse: bool) -> int:
     return MODES.index(mode)
 
 
-# -- One-hot rows ----------------------------------------------------------------------------------------------------
+# -- One-hot encoding ------------------------------------------------------------------------------------------------
 
 
 @slicewise
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """For each integer (int64) a row of zeros with a one at its place.
+    """Return for each integer (int64) a row of zeros with a one at that index: a tensor (*tensor.shape, num_classes).
+
+    ``num_classes=-1``: one more than the largest integer.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.one_hot(torch.tensor([2, 0]))

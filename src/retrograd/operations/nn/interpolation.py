@@ -1,4 +1,4 @@
-"""Images of another size or at other places: interpolation, reading at a grid, shuffling, windows as columns."""
+"""Image resampling and rearrangement: interpolation, grid sampling, pixel and channel shuffling, unfold and fold."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ...kernels.memory_format import in_memory_format_of, upcast_half
 from ...runtime.user_frame import warn
 from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
-# -- Another size ----------------------------------------------------------------------------------------------------
+# -- Interpolation ---------------------------------------------------------------------------------------------------
 
 
 def _upsampling(name: str, title: str) -> Any:
     @op(name=name, backward=f"{title}Backward0", function=False, method=False, linear=True)
     def resized(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
-        """``self`` resampled along its last dimensions."""
-        if self.dtype.kind == "u":  # bytes are calculated as floats, and rounded
+        """Return ``self`` resampled along its last dimensions."""
+        if self.dtype.kind == "u":  # uint8 is computed in float32, and rounded
             exact = interpolation.along(np, self.astype(np.float32), plan)
             return np.clip(np.floor(exact + 0.5), 0, 255).astype(self.dtype)
         return interpolation.along(np, self, plan)
@@ -32,7 +32,7 @@ def _upsampling(name: str, title: str) -> Any:
     return resized
 
 
-#: The blocks by mode and number of dimensions.
+#: The operations by mode and number of dimensions.
 _UPSAMPLE: dict[tuple[str, int], Any] = {}
 for _mode, _rank, _title in (
     *(("nearest", rank, "Nearest") for rank in (1, 2, 3)), *(("nearest-exact", rank, "NearestExact") for rank in (1, 2, 3)),
@@ -51,7 +51,7 @@ _MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | n
 def _sizes(
     input: Tensor, size: Any, scale_factor: Any, recompute: bool | None
 ) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
-    """The output size, and for each dimension the scale that counts (None: that of the sizes)."""
+    """Return the output size, and for each dimension the scale to use (None: the ratio of the sizes)."""
     space = input._array.shape[2:]
     rank = len(space)
     if size is not None and scale_factor is not None:
@@ -108,11 +108,11 @@ def interpolate(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None, antialias: bool = False,
 ) -> Tensor:  # fmt: skip
-    """``input`` (N, C, *space) resampled to ``size``, or to ``scale_factor`` times its size.
+    """Return ``input`` (N, C, *space) resampled to ``size``, or to ``scale_factor`` times its size.
 
-    ``mode``: ``"nearest"``, ``"nearest-exact"``, ``"linear"`` (3-d input), ``"bilinear"``, ``"bicubic"``,
-    ``"lanczos"`` (4-d), ``"trilinear"`` (5-d) or ``"area"``. ``align_corners``: the middles of the corner elements fall
-    together, else their outer edges. ``antialias``: a wider filter where the image shrinks.
+    ``mode``: ``"nearest"``, ``"nearest-exact"``, ``"linear"`` (3-d input), ``"bilinear"``, ``"bicubic"``, ``"lanczos"``
+    (4-d), ``"trilinear"`` (5-d) or ``"area"``. ``align_corners``: align the centres of the corner elements of input and
+    output; otherwise their outer edges. ``antialias``: use a wider filter where the image shrinks.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.interpolate(torch.tensor([[[1.0, 3.0]]]), size=4, mode="linear")
@@ -171,29 +171,32 @@ def _deprecated(name: str) -> None:
 def upsample(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Tensor:
-    """An older name of :func:`interpolate`."""
+    """Return :func:`interpolate` of the arguments; a deprecated alias."""
     _deprecated("upsample")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """:func:`interpolate` with the nearest elements."""
+    """Return :func:`interpolate` with mode ``"nearest"``; deprecated."""
     _deprecated("upsample_nearest")
     return interpolate(input, size, scale_factor, "nearest")
 
 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """:func:`interpolate` with straight lines, corners aligned."""
+    """Return :func:`interpolate` with mode ``"bilinear"`` and aligned corners; deprecated."""
     _deprecated("upsample_bilinear")
     return interpolate(input, size, scale_factor, "bilinear", True)
 
 
-# -- Other places ----------------------------------------------------------------------------------------------------
+# -- Grid sampling ---------------------------------------------------------------------------------------------------
 
 
 @op(function=False, method=False)
 def grid_read(np: Any, input: Any, grid_: Any, /, mode: int, padding: int, align: bool, orders: tuple[int, ...]) -> Any:
-    """``input`` at the places of ``grid_``, or a derivative of that by the places (see kernels/grid_sample.py)."""
+    """Return ``input`` sampled at the points of ``grid_``, or a derivative of this with respect to the coordinates.
+
+    ``orders``: the order of the derivative along each axis (see kernels/grid_sample.py).
+    """
     return grid_kernels.read(np, input, grid_, mode, padding, align, orders)
 
 
@@ -201,12 +204,15 @@ def grid_read(np: Any, input: Any, grid_: Any, /, mode: int, padding: int, align
 def grid_spread(
     np: Any, self: Any, grid_: Any, /, shape: Any, mode: int, padding: int, align: bool, orders: tuple[int, ...]
 ) -> Any:
-    """The adjoint of ``grid_read`` for its input."""
+    """Return the gradient of ``grid_read`` with respect to its input."""
     return grid_kernels.spread(np, self, grid_, shape, mode, padding, align, orders)
 
 
 def _place_rule(F: Any, g: Any, image: Any, grid_: Any, how: tuple[Any, ...], orders: tuple[int, ...]) -> Any:
-    """What the places get, of ``g`` at the places and ``image`` that is read there: one order more along each axis."""
+    """Return the gradient with respect to the grid, from ``g`` at its points and the sampled ``image``.
+
+    Each coordinate's gradient samples a derivative of one order more along its axis.
+    """
     parts = [
         F.sum_dim(g * F.grid_read(image, grid_, *how, (*orders[:d], orders[d] + 1, *orders[d + 1 :])), 1, False)
         for d in range(len(orders))
@@ -235,7 +241,7 @@ def _sampling(rank: int) -> Any:
 
     @op(name=f"grid_sampler_{rank}d_block", backward=f"GridSampler{rank}DBackward0", function=False, method=False)
     def sampled(np: Any, input: Any, grid_: Any, /, mode: int, padding: int, align: bool) -> Any:
-        """``input`` at the places of ``grid_``."""
+        """Return ``input`` sampled at the points of ``grid_``."""
         return grid_kernels.read(np, input, grid_, mode, padding, align, none)
 
     sampled.derivative(
@@ -290,7 +296,10 @@ def _check_grid(input: Tensor, places: Tensor, mode: int) -> None:
 def grid_sampler(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
-    """:func:`torch.nn.functional.grid_sample` with its modes as numbers: 0 bilinear, 1 nearest, 2 bicubic; 0 zeros, …"""
+    """Return :func:`torch.nn.functional.grid_sample` with modes as integers.
+
+    ``interpolation_mode``: 0 bilinear, 1 nearest, 2 bicubic. ``padding_mode``: 0 zeros, 1 border, 2 reflection.
+    """
     _check_grid(input, grid, interpolation_mode)
     return _sampled[input._array.ndim - 2](input, grid, interpolation_mode, padding_mode, align_corners)
 
@@ -310,11 +319,12 @@ def _aligned(align_corners: bool | None) -> bool:
 def grid_sample(
     input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Tensor:
-    """``input`` (N, C, *space) read at the places of ``grid`` (N, *out, axes), whose coordinates go from -1 to 1.
+    """Return ``input`` (N, C, *space) sampled at the points of ``grid`` (N, *out, axes): a tensor (N, C, *out).
 
-    The last axis of the grid names the last dimension of space first. ``mode``: ``"bilinear"``, ``"nearest"`` or
-    ``"bicubic"``. ``padding_mode``, for places outside: ``"zeros"``, ``"border"`` or ``"reflection"``.
-    ``align_corners``: -1 and 1 are the middles of the corner elements, else their outer edges.
+    Coordinates range from -1 to 1; their order is the reverse of the dimensions of space: x, y, z. ``mode``:
+    ``"bilinear"``, ``"nearest"`` or ``"bicubic"``. ``padding_mode``, for points outside: ``"zeros"``, ``"border"`` or
+    ``"reflection"``. ``align_corners``: -1 and 1 are the centres of the corner elements; otherwise (default) their
+    outer edges.
     """
     if mode not in ("bilinear", "nearest", "bicubic"):
         raise ValueError(
@@ -330,7 +340,7 @@ def grid_sample(
 
 
 def _base_grid(np: Any, size: Sequence[int], align: bool, dtype: Any) -> Any:
-    """The coordinates of all places, with a 1 at the end: (places, axes + 1)."""
+    """Return the coordinates of all elements, followed by a 1: (elements, axes + 1)."""
     axes = []
     for n in size[2:]:
         line = np.linspace(-1, 1, n) if n > 1 else np.zeros(1)
@@ -341,7 +351,7 @@ def _base_grid(np: Any, size: Sequence[int], align: bool, dtype: Any) -> Any:
 
 @op(name="affine_grid_block", backward="AffineGridGeneratorBackward0", function=False, method=False, linear=True)
 def affine_grid_block(np: Any, theta: Any, /, size: tuple[int, ...], align: bool) -> Any:
-    """The places to which affine maps take those of an image."""
+    """Return the points to which affine maps take the coordinates of an image of shape ``size``."""
     wide = upcast_half(theta)
     if len(wide) != size[0]:
         raise RuntimeError(
@@ -354,7 +364,7 @@ def affine_grid_block(np: Any, theta: Any, /, size: tuple[int, ...], align: bool
 
 @op(function=False, method=False, linear=True)
 def affine_grid_back(np: Any, self: Any, /, size: tuple[int, ...], align: bool) -> Any:
-    """The adjoint of ``affine_grid_block``."""
+    """Return the gradient of ``affine_grid_block``."""
     wide = upcast_half(self).reshape(size[0], -1, len(size) - 2)
     return np.matmul(wide.swapaxes(1, 2), _base_grid(np, size, align, wide.dtype)).astype(self.dtype, copy=False)
 
@@ -365,14 +375,15 @@ affine_grid_back.derivative(self=lambda F, g, size, align: F.affine_grid_block(g
 
 @public(method=False)
 def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
-    """:func:`torch.nn.functional.affine_grid` without its checks."""
+    """Return :func:`torch.nn.functional.affine_grid` without its checks."""
     return affine_grid_block(theta, tuple(size), align_corners)
 
 
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
-    """A grid for :func:`grid_sample` of affine maps ``theta``: (N, 2, 3) for images, (N, 3, 4) for volumes.
+    """Return the grid for :func:`grid_sample` of affine maps: a tensor (N, H, W, 2) or (N, D, H, W, 3).
 
-    ``size``: the size of the images to be read, (N, C, H, W) or (N, C, D, H, W).
+    ``theta``: the maps, (N, 2, 3) for images or (N, 3, 4) for volumes. ``size``: the shape of the output images, (N, C,
+    H, W) or (N, C, D, H, W).
     """
     if not theta.is_floating_point():
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
@@ -397,12 +408,12 @@ def _shown(size: Sequence[int]) -> str:
     return str(size)
 
 
-# -- Channels and places exchanged -----------------------------------------------------------------------------------
+# -- Pixel and channel shuffling -------------------------------------------------------------------------------------
 
 
 @op(name="pixel_shuffle", backward="PixelShuffleBackward0", method=False, linear=True)
 def pixel_shuffle(np: Any, self: Any, /, upscale_factor: int) -> Any:
-    """Channels laid out as pixels: (…, C * r * r, H, W) becomes (…, C, H * r, W * r)."""
+    """Return channels rearranged as pixels: (…, C * r * r, H, W) becomes (…, C, H * r, W * r)."""
     r = upscale_factor
     _check_shuffle("pixel_shuffle", "upscale_factor", self.ndim, r)
     *lead, channels, height, width = self.shape
@@ -419,7 +430,7 @@ def pixel_shuffle(np: Any, self: Any, /, upscale_factor: int) -> Any:
 
 @op(name="pixel_unshuffle", backward="PixelUnshuffleBackward0", method=False, linear=True)
 def pixel_unshuffle(np: Any, self: Any, /, downscale_factor: int) -> Any:
-    """Pixels laid out as channels: (…, C, H * r, W * r) becomes (…, C * r * r, H, W)."""
+    """Return pixels rearranged as channels: (…, C, H * r, W * r) becomes (…, C * r * r, H, W)."""
     r = downscale_factor
     if self.ndim < 3:
         _check_shuffle("pixel_unshuffle", "downscale_factor", self.ndim, 1)
@@ -438,7 +449,7 @@ def pixel_unshuffle(np: Any, self: Any, /, downscale_factor: int) -> Any:
 
 
 def _copied(np: Any, x: Any, shape: tuple[int, ...]) -> Any:
-    """``x`` of another shape in memory of its own."""
+    """Return a contiguous copy of ``x``, reshaped."""
     return np.ascontiguousarray(x).reshape(shape) if not x.flags.c_contiguous else x.copy().reshape(shape)
 
 
@@ -471,13 +482,13 @@ def _channel_shuffled(np: Any, self: Any, groups: int) -> Any:
 
 @op(name="channel_shuffle", backward="ChannelShuffleBackward0", method=False, linear=True)
 def channel_shuffle(np: Any, self: Any, /, groups: int) -> Any:
-    """Channels in ``groups``, the first of each group first: (N, g * n, *space) with ``n`` and ``g`` exchanged."""
+    """Return the channels of (N, g * n, *space) in the order of (n, g), where ``g`` is ``groups``."""
     return _channel_shuffled(np, self, groups)
 
 
 @op(name="native_channel_shuffle", method=False, linear=True)
 def native_channel_shuffle(np: Any, self: Any, /, groups: int) -> Any:
-    """:func:`channel_shuffle` by its older name."""
+    """Return :func:`channel_shuffle` of the arguments; an older alias."""
     return _channel_shuffled(np, self, groups)
 
 
@@ -485,12 +496,12 @@ for _shuffle in (channel_shuffle, native_channel_shuffle):
     _shuffle.derivative(self=lambda F, g, self_shape, groups: F.channel_shuffle(g, max(self_shape[1] // groups, 1)))
 
 
-# -- Windows as columns ----------------------------------------------------------------------------------------------
+# -- Unfold and fold -------------------------------------------------------------------------------------------------
 
 
 @op(name="im2col", backward="Im2ColBackward0", function=False, method=False, linear=True)
 def im2col(np: Any, self: Any, /, kernel: Any, stride: Any, padding: Any, dilation: Any, places: Any) -> Any:
-    """The windows of images as columns."""
+    """Return the windows of images as columns."""
     return convolution.unfolded(np, self, kernel, stride, padding, dilation, places)
 
 
@@ -498,7 +509,7 @@ def im2col(np: Any, self: Any, /, kernel: Any, stride: Any, padding: Any, dilati
 def col2im(
     np: Any, self: Any, /, space: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, places: Any
 ) -> Any:
-    """Columns added up where their windows stood."""
+    """Return images that are the sums of columns at the positions of their windows."""
     return convolution.folded(np, self, space, kernel, stride, padding, dilation, places)
 
 
@@ -520,7 +531,7 @@ def _pair(what: str, value: Any) -> tuple[int, int]:
 
 
 def _columns_of(space: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> tuple[int, ...]:
-    """How many windows fit in each dimension."""
+    """Return the number of windows along each dimension."""
     for what, short, values, least in (
         ("kernel size", "kernel", kernel, 1), ("dilation", "dilation", dilation, 1), ("padding", "pad", padding, 0),
         ("stride", "stride", stride, 1),
@@ -543,7 +554,10 @@ def _check_columns(name: str, x: Tensor) -> None:
 
 
 def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """The windows of images as columns: (N, C, H, W) becomes (N, C * kernel, places); a batch dimension may be missing."""
+    """Return the windows of images as columns: (N, C, H, W) becomes (N, C * kernel, windows).
+
+    The batch dimension may be missing.
+    """
     kernel, steps = _pair("kernel_size", kernel_size), _pair("stride", stride)
     pads, spaced = _pair("padding", padding), _pair("dilation", dilation)
     shape = input._array.shape
@@ -569,7 +583,7 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
 def fold(
     input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Tensor:
-    """The adjoint of :func:`unfold`: columns (N, C * kernel, places) added up to images (N, C, *output_size)."""
+    """Return the adjoint of :func:`unfold`: columns (N, C * kernel, windows), summed to images (N, C, *output_size)."""
     space, kernel, steps = _pair("output_size", output_size), _pair("kernel_size", kernel_size), _pair("stride", stride)
     pads, spaced = _pair("padding", padding), _pair("dilation", dilation)
     shape = input._array.shape

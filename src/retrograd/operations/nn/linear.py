@@ -13,7 +13,7 @@ from ..shape.views import reshape, t, t_block, view
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """``input @ weight.T + bias``: ``input`` (…, in), ``weight`` (out, in) or (in), ``bias`` (out) or ()."""
+    """Return ``input @ weight.T + bias``: ``input`` (…, in), ``weight`` (out, in) or (in,), ``bias`` (out,) or ()."""
     ndim = input._array.ndim
     if bias is not None and weight._array.ndim <= 2:
         if ndim == 2:
@@ -27,13 +27,13 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 @op(function=False, method=False, opmath=True, backward="TrilinearBackward0")
 def trilinear(np: Any, first: Any, second: Any, third: Any, /, text: str) -> Any:
-    """Einstein's sum of three operands."""
+    """Return the Einstein summation of three operands; ``text``: the equation, such as ``"bj,ojk,bk->bo"``."""
     with numpy.errstate(all="ignore"):
         return np.einsum(text, first, second, third, optimize=True)
 
 
 def _without(text: str, which: int) -> str:
-    """The sum that is the gradient for operand ``which``: the gradient of the result stands first."""
+    """Return the equation of the gradient of operand ``which``; its first operand is the gradient of the result."""
     given, out = text.split("->")
     names = given.split(",")
     rest = [each for k, each in enumerate(names) if k != which]
@@ -49,7 +49,10 @@ trilinear.derivative(
 
 @public(method=False)
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """``input1 @ weight[o] @ input2 + bias`` for each output o: ``weight`` (out, in1, in2), inputs (…, in1), (…, in2)."""
+    """Return ``input1 @ weight[o] @ input2 + bias[o]`` for each output o.
+
+    ``weight``: (out, in1, in2). ``bias``: (out,). Inputs: (…, in1) and (…, in2); the result is (…, out).
+    """
     if weight.ndim < 3:
         raise IndexError(
             f"Dimension out of range (expected to be in range of [{-weight.ndim}, {weight.ndim - 1}], but got 2)"

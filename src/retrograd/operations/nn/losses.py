@@ -1,6 +1,6 @@
-"""Losses element by element and their reductions; the everyday ones have kernels of their own for their gradients.
+"""Elementwise losses and their reductions; the common losses have their own gradient kernels.
 
-Losses that choose by class are in ``operations/nn/class_losses.py``.
+Losses that select a class per sample are in ``operations/nn/class_losses.py``.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from ..shape.join import where_
 from ..shape.views import broadcast_tensors, unsqueeze
 from .activation import logsigmoid
 
-#: How losses are reduced; PyTorch's own functions take the number.
+#: Names of the reductions; PyTorch's ``torch.*`` functions take the index.
 REDUCTIONS = ("none", "mean", "sum")
 
 # -- Reductions ------------------------------------------------------------------------------------------------------
 
 
 def chosen(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
-    """The reduction asked for, by name or by the two older arguments (with PyTorch's warning)."""
+    """Return the name of the reduction, also from the two deprecated arguments (with PyTorch's warning)."""
     if reduction == "mean" and size_average is None and reduce is None:
         return reduction
     if size_average is not None or reduce is not None:
@@ -55,7 +55,7 @@ def chosen(size_average: bool | None, reduce: bool | None, reduction: str) -> st
 
 
 def reduced(each: Tensor, reduction: str) -> Tensor:
-    """The mean or the sum of all losses, or the losses themselves."""
+    """Return the mean or the sum of the losses, or the unreduced losses."""
     if reduction == "none":
         return each
     return mean(each) if reduction == "mean" else sum(each)
@@ -69,7 +69,7 @@ def _total(np: Any, each: Any, reduction: str) -> Any:
 
 
 def _spread(np: Any, slope: Any, grad: Any, reduction: str) -> Any:
-    """``slope`` (which is overwritten) times the gradient of each loss."""
+    """Multiply ``slope`` in place by the gradient of each loss and return it."""
     if reduction == "mean":
         kind = np.float32 if slope.dtype.char == "e" and slope.size > MOST else slope.dtype.type
         grad = grad / kind(slope.size or 1)
@@ -78,7 +78,7 @@ def _spread(np: Any, slope: Any, grad: Any, reduction: str) -> Any:
 
 
 def _large_slope(name: str, x: Any, y: Any, factor: float, grad: Any, reduction: str, *parameter: float) -> Any:
-    """The gradient of a loss that is reduced, by a compiled loop; None if there is none for such arrays."""
+    """Return the gradient of a reduced loss from a compiled loop, or None if no loop accepts these arrays."""
     if reduction == "none" or len(grad.shape):
         return None
     scale = factor * float(grad) / (x.size if reduction == "mean" else 1)
@@ -99,7 +99,7 @@ def _loss(backward: str | None = None, **options: Any) -> Any:
     return op(function=False, method=False, opmath=True, backward=backward, **options)
 
 
-#: What needs no further checks, and is the most common.
+#: Condition and expression of the inlined fast path: both tensors of one floating-point dtype and one shape.
 _PLAIN = (
     "FLOATS and self.shape == target.shape and target.dtype is self.dtype and reduction in REDUCTIONS",
     "kernel(np, self, target, reduction, parameter)", {"REDUCTIONS": REDUCTIONS},
@@ -113,9 +113,10 @@ def _floats(name: str, *operands: Any) -> None:
 
 
 def _second_order(backward: Any, slope: Callable[..., Any], bend: Callable[..., Any], symmetric: bool) -> None:
-    """Rules for the gradient kernel of a loss of ``self - target`` (or that treats the target as a constant).
+    """Set the derivative rules of the gradient kernel of a loss.
 
-    ``slope`` and ``bend`` are the first and second derivative of one loss: functions of F, self, target, parameter.
+    ``slope`` and ``bend`` are the first and second derivative of one loss: functions of ``F``, ``self``, ``target`` and
+    ``parameter``. ``symmetric``: the loss is a function of ``self - target``; otherwise ``target`` has no gradient.
     """
 
     def for_grad(F: Any, g: Any, self: Any, target: Any, reduction: str, parameter: float) -> Any:
@@ -135,7 +136,7 @@ def _second_order(backward: Any, slope: Callable[..., Any], bend: Callable[..., 
 
 
 def _first_order(forward: Any, backward: str, symmetric: bool) -> None:
-    """The rules of a loss, by the kernel named ``backward``."""
+    """Set the derivative rules of a loss to its gradient kernel, named ``backward``; see ``_second_order``."""
 
     def for_self(F: Any, g: Any, self: Any, target: Any, reduction: str, parameter: float) -> Any:
         return getattr(F, backward)(g, self, target, reduction, parameter)
@@ -146,12 +147,12 @@ def _first_order(forward: Any, backward: str, symmetric: bool) -> None:
     forward.derivative(self=for_self, **({"target": for_target} if symmetric else {}))
 
 
-# -- Squares, absolute differences and what is between ----------------------------------------------------------------
+# -- Squared and absolute differences ---------------------------------------------------------------------------------
 
 
 @_loss("MseLossBackward0", inline_expr=_PLAIN)
 def mse_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
-    """Squares of differences, their mean or their sum."""
+    """Return the squared differences, reduced."""
     _floats("mse_cpu", self, target)
     if self.size >= LARGE and (large := looped("square_of_gap", self, target)) is not None:
         return _total(np, large, reduction)
@@ -161,7 +162,7 @@ def mse_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter
 
 @_loss()
 def mse_loss_backward(np: Any, grad_output: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
-    """The gradient of mse_loss."""
+    """Return the gradient of ``mse_loss`` with respect to ``self``."""
     if (
         self.size >= LARGE
         and (large := _large_slope("scaled_gap", self, target, 2, grad_output, reduction)) is not None
@@ -176,7 +177,10 @@ _second_order(mse_loss_backward, lambda F, self, target, _: 2 * (self - target),
 
 @_loss("SmoothL1LossBackward0", inline_expr=_PLAIN)
 def smooth_l1_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
-    """Half the squares of small differences over ``parameter``, the absolute values of large ones less half of it."""
+    """Return the smooth L1 loss, reduced: ``0.5 * d**2 / p`` where ``d < p``, otherwise ``d - 0.5 * p``.
+
+    ``d`` is ``abs(self - target)``, ``p`` is ``parameter``.
+    """
     _floats("smooth_l1_cpu", self, target)
     if self.size >= LARGE and (large := looped("smooth_gap", self, target, numbers=(parameter,))) is not None:
         return _total(np, large, reduction)
@@ -189,7 +193,7 @@ def smooth_l1_loss_block(np: Any, self: Any, target: Any, /, reduction: str, par
 def smooth_l1_loss_backward(
     np: Any, grad_output: Any, self: Any, target: Any, /, reduction: str, parameter: float
 ) -> Any:
-    """The gradient of smooth_l1_loss."""
+    """Return the gradient of ``smooth_l1_loss`` with respect to ``self``."""
     if self.size >= LARGE:
         found = _large_slope("smooth_gap_backward", self, target, 1, grad_output, reduction, parameter)
         if found is not None:
@@ -208,7 +212,10 @@ _second_order(
 
 @_loss("HuberLossBackward0")
 def huber_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
-    """Half the squares of small differences, ``parameter`` times the absolute values of large ones less half of it."""
+    """Return the Huber loss, reduced: ``0.5 * d**2`` where ``d <= p``, otherwise ``p * (d - 0.5 * p)``.
+
+    ``d`` is ``abs(self - target)``, ``p`` is ``parameter``.
+    """
     _floats("huber_cpu", self, target)
     size = np.absolute(self - target)
     each = np.where(size <= parameter, 0.5 * size * size, parameter * (size - 0.5 * parameter))
@@ -217,7 +224,7 @@ def huber_loss_block(np: Any, self: Any, target: Any, /, reduction: str, paramet
 
 @_loss()
 def huber_loss_backward(np: Any, grad_output: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
-    """The gradient of huber_loss."""
+    """Return the gradient of ``huber_loss`` with respect to ``self``."""
     return _spread(np, np.minimum(np.maximum(self - target, -parameter), parameter), grad_output, reduction)
 
 
@@ -232,7 +239,7 @@ _second_order(
 
 @op(function=False, method=False)
 def same_kind(np: Any, self: Any, like: Any, /) -> Any:
-    """``self``, booleans, as 0 and 1 in the dtype of ``like``."""
+    """Return the boolean ``self`` as 0 and 1 in the dtype of ``like``."""
     return self.astype(like.dtype)
 
 
@@ -241,7 +248,7 @@ same_kind.derivative(self=lambda g: None, like=lambda g: None)
 
 @_loss("SoftMarginLossBackward0")
 def soft_margin_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
-    """``log(1 + exp(-target * x))``, their mean or their sum."""
+    """Return ``log(1 + exp(-target * self))``, reduced."""
     each = np.exp(self * -target)
     return _total(np, np.log1p(each, out=each if each.ndim else None), reduction)
 
@@ -250,7 +257,7 @@ def soft_margin_loss_block(np: Any, self: Any, target: Any, /, reduction: str, p
 def soft_margin_loss_backward(
     np: Any, grad_output: Any, self: Any, target: Any, /, reduction: str, parameter: float
 ) -> Any:
-    """The gradient of soft_margin_loss."""
+    """Return the gradient of ``soft_margin_loss`` with respect to ``self``."""
     return _spread(np, -target / (1 + np.exp(self * target)), grad_output, reduction)
 
 
@@ -264,7 +271,7 @@ _second_order(
 
 
 def _pair(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Both in one shape, with PyTorch's warning if they are not."""
+    """Return both tensors broadcast to one shape, with PyTorch's warning if their shapes differ."""
     if input._array.shape == target._array.shape:
         return input, target
     warn(
@@ -276,7 +283,7 @@ def _pair(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _alike(x: Tensor, y: Tensor, result: dtype | None = None) -> tuple[Tensor, Tensor]:
-    """Both in the dtype in which they are calculated together, which the dtype of the ``result`` must be able to hold."""
+    """Return both tensors in their common dtype; raise if it can not be cast to ``result``."""
     if x.dtype is y.dtype:
         return x, y
     common = common_dtype((x, y))
@@ -286,7 +293,7 @@ def _alike(x: Tensor, y: Tensor, result: dtype | None = None) -> tuple[Tensor, T
 
 
 def _weighted(each: Tensor, weight: Tensor, input: Tensor, reduction: str, by_weight: bool = True) -> Tensor:
-    """Losses times ``weight``; the mean is divided by the sum of weights if ``by_weight``."""
+    """Return the losses times ``weight``, reduced; a mean is divided by the sum of the weights if ``by_weight``."""
     if weight.size() != input.size():
         raise ValueError("Weights and input must have the same size.")
     found = each * weight
@@ -300,7 +307,10 @@ def mse_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean", weight: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The mean of the squares of the differences (``reduction``: mean, sum or none), weighted if ``weight`` is given.
+    """Return the mean squared difference of ``input`` and ``target``.
+
+    ``reduction``: ``"mean"``, ``"sum"``, or ``"none"`` for one loss per element. ``weight``: a factor for each element,
+    of the shape of ``input``; the mean is then divided by the sum of the weights.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
@@ -318,7 +328,10 @@ def l1_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean", weight: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The mean of the absolute differences (``reduction``: mean, sum or none), weighted if ``weight`` is given."""
+    """Return the mean absolute difference of ``input`` and ``target``.
+
+    ``reduction`` and ``weight`` are those of :func:`mse_loss`.
+    """
     how = chosen(size_average, reduce, reduction)
     x, y = _pair(input, target)
     each = absolute(x - y)
@@ -329,7 +342,10 @@ def smooth_l1_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean", beta: float = 1.0,
 ) -> Tensor:  # fmt: skip
-    """Squares for differences below ``beta``, absolute values above, joined smoothly (arXiv 1504.08083)."""
+    """Return the smooth L1 loss (arXiv 1504.08083), reduced as by :func:`mse_loss`.
+
+    With ``d = abs(input - target)``: ``0.5 * d**2 / beta`` where ``d < beta``, otherwise ``d - 0.5 * beta``.
+    """
     how = chosen(size_average, reduce, reduction)
     x, y = _alike(*_pair(input, target))
     if beta < 0:
@@ -343,7 +359,10 @@ def smooth_l1_loss(
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
-    """Half the squares of differences up to ``delta``, ``delta`` times the absolute values (less half) beyond."""
+    """Return the Huber loss, reduced as by :func:`mse_loss`; a mean is not divided by the sum of the weights.
+
+    With ``d = abs(input - target)``: ``0.5 * d**2`` where ``d <= delta``, otherwise ``delta * (d - 0.5 * delta)``.
+    """
     how = chosen(None, None, reduction)
     x, y = _pair(input, target)
     if delta <= 0:
@@ -356,7 +375,7 @@ def huber_loss(
 def soft_margin_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """``log(1 + exp(-target * input))`` for targets 1 and -1."""
+    """Return ``log(1 + exp(-target * input))`` for targets of 1 and -1, reduced as by :func:`mse_loss`."""
     how = chosen(size_average, reduce, reduction)
     if input.dtype.category < FLOATING:
         check_cast(float32, input.dtype)
@@ -364,16 +383,16 @@ def soft_margin_loss(
     return found.to(input.dtype)
 
 
-# -- Cross entropy of two classes ------------------------------------------------------------------------------------
+# -- Binary cross entropy --------------------------------------------------------------------------------------------
 
 
 def _clipped_log(np: Any, x: Any) -> Any:
-    return np.maximum(np.log(x), -100)  # as PyTorch, so that a sure mistake costs a finite amount
+    return np.maximum(np.log(x), -100)  # at least -100, as in PyTorch: a certain mistake has a finite loss
 
 
 @_loss("BinaryCrossEntropyBackward0")
 def binary_cross_entropy_block(np: Any, self: Any, target: Any, weight: Any, /, reduction: str) -> Any:
-    """``-(t * log(x) + (1 - t) * log(1 - x))``, times ``weight``."""
+    """Return ``-(t * log(x) + (1 - t) * log(1 - x))``, times ``weight``, reduced. Both logarithms are at least -100."""
     _floats("binary_cross_entropy", self)
     if self.size and not (self.min() >= 0 and self.max() <= 1):
         raise RuntimeError("all elements of input should be between 0 and 1")
@@ -385,7 +404,7 @@ def binary_cross_entropy_block(np: Any, self: Any, target: Any, weight: Any, /, 
 def binary_cross_entropy_backward(
     np: Any, grad_output: Any, self: Any, target: Any, weight: Any, /, reduction: str
 ) -> Any:
-    """The gradient of binary_cross_entropy."""
+    """Return the gradient of ``binary_cross_entropy`` with respect to ``self``."""
     slope = np.subtract(self, target)
     slope /= np.maximum((1 - self) * self, 1e-12)
     return _spread(np, slope if weight is None else slope * weight, grad_output, reduction)
@@ -431,19 +450,17 @@ binary_cross_entropy_backward.derivative(grad_output=_bce_grad, self=_bce_bend, 
 
 @_loss(
     "BinaryCrossEntropyWithLogitsBackward0", optional=("weight", "pos_weight"),
-    inline_expr=("FLOATS and weight is None and pos_weight is None and self.shape == target.shape and target.dtype is self.dtype and "
-            "reduction in REDUCTIONS", "kernel(np, self, target, None, None, reduction)", {"REDUCTIONS": REDUCTIONS}),
+    inline_expr=("FLOATS and weight is None and pos_weight is None and self.shape == target.shape and target.dtype is self.dtype "
+            "and reduction in REDUCTIONS", "kernel(np, self, target, None, None, reduction)", {"REDUCTIONS": REDUCTIONS}),
 )  # fmt: skip
 def bce_with_logits_block(np: Any, self: Any, target: Any, weight: Any, pos_weight: Any, /, reduction: str) -> Any:
-    """Binary cross entropy of sigmoid(x), without overflow."""
+    """Return the binary cross entropy of ``sigmoid(self)``, reduced, computed without overflow."""
     _floats("log_sigmoid_cpu", self)
     if self.size >= LARGE and weight is None and pos_weight is None:
         large = looped("logit_loss", self, target)
         if large is not None:
             return _total(np, large, reduction)
-    softplus = np.log1p(
-        np.exp(np.negative(np.absolute(self)))
-    )  # log(1 + exp(-x)) with the part that may overflow taken out
+    softplus = np.log1p(np.exp(np.negative(np.absolute(self))))  # log(1 + exp(-abs(x))), which can not overflow
     softplus += np.maximum(-self, 0)
     if pos_weight is not None:
         softplus *= 1 + (pos_weight - 1) * target
@@ -456,7 +473,7 @@ def bce_with_logits_block(np: Any, self: Any, target: Any, weight: Any, pos_weig
 def bce_with_logits_backward(
     np: Any, grad_output: Any, self: Any, target: Any, weight: Any, pos_weight: Any, /, reduction: str
 ) -> Any:
-    """The gradient of binary_cross_entropy_with_logits."""
+    """Return the gradient of ``binary_cross_entropy_with_logits`` with respect to ``self``."""
     if self.size >= LARGE and weight is None and pos_weight is None:
         large = _large_slope("logit_loss_backward", self, target, 1, grad_output, reduction)
         if large is not None:
@@ -533,7 +550,11 @@ def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
-    """Cross entropy of probabilities ``input`` with ``target``, both between 0 and 1, element by element."""
+    """Return the elementwise cross entropy of the probabilities ``input`` with ``target``, both between 0 and 1.
+
+    ``weight``: a factor for each loss, broadcast to the shape of ``input``. ``reduction``: ``"mean"``, ``"sum"`` or
+    ``"none"``; a mean is divided by the number of elements, also with ``weight``.
+    """
     how = chosen(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(
@@ -559,7 +580,7 @@ def binary_cross_entropy_with_logits(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean", pos_weight: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """:func:`binary_cross_entropy` of ``sigmoid(input)``; ``pos_weight`` multiplies what targets of 1 cost."""
+    """Return :func:`binary_cross_entropy` of ``sigmoid(input)``; ``pos_weight`` multiplies the loss of targets of 1."""
     how = chosen(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
@@ -573,13 +594,16 @@ def binary_cross_entropy_with_logits(
 def _with_logits(
     input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: int = 0
 ) -> Tensor:
-    """Binary cross entropy of ``sigmoid(input)``; see ``nn.functional``. ``reduction``: 0 none, 1 mean, 2 sum."""
+    """Return the binary cross entropy of ``sigmoid(input)``; see ``nn.functional``.
+
+    ``reduction``: 0 none, 1 mean, 2 sum.
+    """
     _constant("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     found: Tensor = bce_with_logits_block(input, target, weight, pos_weight, REDUCTIONS[reduction])
     return found
 
 
-# -- Written in terms of other operations ----------------------------------------------------------------------------
+# -- Losses composed of other operations -----------------------------------------------------------------------------
 
 
 def _divergence(input: Tensor, target: Tensor, log_target: bool) -> Tensor:
@@ -597,9 +621,10 @@ def kl_div(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean", log_target: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Kullback-Leibler divergence: ``target * (log(target) - input)``, ``input`` being logarithms of probabilities.
+    """Return the Kullback-Leibler divergence ``target * (log(target) - input)``, reduced. ``input``: log-probabilities.
 
-    ``reduction="batchmean"`` divides the sum by the size of the first dimension, which is the mathematical definition.
+    ``reduction="batchmean"`` divides the sum by the size of the first dimension, as in the mathematical definition.
+    ``log_target``: ``target`` holds log-probabilities, too.
     """
     legacy = size_average is not None or reduce is not None
     if reduction == "mean" and not legacy:
@@ -616,12 +641,12 @@ def kl_div(
 
 @public(method=False, name="kl_div")
 def _kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: bool = False) -> Tensor:
-    """Kullback-Leibler divergence; see ``nn.functional``. ``reduction``: 0 none, 1 mean, 2 sum."""
+    """Return the Kullback-Leibler divergence; see ``nn.functional``. ``reduction``: 0 none, 1 mean, 2 sum."""
     return reduced(_divergence(input, target, log_target), REDUCTIONS[reduction])
 
 
 def _by_number(name: str, defaults: dict[str, Any]) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
-    """Also make a loss a function of ``torch``, where ``reduction`` is a number and stands last."""
+    """Decorate a loss: also export it as a function of ``torch`` whose last argument is ``reduction`` as an integer."""
 
     def declare(each: Callable[..., Tensor]) -> Callable[..., Tensor]:
         def by_number(*args: Any, **kwargs: Any) -> Tensor:
@@ -636,7 +661,7 @@ def _by_number(name: str, defaults: dict[str, Any]) -> Callable[[Callable[..., T
             return each(**given, reduction=REDUCTIONS[number])
 
         by_number.__name__ = by_number.__qualname__ = name
-        by_number.__doc__ = f"See ``nn.functional.{name}``; ``reduction``: 0 none, 1 mean, 2 sum."
+        by_number.__doc__ = f"Return the loss; see ``nn.functional.{name}``. ``reduction``: 0 none, 1 mean, 2 sum."
         public(method=False, name=name)(by_number)
         return each
 
@@ -651,7 +676,11 @@ def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
-    """``1 - cos`` where ``target`` is 1, ``max(0, cos - margin)`` where it is -1; cos of the last dimension's angle."""
+    """Return ``1 - cos`` where ``target`` is 1, and ``max(0, cos - margin)`` where ``target`` is -1, reduced.
+
+    ``cos`` is the cosine similarity of the inputs along the last dimension: (N, D) inputs with an (N,) target, or (D,)
+    inputs with a 0-d target.
+    """
     how = chosen(size_average, reduce, reduction)
     if target.ndim not in (0, 1):
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
@@ -678,7 +707,7 @@ def hinge_embedding_loss(
     input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
-    """``input`` where ``target`` is 1, ``max(0, margin - input)`` where it is -1."""
+    """Return ``input`` where ``target`` is 1, and ``max(0, margin - input)`` where ``target`` is -1, reduced."""
     how = chosen(size_average, reduce, reduction)
     zero = zeros_like(input)
     apart = where_(ne(target, 1), clamp_min(margin - input, 0), zero)
@@ -690,7 +719,10 @@ def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
-    """``max(0, margin - target * (input1 - input2))``: ``target`` 1 wants ``input1`` the larger, -1 ``input2``."""
+    """Return ``max(0, margin - target * (input1 - input2))``, reduced.
+
+    A target of 1 ranks ``input1`` higher, a target of -1 ``input2``.
+    """
     how = chosen(size_average, reduce, reduction)
     if input1.ndim != input2.ndim or input1.ndim != target.ndim:
         raise RuntimeError(
@@ -703,7 +735,11 @@ def margin_ranking_loss(
 def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-06, reduction: str = "mean"
 ) -> Tensor:
-    """The negative logarithm of a normal density of mean ``input`` and variance ``var`` (at least ``eps``) at ``target``."""
+    """Return the negative log-density of ``target`` under a normal distribution, reduced.
+
+    ``input``: the mean. ``var``: the variance, of the shape of ``input`` or one per row, at least ``eps``. ``full``:
+    add the constant ``0.5 * log(2 * pi)``.
+    """
     if not isinstance(var, Tensor):
         if var < 0:
             raise ValueError("var has negative entry/entries")
@@ -728,9 +764,10 @@ def poisson_nll_loss(
     input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, size_average: bool | None = None,
     eps: float = 1e-08, reduce: bool | None = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
-    """The negative logarithm of a Poisson probability of ``target`` with mean ``exp(input)`` (or ``input``).
+    """Return the negative log-probability of ``target`` under a Poisson distribution, reduced.
 
-    ``full``: with Stirling's formula for the part that does not depend on ``input``.
+    The mean of the distribution is ``exp(input)`` if ``log_input``, otherwise ``input``. ``full``: add Stirling's
+    approximation of ``log(target!)``, the term that does not depend on ``input``.
     """
     how = chosen(size_average, reduce, reduction)
     each = exp(input) - target * input if log_input else input - target * log(input + eps)
@@ -742,7 +779,7 @@ def poisson_nll_loss(
 
 @public(method=False, name="poisson_nll_loss")
 def _poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
-    """See ``nn.functional.poisson_nll_loss``; ``reduction``: 0 none, 1 mean, 2 sum."""
+    """Return the Poisson loss; see ``nn.functional.poisson_nll_loss``. ``reduction``: 0 none, 1 mean, 2 sum."""
     return poisson_nll_loss(input, target, log_input, full, None, eps, None, REDUCTIONS[reduction])
 
 
@@ -750,7 +787,7 @@ def multilabel_soft_margin_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
-    """Binary cross entropy of ``sigmoid(input)``, its mean over the last dimension (the classes)."""
+    """Return the binary cross entropy of ``sigmoid(input)``, averaged over the last dimension (classes), reduced."""
     if size_average is not None or reduce is not None:
         reduction = chosen(size_average, reduce, reduction)
     each = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
@@ -762,7 +799,7 @@ def multilabel_soft_margin_loss(
     return reduced(each, reduction)
 
 
-# -- Triplets --------------------------------------------------------------------------------------------------------
+# -- Triplet losses --------------------------------------------------------------------------------------------------
 
 
 def _distance(a: Tensor, b: Tensor, p: float, eps: float) -> Tensor:
@@ -795,9 +832,10 @@ def triplet_margin_loss(
     anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2, eps: float = 1e-06,
     swap: bool = False, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
-    """``max(0, margin + |anchor - positive| - |anchor - negative|)`` with p-norms over the last dimension.
+    """Return ``max(0, margin + |anchor - positive| - |anchor - negative|)``, reduced.
 
-    ``swap``: the negative's distance is the smaller of those to anchor and positive.
+    ``| |`` is the p-norm along the last dimension; ``eps`` is added to each difference.
+    ``swap``: use the smaller of ``|anchor - negative|`` and ``|positive - negative|``.
     """
     how = chosen(size_average, reduce, reduction)
     return _triplet(lambda a, b: _distance(a, b, p, eps), anchor, positive, negative, margin, swap, how)
@@ -808,7 +846,7 @@ def triplet_margin_with_distance_loss(
     distance_function: Callable[[Tensor, Tensor], Tensor] | None = None, margin: float = 1.0, swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
-    """:func:`triplet_margin_loss` with a distance of one's own."""
+    """Return :func:`triplet_margin_loss` with ``distance_function`` instead of the p-norm (default: the 2-norm)."""
     how = chosen(None, None, reduction)
     measure = distance_function or (lambda a, b: _distance(a, b, 2.0, 1e-06))
     return _triplet(measure, anchor, positive, negative, margin, swap, how)

@@ -1,7 +1,7 @@
-"""Normalisation: by batch, layer, group and instance, by root mean square, by neighbouring channels, by norm.
+"""Normalization: batch, layer, group and instance norm, RMS norm, local response norm and division by a vector norm.
 
-Batch, layer and group normalisation are one calculation in three layouts: the input reshaped so that mean and variance
-are over some axes, and the weight reshaped so that it broadcasts.
+Batch, layer and group norm are one computation in three layouts: the input is reshaped so that mean and variance are
+taken over fixed axes, and the weight is reshaped so that it broadcasts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ..shape.views import expand_as, reshape
 
 
 class Layout(NamedTuple):
-    """How an input is seen: its ``shape``, the ``axes`` over which it is normalised, and the shape of the weight."""
+    """Shape to which an input is reshaped, the axes over which it is normalized, and the shape of the weight."""
 
     shape: tuple[int, ...]
     axes: tuple[int, ...]
@@ -75,7 +75,7 @@ def _affine(np: Any, flat: Any, weight: Any, bias: Any, layout: Layout) -> Any:
 
 
 def _normalised(np: Any, x: Any, weight: Any, bias: Any, layout: Layout, eps: float) -> tuple[Any, Any, Any, Any]:
-    """The result in the layout, mean, variance and 1 / standard deviation."""
+    """Return the result in the layout's shape, the mean, the variance and the reciprocal standard deviation."""
     seen = x if x.shape == layout.shape else x.reshape(layout.shape)
     if (
         x.size <= small_arrays.MANY
@@ -101,7 +101,10 @@ def _normalised(np: Any, x: Any, weight: Any, bias: Any, layout: Layout, eps: fl
 
 
 def _wide(np: Any, layout: Layout, eps: float | None, x: Any, mean: Any, rstd: Any) -> tuple[Any, Any, Any]:
-    """Input and its moments in the layout; moments kept as short floats are calculated anew."""
+    """Return the input in the layout's shape, the mean and the reciprocal standard deviation, none in half precision.
+
+    The moments of a half-precision input are computed again, because the saved ones are rounded.
+    """
     short = x.dtype in SHORT and eps is not None
     x, mean, rstd = upcast_all_half(x, mean, rstd)
     x = x.reshape(layout.shape)
@@ -116,7 +119,7 @@ def _wide(np: Any, layout: Layout, eps: float | None, x: Any, mean: Any, rstd: A
 def norm_backward(
     np: Any, grad_output: Any, self: Any, weight: Any, mean: Any, rstd: Any, /, layout: Layout, eps: float
 ) -> Any:
-    """The gradient of a normalisation for its input."""
+    """Return the gradient of a normalization with respect to its input."""
     x, mean, rstd = _wide(np, layout, eps, self, mean, rstd)
     grad_output, weight = upcast_all_half(grad_output, weight)
     weight = None if weight is None else weight.reshape(layout.weight)
@@ -128,14 +131,14 @@ def norm_backward(
 def norm_weight_backward(
     np: Any, grad_output: Any, self: Any, mean: Any, rstd: Any, /, layout: Layout, eps: float | None
 ) -> Any:
-    """The gradient of a normalisation for its weight; ``eps=None``: mean and rstd are constants."""
+    """Return the gradient of a normalization with respect to its weight; ``eps=None``: mean and rstd are constants."""
     x, mean, rstd = _wide(np, layout, eps, self, mean, rstd)
     grad = upcast_all_half(grad_output)[0].reshape(layout.shape)
     return normalization.weight_gradient(np, grad, x, mean, rstd, layout.axes, layout.weight).reshape(-1)
 
 
 def _flat(F: Any, self: Any, layout: Layout, eps: float) -> tuple[Any, Any]:
-    """``(x - mean) * rstd`` and rstd in the layout, as functions of the input."""
+    """Return ``(x - mean) * rstd`` and ``rstd`` in the layout's shape, as functions of the input."""
     x = F.reshape(self, layout.shape)
     gap = x - F.mean_dim(x, layout.axes, True)
     scale = F.rsqrt(F.mean_dim(gap * gap, layout.axes, True) + eps)
@@ -143,7 +146,7 @@ def _flat(F: Any, self: Any, layout: Layout, eps: float) -> tuple[Any, Any]:
 
 
 def _across(F: Any, x: Any, flat: Any, scale: Any, axes: tuple[int, ...]) -> Any:
-    """The derivative of ``flat`` applied to ``x``; it is symmetric."""
+    """Return the derivative of ``flat`` (a symmetric matrix) applied to ``x``."""
     return scale * (x - F.mean_dim(x, axes, True) - flat * F.mean_dim(x * flat, axes, True))
 
 
@@ -218,7 +221,7 @@ def _bias_rule(F: Any, g: Any, layout: Layout, bias_shape: tuple[int, ...]) -> A
     return _to_weight(F, F.reshape(g, layout.shape), layout, bias_shape)
 
 
-# -- Layer and group -------------------------------------------------------------------------------------------------
+# -- Layer and group norm --------------------------------------------------------------------------------------------
 
 
 def _block(backward: str) -> Any:
@@ -230,7 +233,7 @@ def _block(backward: str) -> Any:
 
 @_block("NativeLayerNormBackward0")
 def layer_norm_block(np: Any, self: Any, weight: Any, bias: Any, /, layout: Layout, eps: float) -> Any:
-    """``self`` with mean 0 and variance 1 over its last dimensions, times ``weight`` plus ``bias``."""
+    """Return ``self`` normalized over its last dimensions, times ``weight`` plus ``bias``; also the mean and rstd."""
     if self.dtype is not small_arrays.F32:
         _floats("LayerNormKernelImpl", self)
     out, mean, _, rstd = _normalised(np, self, weight, bias, layout, eps)
@@ -239,7 +242,7 @@ def layer_norm_block(np: Any, self: Any, weight: Any, bias: Any, /, layout: Layo
 
 @_block("NativeGroupNormBackward0")
 def group_norm_block(np: Any, self: Any, weight: Any, bias: Any, /, layout: Layout, eps: float) -> Any:
-    """``self`` with mean 0 and variance 1 over each group of channels, times ``weight`` plus ``bias`` by channel."""
+    """Return ``self`` normalized over groups of channels, times ``weight`` plus ``bias``; also the mean and rstd."""
     _floats("GroupNormKernelImpl", self)
     out, mean, _, rstd = _normalised(np, self, weight, bias, layout, eps)
     return out.reshape(self.shape), mean.reshape(layout.shape[:2]), rstd.reshape(layout.shape[:2])
@@ -258,7 +261,7 @@ for _each in (layer_norm_block, group_norm_block):
 
 
 def _check_normalized(input: Tensor, normalized_shape: Any, star: str = "*, ", **given: Tensor | None) -> None:
-    """Raise torch's errors for a ``normalized_shape`` that the input or the parameters do not have."""
+    """Raise PyTorch's errors for a ``normalized_shape`` that differs from the shape of the input or of a parameter."""
     last = tuple(normalized_shape)
     if not last:
         raise RuntimeError(
@@ -289,7 +292,7 @@ def _sequence(name: str, value: Any) -> tuple[int, ...]:
 def native_layer_norm(
     input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """:func:`layer_norm`, with the mean and 1 / standard deviation of each row."""
+    """Return :func:`layer_norm`, and the mean and the reciprocal standard deviation of each row."""
     last = _sequence("native_layer_norm", normalized_shape)
     _check_normalized(input, last, weight=weight, bias=bias)
     _check_kinds(input, weight, bias)
@@ -299,7 +302,7 @@ def native_layer_norm(
 
 
 def _plain(x: Any, last: tuple[int, ...], weight: Tensor | None, bias: Tensor | None = None) -> bool:
-    """Whether there is nothing to be refused, in the most common case."""
+    """Return whether no check can fail: one dimension, and parameters of its shape and of the input's dtype."""
     dtype = x.dtype
     for each in (weight, bias):
         if each is not None and (each._array.shape != last or each._array.dtype is not dtype):
@@ -308,7 +311,7 @@ def _plain(x: Any, last: tuple[int, ...], weight: Tensor | None, bias: Tensor | 
 
 
 def _common_layout(x: Any, normalized_shape: Any, weight: Any, bias: Any) -> Layout:
-    """The layout for a plain call; an error for what has to be looked at."""
+    """Return the layout for a call that needs no further checks; raise ValueError for any other."""
     last = normalized_shape if normalized_shape.__class__ is tuple else tuple(normalized_shape)
     if not _plain(x, last, weight, bias):
         raise ValueError
@@ -326,7 +329,10 @@ def layer_norm(
     input: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
     cudnn_enable: bool = True,
 ) -> Tensor:  # fmt: skip
-    """``input`` with mean 0 and variance 1 over its last dimensions ``normalized_shape``, times ``weight`` plus ``bias``.
+    """Return ``input`` with mean 0 and variance 1 over its last dimensions, times ``weight`` plus ``bias``.
+
+    ``normalized_shape``: the sizes of these dimensions, and the shape of ``weight`` and ``bias``. The variance is the
+    biased one; ``eps`` is added to it.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.layer_norm(torch.tensor([[1.0, 3.0]]), (2,))
@@ -344,7 +350,10 @@ def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
     cudnn_enabled: bool = True,
 ) -> Tensor:  # fmt: skip
-    """``input`` (N, C, …) with mean 0 and variance 1 over each of ``num_groups`` groups of channels of each sample."""
+    """Return ``input`` (N, C, …) with mean 0 and variance 1 over each group of channels of each sample.
+
+    ``num_groups``: the number of groups. ``weight`` and ``bias`` (C,): the factor and the offset of each channel.
+    """
     shape = input._array.shape
     if len(shape) < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
@@ -377,14 +386,14 @@ def _check_values(shape: tuple[int, ...], groups: int) -> None:
 def native_group_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """:func:`group_norm`, with the mean and 1 / standard deviation of each group."""
+    """Return :func:`group_norm`, and the mean and the reciprocal standard deviation of each group."""
     found: tuple[Tensor, Tensor, Tensor] = group_norm_block(
         input, weight, bias, _group_layout(tuple(input.shape), group), eps
     )
     return found
 
 
-# -- Batch and instance ----------------------------------------------------------------------------------------------
+# -- Batch and instance norm -----------------------------------------------------------------------------------------
 
 
 @_block("NativeBatchNormBackward0")
@@ -392,9 +401,10 @@ def batch_norm_block(
     np: Any, self: Any, weight: Any, bias: Any, /, layout: Layout, running: Any, momentum: float, eps: float | None,
     small: float,
 ) -> Any:  # fmt: skip
-    """``self`` with mean 0 and variance 1 over all but dimension 1, which updates ``running`` (two arrays, or None).
+    """Return ``self`` normalized over all dimensions but 1, the mean and the reciprocal standard deviation.
 
-    ``eps=None``: with the running mean and variance for constants; ``small`` is what is added to the variance.
+    Updates the arrays ``running`` (mean and variance, or None) in place. ``eps=None``: the running mean and variance
+    are constants; ``small`` is then added to the variance.
     """
     _floats("batch_norm", self)
     if (
@@ -419,7 +429,8 @@ def batch_norm_block(
     return out.reshape(self.shape), mean.reshape(-1), rstd.reshape(-1)
 
 
-#: What goes together is known before; and a kernel that is tried first would update what is kept twice.
+#: Mixed dtypes are checked by ``_check_kinds``. Without this flag the kernel could run twice, and so update the running
+#: statistics twice.
 batch_norm_block.op.mixes = True
 
 
@@ -440,7 +451,7 @@ batch_norm_block.derivative(
 
 
 def _check_kinds(input: Tensor, *given: Tensor | None) -> None:
-    """Parameters, and what is kept of earlier batches, have the input's dtype; short floats go with float32 too."""
+    """Raise unless parameters and running statistics have the input's dtype, or float32 for a half-precision input."""
     kind = input._array.dtype
     kinds = [each._array.dtype for each in given if each is not None]
     other = next((each for each in kinds if each != kind), None)
@@ -472,7 +483,10 @@ def native_batch_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
     running_var: Tensor | None, training: bool, momentum: float, eps: float, *, out: Any = None,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Batch normalisation, with the mean and 1 / standard deviation of each channel (empty out of training)."""
+    """Return :func:`batch_norm`, and the mean and the reciprocal standard deviation of each channel.
+
+    Both statistics are empty if not ``training``.
+    """
     if runs() and (special := batched((running_mean, running_var))) is not None:
         given = (input, weight, bias, running_mean, running_var, training, momentum, eps)
         return special.by_slices(native_batch_norm, given, {})
@@ -499,7 +513,7 @@ def _batch_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
     running_var: Tensor | None, training: bool, momentum: float, eps: float, cudnn_enabled: bool = True,
 ) -> Tensor:  # fmt: skip
-    """Batch normalisation; see ``nn.functional.batch_norm``."""
+    """Return ``input`` normalized over each channel; see ``nn.functional.batch_norm``."""
     return native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
@@ -507,10 +521,10 @@ def batch_norm(
     input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
     bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-05,
 ) -> Tensor:  # fmt: skip
-    """``input`` (N, C, …) with mean 0 and variance 1 in each channel, times ``weight`` plus ``bias``.
+    """Return ``input`` (N, C, …) with mean 0 and variance 1 in each channel, times ``weight`` plus ``bias`` (C,).
 
-    In training the mean and variance are those of the batch, and the running ones are moved towards them by
-    ``momentum``; out of training the running ones are used.
+    In training, the statistics are those of the batch, and the running ones become ``(1 - momentum) * running +
+    momentum * batch`` in place (with the unbiased variance). Otherwise the running statistics are used.
     """
     if training and eps <= 0:
         raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
@@ -526,7 +540,7 @@ def _instance_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
     running_var: Tensor | None, use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool = True,
 ) -> Tensor:  # fmt: skip
-    """Instance normalisation; see ``nn.functional.instance_norm``."""
+    """Return ``input`` normalized over each channel of each sample; see ``nn.functional.instance_norm``."""
     if not use_input_stats and (running_mean is None or running_var is None):
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
     if (special := batched((running_mean, running_var))) is not None:
@@ -549,18 +563,25 @@ def instance_norm(
     input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None,
     bias: Tensor | None = None, use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-05,
 ) -> Tensor:  # fmt: skip
-    """``input`` (N, C, …) with mean 0 and variance 1 in each channel of each sample."""
+    """Return ``input`` (N, C, …) with mean 0 and variance 1 in each channel of each sample.
+
+    It is then multiplied by ``weight`` (C,) and added to ``bias`` (C,). ``use_input_stats=False``: use the running
+    statistics (C,) instead of each sample's.
+    """
     if use_input_stats and math.prod(input.shape[2:]) == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
     return _instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
 
 
-# -- Without a mean --------------------------------------------------------------------------------------------------
+# -- Normalizations without a mean -----------------------------------------------------------------------------------
 
 
 @public(method=False)
 def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
-    """``input`` divided by the root of the mean of its squares over the last dimensions, times ``weight``."""
+    """Return ``input / sqrt(mean(input**2) + eps)``, times ``weight``, with the mean over the last dimensions.
+
+    ``normalized_shape``: the sizes of these dimensions. ``eps``: by default the machine epsilon of the dtype.
+    """
     last = _sequence("rms_norm", normalized_shape)
     _check_normalized(input, last, "*", weight=weight)
     _check_rms(input)
@@ -577,7 +598,7 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
 
 
 def _root_mean_square(input: Tensor, last: tuple[int, ...], weight: Tensor | None, eps: float) -> Tensor | None:
-    """:func:`rms_norm` at once, where nothing is recorded and there is a loop for it."""
+    """Return :func:`rms_norm` from a compiled loop, or None if a gradient is recorded or no loop fits the arrays."""
     given = [input] if weight is None else [input, weight]
     if input._array.size < LARGE or len(last) != 1 or any(each.__class__ not in PLAIN for each in given):
         return None
@@ -593,7 +614,10 @@ def _check_rms(input: Tensor) -> None:
 
 
 def local_response_norm(input: Tensor, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0) -> Tensor:
-    """``input`` (N, C, …) divided by ``(k + alpha * mean of squares over size neighbouring channels) ** beta``."""
+    """Return ``input`` (N, C, …) divided by ``(k + alpha * mean) ** beta``.
+
+    ``mean`` is the mean of the squares over ``size`` neighbouring channels; channels beyond the ends count as zeros.
+    """
     if input.ndim < 3:
         raise ValueError("Expected 3D or higher dimensionality" + " " * 26 + f"input (got {input.ndim} dimensions)")
     if not input.numel():
@@ -609,7 +633,7 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 0.0001, beta: f
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
-    """``input`` divided by its p-norm along ``dim``, or by ``eps`` where that is larger.
+    """Return ``input`` divided by the larger of ``eps`` and its p-norm along ``dim``.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.normalize(torch.tensor([[3.0, 4.0]]))

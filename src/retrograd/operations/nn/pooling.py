@@ -1,4 +1,4 @@
-"""Pooling: the largest elements of windows, and their means; and the way back."""
+"""Max, average and power-average pooling over windows, and unpooling."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WORDS = {1: "one", 2: "two", 3: "three"}
 
 
 def _several(name: str, what: str, value: Any, rank: int, default: tuple[int, ...] | None = None) -> tuple[int, ...]:
-    """A parameter as one int a dimension."""
+    """Return a parameter as a tuple of one int per dimension, or ``default`` if it is None or empty."""
     if value.__class__ is int:
         return (value,) * rank
     given = () if value is None else tuple(value)
@@ -45,18 +45,21 @@ def _public(function: Any, name: str, doc: str, shown: bool = True) -> Any:
     return public(method=False, name=name)(function) if shown else function
 
 
-# -- The largest of each window --------------------------------------------------------------------------------------
+# -- Max pooling -----------------------------------------------------------------------------------------------------
 
 
 @op(function=False, method=False, linear=True)
 def spread_at(np: Any, self: Any, indices: Any, /, shape: Any, rank: int, once: bool) -> Any:
-    """Zeros to which the elements of ``self`` are added at flat ``indices`` into the last ``rank`` dimensions."""
+    """Return zeros of ``shape`` with ``self`` added at flat ``indices`` into the last ``rank`` dimensions.
+
+    ``once``: no index occurs twice in a plane.
+    """
     return in_memory_format_of(np, pooling.spread(np, self, indices, shape, rank, once), self)
 
 
 @op(function=False, method=False, linear=True)
 def collect_at(np: Any, self: Any, indices: Any, /, rank: int, once: bool) -> Any:
-    """The elements of ``self`` at flat ``indices`` into its last ``rank`` dimensions."""
+    """Return the elements of ``self`` at flat ``indices`` into its last ``rank`` dimensions."""
     return pooling.collect(np, self, indices, rank)
 
 
@@ -67,11 +70,11 @@ collect_at.derivative(
 
 
 def _choosing(name: str, backward: str) -> Any:
-    """A block that gives the largest elements of windows and their indices."""
+    """Declare an operation that returns the maximum of each window and its index."""
 
     @op(name=name, backward=backward, outputs=("values", "indices"), differentiable=1, function=False, method=False)
     def largest(np: Any, self: Any, /, places: Any, once: bool) -> Any:
-        """The largest element of each window, and its flat index."""
+        """Return the maximum of each window, and its flat index."""
         return pooling.maxima(np, self, places)
 
     largest.derivative(
@@ -130,7 +133,7 @@ def _max_pooled(
 def _seen(
     rank: int, shape: tuple[int, ...], kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> pooling.Regular:
-    """The places of the windows of an input of ``shape``, by the arguments as they were given."""
+    """Return the windows for an input of ``shape``; cached by the arguments as the user passed them."""
     name = f"max_pool{rank}d"
     kernel = _several(name, "kernel_size", kernel_size, rank)
     steps = _several(name, "stride", stride, rank, kernel)
@@ -141,7 +144,7 @@ def _seen(
 def _windows(
     rank: int, shape: tuple[int, ...], kernel: Any, steps: Any, pads: Any, spaced: Any, ceil_mode: bool
 ) -> pooling.Regular:
-    """The places of the windows of an input of ``shape``. Raises torch's errors."""
+    """Return the windows for an input of ``shape``. Raises PyTorch's errors."""
     if len(shape) not in (rank + 1, rank + 2):
         raise RuntimeError(f"non-empty {rank + 1}D or {rank + 2}D (batch mode) tensor expected for input")
     if 0 in steps:
@@ -154,7 +157,10 @@ def _windows(
 def _max_pooled_1d(
     input: Tensor, alone: bool, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> tuple[Tensor, Tensor]:
-    """``alone``: the indices are not asked for (PyTorch then checks the size itself)."""
+    """Return the maxima of windows of the last dimension, and their indices.
+
+    ``alone``: the caller needs no indices; only then PyTorch checks the output size here.
+    """
     array = input._array
     if array.ndim not in (2, 3) or 0 in array.shape[array.ndim - 2 :]:
         raise RuntimeError(
@@ -227,9 +233,9 @@ def _max_pool_of(rank: int) -> tuple[Any, Any, Any]:
         return pooled(input, True, kernel_size, stride, padding, dilation, ceil_mode)[0]
 
     doc = (
-        f"The largest element of each window of the last {rank} dimensions; ``input`` (N, C, *space) or (C, *space).\n\n"
-        "``stride``: the steps from window to window, the size of the kernel if left out. ``ceil_mode``: also windows that\n"
-        "end beyond the end. With indices: a pair, the second the flat index of each within its plane."
+        f"Return the maximum of each window of the last {rank} dimensions; ``input``: (N, C, *space) or (C, *space).\n\n"
+        "``stride``: the distance between windows (default: ``kernel_size``). ``ceil_mode``: include windows that extend\n"
+        "past the end. With indices, a pair: the maxima and, as int64, the flat index of each in its plane."
     )
     _public(short, name, doc)
     if rank > 1:
@@ -245,11 +251,11 @@ max_pool2d, max_pool2d_with_indices, _ = _max_pool_of(2)
 max_pool3d, max_pool3d_with_indices, _ = _max_pool_of(3)
 
 
-# -- As many windows as wanted ---------------------------------------------------------------------------------------
+# -- Adaptive max pooling --------------------------------------------------------------------------------------------
 
 
 def _wanted(input: Tensor, output_size: Any, rank: int) -> tuple[int, ...]:
-    """``output_size`` as ints; None stands for the size that is there."""
+    """Return ``output_size`` as a tuple of ints, None replaced by the input's size."""
     if isinstance(output_size, int) or output_size is None:
         output_size = (output_size,) * rank
     shape = input._array.shape
@@ -301,7 +307,10 @@ def _check_1d(name: str, input: Tensor) -> None:
 
 @public(method=False, name="adaptive_max_pool1d")
 def _adaptive_max_pair(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
-    """The largest elements of ``output_size`` windows that cover the last dimension evenly, and their indices."""
+    """Return the maxima of ``output_size`` windows that evenly cover the last dimension, and their int64 indices.
+
+    ``input``: (N, C, L) or (C, L).
+    """
     _check_1d("adaptive_max_pool1d", input)
     (out,) = _one_int("adaptive_max_pool1d", output_size)
     values, indices = _adaptive_maxima(unsqueeze(input, -2), 2, (1, out))
@@ -321,8 +330,9 @@ def _adaptive_max_of(rank: int) -> tuple[Any, Any]:
         return found if return_indices else found[0]
 
     doc = (
-        f"The largest elements of windows that cover the last {rank} dimensions evenly, ``output_size`` in each (an int, or\n"
-        "one for each dimension, None for the size that is there). With indices: a pair."
+        f"Return the maxima of windows that evenly cover the last {rank} dimensions.\n\n"
+        "``output_size``: the number of windows in each dimension, an int or one per dimension; None means the input's\n"
+        "size. With indices, a pair: the maxima and, as int64, the flat index of each in its plane."
     )
     return _public(function, name, doc, False), _public(both, f"{name}_with_indices", doc, False)
 
@@ -332,7 +342,7 @@ adaptive_max_pool2d, adaptive_max_pool2d_with_indices = _adaptive_max_of(2)
 adaptive_max_pool3d, adaptive_max_pool3d_with_indices = _adaptive_max_of(3)
 
 
-# -- At random places ------------------------------------------------------------------------------------------------
+# -- Fractional max pooling ------------------------------------------------------------------------------------------
 
 
 def _fractional_maxima(
@@ -369,7 +379,7 @@ def _fractional_maxima(
             suffix = "_out" if rank == 3 else ""
             raise RuntimeError(f"{name}{suffix}(): pool {axis} {k} too large relative to input {axis} {n}")
     drawn = samples._array[:batch] if array.ndim == rank + 2 else samples._array[0]
-    order = (1, 0) if rank == 2 else (0, 1, 2)  # for images the width is drawn first
+    order = (1, 0) if rank == 2 else (0, 1, 2)  # in 2-d, the first random number is for the width
     places = [
         pooling.fractional_places(module_of(array), drawn[..., which], n, o, k)
         for which, n, o, k in zip(order, array.shape[-rank:], out, kernel, strict=True)
@@ -406,8 +416,8 @@ def _fractional_of(rank: int) -> tuple[Any, Any]:
         return found if return_indices else found[0]
 
     doc = (
-        f"The largest elements of windows at random places in the last {rank} dimensions (Graham, Fractional Max-Pooling).\n\n"
-        "``output_size`` or ``output_ratio`` (of the input's size) says how many."
+        f"Return the maxima of randomly placed windows of the last {rank} dimensions (Graham, Fractional Max-Pooling).\n\n"
+        "``output_size`` is the number of windows; ``output_ratio`` gives it as a fraction of the input's size."
     )
     return _public(function, name, doc, False), _public(both, f"{name}_with_indices", doc, False)
 
@@ -416,13 +426,13 @@ fractional_max_pool2d, fractional_max_pool2d_with_indices = _fractional_of(2)
 fractional_max_pool3d, fractional_max_pool3d_with_indices = _fractional_of(3)
 
 
-# -- The way back of max pooling -------------------------------------------------------------------------------------
+# -- Unpooling -------------------------------------------------------------------------------------------------------
 
 
 def _unpooling(rank: int) -> Any:
     @op(name=f"max_unpool{rank}d_block", backward=f"MaxUnpool{rank}DBackward0", function=False, method=False)
     def unpooled(np: Any, self: Any, indices: Any, /, size: tuple[int, ...]) -> Any:
-        """Zeros with the elements of ``self`` at flat ``indices``."""
+        """Return zeros with the elements of ``self`` at flat ``indices``."""
         _check_unpooling(self, indices, size, rank)
         shape = (*self.shape[: self.ndim - rank], *size)
         return in_memory_format_of(np, pooling.spread(np, self, indices, shape, rank, True), self)
@@ -489,8 +499,8 @@ def _unpool_of(rank: int) -> Any:
         return _unpool[rank](input, indices, size)
 
     doc = (
-        f"Puts the elements that :func:`max_pool{rank}d` found back where they stood (``indices``), among zeros.\n\n"
-        "``output_size``: the size before pooling, where windows do not tell it."
+        f"Return zeros with the maxima from :func:`max_pool{rank}d` at their former positions (``indices``).\n\n"
+        "``output_size``: the size before pooling (default: the smallest with as many windows)."
     )
     return _public(function, name, doc, False)
 
@@ -498,13 +508,13 @@ def _unpool_of(rank: int) -> Any:
 max_unpool1d, max_unpool2d, max_unpool3d = map(_unpool_of, (1, 2, 3))
 
 
-# -- Means of windows ------------------------------------------------------------------------------------------------
+# -- Average pooling -------------------------------------------------------------------------------------------------
 
 
 def _averaging(name: str, backward: str) -> Any:
     @op(name=name, backward=backward, function=False, method=False, linear=True)
     def averaged(np: Any, self: Any, /, plan: Any, divisor: Any) -> Any:
-        """Means over windows, or sums divided by ``divisor``."""
+        """Return the mean of each window, or its sum divided by ``divisor``."""
         if divisor is None:
             return interpolation.along(np, self, plan)
         total = interpolation.along(np, self, plan)
@@ -572,7 +582,7 @@ def _check_averaged(array: Any, rank: int) -> None:
 
 @slicewise
 def _whole_means(input: Tensor, plan: Any, how: Any, out: Any, include_pad: bool) -> Tensor:
-    """Means of integers, rounded towards zero."""
+    """Return the means of integers, rounded towards zero."""
     np = module_of(input._array)
     total, divisor = interpolation.along(np, input._array, plan), 1
     for dim, ((n, k, s, p), o) in enumerate(zip(how, out, strict=True)):
@@ -588,7 +598,11 @@ def avg_pool1d(
     input: Tensor, kernel_size: Any, stride: Any = (), padding: Any = 0, ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Tensor:  # fmt: skip
-    """The mean of each window of the last dimension; ``input`` (N, C, L) or (C, L)."""
+    """Return the mean of each window of the last dimension; ``input`` is (N, C, L) or (C, L).
+
+    ``stride``: the distance between windows (default: ``kernel_size``). ``count_include_pad``: zeros of the padding
+    count as elements of the mean. ``ceil_mode``: include a last window that extends past the end.
+    """
     _check_1d("avg_pool1d", input)
     numbers = []
     for what, value in (("kernel_size", kernel_size), ("stride", stride or kernel_size), ("padding", padding)):
@@ -611,8 +625,9 @@ def _average_of(rank: int) -> Any:
         return _averaged(input, rank, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
     doc = (
-        f"The mean of each window of the last {rank} dimensions; ``input`` (N, C, *space) or (C, *space).\n\n"
-        "``count_include_pad``: zeros in the padding count; ``divisor_override``: what sums are divided by instead."
+        f"Return the mean of each window of the last {rank} dimensions; ``input``: (N, C, *space) or (C, *space).\n\n"
+        "``stride``: the distance between windows (default: ``kernel_size``). ``count_include_pad``: zeros of the padding\n"
+        "count as elements of the mean. ``divisor_override``: divide the sums by this number instead."
     )
     return _public(function, f"avg_pool{rank}d", doc, False)
 
@@ -640,7 +655,10 @@ def _adaptive_average(input: Tensor, rank: int, output_size: tuple[int, ...]) ->
 
 @public(method=False)
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    """The means of ``output_size`` windows that cover the last dimension evenly."""
+    """Return the means of ``output_size`` windows that evenly cover the last dimension.
+
+    ``input``: (N, C, L) or (C, L).
+    """
     (out,) = _one_int("adaptive_avg_pool1d", output_size)
     _check_1d("adaptive_avg_pool1d", input)
     return squeeze(_adaptive_average(unsqueeze(input, -2), 2, (1, out)), -2)
@@ -651,8 +669,8 @@ def _adaptive_average_of(rank: int) -> Any:
         return _adaptive_average(input, rank, _wanted(input, output_size, rank))
 
     doc = (
-        f"The means of windows that cover the last {rank} dimensions evenly, ``output_size`` in each (an int, or one for\n"
-        "each dimension, None for the size that is there)."
+        f"Return the means of windows that evenly cover the last {rank} dimensions.\n\n"
+        "``output_size``: the number of windows in each dimension, an int or one per dimension; None means the input's size."
     )
     return _public(function, f"adaptive_avg_pool{rank}d", doc, False)
 
@@ -660,7 +678,7 @@ def _adaptive_average_of(rank: int) -> Any:
 adaptive_avg_pool2d, adaptive_avg_pool3d = map(_adaptive_average_of, (2, 3))
 
 
-# -- Means of powers -------------------------------------------------------------------------------------------------
+# -- Power-average pooling -------------------------------------------------------------------------------------------
 
 
 def _power_mean_of(rank: int) -> Any:
@@ -675,7 +693,7 @@ def _power_mean_of(rank: int) -> Any:
         means = average(powers, kernel, kernel if stride is None else stride, 0, ceil_mode)
         return (sign(means) * relu(abs(means)) * math.prod(kernel)).pow(1.0 / norm_type)
 
-    doc = f"``sum(x ** norm_type) ** (1 / norm_type)`` over each window of the last {rank} dimensions."
+    doc = f"Return ``sum(x ** norm_type) ** (1 / norm_type)`` over each window of the last {rank} dimensions."
     return _public(function, name, doc, False)
 
 

@@ -1,6 +1,6 @@
-"""Recurrent layers and cells: ``rnn_tanh``, ``rnn_relu``, ``lstm``, ``gru``, and one step of each.
+"""Recurrent layers and cells: ``rnn_tanh``, ``rnn_relu``, ``lstm`` and ``gru``, and one step of each.
 
-A layer in one direction is one operation (a block), however long the sequence; cells are written in terms of others.
+A layer in one direction is one operation for the whole sequence; cells are composed of other operations.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def _rule(
 
 
 def _block(node: str) -> Any:
-    """The operation, with the node's name by which PyTorch shows the result."""
+    """Declare the operation of a layer; ``node``: the name of PyTorch's node for its result."""
 
     def recurrent_layer(
         np: Any, input: Any, hidden: Any, cell: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, /, kind: str,
         sizes: Sequence[int], reverse: bool,
     ) -> tuple[Any, ...]:  # fmt: skip
-        """The states of a recurrent layer after each step, the last state and cell, and what the gradients need."""
+        """Return the states after each step, the last state and cell, and the saved tensors of the gradients."""
         rows = input.reshape(-1, input.shape[-1])
         out, *rest = rnn.forward(np, kind, rows, hidden, cell, w_ih, w_hh, b_ih, b_hh, w_hr, sizes, reverse)
         return (out.reshape(*input.shape[:-1], out.shape[-1]), *rest)
@@ -63,7 +63,7 @@ def _back_on_arrays(
     grads: Sequence[Any], operands: Sequence[Any], kept: Sequence[Any], kind: str, sizes: Sequence[int], reverse: bool
 ) -> tuple[Any, ...]:
     short = operands[0].dtype
-    if short in dtypes.SHORT:  # the sums over all steps and rows
+    if short in dtypes.SHORT:  # sums over all steps and rows need float32
         given: Any = (grads, operands, kept)
         wide = [[each if each is None else each.astype(numpy.float32) for each in every] for every in given]
         found = _back_on_arrays(wide[0], wide[1], wide[2], kind, sizes, reverse)
@@ -78,7 +78,10 @@ def _back_on_arrays(
 def _back_on_tensors(
     grads: Sequence[Any], operands: Sequence[Any], kept: Sequence[Any], kind: str, sizes: Sequence[int], reverse: bool
 ) -> tuple[Any, ...]:
-    """The gradients in terms of operations that have derivatives themselves: what is kept has none, and is made again."""
+    """Return the gradients of a layer, computed by recorded operations so that they have derivatives.
+
+    The saved gates and cells are constants, so this computes them again.
+    """
     input, hidden, cell, w_ih, w_hh, b_ih, b_hh, w_hr = operands
     x = input.reshape(-1, input.shape[-1])
     of_out, dh, dc = grads
@@ -118,7 +121,7 @@ TENSORS.__dict__["recurrent_back"] = _back_on_tensors
 
 
 def _gates(kind: str, x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> tuple[Any, ...]:
-    """What one step computes first: the new state, or the gates (of a GRU also what ``reset`` is multiplied with)."""
+    """Return the new state (RNN) or the gates (LSTM, GRU) of one step; for a GRU also the factor of the reset gate."""
     if kind == "GRU":
         of_input, of_state = linear(x, w_ih, b_ih).chunk(3, 1), linear(h, w_hh, b_hh).chunk(3, 1)
         reset, update = F.sigmoid(of_input[0] + of_state[0]), F.sigmoid(of_input[1] + of_state[1])
@@ -131,7 +134,7 @@ def _gates(kind: str, x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any
 
 
 def _stepped(kind: str, gates: tuple[Any, ...], h: Any, c: Any) -> tuple[Any, Any]:
-    """The state and the cell after a step."""
+    """Return the state and the cell after a step."""
     if kind == "LSTM":
         enter, keep, new, leave = gates
         c = keep * c + enter * new
@@ -140,7 +143,7 @@ def _stepped(kind: str, gates: tuple[Any, ...], h: Any, c: Any) -> tuple[Any, An
 
 
 def _step_back(kind: str, gates: tuple[Any, ...], d: Any, dc: Any, h: Any, c: Any, after: Any) -> tuple[Any, ...]:
-    """The gradients of a step's gates (the input's part, the state's part), of the state past the gates, of the cell."""
+    """Return the gradients of the gates' input part and state part, of the state outside the gates, and of the cell."""
     if kind == "LSTM":
         enter, keep, new, leave = gates
         bent = F.tanh(after)
@@ -170,7 +173,10 @@ def _sum_of_products(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih
 def rnn_tanh_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
-    """``tanh(w_ih @ input + b_ih + w_hh @ hx + b_hh)``: one step of a recurrent layer."""
+    """Return ``tanh(w_ih @ input + b_ih + w_hh @ hx + b_hh)`` for each row, one step of a recurrent layer.
+
+    ``input``: (N, in). ``hx`` and the result: (N, hidden).
+    """
     return F.tanh(_sum_of_products(input, hx, w_ih, w_hh, b_ih, b_hh))
 
 
@@ -178,7 +184,10 @@ def rnn_tanh_cell(
 def rnn_relu_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
-    """``relu(w_ih @ input + b_ih + w_hh @ hx + b_hh)``: one step of a recurrent layer."""
+    """Return ``relu(w_ih @ input + b_ih + w_hh @ hx + b_hh)`` for each row, one step of a recurrent layer.
+
+    ``input``: (N, in). ``hx`` and the result: (N, hidden).
+    """
     return F.relu(_sum_of_products(input, hx, w_ih, w_hh, b_ih, b_hh))
 
 
@@ -187,7 +196,10 @@ def lstm_cell(
     input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """One step of a long short-term memory: the new state and the new cell (Hochreiter and Schmidhuber 1997)."""
+    """Return the new state and cell after one step of a long short-term memory (Hochreiter and Schmidhuber 1997).
+
+    ``input``: (N, in). ``hx``: the state and the cell, (N, hidden) each.
+    """
     hidden, cell = hx
     enter, keep, new, leave = unsafe_chunk(_sum_of_products(input, hidden, w_ih, w_hh, b_ih, b_hh), 4, 1)
     cell = F.sigmoid(keep) * cell + F.sigmoid(enter) * F.tanh(new)
@@ -198,7 +210,10 @@ def lstm_cell(
 def gru_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
-    """One step of a gated recurrent unit: the new state (Cho et al. 2014)."""
+    """Return the new state after one step of a gated recurrent unit (Cho et al. 2014).
+
+    ``input``: (N, in). ``hx`` and the result: (N, hidden).
+    """
     of_input = unsafe_chunk(linear(input, w_ih, b_ih), 3, 1)
     of_state = unsafe_chunk(linear(hx, w_hh, b_hh), 3, 1)
     reset = F.sigmoid(of_state[0] + of_input[0])
@@ -207,11 +222,11 @@ def gru_cell(
     return (hx - new) * update + new
 
 
-# -- Layers upon layers ----------------------------------------------------------------------------------------------
+# -- Stacked layers --------------------------------------------------------------------------------------------------
 
 
 def _split(args: tuple[Any, ...]) -> tuple[Any, Any, Any, tuple[Any, ...], bool]:
-    """The arguments of a packed call (data, sizes, state …) and of a padded one (input, state … batch_first)."""
+    """Split the arguments of a packed call (data, sizes, state …) or a padded one (input, state … batch_first)."""
     if isinstance(args[1], Tensor) and isinstance(args[3], (list, tuple)):
         data, sizes, hx, params, *rest = args
         return data, [int(each) for each in sizes.tolist()], hx, (params, *rest), False
@@ -223,7 +238,7 @@ def _split(args: tuple[Any, ...]) -> tuple[Any, Any, Any, tuple[Any, ...], bool]
 
 
 def _run(kind: str, args: tuple[Any, ...]) -> tuple[Any, list[Tensor], list[Tensor]]:
-    """All layers and directions; the output, and the last states and cells of each."""
+    """Run all layers and directions; return the output, and the last state and cell of each."""
     input, packed, hx, (params, biases, layers, p, train, bidirectional), batch_first = _split(args)
     sizes = packed if packed is not None else [input.shape[1]] * input.shape[0]
     directions = 2 if bidirectional else 1
@@ -250,7 +265,7 @@ def _run(kind: str, args: tuple[Any, ...]) -> tuple[Any, list[Tensor], list[Tens
         if p and train and layer < layers - 1:
             input = dropout(input, p, True)
     if batch_first:
-        input = transpose(input, 0, 1) if kind == "LSTM" else input.transpose_(0, 1)  # as PyTorch's nodes show
+        input = transpose(input, 0, 1) if kind == "LSTM" else input.transpose_(0, 1)  # as in PyTorch's graph
     return input, lasts, cells
 
 
@@ -261,9 +276,9 @@ def _layered(kind: str, name: str, what: str) -> None:
 
     layers.__name__ = layers.__qualname__ = name
     layers.__doc__ = (
-        f"Layers of {what}: ``(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)``, or "
-        "for packed sequences ``(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)``. "
-        f"``nn.{name.partition('_')[0].upper()}`` is what programs use."
+        f"Return the output and the last states of layers of {what}; ``nn.{name.partition('_')[0].upper()}`` calls this.\n\n"
+        "Arguments: ``(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)``, or for\n"
+        "packed sequences ``(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)``."
     )
     public(method=False, name=name)(layers)
 

@@ -1,4 +1,4 @@
-"""Softmax and its kin along a dimension, with gradients that make no more arrays than they return."""
+"""Softmax, log-softmax, softmin and Gumbel softmax; their gradients allocate no more arrays than they return."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ..elementwise.arithmetic import neg
 from ..indexing.gather_scatter import scatter_
 from ..reductions.dims import WHOLE
 
-op = partial(declared, in_order=True)  # NumPy would lay results out as the operand is
+op = partial(declared, in_order=True)  # results are contiguous; NumPy would keep the operand's memory order
 
 
 def _check(name: str, x: Any, dim: int) -> None:
@@ -34,14 +34,14 @@ def _check(name: str, x: Any, dim: int) -> None:
 
 
 def _below_top(np: Any, x: Any, dim: int) -> Any:
-    """``x`` minus its largest element along ``dim``, in memory of its own."""
+    """Return ``x`` minus its maximum along ``dim``, as a new array."""
     found = np.empty(x.shape, x.dtype)
     return np.subtract(x, largest(np, x, dim), found) if x.size else found
 
 
 @op(name="softmax_block", backward="SoftmaxBackward0", opmath=True, function=False, method=False)
 def softmax_block(np: Any, self: Any, /, dim: int) -> Any:
-    """``exp(x) / sum(exp(x))`` along a dimension, without overflow."""
+    """Return ``exp(x) / sum(exp(x))`` along ``dim``, computed without overflow."""
     if (found := small_arrays.softmax(self, dim)) is not None:
         return found
     _check("softmax", self, dim)
@@ -58,7 +58,7 @@ def softmax_block(np: Any, self: Any, /, dim: int) -> Any:
 
 @op(function=False, method=False, opmath=True)
 def softmax_backward_data(np: Any, grad_output: Any, output: Any, /, dim: int) -> Any:
-    """The gradient of softmax, given its ``output``."""
+    """Return the gradient of softmax, from its ``output``."""
     if not output.ndim:
         return np.zeros_like(output)
     if output.dtype in SHORT:
@@ -86,7 +86,7 @@ softmax_block.derivative(self=lambda F, g, out, dim: F.softmax_backward_data(g, 
 
 @op(name="log_softmax_block", backward="LogSoftmaxBackward0", opmath=True, function=False, method=False)
 def log_softmax_block(np: Any, self: Any, /, dim: int) -> Any:
-    """The logarithm of softmax, without overflow."""
+    """Return the logarithm of softmax along ``dim``, computed without overflow."""
     if (found := small_arrays.log_softmax(self, dim)) is not None:
         return found
     _check("log_softmax", self, dim)
@@ -105,7 +105,7 @@ def log_softmax_block(np: Any, self: Any, /, dim: int) -> Any:
 
 @op(function=False, method=False, opmath=True)
 def log_softmax_backward_data(np: Any, grad_output: Any, output: Any, /, dim: int) -> Any:
-    """The gradient of log_softmax, given its ``output``."""
+    """Return the gradient of log-softmax, from its ``output``."""
     if not output.ndim:
         return np.zeros_like(output)
     if output.dtype in SHORT:
@@ -133,7 +133,7 @@ log_softmax_backward_data.derivative(grad_output=_log_softmax_slope, output=_log
 log_softmax_block.derivative(self=lambda F, g, out, dim: F.log_softmax_backward_data(g, out, dim))
 
 
-# -- What users see --------------------------------------------------------------------------------------------------
+# -- Public functions ------------------------------------------------------------------------------------------------
 
 
 def _along(block: Any, input: Tensor, dim: int, dtype: Any) -> Tensor:
@@ -144,7 +144,9 @@ def _along(block: Any, input: Tensor, dim: int, dtype: Any) -> Tensor:
 
 @public(name="softmax", fast_path=softmax_block, when=WHOLE)
 def _softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None) -> Tensor:
-    """``exp(x) / sum(exp(x))`` along ``dim``: positive numbers that add up to 1.
+    """Return ``exp(x) / sum(exp(x))`` along ``dim``: positive elements whose sum is 1.
+
+    ``dtype``: cast ``input`` to this dtype first.
 
     >>> import retrograd as torch
     >>> torch.softmax(torch.tensor([0.0, 0.0]), 0)
@@ -155,12 +157,15 @@ def _softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None) -> 
 
 @public(name="log_softmax", fast_path=log_softmax_block, when=WHOLE)
 def _log_softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None) -> Tensor:
-    """The logarithm of :func:`softmax` along ``dim``, calculated without overflow."""
+    """Return the logarithm of :func:`softmax` along ``dim``, computed without overflow.
+
+    ``dtype``: cast ``input`` to this dtype first.
+    """
     return _along(log_softmax_block, input, dim, dtype)
 
 
 def _implicit(name: str, ndim: int) -> int:
-    """The dimension that older programs left out, with PyTorch's warning."""
+    """Return PyTorch's default dimension for calls without ``dim``, with its deprecation warning."""
     warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
     )
@@ -169,28 +174,35 @@ def _implicit(name: str, ndim: int) -> int:
 
 @public(function=False, method=False, fast_path=softmax_block, when=WHOLE)
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """``exp(x) / sum(exp(x))`` along ``dim``: positive numbers that add up to 1."""
+    """Return ``exp(x) / sum(exp(x))`` along ``dim``: positive elements whose sum is 1.
+
+    ``dtype``: cast ``input`` to this dtype first.
+    """
     at = _implicit("softmax", input.ndim) if dim is None else dim
     return _along(softmax_block, input, at, dtype)
 
 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """:func:`softmax` of the negative."""
+    """Return :func:`softmax` of ``-input``."""
     at = _implicit("softmin", input.ndim) if dim is None else dim
     return _along(softmax_block, neg(input), at, dtype)
 
 
 @public(function=False, method=False, fast_path=log_softmax_block, when=WHOLE)
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """The logarithm of :func:`softmax` along ``dim``, calculated without overflow."""
+    """Return the logarithm of :func:`softmax` along ``dim``, computed without overflow.
+
+    ``dtype``: cast ``input`` to this dtype first.
+    """
     at = _implicit("log_softmax", input.ndim) if dim is None else dim
     return _along(log_softmax_block, input, at, dtype)
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    """A random sample near a one-hot vector, drawn by ``logits``; ``hard``: one-hot, with the gradient of the soft one.
+    """Return a random sample, close to a one-hot vector, of the categorical distribution given by ``logits``.
 
-    ``tau`` is the temperature: the lower, the nearer to one-hot (arXiv 1611.01144).
+    ``tau``: the temperature; the lower, the closer to one-hot (arXiv 1611.01144). ``hard``: return the one-hot vector,
+    with the gradient of the soft sample.
     """
     if eps != 1e-10:
         warn("`eps` parameter is deprecated and has no effect.")
