@@ -183,8 +183,8 @@ def _trace_arrays(a: Any, b: Any) -> Any:
 
 
 def _trace_tensors(a: Tensor, b: Tensor) -> Tensor:
-    found: Tensor = (a.conj() * b).sum((-1, -2))
-    return found
+    result: Tensor = (a.conj() * b).sum((-1, -2))
+    return result
 
 
 ARRAYS.__dict__["trace_of_product"], TENSORS.__dict__["trace_of_product"] = _trace_arrays, _trace_tensors

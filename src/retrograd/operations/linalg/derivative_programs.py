@@ -18,7 +18,7 @@ from ...dispatch.op import ARRAYS
 from ..shape.join import cat, stack, where_
 from ..shape.views import alias
 
-#: One element, the function that computes gradients of tensors with respect to others; ``autograd/backward.py`` sets it.
+#: One element, the function that computes gradients of tensors by others; ``autograd/backward.py`` appends it.
 solve: list[Callable[..., list[Any]]] = []
 
 
@@ -42,11 +42,11 @@ def vjp_by_autograd(F: Any, program: Callable[..., Any], values: Sequence[Any], 
             for each in (g if isinstance(g, (tuple, list)) else (g,))
         ]
         pairs = [(out, grad) for out, grad in zip(outs, grads, strict=False) if grad is not None]
-        found = solve[0]([out for out, _ in pairs], inputs, [grad for _, grad in pairs], not arrays, not arrays)
+        result = solve[0]([out for out, _ in pairs], inputs, [grad for _, grad in pairs], not arrays, not arrays)
     finally:
         restore_recording(before)
-    found = [F.zeros_as(value) if grad is None else grad for value, grad in zip(values, found, strict=True)]
-    return [each._array if arrays and isinstance(each, Tensor) else each for each in found]
+    result = [F.zeros_as(value) if grad is None else grad for value, grad in zip(values, result, strict=True)]
+    return [each._array if arrays and isinstance(each, Tensor) else each for each in result]
 
 
 def _each_matrix(program: Callable[..., Any], *given: Any) -> Any:
@@ -55,8 +55,8 @@ def _each_matrix(program: Callable[..., Any], *given: Any) -> Any:
     if matrix.ndim == 2:
         return program(*given)
     flat = [each.reshape(-1, *each.shape[matrix.ndim - 2 :]) for each in given]
-    found = [program(*each) for each in zip(*flat, strict=True)]
-    return stack(found).reshape(*matrix.shape[:-2], *found[0].shape)
+    result = [program(*each) for each in zip(*flat, strict=True)]
+    return stack(result).reshape(*matrix.shape[:-2], *result[0].shape)
 
 
 # --- Reflectors -----------------------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def _one_product(factors: Tensor, pivots: Any, hermitian: bool) -> Tensor:
     while k < size:
         starts.append(k)
         k += 1 if int(pivots[k]) > 0 else 2
-    whole = factors[:0, :0]
+    matrix = factors[:0, :0]
     for k in reversed(starts):
         pivot = int(pivots[k])
         width = 1 if pivot > 0 else 2
@@ -151,9 +151,9 @@ def _one_product(factors: Tensor, pivots: Any, hermitian: bool) -> Tensor:
         below = factors[k + width :, k : k + width]
         side = below @ block
         upper = cat([block, _turned(side, hermitian)], 1)
-        lower = cat([side, whole + side @ _turned(below, hermitian)], 1)
-        whole = _swapped(cat([upper, lower], 0), width - 1, abs(pivot) - 1 - k)
-    return whole
+        lower = cat([side, matrix + side @ _turned(below, hermitian)], 1)
+        matrix = _swapped(cat([upper, lower], 0), width - 1, abs(pivot) - 1 - k)
+    return matrix
 
 
 # --- Connectionist temporal classification (CTC) --------------------------------------------------------------------

@@ -43,10 +43,10 @@ from .solve import solve_triangular
 INVARIANT = 1e-2  # PyTorch's tolerance for imaginary parts that are 0 if the gradient does not depend on the factors
 
 
-def _invariant(F: Any, products: Any, message: str) -> None:
+def _check_phase_invariant(F: Any, products: Any, message: str) -> None:
     """Raise if a gradient changes when the vectors are multiplied by factors of modulus 1."""
-    found = array_of(diagonal_of(F, products))
-    if found.dtype.kind == "c" and not bool((abs(found.imag) <= INVARIANT).all()):
+    result = array_of(diagonal_of(F, products))
+    if result.dtype.kind == "c" and not bool((abs(result.imag) <= INVARIANT).all()):
         raise RuntimeError(message)
 
 
@@ -60,7 +60,7 @@ def _off_diagonal(F: Any, x: Any) -> Any:
     return F.tril(x, -1) + F.triu(x, 1)
 
 
-def _wanted(x: Tensor) -> bool:
+def _may_need_gradient(x: Tensor) -> bool:
     """Return whether the call may need a gradient of ``x``."""
     return isinstance(x, TransformTensor) or (recording() and x.requires_grad)
 
@@ -84,10 +84,10 @@ def eigh_block(np: Any, self: Any, /, UPLO: str) -> Any:
     try:
         return lapack.eigh(np, self, UPLO == "L", True)
     except np.linalg.LinAlgError:
-        raise _no_convergence(self, "linalg.eigh") from None
+        raise _convergence_error(self, "linalg.eigh") from None
 
 
-def _no_convergence(x: Any, name: str) -> LinAlgError:
+def _convergence_error(x: Any, name: str) -> LinAlgError:
     code = x.shape[-1] - 1
     batch = "(Batch element 0): " if x.ndim > 2 else ""
     return LinAlgError(
@@ -102,7 +102,7 @@ def _eigh_rule(F: Any, g: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     if by_vectors is None:
         return F.matmul(eigenvectors * rows(F, by_values), turned)
     products = _skew(F, F.matmul(turned, by_vectors)) * 0.5  # changes that keep the vectors orthonormal
-    _invariant(F, products, EIGENVECTORS.format("linalg_eigh"))
+    _check_phase_invariant(F, products, EIGENVECTORS.format("linalg_eigh"))
     inner = _off_diagonal(F, products) / _gaps(F, eigenvalues)
     if by_values is not None:
         inner = inner + with_diagonal(F, by_values)
@@ -139,17 +139,17 @@ def eigvalsh_block(np: Any, self: Any, /, UPLO: str) -> Any:
     try:
         return lapack.eigh(np, self, UPLO == "L", False)[0]
     except np.linalg.LinAlgError:
-        raise _no_convergence(self, "linalg.eigh") from None
+        raise _convergence_error(self, "linalg.eigh") from None
 
 
 def eigvalsh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Tensor:
     """Return the ascending eigenvalues of a Hermitian matrix, or of each matrix of a batch; ``UPLO`` as in ``eigh``."""
-    found: Tensor
-    if _wanted(input):
-        found = eigh_block(input, _lower(UPLO))[0]
+    result: Tensor
+    if _may_need_gradient(input):
+        result = eigh_block(input, _lower(UPLO))[0]
     else:
-        found = eigvalsh_block(input, _lower(UPLO))
-    return found
+        result = eigvalsh_block(input, _lower(UPLO))
+    return result
 
 
 # -- Eigenvalues of general matrices ---------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ def _eig_rule(F: Any, g: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     if by_vectors is None:
         return F.solve_block(turned, columns(F, by_values) * turned, True, False)[0]
     products = F.matmul(turned, by_vectors)
-    _invariant(F, products, EIGENVECTORS.format("linalg_eig"))
+    _check_phase_invariant(F, products, EIGENVECTORS.format("linalg_eig"))
     lengths = real_part(F, diagonal_of(F, products))
     inner = products - F.matmul(turned, eigenvectors * rows(F, lengths))
     inner = _off_diagonal(F, inner) / _gaps(F, F.conj_physical(eigenvalues))
@@ -213,7 +213,7 @@ def eigvals_block(np: Any, self: Any, /) -> Any:
 
 def eigvals(input: Tensor, *, out: Any = None) -> Tensor:
     """Return the eigenvalues of a square matrix, or of each matrix of a batch; always complex."""
-    return eig_block(input)[0] if _wanted(input) else eigvals_block(input)
+    return eig_block(input)[0] if _may_need_gradient(input) else eigvals_block(input)
 
 
 # -- Singular values -------------------------------------------------------------------------------------------------
@@ -236,11 +236,11 @@ def svd_block(np: Any, self: Any, /, full: bool) -> Any:
     """Return ``(U, S, Vh)`` with ``self = U diag(S) Vh`` and the singular values S in descending order."""
     _check_svd(np, self)
     if not self.size:
-        return _no_svd(np, self, full)
+        return _empty_svd(np, self, full)
     return lapack.svd(np, self, full, True)
 
 
-def _no_svd(np: Any, x: Any, full: bool) -> Any:
+def _empty_svd(np: Any, x: Any, full: bool) -> Any:
     """Return the decomposition of matrices without elements: identity matrices and no singular values."""
     *batch, n, m = x.shape
     sizes = (n, m) if full else (0, 0)
@@ -261,7 +261,7 @@ def _svd_rule(F: Any, g: Any, U: Any, S: Any, Vh: Any) -> Any:
     by_vh = None if by_vh is None else part(F, by_vh, -2, 0, k)
     left = None if by_u is None else _skew(F, F.matmul(F.turned_fast(U), by_u))
     right = None if by_vh is None else _skew(F, F.matmul(Vh, F.turned_fast(by_vh)))
-    _invariant(F, plus(left, right), SINGULAR_VECTORS)
+    _check_phase_invariant(F, plus(left, right), SINGULAR_VECTORS)
     gaps = _gaps(F, S * S)
     inner = plus(
         None if left is None else left / gaps * rows(F, S), None if right is None else right / gaps * columns(F, S)
@@ -270,14 +270,14 @@ def _svd_rule(F: Any, g: Any, U: Any, S: Any, Vh: Any) -> Any:
         inner = inner + with_diagonal(F, by_s)
     if left is not None and right is not None and array_of(left).dtype.kind == "c":
         inner = inner + with_diagonal(F, diagonal_of(F, left) / (S * 2))
-    found = F.matmul(U, F.matmul(inner, Vh))
+    result = F.matmul(U, F.matmul(inner, Vh))
     if by_u is not None and shape_of(U)[-2] > k:
         beyond = by_u / rows(F, S)
-        found = found + F.matmul(beyond - F.matmul(U, F.matmul(F.turned_fast(U), beyond)), Vh)
+        result = result + F.matmul(beyond - F.matmul(U, F.matmul(F.turned_fast(U), beyond)), Vh)
     if by_vh is not None and shape_of(Vh)[-1] > k:
         beyond = by_vh / columns(F, S)
-        found = found + F.matmul(U, beyond - F.matmul(F.matmul(beyond, F.turned_fast(Vh)), Vh))
-    return found
+        result = result + F.matmul(U, beyond - F.matmul(F.matmul(beyond, F.turned_fast(Vh)), Vh))
+    return result
 
 
 def _skew(F: Any, x: Any) -> Any:
@@ -326,7 +326,7 @@ def svdvals(A: Tensor, *, driver: str | None = None, out: Any = None) -> Tensor:
     """Return the singular values of a matrix, or of each matrix of a batch, in descending order."""
     _check_driver(driver)
     tensors("linalg_svdvals", A=A)
-    return svd_block(A, False)[1] if _wanted(A) else svdvals_block(A)
+    return svd_block(A, False)[1] if _may_need_gradient(A) else svdvals_block(A)
 
 
 _OldSvd = named("svd", ("U", "S", "V"))
@@ -344,14 +344,14 @@ def old_svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: A
         )
     if compute_uv:
         u, s, vh = svd_block(input, not some)
-        found = u, s, transpose(vh, -2, -1).conj()
+        result = u, s, transpose(vh, -2, -1).conj()
     else:
         s = svdvals(input)
         *batch, n, m = input._array.shape
         u = input.new_zeros((*batch, n, n))
         v = transpose(input.new_zeros((*batch, m, m)), -2, -1)
-        found = u, s, v
-    return _OldSvd(found)
+        result = u, s, v
+    return _OldSvd(result)
 
 
 # -- Low rank, with random matrices (Halko, Martinsson and Tropp, 2009) -----------------------------------------------
@@ -363,13 +363,13 @@ def _basis(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
 
     def times(x: Tensor, turned: bool) -> Tensor:
         pair = [transpose(each, -2, -1).conj() if turned else each for each in (A, M) if each is not None]
-        found = matmul(pair[0], x)
-        return found if M is None else found - matmul(pair[1], x)
+        result = matmul(pair[0], x)
+        return result if M is None else result - matmul(pair[1], x)
 
-    found: Tensor = qr(times(start, False))[0]
+    result: Tensor = qr(times(start, False))[0]
     for _ in range(niter):
-        found = qr(times(qr(times(found, True))[0], False))[0]
-    return found
+        result = qr(times(qr(times(result, True))[0], False))[0]
+    return result
 
 
 @public(method=False)

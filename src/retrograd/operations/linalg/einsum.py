@@ -107,15 +107,15 @@ def einsum(*args: Any) -> Tensor:
         if not isinstance(each, Tensor):
             raise TypeError(f"expected Tensor as element {i} in argument 1, but got {type(each).__name__}")
     if len(operands) == 2:
-        return _of_two(*operands, *_two(equation, operands[0]._array.shape, operands[1]._array.shape))
-    terms, result, summed = _planned(equation, tuple([each._array.shape for each in operands]))
+        return _contract_two(*operands, *_pair_plan(equation, operands[0]._array.shape, operands[1]._array.shape))
+    terms, result, summed = _dimension_names(equation, tuple([each._array.shape for each in operands]))
     layout = [*result, *summed]
-    laid = [_laid_out(x, *_plan_of(tuple(names), tuple(layout))) for x, names in zip(operands, terms, strict=True)]
+    laid = [_in_layout(x, *_layout_plan(tuple(names), tuple(layout))) for x, names in zip(operands, terms, strict=True)]
     if len(laid) == 1:
         axes = tuple(range(len(result), len(layout)))
         return _reduce.sum(laid[0], axes) if axes else laid[0]
-    found = _contracted(laid, len(result), _path(equation, operands, terms, result))
-    return view(found, found._array.shape[: len(result)]) if summed else found
+    contracted = _contract(laid, len(result), _contraction_path(equation, operands, terms, result))
+    return view(contracted, contracted._array.shape[: len(result)]) if summed else contracted
 
 
 # -- Parsing the equation --------------------------------------------------------------------------------------------
@@ -145,7 +145,9 @@ def _letters(part: Any) -> str:
 
 
 @lru_cache
-def _planned(equation: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[list[list[str]], list[str], list[str]]:
+def _dimension_names(
+    equation: str, shapes: tuple[tuple[int, ...], ...]
+) -> tuple[list[list[str]], list[str], list[str]]:
     """Return the names of each operand's and of the result's dimensions, and the summed names (not to be modified)."""
     terms, result = _parsed(equation, shapes)
     _check_sizes(terms, shapes)
@@ -222,27 +224,27 @@ def _letter(text: str, index: int) -> str:
 
 def _output(text: str, index: int, labels: list[list[str]]) -> list[str]:
     known = {name for each in labels for name in each}
-    found: list[str] = []
+    result: list[str] = []
     while index < len(text):
         letter = text[index]
         if letter == ".":
-            if "..." in found:
+            if "..." in result:
                 raise RuntimeError("einsum(): found '.' for output but an ellipsis (...) was already found")
             if text[index : index + 3] != "...":
                 raise RuntimeError("einsum(): found '.' for output that is not part of any ellipsis (...)")
-            found.append("...")
+            result.append("...")
             index += 2
         elif letter != " ":
             _letter(text, index)
-            if letter in found:
+            if letter in result:
                 raise RuntimeError(f"einsum(): output subscript {letter} appears more than once in the output")
             if letter not in known:
                 raise RuntimeError(
                     f"einsum(): output subscript {letter} does not appear in the equation for any input operand"
                 )
-            found.append(letter)
+            result.append(letter)
         index += 1
-    return found
+    return result
 
 
 def _check_sizes(terms: list[list[str]], shapes: tuple[tuple[int, ...], ...]) -> None:
@@ -268,7 +270,7 @@ def _check_sizes(terms: list[list[str]], shapes: tuple[tuple[int, ...], ...]) ->
 
 
 @lru_cache
-def _plan_of(term: tuple[str, ...], layout: tuple[str, ...]) -> tuple[list[tuple[int, int]], int, tuple[int, ...]]:
+def _layout_plan(term: tuple[str, ...], layout: tuple[str, ...]) -> tuple[list[tuple[int, int]], int, tuple[int, ...]]:
     """Return the steps that bring an operand to the layout.
 
     They are the pairs of dimensions to replace by their diagonal (repeated names), the number of missing dimensions,
@@ -286,23 +288,23 @@ def _plan_of(term: tuple[str, ...], layout: tuple[str, ...]) -> tuple[list[tuple
     return diagonals, len(missing), tuple([names.index(name) for name in layout])
 
 
-def _laid_out(x: Tensor, diagonals: list[tuple[int, int]], missing: int, order: tuple[int, ...]) -> Tensor:
+def _in_layout(x: Tensor, diagonals: list[tuple[int, int]], missing: int, order: tuple[int, ...]) -> Tensor:
     """Return ``x`` with its dimensions in the order of the layout."""
     for first, second in diagonals:
         x = F.diagonal(x, 0, first, second)
     for _ in range(missing):
         x = unsqueeze_block(x, x._array.ndim)
-    found: Tensor = permute_block(x, order)
-    return found
+    result: Tensor = permute_block(x, order)
+    return result
 
 
 @lru_cache
-def _two(equation: str, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[Any, ...]:
+def _pair_plan(equation: str, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[Any, ...]:
     """Return the layouts of two operands, the dimensions summed in one only and in both, and the result's shape."""
-    terms, result, summed = _planned(equation, (a, b))
+    terms, result, summed = _dimension_names(equation, (a, b))
     plans, shapes = [], []
     for shape, names in zip((a, b), terms, strict=True):
-        plans.append(_plan_of(tuple(names), (*result, *summed)))
+        plans.append(_layout_plan(tuple(names), (*result, *summed)))
         sizes = dict(zip(names, shape, strict=True))
         shapes.append([sizes.get(name, 1) for name in (*result, *summed)])
     dims = range(len(result), len(result) + len(summed))
@@ -312,16 +314,18 @@ def _two(equation: str, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[Any, ..
     return plans, alone, both, whole
 
 
-def _of_two(x: Tensor, y: Tensor, plans: Any, alone: Any, both: list[int], shape: tuple[int, ...] | None) -> Tensor:
+def _contract_two(
+    x: Tensor, y: Tensor, plans: Any, alone: Any, both: list[int], shape: tuple[int, ...] | None
+) -> Tensor:
     x, y = (
         _reduce.sum(laid, axes, True) if axes else laid
-        for laid, axes in ((_laid_out(x, *plans[0]), alone[0]), (_laid_out(y, *plans[1]), alone[1]))
+        for laid, axes in ((_in_layout(x, *plans[0]), alone[0]), (_in_layout(y, *plans[1]), alone[1]))
     )
-    found = _pair(x, y, both)
-    return found if shape is None else view_block(found, shape)
+    result = _pair(x, y, both)
+    return result if shape is None else view_block(result, shape)
 
 
-def _contracted(laid: list[Tensor], kept: int, path: list[tuple[int, int]] | None) -> Tensor:
+def _contract(laid: list[Tensor], kept: int, path: list[tuple[int, int]] | None) -> Tensor:
     """Return the product of all operands, with the dimensions from ``kept`` on summed to size 1."""
     dims = range(kept, laid[0]._array.ndim)
     users = {dim: sum(each._array.shape[dim] != 1 for each in laid) for dim in dims}
@@ -352,9 +356,9 @@ def _pair(x: Tensor, y: Tensor, summed: list[int]) -> Tensor:
     first, rows, columns, sizes, back = _product(x._array.shape, y._array.shape, tuple(summed))
     if not first:
         x, y = y, x
-    made = bmm(reshape(permute_block(x, rows[0]), rows[1]), reshape(permute_block(y, columns[0]), columns[1]))
-    found: Tensor = permute_block(view_block(made, sizes), back)
-    return found
+    product = bmm(reshape(permute_block(x, rows[0]), rows[1]), reshape(permute_block(y, columns[0]), columns[1]))
+    result: Tensor = permute_block(view_block(product, sizes), back)
+    return result
 
 
 @lru_cache
@@ -385,7 +389,7 @@ def _product(a: tuple[int, ...], b: tuple[int, ...], summed: tuple[int, ...]) ->
 # -- Contraction order -----------------------------------------------------------------------------------------------
 
 
-def _path(
+def _contraction_path(
     equation: str, operands: tuple[Tensor, ...], terms: list[list[str]], result: list[str]
 ) -> list[tuple[int, int]] | None:
     """Return the pairs to contract, in order; each result is appended to the operands. None: from left to right."""
@@ -394,11 +398,13 @@ def _path(
     try:
         import opt_einsum  # type: ignore[import-not-found]
     except ImportError:
-        return _cheapest(operands, terms, result)
+        return _greedy_path(operands, terms, result)
     return list(opt_einsum.contract_path(equation, *(each._array for each in operands), optimize="auto")[0])
 
 
-def _cheapest(operands: tuple[Tensor, ...], terms: list[list[str]], result: list[str]) -> list[tuple[int, int]] | None:
+def _greedy_path(
+    operands: tuple[Tensor, ...], terms: list[list[str]], result: list[str]
+) -> list[tuple[int, int]] | None:
     """Return the path that contracts the cheapest pair at each step, or None if left to right costs no more."""
     sizes: dict[str, int] = {}
     for names, operand in zip(terms, operands, strict=True):

@@ -34,7 +34,7 @@ from .derivative_programs import reflectors, symmetric_factors, symmetric_produc
 # -- Cholesky --------------------------------------------------------------------------------------------------------
 
 
-def _positive(name: str, info: Any) -> None:
+def _check_positive(name: str, info: Any) -> None:
     failed = first_failure(info)
     if failed:
         raise LinAlgError(
@@ -57,9 +57,9 @@ def cholesky_block(np: Any, self: Any, /, upper: bool) -> Any:
     """Return the triangular factors of positive definite matrices."""
     square("cholesky", self)
     implemented("cholesky_cpu", self)
-    found, info = lapack.cholesky(np, self, upper)
-    _positive("cholesky", info)
-    return found
+    result, info = lapack.cholesky(np, self, upper)
+    _check_positive("cholesky", info)
+    return result
 
 
 def _cholesky_rule(F: Any, g: Any, L: Any, upper: bool) -> Any:
@@ -87,9 +87,9 @@ def cholesky(input: Tensor, *, upper: bool = False, out: Any = None) -> Tensor:
     tensor([[2., 0.],
             [1., 2.]])
     """
-    found, info = cholesky_ex_block(input, upper)
-    _positive("linalg.cholesky", info._array)
-    return found
+    result, info = cholesky_ex_block(input, upper)
+    _check_positive("linalg.cholesky", info._array)
+    return result
 
 
 def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Any:
@@ -97,10 +97,10 @@ def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = Fals
 
     With ``check_errors``, raise LinAlgError as ``cholesky`` does.
     """
-    found = _CholeskyEx(cholesky_ex_block(input, upper))
+    result = _CholeskyEx(cholesky_ex_block(input, upper))
     if check_errors:
-        _positive("linalg.cholesky_ex", found.info._array)
-    return found
+        _check_positive("linalg.cholesky_ex", result.info._array)
+    return result
 
 
 @public(name="cholesky")
@@ -150,10 +150,10 @@ def _qr_rule(F: Any, g: Any, self_shape: Any, Q: Any, R: Any, mode: str) -> Any:
     if by_rest is not None:
         by_q = plus(by_q, F.matmul(F.matmul(Q, rest_r), F.turned_fast(by_rest)))
     first = _tall_qr(F, by_q, None if by_r is None else part(F, by_r, -1, 0, n), Q, square_r)
-    found = padded(F, first, n, m)
+    result = padded(F, first, n, m)
     if by_rest is None:
-        return found
-    return found + F.slice_backward(F.matmul(Q, by_rest), self_shape, len(self_shape) - 1, n, m, 1)
+        return result
+    return result + F.slice_backward(F.matmul(Q, by_rest), self_shape, len(self_shape) - 1, n, m, 1)
 
 
 def _tall_qr(F: Any, by_q: Any, by_r: Any, Q: Any, R: Any) -> Any:
@@ -222,7 +222,7 @@ def _reflectors(F: Any, self: Any, tau: Any) -> list[tuple[Any, Any]]:
     return [(part(F, below, -1, i, i + 1), columns(F, F.slice(tau, last, i, i + 1, 1))) for i in range(k)]
 
 
-def _reflected_slopes(F: Any, g: Any, self: Any, tau: Any, x: Any, adjoint: bool) -> tuple[Any, Any, Any]:
+def _reflect_gradients(F: Any, g: Any, self: Any, tau: Any, x: Any, adjoint: bool) -> tuple[Any, Any, Any]:
     """Return the gradients of ``Q x`` (``Qᴴ x`` if ``adjoint``) with respect to ``self``, ``tau`` and ``x``."""
     reflectors = _reflectors(F, self, tau)
     factors = [F.conj_physical(factor) if adjoint else factor for _, factor in reflectors]
@@ -268,7 +268,7 @@ def householder_block(np: Any, self: Any, tau: Any, /) -> Any:
         raise RuntimeError(f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]")
     if self.shape[-1] < tau.shape[-1]:
         raise RuntimeError(f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
-    _same_numbers(name, self, ("tau", tau))
+    _check_same_dtype(name, self, ("tau", tau))
     implemented("orgqr_cpu", self)
     return lapack.householder_product(np, self, tau)
 
@@ -283,7 +283,7 @@ def _check_reflectors(name: str, x: Any, tau: Any) -> None:
         )
 
 
-def _same_numbers(name: str, x: Any, *others: tuple[str, Any]) -> None:
+def _check_same_dtype(name: str, x: Any, *others: tuple[str, Any]) -> None:
     for what, other in others:
         if other.dtype != x.dtype:
             raise RuntimeError(f"{name}: {what} dtype {scalar(other)} does not match input dtype {scalar(x)}")
@@ -292,7 +292,7 @@ def _same_numbers(name: str, x: Any, *others: tuple[str, Any]) -> None:
 def _householder_rule(which: int) -> Any:
     def rule(F: Any, g: Any, self: Any, tau: Any) -> Any:
         n, m = shape_of(self)[-2:]
-        return _reflected_slopes(F, g, self, tau, F.identity_like(self, n, m), False)[which]
+        return _reflect_gradients(F, g, self, tau, F.identity_like(self, n, m), False)[which]
 
     return rule
 
@@ -325,7 +325,7 @@ def ormqr_block(np: Any, self: Any, tau: Any, other: Any, /, left: bool, transpo
     if tau.shape[-1] != min(size, self.shape[-1]):
         raise RuntimeError(f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])")
     _check_reflectors("torch.ormqr", self, tau)
-    _same_numbers("torch.ormqr", self, ("tau", tau), ("other", other))
+    _check_same_dtype("torch.ormqr", self, ("tau", tau), ("other", other))
     implemented("ormqr_cpu", self)
     return lapack.multiplied(np, self, tau, other, left, transpose)
 
@@ -333,10 +333,10 @@ def ormqr_block(np: Any, self: Any, tau: Any, other: Any, /, left: bool, transpo
 def _ormqr_rule(which: int) -> Any:
     def rule(F: Any, g: Any, self: Any, tau: Any, other: Any, left: bool, transpose: bool) -> Any:
         if left:
-            return _reflected_slopes(F, g, self, tau, other, transpose)[which]
+            return _reflect_gradients(F, g, self, tau, other, transpose)[which]
         # other Q is the adjoint of Qᴴ otherᴴ
-        found = _reflected_slopes(F, F.turned_fast(g), self, tau, F.turned_fast(other), not transpose)[which]
-        return F.turned_fast(found) if which == 2 else found
+        result = _reflect_gradients(F, F.turned_fast(g), self, tau, F.turned_fast(other), not transpose)[which]
+        return F.turned_fast(result) if which == 2 else result
 
     return rule
 
@@ -358,7 +358,7 @@ def ormqr(
 # -- LU --------------------------------------------------------------------------------------------------------------
 
 
-def _pivoting(pivot: bool) -> None:
+def _check_pivoting(pivot: bool) -> None:
     if not pivot:
         raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
 
@@ -384,7 +384,7 @@ def _triangles(F: Any, x: Any) -> tuple[Any, Any]:
     return low, F.triu(corner(F, x, k, m), 0)
 
 
-def _lu_slope(F: Any, by_l: Any, by_u: Any, L: Any, U: Any) -> Any:
+def _lu_gradient(F: Any, by_l: Any, by_u: Any, L: Any, U: Any) -> Any:
     """Return the gradient with respect to the row-permuted matrix ``L U``."""
     n, m = shape_of(L)[-2], shape_of(U)[-1]
     k = min(n, m)
@@ -404,19 +404,19 @@ def _lu_slope(F: Any, by_l: Any, by_u: Any, L: Any, U: Any) -> Any:
     inner = F.solve_triangular_block(F.turned_fast(square_l), inner, True, True, True)
     inner = F.solve_triangular_block(F.turned_fast(square_u), inner, False, False, False)
     shape = (*shape_of(inner)[:-2], n, m)
-    found = padded(F, inner, n, m)
+    result = padded(F, inner, n, m)
     if beside is not None:
-        found = found + F.slice_backward(beside, shape, len(shape) - 1, k, m, 1)
+        result = result + F.slice_backward(beside, shape, len(shape) - 1, k, m, 1)
     if below is not None:
-        found = found + F.slice_backward(below, shape, len(shape) - 2, k, n, 1)
-    return found
+        result = result + F.slice_backward(below, shape, len(shape) - 2, k, n, 1)
+    return result
 
 
 def _lu_factor_rule(F: Any, g: Any, LU: Any, pivots: Any) -> Any:
     n, m = shape_of(LU)[-2:]
     k = min(n, m)
     low, high = _triangles(F, LU)
-    slope = _lu_slope(F, F.tril(corner(F, g, n, k), -1), F.triu(corner(F, g, k, m), 0), low, high)
+    slope = _lu_gradient(F, F.tril(corner(F, g, n, k), -1), F.triu(corner(F, g, k, m), 0), low, high)
     return F.swap_rows(slope, pivots, True)
 
 
@@ -432,7 +432,7 @@ _LuFactor = named("linalg_lu_factor", ("LU", "pivots"))
 _LuFactorEx = named("linalg_lu_factor_ex", ("LU", "pivots", "info"))
 
 
-def _regular(name: str, info: Any) -> None:
+def _check_regular(name: str, info: Any) -> None:
     failed = first_failure(info)
     if failed:
         raise RuntimeError(
@@ -447,20 +447,20 @@ def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
 
     Works on a matrix or a batch. Raises an error if a pivot is zero.
     """
-    _pivoting(pivot)
+    _check_pivoting(pivot)
     factors, pivots, info = lu_factor_block(A)
-    _regular("linalg.lu_factor", info._array)
-    found = (factors, pivots)
-    return _LuFactor(found)
+    _check_regular("linalg.lu_factor", info._array)
+    result = (factors, pivots)
+    return _LuFactor(result)
 
 
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, out: Any = None) -> Any:
     """Return the result of ``lu_factor`` and ``info``, the position of the first zero pivot (0: none)."""
-    _pivoting(pivot)
-    found = _LuFactorEx(lu_factor_block(A))
+    _check_pivoting(pivot)
+    result = _LuFactorEx(lu_factor_block(A))
     if check_errors:
-        _regular("linalg.lu_factor_ex", found.info._array)
-    return found
+        _check_regular("linalg.lu_factor_ex", result.info._array)
+    return result
 
 
 def _unpacked(np: Any, factors: Any, pivots: Any) -> tuple[Any, Any, Any]:
@@ -484,7 +484,7 @@ def lu_block(np: Any, self: Any, /) -> Any:
 
 def _lu_rule(F: Any, g: Any, L: Any, U: Any, pivots: Any) -> Any:
     by_l, by_u = g[0], g[1]
-    return F.swap_rows(_lu_slope(F, by_l, by_u, L, U), pivots, True)
+    return F.swap_rows(_lu_gradient(F, by_l, by_u, L, U), pivots, True)
 
 
 lu_block.derivative(self=_lu_rule)
@@ -493,10 +493,10 @@ _LinalgLu = named("linalg_lu", ("P", "L", "U"))
 
 def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     """Return the permutation matrix P, the unit lower triangular L and the upper triangular U with ``A = P L U``."""
-    _pivoting(pivot)
+    _check_pivoting(pivot)
     low, high, exchanged, _ = lu_block(A)
-    found = (exchanged, low, high)
-    return _LinalgLu(found)
+    result = (exchanged, low, high)
+    return _LinalgLu(result)
 
 
 @block("lu_unpack_block", "LuUnpackBackward0", outputs=("L", "U", "P"), differentiable=2)
@@ -533,8 +533,8 @@ def lu_unpack(
             "is intended to be used with the output produced by torch.linalg.lu_factor"
         )
     low, high, exchanged = lu_unpack_block(LU_data, LU_pivots, unpack_data, unpack_pivots)
-    found = (exchanged, low, high)
-    return _LuUnpack(found)
+    result = (exchanged, low, high)
+    return _LuUnpack(result)
 
 
 _LuWithInfo = named("_lu_with_info", ("LU", "pivots", "info"))
@@ -546,8 +546,8 @@ def old_lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = No
 
     ``get_infos``: also return the position of the first zero pivot (0: none).
     """
-    found = lu_factor_ex(A, pivot=pivot)
-    given = tuple(found) if get_infos else tuple(found)[:2]
+    result = lu_factor_ex(A, pivot=pivot)
+    given = tuple(result) if get_infos else tuple(result)[:2]
     return _LuWithInfo(given) if get_infos else given
 
 
@@ -567,8 +567,8 @@ def lu_solve_block(np: Any, self: Any, pivots: Any, B: Any, /, left: bool, adjoi
     if left:
         return lapack.lu_solve(np, self, pivots, B, 2 if adjoint else 0)
     # X A = B is Aᴴ Xᴴ = Bᴴ
-    found = lapack.lu_solve(np, self, pivots, lapack.turned(B), 0 if adjoint else 2)
-    return lapack.turned(found).copy()
+    result = lapack.lu_solve(np, self, pivots, lapack.turned(B), 0 if adjoint else 2)
+    return lapack.turned(result).copy()
 
 
 def _lu_solve_right(F: Any, g: Any, self: Any, pivots: Any, left: bool, adjoint: bool) -> Any:
@@ -646,7 +646,7 @@ _LdlFactor = named("linalg_ldl_factor", ("LD", "pivots"))
 _LdlFactorEx = named("linalg_ldl_factor_ex", ("LD", "pivots", "info"))
 
 
-def _definite(name: str, info: Any) -> None:
+def _check_no_zero_block(name: str, info: Any) -> None:
     failed = first_failure(info)
     if failed:
         raise RuntimeError(f"torch.{name}: {failed[0]}Unknown error code: {failed[1]}.")
@@ -655,17 +655,17 @@ def _definite(name: str, info: Any) -> None:
 def ldl_factor(input: Tensor, *, hermitian: bool = False, out: Any = None) -> Any:
     """Return L and D with ``A = L D Lᵀ`` (``hermitian``: Lᴴ) in one matrix, and LAPACK's pivots."""
     factors, pivots, info = ldl_factor_block(input, hermitian)
-    _definite("linalg.ldl_factor", info._array)
-    found = (factors, pivots)
-    return _LdlFactor(found)
+    _check_no_zero_block("linalg.ldl_factor", info._array)
+    result = (factors, pivots)
+    return _LdlFactor(result)
 
 
 def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool = False, out: Any = None) -> Any:
     """Return the result of ``ldl_factor`` and ``info``, the position of the first zero block of D (0: none)."""
-    found = _LdlFactorEx(ldl_factor_block(input, hermitian))
+    result = _LdlFactorEx(ldl_factor_block(input, hermitian))
     if check_errors:
-        _definite("linalg.ldl_factor_ex", found.info._array)
-    return found
+        _check_no_zero_block("linalg.ldl_factor_ex", result.info._array)
+    return result
 
 
 @block("ldl_solve_block", "NotImplemented")

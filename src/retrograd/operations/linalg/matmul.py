@@ -51,7 +51,7 @@ def _product(np: Any, a: Any, b: Any, name: str = "addmm_impl_cpu_") -> Any:
     return np.matmul(a, b)
 
 
-def _summand(self: Any, shape: tuple[int, ...], first: Any, second: Any, names: tuple[str, str]) -> None:
+def _check_summand(self: Any, shape: tuple[int, ...], first: Any, second: Any, names: tuple[str, str]) -> None:
     """Raise if ``self`` can not be added to a product of shape ``shape``, because of its shape or of a dtype."""
     pairs = zip(self.shape[::-1], shape[::-1], strict=False)
     if self.ndim > len(shape) or any(have not in (1, want) for have, want in pairs):
@@ -68,8 +68,8 @@ def _scalar(x: Any) -> str:
 @op(name="mT", view=True, function=False, method=False, holomorphic=False, backward="MtBackward0")
 def turned(np: Any, self: Any, /) -> Any:
     """Return the conjugate transpose of the last two dimensions."""
-    found = self.swapaxes(-1, -2)
-    return found.conj() if self.dtype.kind == "c" else found
+    result = self.swapaxes(-1, -2)
+    return result.conj() if self.dtype.kind == "c" else result
 
 
 turned.derivative(self=lambda F, g: F.mT(g))
@@ -113,24 +113,24 @@ mm.derivative(
 )
 
 
-def _turned_array(x: Any) -> Any:
-    found = x.T if x.ndim == 2 else x.swapaxes(-1, -2)
-    return found.conj() if x.dtype.kind == "c" else found
+def _adjoint_array(x: Any) -> Any:
+    result = x.T if x.ndim == 2 else x.swapaxes(-1, -2)
+    return result.conj() if x.dtype.kind == "c" else result
 
 
-def _turned_tensor(x: Tensor) -> Tensor:
-    found = F.t(x) if x._array.ndim == 2 else transpose(x, -1, -2)
-    return found.conj() if x._array.dtype.kind == "c" else found
+def _adjoint_tensor(x: Tensor) -> Tensor:
+    result = F.t(x) if x._array.ndim == 2 else transpose(x, -1, -2)
+    return result.conj() if x._array.dtype.kind == "c" else result
 
 
-def _laid_out(a: Any, b: Any, strides: tuple[int, ...]) -> Any:
+def _mm_in_memory_order(a: Any, b: Any, strides: tuple[int, ...]) -> Any:
     """Return ``a @ b``, the gradient of a matrix with ``strides``, in that matrix's memory order."""
     return ARRAYS.mm(b.T, a.T).T if strides[0] < strides[1] else ARRAYS.mm(a, b)
 
 
-ARRAYS.__dict__["mm_laid_out"] = _laid_out
+ARRAYS.__dict__["mm_laid_out"] = _mm_in_memory_order
 TENSORS.__dict__["mm_laid_out"] = lambda a, b, strides: F.mm(a, b)
-ARRAYS.__dict__["turned_fast"], TENSORS.__dict__["turned_fast"] = _turned_array, _turned_tensor
+ARRAYS.__dict__["turned_fast"], TENSORS.__dict__["turned_fast"] = _adjoint_array, _adjoint_tensor
 
 
 @op(
@@ -277,8 +277,8 @@ def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
             )
     column = view_block(input, (len(input._array), 1)) if input._array.flags.c_contiguous else reshape(input, (-1, 1))
     a, b = input._array, vec2._array
-    many = a.size * b.size >= LARGE and input.__class__ in PLAIN and vec2.__class__ in PLAIN and available()
-    if many and a.dtype is b.dtype and a.dtype in (F32, F64) and a.__class__ is numpy.ndarray:
+    large = a.size * b.size >= LARGE and input.__class__ in PLAIN and vec2.__class__ in PLAIN and available()
+    if large and a.dtype is b.dtype and a.dtype in (F32, F64) and a.__class__ is numpy.ndarray:
         return outer_block(column, vec2)
     return F.mul(column, vec2)
 
@@ -306,19 +306,19 @@ def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {a}D and {b}D")
     if a == 1 and b == 2:
         return mm(unsqueeze(input, 0), other).squeeze_(0)
-    return _batched(input, other)
+    return _batched_matmul(input, other)
 
 
-def _batched(x: Tensor, y: Tensor) -> Tensor:
+def _batched_matmul(x: Tensor, y: Tensor) -> Tensor:
     """Return ``matmul`` of tensors of which at least one has three or more dimensions."""
-    x, y = _lone(x, y), _lone(y, x)
-    if y._array.ndim <= 2 <= x._array.ndim and (y.requires_grad or _one_memory(x._array)):
+    x, y = _without_unit_batch(x, y), _without_unit_batch(y, x)
+    if y._array.ndim <= 2 <= x._array.ndim and (y.requires_grad or _mergeable(x._array)):
         _check_inner(x._array.shape[-1], y._array.shape[0], x, y)
-        return _folded(x, y)
-    if x._array.ndim <= 2 <= y._array.ndim and (x.requires_grad or _one_memory(y._array.swapaxes(-1, -2))):
+        return _matmul_folded(x, y)
+    if x._array.ndim <= 2 <= y._array.ndim and (x.requires_grad or _mergeable(y._array.swapaxes(-1, -2))):
         _check_inner(x._array.shape[-1], y._array.shape[-2], x, y)
-        found = _folded(transpose(y, -1, -2), F.t(x) if x._array.ndim == 2 else x)
-        return found if x._array.ndim == 1 else contiguous(transpose(found, -1, -2))
+        result = _matmul_folded(transpose(y, -1, -2), F.t(x) if x._array.ndim == 2 else x)
+        return result if x._array.ndim == 1 else contiguous(transpose(result, -1, -2))
     left = unsqueeze(x, 0) if x._array.ndim == 1 else x
     right = unsqueeze(y, -1) if y._array.ndim == 1 else y
     _check_inner(left._array.shape[-1], right._array.shape[-2], x, y)
@@ -330,12 +330,12 @@ def _batched(x: Tensor, y: Tensor) -> Tensor:
     count = math.prod(batch)
     wide_left = reshape(expand(left, (*batch, n, k)), (count, n, k))
     wide_right = reshape(expand(right, (*batch, k, m)), (count, k, m))
-    found = bmm(wide_left, wide_right)
+    result = bmm(wide_left, wide_right)
     shape = (*batch, *((n,) if x._array.ndim > 1 else ()), *((m,) if y._array.ndim > 1 else ()))
-    return unsafe_view(found, shape)
+    return unsafe_view(result, shape)
 
 
-def _lone(x: Tensor, other: Tensor) -> Tensor:
+def _without_unit_batch(x: Tensor, other: Tensor) -> Tensor:
     """Return ``x`` without its batch dimension of size 1 if ``other`` has a larger one and ``x`` requires a gradient.
 
     The product is then one ``mm``, because the batch of ``other`` is folded into its rows.
@@ -344,13 +344,13 @@ def _lone(x: Tensor, other: Tensor) -> Tensor:
     return squeeze(x, 0) if alone and x.requires_grad else x
 
 
-def _one_memory(array: Any) -> bool:
+def _mergeable(array: Any) -> bool:
     """Return whether all dimensions but the last can be merged into one without a copy."""
     pairs = zip(array.shape[1:-1], array.strides[:-2], array.strides[1:-1], strict=True)
     return bool(array.size == 0 or all(outer == inner * size for size, outer, inner in pairs))
 
 
-def _folded(x: Tensor, y: Tensor) -> Tensor:
+def _matmul_folded(x: Tensor, y: Tensor) -> Tensor:
     """Return ``x @ y`` for a vector or matrix ``y``: the batch dimensions of ``x`` are folded into its rows."""
     shape = x._array.shape
     rows = reshape(x, (-1 if shape[-1] else math.prod(shape[:-1]), shape[-1]))
@@ -391,16 +391,16 @@ def reflected_at(input: Tensor, other: Any) -> Any:
 # -- Products added to a tensor --------------------------------------------------------------------------------------
 
 
-def _times(F: Any, g: Any, factor: Any) -> Any:
+def _scaled(F: Any, g: Any, factor: Any) -> Any:
     return g if factor == 1 else g * factor.conjugate()
 
 
 def _plain_addmm(self: Any, mat1: Any, mat2: Any) -> Any:
     """Return ``self + mat1 @ mat2``, the common case of ``addmm``. Raises if ``self`` is larger than the product."""
-    found = mat1.dot(mat2) if mat1.size + mat2.size < FEW else product(mat1, mat2)
-    if found.size < LARGE or not add_row(found, self):
-        found += self
-    return found
+    result = mat1.dot(mat2) if mat1.size + mat2.size < FEW else product(mat1, mat2)
+    if result.size < LARGE or not add_row(result, self):
+        result += self
+    return result
 
 
 @op(
@@ -418,11 +418,11 @@ def addmm(np: Any, self: Any, mat1: Any, mat2: Any, /, *, beta: Any = 1, alpha: 
             f"mat1 and mat2 shapes cannot be multiplied ({mat1.shape[0]}x{mat1.shape[1]} and {mat2.shape[0]}x"
             f"{mat2.shape[1]})"
         )
-    _summand(self, (mat1.shape[0], mat2.shape[1]), mat1, mat2, ("mat1", "mat2"))
-    return _added(np, self, _product(np, mat1, mat2), beta, alpha)
+    _check_summand(self, (mat1.shape[0], mat2.shape[1]), mat1, mat2, ("mat1", "mat2"))
+    return _combine(np, self, _product(np, mat1, mat2), beta, alpha)
 
 
-def _added(np: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
+def _combine(np: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
     if alpha != 1:
         product = product * np.asarray(alpha).astype(product.dtype)
     if beta == 0:
@@ -431,9 +431,9 @@ def _added(np: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
 
 
 addmm.derivative(
-    self=lambda F, g, beta: _times(F, g, beta),
-    mat1=lambda F, g, mat2, alpha: _times(F, F.mm(g, F.turned_fast(mat2)), alpha),
-    mat2=lambda F, g, mat1, mat2_strides, alpha: _times(F, F.mm_laid_out(F.turned_fast(mat1), g, mat2_strides), alpha),
+    self=lambda F, g, beta: _scaled(F, g, beta),
+    mat1=lambda F, g, mat2, alpha: _scaled(F, F.mm(g, F.turned_fast(mat2)), alpha),
+    mat2=lambda F, g, mat1, mat2_strides, alpha: _scaled(F, F.mm_laid_out(F.turned_fast(mat1), g, mat2_strides), alpha),
 )
 
 
@@ -450,13 +450,13 @@ def addmv(np: Any, self: Any, mat: Any, vec: Any, /, *, beta: Any = 1, alpha: An
         raise RuntimeError(
             f"addmv input tensors must have the same dtype, but got {_scalar(self)}, {_scalar(mat)}, and {_scalar(vec)}"
         )
-    return _added(np, self, _product(np, mat, vec, "addmv_impl_cpu"), beta, alpha)
+    return _combine(np, self, _product(np, mat, vec, "addmv_impl_cpu"), beta, alpha)
 
 
 addmv.derivative(
-    self=lambda F, g, beta: _times(F, g, beta),
-    mat=lambda F, g, vec, alpha: _times(F, F.outer_conj(g, vec), alpha),
-    vec=lambda F, g, mat, alpha: _times(F, F.mv(F.turned_fast(mat), g), alpha),
+    self=lambda F, g, beta: _scaled(F, g, beta),
+    mat=lambda F, g, vec, alpha: _scaled(F, F.outer_conj(g, vec), alpha),
+    vec=lambda F, g, mat, alpha: _scaled(F, F.mv(F.turned_fast(mat), g), alpha),
 )
 
 
@@ -466,20 +466,20 @@ def addr(np: Any, self: Any, vec1: Any, vec2: Any, /, *, beta: Any = 1, alpha: A
     if vec1.ndim != 1 or vec2.ndim != 1:
         name, wrong = ("vec1", vec1) if vec1.ndim != 1 else ("vec2", vec2)
         raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {wrong.ndim}-D")
-    _summand(self, (vec1.shape[0], vec2.shape[0]), self, self, ("vec1", "vec2"))
+    _check_summand(self, (vec1.shape[0], vec2.shape[0]), self, self, ("vec1", "vec2"))
     for name, factor in (("beta", beta), ("alpha", alpha)):
         if self.dtype.kind in "iu" and vec1.dtype.kind in "iu" and isinstance(factor, float):
             raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
     kind = reduce(promotion.promote_types, (dtypes.of(each.dtype) for each in (self, vec1, vec2))).numpy
     wide = F32 if kind in dtypes.SHORT else kind
     self, vec1, vec2 = (each.astype(wide, copy=False) for each in (self, vec1, vec2))
-    return _added(np, self, vec1[:, None] * vec2[None, :], beta, alpha).astype(kind, copy=False)
+    return _combine(np, self, vec1[:, None] * vec2[None, :], beta, alpha).astype(kind, copy=False)
 
 
 addr.derivative(
-    self=lambda F, g, beta: _times(F, g, beta),
-    vec1=lambda F, g, vec2, alpha: _times(F, F.mv(g, F.conj_physical(vec2)), alpha),
-    vec2=lambda F, g, vec1, alpha: _times(F, F.mv(F.transpose(g, 0, 1), F.conj_physical(vec1)), alpha),
+    self=lambda F, g, beta: _scaled(F, g, beta),
+    vec1=lambda F, g, vec2, alpha: _scaled(F, F.mv(g, F.conj_physical(vec2)), alpha),
+    vec2=lambda F, g, vec1, alpha: _scaled(F, F.mv(F.transpose(g, 0, 1), F.conj_physical(vec1)), alpha),
 )
 
 
@@ -494,19 +494,19 @@ def baddbmm(np: Any, self: Any, batch1: Any, batch2: Any, /, *, beta: Any = 1, a
             f"Input dtypes must be the same, got: input {c_name(self.dtype)}, batch1: {c_name(batch1.dtype)}, batch2: "
             f"{c_name(batch2.dtype)}"
         )
-    _summand(self, shape, batch1, batch2, ("batch1", "batch2"))
+    _check_summand(self, shape, batch1, batch2, ("batch1", "batch2"))
     if batch1.shape[0] != batch2.shape[0] or batch1.shape[2] != batch2.shape[1]:
         raise RuntimeError(
             f"Expected size for first two dimensions of batch2 tensor to be: [{batch1.shape[0]}, {batch1.shape[2]}] but "
             f"got: [{batch2.shape[0]}, {batch2.shape[1]}]."
         )
-    return _added(np, self, _product(np, batch1, batch2, "bmm"), beta, alpha)
+    return _combine(np, self, _product(np, batch1, batch2, "bmm"), beta, alpha)
 
 
 baddbmm.derivative(
-    self=lambda F, g, beta: _times(F, g, beta),
-    batch1=lambda F, g, batch2, alpha: _times(F, F.bmm(g, F.turned_fast(batch2)), alpha),
-    batch2=lambda F, g, batch1, alpha: _times(F, F.bmm(F.turned_fast(batch1), g), alpha),
+    self=lambda F, g, beta: _scaled(F, g, beta),
+    batch1=lambda F, g, batch2, alpha: _scaled(F, F.bmm(g, F.turned_fast(batch2)), alpha),
+    batch2=lambda F, g, batch1, alpha: _scaled(F, F.bmm(F.turned_fast(batch1), g), alpha),
 )
 
 
@@ -515,7 +515,7 @@ def addbmm(np: Any, self: Any, batch1: Any, batch2: Any, /, *, beta: Any = 1, al
     """Return ``beta * self`` plus ``alpha`` times the sum over the batch of ``bmm(batch1, batch2)``."""
     if batch1.ndim != 3 or batch2.ndim != 3:
         raise RuntimeError(f"{'batch1' if batch1.ndim != 3 else 'batch2'} must be a 3D tensor")
-    _summand(self, (batch1.shape[1], batch2.shape[2]), batch1, batch2, ("batch1", "batch2"))
+    _check_summand(self, (batch1.shape[1], batch2.shape[2]), batch1, batch2, ("batch1", "batch2"))
     if batch1.shape[0] != batch2.shape[0]:
         raise RuntimeError(
             f"batch1 and batch2 must have same number of batches, got {batch1.shape[0]} and {batch2.shape[0]}"
@@ -525,10 +525,10 @@ def addbmm(np: Any, self: Any, batch1: Any, batch2: Any, /, *, beta: Any = 1, al
             f"Incompatible matrix sizes for bmm ({batch1.shape[1]}x{batch1.shape[2]} and "
             f"{batch2.shape[1]}x{batch2.shape[2]})"
         )
-    return _added(np, self, np.add.reduce(_product(np, batch1, batch2, "bmm")), beta, alpha)
+    return _combine(np, self, np.add.reduce(_product(np, batch1, batch2, "bmm")), beta, alpha)
 
 
-def _wrong_place(name: str) -> Callable[[dict[str, Any]], Exception | None]:
+def _inplace_shape_error(name: str) -> Callable[[dict[str, Any]], Exception | None]:
     """Return a function that builds PyTorch's error for an in-place operation whose product has another shape."""
 
     def instead(given: dict[str, Any]) -> Exception | None:
@@ -551,7 +551,7 @@ def _wrong_place(name: str) -> Callable[[dict[str, Any]], Exception | None]:
     return instead
 
 
-INSTEAD.update((name, _wrong_place(name)) for name in ("addmm_", "addmv_", "addr_", "baddbmm_"))
+INSTEAD.update((name, _inplace_shape_error(name)) for name in ("addmm_", "addmv_", "addr_", "baddbmm_"))
 
 
 def _batch_gradient(F: Any, g: Any, other: Any) -> Any:
@@ -563,9 +563,9 @@ def _shape(x: Any) -> tuple[int, ...]:
 
 
 addbmm.derivative(
-    self=lambda F, g, beta: _times(F, g, beta),
-    batch1=lambda F, g, batch2, alpha: _times(F, F.bmm(_batch_gradient(F, g, batch2), F.turned_fast(batch2)), alpha),
-    batch2=lambda F, g, batch1, alpha: _times(F, F.bmm(F.turned_fast(batch1), _batch_gradient(F, g, batch1)), alpha),
+    self=lambda F, g, beta: _scaled(F, g, beta),
+    batch1=lambda F, g, batch2, alpha: _scaled(F, F.bmm(_batch_gradient(F, g, batch2), F.turned_fast(batch2)), alpha),
+    batch2=lambda F, g, batch1, alpha: _scaled(F, F.bmm(F.turned_fast(batch1), _batch_gradient(F, g, batch1)), alpha),
 )
 
 
@@ -609,8 +609,8 @@ def multi_dot(tensors: Any, *, out: Any = None) -> Tensor:
             )
     shape = (given[0]._array.shape[0],) * (not first) + (given[-1]._array.shape[1],) * (not last)
     sizes = [*(each._array.shape[0] for each in given), given[-1]._array.shape[1]]
-    found: Tensor = view(_chain(given, _splits(sizes), 0, len(given) - 1), shape)
-    return found
+    result: Tensor = view(_chain(given, _splits(sizes), 0, len(given) - 1), shape)
+    return result
 
 
 def _check_chain(given: list[Tensor]) -> None:
@@ -677,8 +677,8 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Any = None) -> Te
     if error is not None:
         raise error
     shape = numpy.broadcast_shapes(input._array.shape, other._array.shape)
-    found: Tensor = cross_block(expand(input, shape), expand(other, shape), at)
-    return found
+    result: Tensor = cross_block(expand(input, shape), expand(other, shape), at)
+    return result
 
 
 def _torch_cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Any = None) -> Tensor:
@@ -711,8 +711,8 @@ def kron(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     a, b = ((1,) * (ndim - each._array.ndim) + each._array.shape for each in (input, other))
     wide = [size for pair in zip(a, (1,) * ndim, strict=True) for size in pair]
     long = [size for pair in zip((1,) * ndim, b, strict=True) for size in pair]
-    found: Tensor = unsafe_view(
+    result: Tensor = unsafe_view(
         F.mul(reshape(input, tuple(wide)), reshape(other, tuple(long))),
         tuple(x * y for x, y in zip(a, b, strict=True)),
     )
-    return found
+    return result

@@ -31,7 +31,7 @@ F: Any = TENSORS
 # -- Norms -----------------------------------------------------------------------------------------------------------
 
 
-def _wider(name: str, A: Tensor, dtype: Any) -> Tensor:
+def _cast_wider(name: str, A: Tensor, dtype: Any) -> Tensor:
     """Return ``A`` in ``dtype``; raise if that is narrower than the dtype of ``A``."""
     if dtype is None:
         return A
@@ -40,8 +40,8 @@ def _wider(name: str, A: Tensor, dtype: Any) -> Tensor:
             f"{name}: the dtype of the input ({dtypes.scalar_name(A.dtype)}) should be convertible without narrowing to "
             f"the specified dtype ({dtypes.scalar_name(dtype)})"
         )
-    found: Tensor = A.to(dtype)
-    return found
+    result: Tensor = A.to(dtype)
+    return result
 
 
 def matrix_norm(
@@ -67,18 +67,18 @@ def matrix_norm(
     if not isinstance(ord, str) and abs(ord) not in (1, 2, math.inf):
         raise RuntimeError(f"{name}: Order {ord:g} not supported.")
     if ord == "fro":
-        return vector_norm(_wider(name, input, dtype), 2, (over, beside), keepdim)
-    input = _wider(name, input, dtype)
+        return vector_norm(_cast_wider(name, input, dtype), 2, (over, beside), keepdim)
+    input = _cast_wider(name, input, dtype)
     if ord in ("nuc", 2, -2):
-        found = _by_singular_values(input, ord, over, beside, keepdim)
+        result = _by_singular_values(input, ord, over, beside, keepdim)
     else:
         if abs(ord) == math.inf:
             over, beside = beside, over
         sums = vector_norm(input, 1, over, keepdim)
         if not keepdim and beside > over:
             beside -= 1
-        found = (amax if ord > 0 else amin)(sums, beside, keepdim)
-    return found
+        result = (amax if ord > 0 else amin)(sums, beside, keepdim)
+    return result
 
 
 TENSORS.__dict__["matrix_norm"] = matrix_norm  # used by torch.norm(…, "nuc")
@@ -89,13 +89,13 @@ def _by_singular_values(A: Tensor, ord: Any, over: int, beside: int, keepdim: bo
     order = (*(axis for axis in range(ndim) if axis not in (over, beside)), over, beside)
     values = svdvals(permute_block(A, order))
     if ord == "nuc":
-        found: Tensor = _reduce.sum(values, -1, keepdim)
+        result: Tensor = _reduce.sum(values, -1, keepdim)
     else:
-        found = (amax if ord > 0 else amin)(values, -1, keepdim)
+        result = (amax if ord > 0 else amin)(values, -1, keepdim)
     if not keepdim:
-        return found
-    found = unsqueeze(found, -1)
-    back: Tensor = permute_block(found, tuple(order.index(axis) for axis in range(ndim)))
+        return result
+    result = unsqueeze(result, -1)
+    back: Tensor = permute_block(result, tuple(order.index(axis) for axis in range(ndim)))
     return back
 
 
@@ -133,11 +133,11 @@ def cond(input: Tensor, p: Any = None, *, out: Any = None) -> Tensor:
         values = svdvals(input)
         top, bottom = narrow(values, -1, 0, 1), narrow(values, -1, -1, 1)
         ratio: Tensor = bottom / top if p == -2 else top / bottom
-        found = squeeze(ratio, -1)
+        result = squeeze(ratio, -1)
     else:
         square(f"linalg.cond(ord={p if isinstance(p, str) else format(p, 'g')})", x)
-        found = _cond_by_inverse(input, p)
-    return found
+        result = _cond_by_inverse(input, p)
+    return result
 
 
 def _cond_by_inverse(A: Tensor, p: Any) -> Tensor:
@@ -149,8 +149,8 @@ def _cond_by_inverse(A: Tensor, p: Any) -> Tensor:
     if singular.any():
         inverse = FUNCTIONS["masked_fill"](inverse, wrap(singular), math.inf)
     product = matrix_norm(A, p) * matrix_norm(inverse, p)
-    found: Tensor = nan_to_num(product, nan=math.inf, posinf=math.inf, neginf=-math.inf)
-    return found
+    result: Tensor = nan_to_num(product, nan=math.inf, posinf=math.inf, neginf=-math.inf)
+    return result
 
 
 @block("matrix_rank_block")
@@ -232,13 +232,13 @@ def old_vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Ten
     count = x._array.shape[0] if N is None else N
     if count < 0:
         raise RuntimeError("N must be non-negative.")
-    found = x.new_empty((x._array.shape[0], count), dtype=promotion.promote_types(x.dtype, dtypes.int64))
+    result = x.new_empty((x._array.shape[0], count), dtype=promotion.promote_types(x.dtype, dtypes.int64))
     if count:
-        found.select(1, 0).fill_(1)
+        result.select(1, 0).fill_(1)
     if count > 1:
         repeated = unsqueeze(x, 1).expand(x._array.shape[0], count - 1)
-        narrow(found, 1, 1, count - 1).copy_(FUNCTIONS["cumprod"](repeated, 1))
-    return found if increasing else found.flip(1)
+        narrow(result, 1, 1, count - 1).copy_(FUNCTIONS["cumprod"](repeated, 1))
+    return result if increasing else result.flip(1)
 
 
 # -- Powers and the exponential --------------------------------------------------------------------------------------
@@ -248,15 +248,15 @@ def old_vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Ten
 def matrix_power(input: Tensor, n: int, *, out: Any = None) -> Tensor:
     """Return the ``n``-th power of a square matrix or a batch; for a negative ``n``, the power of its inverse."""
     square("linalg.matrix_power", input._array)
-    found = _power(input, n)
-    return found
+    result = _power(input, n)
+    return result
 
 
 def _power(A: Tensor, n: int) -> Tensor:
     if n == 0:
         shape = A._array.shape
-        found: Tensor = clone(A).copy_(FUNCTIONS["eye"](shape[-1], dtype=A.dtype, device=A.device))
-        return found
+        identity: Tensor = clone(A).copy_(FUNCTIONS["eye"](shape[-1], dtype=A.dtype, device=A.device))
+        return identity
     if n < 0:
         A, n = inv(A), -n
         if n == 1:
@@ -311,11 +311,11 @@ def matrix_exp(input: Tensor) -> Tensor:
     tensor([[1., 0.],
             [0., 1.]])
     """
-    found: Tensor = matrix_exp_block(input)
-    return found
+    result: Tensor = matrix_exp_block(input)
+    return result
 
 
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Return the diagonals of matrices as a view."""
-    found: Tensor = FUNCTIONS["diagonal"](A, offset, dim1, dim2)
-    return found
+    result: Tensor = FUNCTIONS["diagonal"](A, offset, dim1, dim2)
+    return result

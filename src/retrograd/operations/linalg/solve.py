@@ -44,7 +44,7 @@ TENSORS.__dict__["matmul"] = matmul
 # -- Inverses --------------------------------------------------------------------------------------------------------
 
 
-def _not_singular(name: str, info: Any) -> None:
+def _check_not_singular(name: str, info: Any) -> None:
     failed = first_failure(info)
     if failed:
         raise LinAlgError(
@@ -62,9 +62,9 @@ def _check_inverse(x: Any) -> None:
 def inv_block(np: Any, self: Any, /, name: str = "linalg.inv") -> Any:
     """Return the inverses of square matrices; raise LinAlgError for a singular one."""
     _check_inverse(self)
-    found, info = lapack.inverse(np, self)
-    _not_singular(name, info)
-    return found
+    result, info = lapack.inverse(np, self)
+    _check_not_singular(name, info)
+    return result
 
 
 @block("inv_loose", "LinalgInvExBackward0")
@@ -104,10 +104,10 @@ def inverse(input: Tensor, *, out: Any = None) -> Tensor:
 
 def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
     """Return the inverse and ``info``, the position of the first zero pivot (0: none), instead of raising an error."""
-    found = _InvEx(inv_ex_block(A))
+    result = _InvEx(inv_ex_block(A))
     if check_errors:
-        _not_singular("linalg.inv_ex", found.info._array)
-    return found
+        _check_not_singular("linalg.inv_ex", result.info._array)
+    return result
 
 
 # -- Linear systems --------------------------------------------------------------------------------------------------
@@ -115,11 +115,11 @@ def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
 
 def _solution(np: Any, a: Any, b: Any, left: bool, vector: bool) -> tuple[Any, ...]:
     right = b[..., None] if vector else b
-    found, factors, pivots, info = lapack.solved(np, a, right if left else right.swapaxes(-1, -2), not left)
-    return _lying(np, found, left, vector), factors, pivots, info
+    result, factors, pivots, info = lapack.solved(np, a, right if left else right.swapaxes(-1, -2), not left)
+    return _with_pytorch_strides(np, result, left, vector), factors, pivots, info
 
 
-def _lying(np: Any, found: Any, left: bool, vector: bool) -> Any:
+def _with_pytorch_strides(np: Any, found: Any, left: bool, vector: bool) -> Any:
     """Return a solution with PyTorch's strides."""
     if vector:
         found = found[..., 0]
@@ -127,7 +127,7 @@ def _lying(np: Any, found: Any, left: bool, vector: bool) -> Any:
     return found if left else found.swapaxes(-1, -2).copy()
 
 
-def _solvable(name: str, info: Any) -> None:
+def _check_solvable(name: str, info: Any) -> None:
     failed = first_failure(info)
     if failed:
         raise LinAlgError(f"torch.{name}: {failed[0]}The solver failed because the input matrix is singular.")
@@ -172,7 +172,7 @@ def is_vector(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     return len(b) == 1 or (len(a) - 1 == len(b) and b == a[:-1])
 
 
-def _side(A: Tensor, B: Tensor, left: bool) -> bool:
+def _check_right_side(A: Tensor, B: Tensor, left: bool) -> bool:
     """Return whether B holds vectors; raise if its shape does not fit A."""
     tensors("linalg_solve", A=A, B=B)
     a, b = A._array.shape, B._array.shape
@@ -193,18 +193,18 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Any = None) -> Tensor
     >>> torch.linalg.solve(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 2.0]))
     tensor([1.0000, 0.5000])
     """
-    found, _, _, info = solve_block(A, B, left, _side(A, B, left))
-    _solvable("linalg.solve", info._array)
-    return found
+    result, _, _, info = solve_block(A, B, left, _check_right_side(A, B, left))
+    _check_solvable("linalg.solve", info._array)
+    return result
 
 
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: Any = None) -> Any:
     """Return the result of ``solve`` and ``info``, the position of the first zero pivot (0: none)."""
-    result, _, _, info = solve_block(A, B, left, _side(A, B, left))
-    found = _SolveEx((result, info))
+    result, _, _, info = solve_block(A, B, left, _check_right_side(A, B, left))
+    named_result = _SolveEx((result, info))
     if check_errors:
-        _solvable("linalg.solve_ex", found.info._array)
-    return found
+        _check_solvable("linalg.solve_ex", named_result.info._array)
+    return named_result
 
 
 # -- Triangular matrices ---------------------------------------------------------------------------------------------
@@ -226,8 +226,8 @@ def _triangular_right(F: Any, g: Any, self: Any, upper: bool, left: bool, unit: 
 def _triangular_matrix(F: Any, g: Any, self: Any, out: Any, upper: bool, left: bool, unit: bool) -> Any:
     slope = F.solve_triangular_block(F.turned_fast(self), g, not upper, left, unit)
     turned = F.turned_fast(out)
-    found = F.matmul(slope, turned) if left else F.matmul(turned, slope)
-    return -triangle(F, found, upper, unit)
+    result = F.matmul(slope, turned) if left else F.matmul(turned, slope)
+    return -triangle(F, result, upper, unit)
 
 
 solve_triangular_block.derivative(self=_triangular_matrix, B=_triangular_right)
@@ -254,8 +254,8 @@ def triangular_solve_block(np: Any, self: Any, A: Any, /, upper: bool, transpose
     """Return the X with ``A @ X = self`` (``Aᵀ @ X = self`` if ``transpose``), and a copy of A."""
     implemented("triangular_solve_cpu", self)
     turned = A.swapaxes(-1, -2) if transpose else A
-    found = lapack.solve_triangular(np, turned, self, upper != transpose, True, unit)
-    return found, lapack.by_columns(np, np.broadcast_to(A, (*found.shape[:-2], *A.shape[-2:])).copy())
+    result = lapack.solve_triangular(np, turned, self, upper != transpose, True, unit)
+    return result, lapack.by_columns(np, np.broadcast_to(A, (*result.shape[:-2], *A.shape[-2:])).copy())
 
 
 def _old_triangular_right(F: Any, g: Any, A: Any, upper: bool, transpose: bool, unit: bool) -> Any:
@@ -272,10 +272,10 @@ def _old_triangular_matrix(F: Any, g: Any, A: Any, solution: Any, upper: bool, t
         return copied
     slope = _old_triangular_right(F, g, A, upper, transpose, unit)
     if transpose:
-        found = F.matmul(F.conj_physical(solution), F.conj_physical(F.turned_fast(slope)))
+        result = F.matmul(F.conj_physical(solution), F.conj_physical(F.turned_fast(slope)))
     else:
-        found = F.matmul(slope, F.turned_fast(solution))
-    return plus(-triangle(F, found, upper, unit), copied)
+        result = F.matmul(slope, F.turned_fast(solution))
+    return plus(-triangle(F, result, upper, unit), copied)
 
 
 triangular_solve_block.derivative(self=_old_triangular_right, A=_old_triangular_matrix)
@@ -394,9 +394,11 @@ def cofactors(np: Any, self: Any, /) -> Any:
     For regular matrices it is computed from the inverse; otherwise from the singular value decomposition, as products
     of all singular values but one.
     """
-    whole = lapack.determinant(np, self)
-    if bool(((whole != 0) & np.isfinite(whole)).all()):  # both from one LU factorization: a small pivot cancels
-        return np.conj(whole)[..., None, None] * lapack.turned(lapack.inverse(np, self)[0])
+    determinant = lapack.determinant(np, self)
+    if bool(
+        ((determinant != 0) & np.isfinite(determinant)).all()
+    ):  # both from one LU factorization: a small pivot cancels
+        return np.conj(determinant)[..., None, None] * lapack.turned(lapack.inverse(np, self)[0])
     u, s, vh = np.linalg.svd(self)
     others = product_of_others.op.kernel(np, s, s.ndim - 1)
     phase = np.linalg.det(u) * np.linalg.det(vh)
@@ -430,8 +432,8 @@ def _third_derivative(F: Any, h: Any, g: Any, self: Any) -> Any:
     other = F.per_matrix(F.trace_of_product(turned, h))
     both = F.per_matrix(F.trace_of_product(F.turned_fast(first), second))
     pairs = F.matmul(first, second) + F.matmul(second, first) - trace * second - other * first
-    found = F.matmul(pairs, inverse) + (trace * other - both) * inverse
-    return F.turned_fast(F.per_matrix(F.det_block(self)) * found)
+    result = F.matmul(pairs, inverse) + (trace * other - both) * inverse
+    return F.turned_fast(F.per_matrix(F.det_block(self)) * result)
 
 
 cofactors_backward.derivative(
@@ -496,8 +498,8 @@ def logdet(input: Tensor) -> Tensor:
     square("logdet", input._array)
     floating("logdet", input._array)
     sign, log = slogdet_block(input)[:2]
-    found: Tensor = sign.log() + log if input.is_complex() else where_(sign == -1, math.nan, log)
-    return found
+    result: Tensor = sign.log() + log if input.is_complex() else where_(sign == -1, math.nan, log)
+    return result
 
 
 # -- Pseudoinverses and least squares --------------------------------------------------------------------------------
@@ -532,7 +534,7 @@ def pinv_block(np: Any, self: Any, /, atol: Any, rtol: Any, hermitian: bool) -> 
     return np.matmul(left * inverse[..., None, :], right)
 
 
-def _pinv_slope(F: Any, g: Any, self: Any, found: Any) -> Any:
+def _pinv_gradient(F: Any, g: Any, self: Any, found: Any) -> Any:
     """Return the gradient with respect to a matrix from that of its pseudoinverse (Golub and Pereyra, 1973)."""
     turned = F.turned_fast(found)
     slope = F.turned_fast(g)
@@ -543,10 +545,10 @@ def _pinv_slope(F: Any, g: Any, self: Any, found: Any) -> Any:
     return beside + below - F.matmul(turned, F.matmul(g, turned))
 
 
-pinv_block.derivative(self=lambda F, g, self, out: _pinv_slope(F, g, self, out))
+pinv_block.derivative(self=lambda F, g, self, out: _pinv_gradient(F, g, self, out))
 
 
-def _threshold(x: Any) -> Any:
+def _array_or_number(x: Any) -> Any:
     return x._array if isinstance(x, Tensor) else x
 
 
@@ -565,7 +567,7 @@ def pinv(
             f"linalg.pinv({scalar(x)}{{{list(x.shape)}}}): expected a tensor with 2 or more dimensions of float, double, "
             "cfloat or cdouble types"
         )
-    return pinv_block(input, _threshold(atol), _threshold(rcond if rtol is None else rtol), hermitian)
+    return pinv_block(input, _array_or_number(atol), _array_or_number(rcond if rtol is None else rtol), hermitian)
 
 
 @public()
@@ -582,15 +584,15 @@ DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 def lstsq_block(np: Any, self: Any, B: Any, /, rcond: float, driver: str, vector: bool) -> Any:
     """Return the X that minimizes ``|self @ X - B|``, the residuals, the rank and the singular values."""
     right = B[..., None] if vector else B
-    found, rank, values = lapack.least_squares(np, self, right, rcond, driver)
+    result, rank, values = lapack.least_squares(np, self, right, rcond, driver)
     n, m = self.shape[-2:]
     nothing = np.zeros(0, values.dtype)
     left = nothing
     if n > m and driver != "gelsy" and bool((rank == m).all() or driver == "gels"):
-        off = np.matmul(self, found[..., :m, :]) - right
+        off = np.matmul(self, result[..., :m, :]) - right
         left = np.add.reduce((off * off.conj()).real, axis=-2)
         left = left[..., 0] if vector and left.ndim > 1 else left
-    solution = found[..., :m, :]
+    solution = result[..., :m, :]
     return (
         solution[..., 0] if vector else solution,
         left,
@@ -605,17 +607,17 @@ def _lstsq_rule(which: str) -> Callable[..., Any]:
         if vector:
             B, solution = columns(F, B), columns(F, solution)
             slope = None if slope is None else columns(F, slope)
-        found = None
+        result = None
         if slope is not None:
             inverse = F.pinv_block(self, None, None, False)
             if which == "self":
-                found = _pinv_slope(F, F.matmul(slope, F.turned_fast(B)), self, inverse)
+                result = _pinv_gradient(F, F.matmul(slope, F.turned_fast(B)), self, inverse)
             else:
-                found = F.matmul(F.turned_fast(inverse), slope)
+                result = F.matmul(F.turned_fast(inverse), slope)
         if left is not None and shape_of(left) != (0,):
             off = (F.matmul(self, solution) - B) * rows(F, left) * 2
-            found = plus(found, F.matmul(off, F.turned_fast(solution)) if which == "self" else -off)
-        return F.reshape(found, shape_of(found)[:-1]) if which == "B" and vector and found is not None else found
+            result = plus(result, F.matmul(off, F.turned_fast(solution)) if which == "self" else -off)
+        return F.reshape(result, shape_of(result)[:-1]) if which == "B" and vector and result is not None else result
 
     return rule
 
@@ -680,16 +682,16 @@ def tensorinv(input: Tensor, ind: int = 2, *, out: Any = None) -> Tensor:
             "Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got "
             f"{after} != {before}"
         )
-    found = reshape(inv_block(reshape(input, (after, before)), "inv"), (*shape[ind:], *shape[:ind]))
-    return found
+    result = reshape(inv_block(reshape(input, (after, before)), "inv"), (*shape[ind:], *shape[:ind]))
+    return result
 
 
 def tensorsolve(input: Tensor, other: Tensor, dims: Any = None, *, out: Any = None) -> Tensor:
     """Return the X with ``tensordot(input, X, X.ndim) = other``; ``dims`` of ``input`` are moved to its end first."""
     ndim = input._array.ndim
     if dims is not None:
-        gone = [dim % ndim for dim in dims]
-        input = permute_block(input, (*(i for i in range(ndim) if i not in gone), *gone))
+        moved = [dim % ndim for dim in dims]
+        input = permute_block(input, (*(i for i in range(ndim) if i not in moved), *moved))
     shape = input._array.shape
     known = other._array.ndim
     before, after = other._array.size, math.prod(shape[known:])
@@ -698,5 +700,5 @@ def tensorsolve(input: Tensor, other: Tensor, dims: Any = None, *, out: Any = No
             "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), "
             f"but got {after} != {before}"
         )
-    found = reshape(solve(reshape(input, (after, after)), reshape(other, (-1,))), shape[known:])
-    return found
+    result = reshape(solve(reshape(input, (after, after)), reshape(other, (-1,))), shape[known:])
+    return result

@@ -28,39 +28,39 @@ from ..elementwise.elementary import tanh
 from ..shape.views import reshape
 
 
-def _hidden(*rules: Any, **options: Any) -> Any:
+def _functional_op(*rules: Any, **options: Any) -> Any:
     """Decorate an elementwise operation that is public only in ``nn.functional``."""
     return pointwise(*rules, function=False, method=False, in_place=False, **options)
 
 
-def _slope(**options: Any) -> Any:
+def _gradient_op(**options: Any) -> Any:
     """Decorate the gradient of an activation, an operation so that gradients of gradients can be recorded."""
     return op(function=False, method=False, opmath=True, **options)
 
 
 def _call(block: Any, inplace: bool, input: Tensor, *params: Any) -> Tensor:
-    found: Tensor = modify(block.op, (input,), params) if inplace else block(input, *params)
-    return found
+    result: Tensor = modify(block.op, (input,), params) if inplace else block(input, *params)
+    return result
 
 
-@_hidden(lambda F, g, self: F.where_else(self < 0, g))
+@_functional_op(lambda F, g, self: F.where_else(self < 0, g))
 def minimum_zero(np: Any, self: Any, /) -> Any:
     """Return ``min(x, 0)`` of each element."""
     return np.minimum(self, 0)
 
 
-_shown = partial(public, function=False, method=False)  # public only in nn.functional
+_functional = partial(public, function=False, method=False)  # public only in nn.functional
 
 
 # -- Piecewise linear activations: the second derivative is zero ------------------------------------------------------
 
 
-def _no_bend(F: Any, g: Any) -> Any:
+def _zero_second_derivative(F: Any, g: Any) -> Any:
     """Return zeros, the second derivative of a piecewise linear function."""
     return F.zeros_as(g)
 
 
-@_slope()
+@_gradient_op()
 def leaky_relu_backward(np: Any, grad_output: Any, self: Any, /, negative_slope: float) -> Any:
     """Return ``grad_output`` where ``self`` is positive, otherwise ``negative_slope * grad_output``."""
     if (
@@ -72,11 +72,12 @@ def leaky_relu_backward(np: Any, grad_output: Any, self: Any, /, negative_slope:
 
 
 leaky_relu_backward.derivative(
-    grad_output=lambda F, g, self, negative_slope: F.leaky_relu_backward(g, self, negative_slope), self=_no_bend
+    grad_output=lambda F, g, self, negative_slope: F.leaky_relu_backward(g, self, negative_slope),
+    self=_zero_second_derivative,
 )
 
 
-@_hidden(
+@_functional_op(
     lambda F, g, self, negative_slope: F.leaky_relu_backward(g, self, negative_slope),
     name="leaky_relu", in_place_backward="LeakyReluBackward1", refuses=("leaky_relu_cpu", "bic"),
 )  # fmt: skip
@@ -89,7 +90,7 @@ def leaky_relu_block(np: Any, self: Any, /, negative_slope: float = 0.01) -> Any
     return np.where(self > 0, self, self * negative_slope)
 
 
-@_shown(fast_path=leaky_relu_block)
+@_functional(fast_path=leaky_relu_block)
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """Return each element where it is positive, otherwise ``negative_slope`` times the element.
 
@@ -103,7 +104,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 leaky_relu_ = in_place_form(leaky_relu_block.op, "leaky_relu_")
 
 
-@_slope()
+@_gradient_op()
 def hardtanh_backward(np: Any, grad_output: Any, self: Any, /, min_val: float, max_val: float) -> Any:
     """Return ``grad_output`` where ``self`` is strictly between the bounds, otherwise 0."""
     outside = (self <= min_val) | (self >= max_val)
@@ -111,20 +112,21 @@ def hardtanh_backward(np: Any, grad_output: Any, self: Any, /, min_val: float, m
 
 
 hardtanh_backward.derivative(
-    grad_output=lambda F, g, self, min_val, max_val: F.hardtanh_backward(g, self, min_val, max_val), self=_no_bend
+    grad_output=lambda F, g, self, min_val, max_val: F.hardtanh_backward(g, self, min_val, max_val),
+    self=_zero_second_derivative,
 )
 
 
-def _bounded(x: Any) -> None:
+def _check_bounded(x: Any) -> None:
     if x.dtype == bool:
         raise RuntimeError("Bool inputs not supported for hardtanh")
     if x.dtype.kind == "c":
         raise NotImplementedError("clamp is not supported for complex types")
 
 
-@_hidden(
+@_functional_op(
     lambda F, g, self, min_val, max_val: F.hardtanh_backward(g, self, min_val, max_val),
-    name="hardtanh", check=_bounded,
+    name="hardtanh", check=_check_bounded,
 )  # fmt: skip
 def hardtanh_block(np: Any, self: Any, /, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     """Return each element clamped to the range from ``min_val`` to ``max_val``."""
@@ -142,20 +144,20 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
 hardtanh_ = in_place_form(hardtanh_block.op, "hardtanh_")
 
 
-@_shown(fast_path=hardtanh_block, min_val=0, max_val=6)
+@_functional(fast_path=hardtanh_block, min_val=0, max_val=6)
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Return each element clamped to the range from 0 to 6."""
     return _call(hardtanh_block, inplace, input, 0, 6)
 
 
-@_slope()
+@_gradient_op()
 def hardshrink_backward(np: Any, grad_output: Any, self: Any, /, lambd: float) -> Any:
     """Return ``grad_output`` where ``abs(self) > lambd``, otherwise 0."""
     return np.where(np.absolute(self) <= lambd, np.zeros((), grad_output.dtype), grad_output)
 
 
 hardshrink_backward.derivative(
-    grad_output=lambda F, g, self, lambd: F.hardshrink_backward(g, self, lambd), self=_no_bend
+    grad_output=lambda F, g, self, lambd: F.hardshrink_backward(g, self, lambd), self=_zero_second_derivative
 )
 
 
@@ -168,7 +170,7 @@ def hardshrink(np: Any, self: Any, /, lambd: float = 0.5) -> Any:
     return np.where(np.absolute(self) <= lambd, np.zeros((), self.dtype), self)
 
 
-@_hidden(
+@_functional_op(
     lambda F, g, self, lambd: F.hardshrink_backward(g, self, lambd), name="softshrink",
     backward="SoftshrinkBackward0", refuses=("softshrink_check", "bic"),
 )  # fmt: skip
@@ -179,7 +181,7 @@ def softshrink(np: Any, self: Any, /, lambd: float = 0.5) -> Any:
     return np.where(self > lambd, self - lambd, np.where(self < -lambd, self + lambd, self * 0))
 
 
-@_hidden(
+@_functional_op(
     lambda F, g, self, threshold: F.threshold_backward(g, self, threshold),
     name="threshold", in_place_backward="ThresholdBackward1", refuses=("threshold_cpu", "bc"),
 )  # fmt: skip
@@ -197,7 +199,7 @@ public(name="threshold", method=False)(threshold_block)
 threshold_ = public(method=False)(in_place_form(threshold_block.op, "threshold_"))
 
 
-@_shown(fast_path=relu_block)
+@_functional(fast_path=relu_block)
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """Return each element where it is positive, otherwise 0."""
     return _call(relu_block, inplace, input)
@@ -206,16 +208,18 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 relu_ = in_place_form(relu_block.op, "relu_")
 
 
-@_slope()
+@_gradient_op()
 def hardsigmoid_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
     """Return ``grad_output / 6`` where ``self`` is strictly between -3 and 3, otherwise 0."""
     return np.where((self > -3) & (self < 3), grad_output / 6, np.zeros((), grad_output.dtype))
 
 
-hardsigmoid_backward.derivative(grad_output=lambda F, g, self: F.hardsigmoid_backward(g, self), self=_no_bend)
+hardsigmoid_backward.derivative(
+    grad_output=lambda F, g, self: F.hardsigmoid_backward(g, self), self=_zero_second_derivative
+)
 
 
-@_hidden(
+@_functional_op(
     lambda F, g, self: F.hardsigmoid_backward(g, self), name="hardsigmoid", refuses=("hardsigmoid_cpu", "bic")
 )  # fmt: skip
 def hardsigmoid_block(np: Any, self: Any, /) -> Any:
@@ -223,7 +227,7 @@ def hardsigmoid_block(np: Any, self: Any, /) -> Any:
     return np.minimum(np.maximum(self + 3, 0), 6) / 6
 
 
-@_shown(fast_path=hardsigmoid_block)
+@_functional(fast_path=hardsigmoid_block)
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """Return ``(x + 3) / 6`` of each element, clamped to the range from 0 to 1."""
     return _call(hardsigmoid_block, inplace, input)
@@ -232,7 +236,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 # -- Smooth and piecewise smooth activations -------------------------------------------------------------------------
 
 
-@_slope()
+@_gradient_op()
 def hardswish_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
     """Return ``grad_output`` times 0 where ``x <= -3``, 1 where ``x >= 3`` and ``x / 3 + 1 / 2`` between."""
     if grad_output.size >= LARGE and (large := looped("hardswish_backward", grad_output, self)) is not None:
@@ -247,7 +251,7 @@ hardswish_backward.derivative(
 )
 
 
-@_hidden(lambda F, g, self: F.hardswish_backward(g, self), name="hardswish", refuses=("hardswish_cpu", "bic"))
+@_functional_op(lambda F, g, self: F.hardswish_backward(g, self), name="hardswish", refuses=("hardswish_cpu", "bic"))
 def hardswish_block(np: Any, self: Any, /) -> Any:
     """Return ``x * hardsigmoid(x)`` of each element."""
     if self.size >= LARGE and (large := looped("hardswish", self)) is not None:
@@ -255,7 +259,7 @@ def hardswish_block(np: Any, self: Any, /) -> Any:
     return self * np.minimum(np.maximum(self + 3, 0), 6) / 6
 
 
-@_shown(fast_path=hardswish_block)
+@_functional(fast_path=hardswish_block)
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """Return ``x * hardsigmoid(x)`` of each element."""
     return _call(hardswish_block, inplace, input)
@@ -266,7 +270,7 @@ def _elu(np: Any, x: Any, alpha: float, scale: float, input_scale: float) -> Any
     return np.where(x > 0, x if scale == 1 else x * scale, negative)
 
 
-@_slope()
+@_gradient_op()
 def elu_backward(np: Any, grad_output: Any, self: Any, /, alpha: float, scale: float, input_scale: float) -> Any:
     """Return the gradient of elu, selu and celu, which differ only in their constants."""
     if (
@@ -278,18 +282,20 @@ def elu_backward(np: Any, grad_output: Any, self: Any, /, alpha: float, scale: f
     return grad_output * np.where(self <= 0, negative, np.asarray(scale, negative.dtype))
 
 
-def _elu_bend(F: Any, g: Any, grad_output: Any, self: Any, alpha: float, scale: float, input_scale: float) -> Any:
+def _elu_backward_self(
+    F: Any, g: Any, grad_output: Any, self: Any, alpha: float, scale: float, input_scale: float
+) -> Any:
     bend = F.exp(F.minimum_zero(self) * input_scale) * (alpha * scale * input_scale * input_scale)
     return F.where_else(self < 0, g * grad_output * bend)
 
 
 elu_backward.derivative(
     grad_output=lambda F, g, self, alpha, scale, input_scale: F.elu_backward(g, self, alpha, scale, input_scale),
-    self=_elu_bend,
+    self=_elu_backward_self,
 )
 
 
-@_hidden(
+@_functional_op(
     lambda F, g, self, alpha, scale, input_scale: F.elu_backward(g, self, alpha, scale, input_scale),
     name="elu", in_place_backward="EluBackward1", refuses=("elu_cpu", "bic"),
 )  # fmt: skip
@@ -300,7 +306,7 @@ def elu_block(np: Any, self: Any, /, alpha: float = 1.0, scale: float = 1.0, inp
     return _elu(np, self, alpha, scale, input_scale)
 
 
-@_shown(fast_path=elu_block, scale=1.0, input_scale=1.0)
+@_functional(fast_path=elu_block, scale=1.0, input_scale=1.0)
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Return each element x where it is positive, otherwise ``alpha * (exp(x) - 1)``."""
     return _call(elu_block, inplace, input, alpha, 1.0, 1.0)
@@ -312,7 +318,7 @@ elu_ = in_place_form(elu_block.op, "elu_")
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
-@_shown(fast_path=elu_block, alpha=SELU_ALPHA, scale=SELU_SCALE, input_scale=1.0)
+@_functional(fast_path=elu_block, alpha=SELU_ALPHA, scale=SELU_SCALE, input_scale=1.0)
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """Return ``scale`` times :func:`elu`, with the constants that keep layers normalised (arXiv 1706.02515)."""
     return _call(elu_block, inplace, input, SELU_ALPHA, SELU_SCALE, 1.0)
@@ -327,7 +333,7 @@ def selu_(input: Tensor) -> Tensor:
 public(method=False)(selu)
 
 
-@_hidden(
+@_functional_op(
     lambda F, g, self, alpha: F.elu_backward(g, self, alpha, 1.0, 1.0 / alpha),
     name="celu", in_place_backward="CeluBackward1", refuses=("elu_cpu", "bic"),
 )  # fmt: skip
@@ -340,7 +346,7 @@ def celu_block(np: Any, self: Any, /, alpha: float = 1.0) -> Any:
     return _elu(np, self, alpha, 1.0, 1.0 / alpha)
 
 
-@_shown(fast_path=celu_block)
+@_functional(fast_path=celu_block)
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Return each element x where it is positive, otherwise ``alpha * (exp(x / alpha) - 1)``."""
     return _call(celu_block, inplace, input, alpha)
@@ -354,7 +360,7 @@ def _logistic(np: Any, x: Any) -> Any:
     return 1 / (1 + np.exp(-x))
 
 
-@_slope()
+@_gradient_op()
 def silu_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
     """Return the gradient of ``silu``, ``x * sigmoid(x)``."""
     if self.size >= LARGE and (large := looped("silu_backward", grad_output, self)) is not None:
@@ -363,29 +369,29 @@ def silu_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
     return grad_output * (share * (1 + self * (1 - share)))
 
 
-def _silu_bend(F: Any, g: Any, grad_output: Any, self: Any) -> Any:
+def _silu_backward_self(F: Any, g: Any, grad_output: Any, self: Any) -> Any:
     share = F.sigmoid(self)
     slope = F.sigmoid_backward(g * grad_output, share)
     return slope * (2 + self * (1 - 2 * share))
 
 
-silu_backward.derivative(grad_output=lambda F, g, self: F.silu_backward(g, self), self=_silu_bend)
+silu_backward.derivative(grad_output=lambda F, g, self: F.silu_backward(g, self), self=_silu_backward_self)
 
 
-@_hidden(lambda F, g, self: F.silu_backward(g, self), name="silu", refuses=("silu_cpu", "bi"))
+@_functional_op(lambda F, g, self: F.silu_backward(g, self), name="silu", refuses=("silu_cpu", "bi"))
 def silu_block(np: Any, self: Any, /) -> Any:
     """Return ``x * sigmoid(x)`` of each element."""
     large = looped("silu", self) if self.size >= LARGE else None
     return self / (1 + np.exp(-self)) if large is None else large
 
 
-@_shown(fast_path=silu_block)
+@_functional(fast_path=silu_block)
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """Return ``x * sigmoid(x)`` of each element."""
     return _call(silu_block, inplace, input)
 
 
-@_slope()
+@_gradient_op()
 def mish_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
     """Return the gradient of ``mish``, ``x * tanh(softplus(x))``."""
     if grad_output.size >= LARGE and (large := looped("mish_backward", grad_output, self)) is not None:
@@ -394,17 +400,17 @@ def mish_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
     return grad_output * (share + self * _logistic(np, self) * (1 - share * share))
 
 
-def _mish_bend(F: Any, g: Any, grad_output: Any, self: Any) -> Any:
+def _mish_backward_self(F: Any, g: Any, grad_output: Any, self: Any) -> Any:
     inner = F.sigmoid(self)
     share = F.tanh(F.softplus(self, 1.0, 20.0))
     rise = (1 - share * share) * inner
     return g * grad_output * (2 * rise + self * rise * (1 - inner - 2 * share * inner))
 
 
-mish_backward.derivative(grad_output=lambda F, g, self: F.mish_backward(g, self), self=_mish_bend)
+mish_backward.derivative(grad_output=lambda F, g, self: F.mish_backward(g, self), self=_mish_backward_self)
 
 
-@_hidden(lambda F, g, self: F.mish_backward(g, self), name="mish", refuses=("mish_cpu", "bic"))
+@_functional_op(lambda F, g, self: F.mish_backward(g, self), name="mish", refuses=("mish_cpu", "bic"))
 def mish_block(np: Any, self: Any, /) -> Any:
     """Return ``x * tanh(softplus(x))`` of each element."""
     if self.size >= LARGE and (large := looped("mish", self)) is not None:
@@ -412,13 +418,13 @@ def mish_block(np: Any, self: Any, /) -> Any:
     return self * np.tanh(np.logaddexp(self, np.zeros((), self.dtype)))
 
 
-@_shown(fast_path=mish_block)
+@_functional(fast_path=mish_block)
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """Return ``x * tanh(softplus(x))`` of each element (arXiv 1908.08681)."""
     return _call(mish_block, inplace, input)
 
 
-@_slope()
+@_gradient_op()
 def softplus_backward(np: Any, grad_output: Any, self: Any, /, beta: float, threshold: float) -> Any:
     """Return the gradient of ``softplus``."""
     if (
@@ -430,17 +436,18 @@ def softplus_backward(np: Any, grad_output: Any, self: Any, /, beta: float, thre
     return np.where(scaled > threshold, grad_output, grad_output * _logistic(np, scaled))
 
 
-def _softplus_bend(F: Any, g: Any, grad_output: Any, self: Any, beta: float, threshold: float) -> Any:
+def _softplus_backward_self(F: Any, g: Any, grad_output: Any, self: Any, beta: float, threshold: float) -> Any:
     bend = F.sigmoid_backward(g * grad_output, F.sigmoid(self * beta)) * beta
     return F.where_else(self * beta <= threshold, bend)
 
 
 softplus_backward.derivative(
-    grad_output=lambda F, g, self, beta, threshold: F.softplus_backward(g, self, beta, threshold), self=_softplus_bend
+    grad_output=lambda F, g, self, beta, threshold: F.softplus_backward(g, self, beta, threshold),
+    self=_softplus_backward_self,
 )
 
 
-@_hidden(
+@_functional_op(
     lambda F, g, self, beta, threshold: F.softplus_backward(g, self, beta, threshold),
     refuses=("softplus_cpu", "bic"),
 )  # fmt: skip
@@ -449,11 +456,11 @@ def softplus(np: Any, self: Any, /, beta: float = 1.0, threshold: float = 20.0) 
     if self.size >= LARGE and (large := looped("softplus", self, numbers=(beta, threshold))) is not None:
         return large
     scaled = self if beta == 1 else self * beta
-    found = np.log1p(np.exp(np.minimum(scaled, threshold)))
-    return np.where(scaled > threshold, self, found if beta == 1 else found / beta)
+    result = np.log1p(np.exp(np.minimum(scaled, threshold)))
+    return np.where(scaled > threshold, self, result if beta == 1 else result / beta)
 
 
-@_slope()
+@_gradient_op()
 def log_sigmoid_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
     """Return the gradient of ``logsigmoid``, ``grad_output * sigmoid(-self)``."""
     return grad_output * _logistic(np, -self)
@@ -465,7 +472,7 @@ log_sigmoid_backward.derivative(
 )
 
 
-@_hidden(
+@_functional_op(
     lambda F, g, self: F.log_sigmoid_backward(g, self), backward="LogSigmoidBackward0",
     refuses=("log_sigmoid_cpu", "bic"),
 )  # fmt: skip
@@ -492,13 +499,13 @@ def _cdf(np: Any, x: Any) -> Any:
     return ndtr(x).astype(x.dtype, copy=False)
 
 
-def _exact(approximate: str) -> bool:
+def _is_exact(approximate: str) -> bool:
     if approximate not in ("none", "tanh"):
         raise RuntimeError("approximate argument must be either none or tanh.")
     return approximate == "none"
 
 
-@_slope()
+@_gradient_op()
 def gelu_backward(np: Any, grad_output: Any, self: Any, /, approximate: str) -> Any:
     """Return the gradient of ``gelu``."""
     if approximate == "none":
@@ -515,7 +522,7 @@ def gelu_backward(np: Any, grad_output: Any, self: Any, /, approximate: str) -> 
     return grad_output * (0.5 * (1 + t) + 0.5 * self * (1 - t * t) * (ROOT * (1 + 3 * CUBIC * square)))
 
 
-def _gelu_bend(F: Any, g: Any, grad_output: Any, self: Any, approximate: str) -> Any:
+def _gelu_backward_self(F: Any, g: Any, grad_output: Any, self: Any, approximate: str) -> Any:
     square = self * self
     if approximate == "none":
         return g * grad_output * ((2 - square) * F.exp(square * -0.5) * (1 / math.sqrt(2 * math.pi)))
@@ -526,17 +533,19 @@ def _gelu_bend(F: Any, g: Any, grad_output: Any, self: Any, approximate: str) ->
 
 
 gelu_backward.derivative(
-    grad_output=lambda F, g, self, approximate: F.gelu_backward(g, self, approximate), self=_gelu_bend
+    grad_output=lambda F, g, self, approximate: F.gelu_backward(g, self, approximate), self=_gelu_backward_self
 )
 
 
-@_hidden(lambda F, g, self, approximate: F.gelu_backward(g, self, approximate), refuses=("GeluKernelImpl", "bic"))
+@_functional_op(
+    lambda F, g, self, approximate: F.gelu_backward(g, self, approximate), refuses=("GeluKernelImpl", "bic")
+)
 def gelu(np: Any, self: Any, /, *, approximate: str = "none") -> Any:
     """Return each element x times the probability that a standard normal variable is below x.
 
     ``approximate="tanh"``: approximate this probability by ``0.5 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))``.
     """
-    if _exact(approximate):
+    if _is_exact(approximate):
         large = looped("gelu", self) if self.size >= LARGE else None
         return self * _cdf(np, self) if large is None else large
     if self.size >= LARGE:
@@ -549,7 +558,7 @@ def gelu(np: Any, self: Any, /, *, approximate: str = "none") -> Any:
 # -- Activations with a weight, noise or a gate ----------------------------------------------------------------------
 
 
-@_slope()
+@_gradient_op()
 def prelu_kernel_backward(np: Any, grad_output: Any, self: Any, weight: Any, /) -> Any:
     """Return ``grad_output`` where ``self`` is positive, otherwise ``weight * grad_output``."""
     return np.where(self > 0, grad_output, weight * grad_output)
@@ -561,12 +570,12 @@ def _where_not_positive(F: Any, x: Any, value: Any) -> Any:
 
 prelu_kernel_backward.derivative(
     grad_output=lambda F, g, self, weight: F.prelu_kernel_backward(g, self, weight),
-    self=_no_bend,
+    self=_zero_second_derivative,
     weight=lambda F, g, grad_output, self: _where_not_positive(F, self, g * grad_output),
 )
 
 
-@_slope(backward="PreluKernelBackward0")
+@_gradient_op(backward="PreluKernelBackward0")
 def prelu_kernel(np: Any, self: Any, weight: Any, /) -> Any:
     """Return each element where it is positive, otherwise ``weight`` times the element."""
     if self.dtype.kind in "biuc":
@@ -608,7 +617,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     return prelu_kernel(input, weight if tuple(size) == weight.shape else reshape(weight, size))
 
 
-@_hidden(
+@_functional_op(
     "noise", None, in_place_backward="RreluWithNoiseBackward1", numbers=False
 )  # fmt: skip
 def rrelu_with_noise(np: Any, self: Any, noise: Any, /) -> Any:
@@ -616,7 +625,7 @@ def rrelu_with_noise(np: Any, self: Any, noise: Any, /) -> Any:
     return np.multiply(self, noise, out=np.empty(self.shape, self.dtype))
 
 
-@_hidden(
+@_functional_op(
     lambda F, g, self, negative_slope: F.leaky_relu_backward(g, self, negative_slope),
     name="rrelu_mean", backward="RreluWithNoiseBackward0", in_place_backward="RreluWithNoiseBackward1",
     refuses=("leaky_relu_cpu", "bic"),
@@ -674,7 +683,7 @@ def _halves(x: Any, dim: int) -> tuple[Any, Any]:
     return x[(*lead, slice(middle))], x[(*lead, slice(middle, None))]
 
 
-@_slope()
+@_gradient_op()
 def glu_backward(np: Any, grad_output: Any, self: Any, /, dim: int) -> Any:
     """Return the gradient of ``glu`` for both halves, concatenated along ``dim``."""
     value, gate = _halves(self, dim)
@@ -694,13 +703,13 @@ def _last(F: Any, x: Any, dim: int, half: int) -> Any:
     return F.slice(x, dim, half, 2 * half, 1)
 
 
-def _glu_slope(F: Any, g: Any, self: Any, self_shape: Any, dim: int) -> Any:
+def _glu_backward_grad(F: Any, g: Any, self: Any, self_shape: Any, dim: int) -> Any:
     half = self_shape[dim] // 2
     value, share = _first(F, self, dim, half), F.sigmoid(_last(F, self, dim, half))
     return _first(F, g, dim, half) * share + F.sigmoid_backward(_last(F, g, dim, half) * value, share)
 
 
-def _glu_bend(F: Any, g: Any, grad_output: Any, self: Any, self_shape: Any, dim: int) -> Any:
+def _glu_backward_self(F: Any, g: Any, grad_output: Any, self: Any, self_shape: Any, dim: int) -> Any:
     half = self_shape[dim] // 2
     value, share = _first(F, self, dim, half), F.sigmoid(_last(F, self, dim, half))
     along, across = _first(F, g, dim, half), _last(F, g, dim, half)
@@ -711,10 +720,10 @@ def _glu_bend(F: Any, g: Any, grad_output: Any, self: Any, self_shape: Any, dim:
     )
 
 
-glu_backward.derivative(grad_output=_glu_slope, self=_glu_bend)
+glu_backward.derivative(grad_output=_glu_backward_grad, self=_glu_backward_self)
 
 
-@_slope(backward="GluBackward0")
+@_gradient_op(backward="GluBackward0")
 def glu_block(np: Any, self: Any, /, dim: int) -> Any:
     """Return the first half times the sigmoid of the second half, along ``dim``."""
     if self.dtype.kind in "biuc":

@@ -46,22 +46,24 @@ def masked_attention_block(
 
 
 @shared
-def _rule(
+def _attention_rule(
     F: Any, g: Any, query: Any, key: Any, value: Any, output: Any, logsumexp: Any, is_causal: bool, scale: float
 ) -> tuple[Any, ...]:
     return F.attention_back(g, query, key, value, None, output, logsumexp, is_causal, scale)
 
 
 @shared
-def _masked_rule(
+def _masked_attention_rule(
     F: Any, g: Any, query: Any, key: Any, value: Any, attn_mask: Any, output: Any, logsumexp: Any, is_causal: bool,
     scale: float,
 ) -> tuple[Any, ...]:  # fmt: skip
     return F.attention_back(g, query, key, value, attn_mask, output, logsumexp, is_causal, scale)
 
 
-attention_block.derivative(query=_rule, key=_rule, value=_rule)
-masked_attention_block.derivative(query=_masked_rule, key=_masked_rule, value=_masked_rule)
+attention_block.derivative(query=_attention_rule, key=_attention_rule, value=_attention_rule)
+masked_attention_block.derivative(
+    query=_masked_attention_rule, key=_masked_attention_rule, value=_masked_attention_rule
+)
 
 
 def _attention_back(g: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Any, output: Any, sums: Any,
@@ -71,14 +73,14 @@ def _attention_back(g: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: 
     Used only for gradients of gradients, because it allocates the matrix of all scores.
     """
     share = query._array.shape[1] // key._array.shape[1]
-    keys, values = (_repeated(each, share) for each in (key, value))
-    chances = _chances(query, keys, mask, is_causal, scale)
+    keys, values = (_repeat_heads(each, share) for each in (key, value))
+    weights = _attention_weights(query, keys, mask, is_causal, scale)
     slope = matmul(g, transpose(values, -2, -1))
-    slope = chances * (slope - (chances * slope).sum(-1, True)) * scale
+    slope = weights * (slope - (weights * slope).sum(-1, True)) * scale
     grads = (
         matmul(slope, keys),
-        _gathered(matmul(transpose(slope, -2, -1), query), share),
-        _gathered(matmul(transpose(chances, -2, -1), g), share),
+        _sum_repeated_heads(matmul(transpose(slope, -2, -1), query), share),
+        _sum_repeated_heads(matmul(transpose(weights, -2, -1), g), share),
     )
     return grads
 
@@ -87,12 +89,12 @@ ARRAYS.__dict__["attention_back"] = lambda g, *rest: attention.backward(module_o
 TENSORS.__dict__["attention_back"] = _attention_back
 
 
-def _repeated(x: Tensor, share: int) -> Tensor:
+def _repeat_heads(x: Tensor, share: int) -> Tensor:
     """Return ``x`` with each head repeated ``share`` times, once for each query head that uses it."""
     return x if share == 1 else x.repeat_interleave(share, -3)
 
 
-def _gathered(x: Tensor, share: int) -> Tensor:
+def _sum_repeated_heads(x: Tensor, share: int) -> Tensor:
     """Return the gradient of :func:`_repeated`: the sums over the repetitions of each head."""
     if share == 1:
         return x
@@ -100,7 +102,7 @@ def _gathered(x: Tensor, share: int) -> Tensor:
     return reshape(x, (batch, heads // share, share, length, size)).sum(2)
 
 
-def _chances(query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool, scale: float) -> Tensor:
+def _attention_weights(query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool, scale: float) -> Tensor:
     """Return the attention weights (…, L, S), the softmax of the scaled and masked scores.
 
     The weights of a query whose keys are all masked are 0.
@@ -112,15 +114,15 @@ def _chances(query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool, s
         later = wrap(~numpy.tri(rows, columns, dtype=bool))
         scores = scores.masked_fill(later, -math.inf)
     if mask is not None:
-        added = mask if mask._array.dtype.kind != "b" else _as_summand(F.logical_not(mask), query.dtype)
+        added = mask if mask._array.dtype.kind != "b" else _as_additive_mask(F.logical_not(mask), query.dtype)
         scores = scores + added.to(scores.dtype)
-    blind = wrap((scores._array == -math.inf).all(-1, keepdims=True))
-    if not blind._array.any():
+    fully_masked = wrap((scores._array == -math.inf).all(-1, keepdims=True))
+    if not fully_masked._array.any():
         return softmax(scores, -1)
-    return softmax(scores.masked_fill(blind, 0.0), -1).masked_fill(blind, 0.0)
+    return softmax(scores.masked_fill(fully_masked, 0.0), -1).masked_fill(fully_masked, 0.0)
 
 
-def _as_summand(mask: Tensor, dtype: Any) -> Tensor:
+def _as_additive_mask(mask: Tensor, dtype: Any) -> Tensor:
     """Return minus infinity where ``mask`` is True, and zero elsewhere."""
     return FUNCTIONS["zeros_like"](mask, dtype=dtype).masked_fill(mask, -math.inf)
 
@@ -151,7 +153,7 @@ def _check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | N
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-def _in_blocks(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, p: float) -> bool:
+def _uses_blocked_kernel(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, p: float) -> bool:
     """Return whether PyTorch computes this attention by its blocked kernel, too."""
     q, k, v = query._array, key._array, value._array
     if p > 0 or not q.ndim == k.ndim == v.ndim == 4 or not (q.size and k.size and v.size):
@@ -179,22 +181,25 @@ def scaled_dot_product_attention(
     factor = 1.0 / math.sqrt(query._array.shape[-1]) if scale is None and query._array.shape[-1] else (scale or 1.0)
     share = 1
     if enable_gqa:
-        heads, served = query._array.shape[-3], key._array.shape[-3]
-        if heads % served or key._array.shape[-3] != value._array.shape[-3]:
+        heads, key_heads = query._array.shape[-3], key._array.shape[-3]
+        if heads % key_heads or key._array.shape[-3] != value._array.shape[-3]:
             raise RuntimeError("Number of heads in key and value must divide the number of heads in ")
-        share = heads // served
+        share = heads // key_heads
     if attn_mask is not None:
         error = mismatch((*query._array.shape[:-1], key._array.shape[-2]), attn_mask._array.shape)
         if error is not None:
             raise error
-    if _in_blocks(query, key, value, attn_mask, dropout_p) and query._array.shape[1] == key._array.shape[1] * share:
+    if (
+        _uses_blocked_kernel(query, key, value, attn_mask, dropout_p)
+        and query._array.shape[1] == key._array.shape[1] * share
+    ):
         if attn_mask is None:
             return attention_block(query, key, value, is_causal, factor)[0]
         return masked_attention_block(query, key, value, attn_mask, is_causal, factor)[0]
     if enable_gqa:
-        key, value = _repeated(key, share), _repeated(value, share)
-    chances = _chances(query, key, attn_mask, is_causal, factor)
-    return matmul(dropout(chances, dropout_p), value)
+        key, value = _repeat_heads(key, share), _repeat_heads(value, share)
+    weights = _attention_weights(query, key, attn_mask, is_causal, factor)
+    return matmul(dropout(weights, dropout_p), value)
 
 
 # -- Multi-head attention --------------------------------------------------------------------------------------------
@@ -203,8 +208,8 @@ def scaled_dot_product_attention(
 def _projected(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """Return ``x @ weight.T + bias`` for a 2-d or 3-d ``x``."""
     flat = reshape(x, (-1, x._array.shape[-1])) if x._array.ndim == 3 else x
-    made = matmul(flat, t(weight)) if bias is None else addmm(bias, flat, t(weight))
-    return made if flat is x else view(made, (*x._array.shape[:-1], weight._array.shape[0]))
+    out = matmul(flat, t(weight)) if bias is None else addmm(bias, flat, t(weight))
+    return out if flat is x else view(out, (*x._array.shape[:-1], weight._array.shape[0]))
 
 
 def _check_heads(
@@ -237,13 +242,13 @@ def _check_heads(
     return rank == 3
 
 
-def _canonical(mask: Tensor | None, name: str, other: Tensor | None, dtype: Any) -> Tensor | None:
+def _additive_mask(mask: Tensor | None, name: str, other: Tensor | None, dtype: Any) -> Tensor | None:
     """Return a mask as numbers that are added to the scores, or None."""
     if mask is None:
         return None
     if mask._array.dtype.kind not in "bfV":
         raise AssertionError(f"only bool and floating types of {name} are supported")
-    return _as_summand(mask, dtype) if mask._array.dtype.kind == "b" else mask
+    return _as_additive_mask(mask, dtype) if mask._array.dtype.kind == "b" else mask
 
 
 def _projections(
@@ -274,7 +279,7 @@ def _split_heads(x: Tensor, batch: int, heads: int) -> Tensor:
     return transpose(view(x.contiguous(), (x._array.shape[0], batch * heads, x._array.shape[2] // heads)), 0, 1)
 
 
-def _given(x: Tensor, name: str, batch: int, heads: int, size: int) -> Tensor:
+def _checked_static(x: Tensor, name: str, batch: int, heads: int, size: int) -> Tensor:
     """Return the static key or value; raise if its shape is not (batch * heads, S, size)."""
     for dim, wanted in ((0, batch * heads), (2, size)):
         if x._array.shape[dim] != wanted:
@@ -282,7 +287,7 @@ def _given(x: Tensor, name: str, batch: int, heads: int, size: int) -> Tensor:
     return x
 
 
-def _lengthened(masks: list[Tensor | None]) -> list[Tensor | None]:
+def _masks_for_added_key(masks: list[Tensor | None]) -> list[Tensor | None]:
     """Return masks extended by one key that is not masked."""
     return [None if each is None else F.constant_pad_nd_block(each, (0, 1), 0) for each in masks]
 
@@ -314,45 +319,53 @@ def multi_head_attention_forward(
     length, batch, embed = query._array.shape
     _check_sizes(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
     size = embed // num_heads
-    padding = _canonical(key_padding_mask, "key_padding_mask", attn_mask, query.dtype)
+    padding = _additive_mask(key_padding_mask, "key_padding_mask", attn_mask, query.dtype)
     if is_causal and padding is None and not need_weights:
         mask = None  # the hint already implies this mask
     else:
-        mask = _canonical(attn_mask, "attn_mask", None, query.dtype)
+        mask = _additive_mask(attn_mask, "attn_mask", None, query.dtype)
         is_causal = is_causal and padding is None
     separate = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
     q, k, v = _projections(query, key, value, in_proj_weight, in_proj_bias, separate)
     mask = _check_mask(mask, length, key._array.shape[0], batch * num_heads)
     if bias_k is not None or bias_v is not None:
         k, v = _with_bias(k, v, bias_k, bias_v, static_k, static_v)
-        mask, padding = _lengthened([mask, padding])
+        mask, padding = _masks_for_added_key([mask, padding])
     q = _split_heads(q, batch, num_heads)
-    k = _split_heads(k, batch, num_heads) if static_k is None else _given(static_k, "static_k", batch, num_heads, size)
-    v = _split_heads(v, batch, num_heads) if static_v is None else _given(static_v, "static_v", batch, num_heads, size)
+    k = (
+        _split_heads(k, batch, num_heads)
+        if static_k is None
+        else _checked_static(static_k, "static_k", batch, num_heads, size)
+    )
+    v = (
+        _split_heads(v, batch, num_heads)
+        if static_v is None
+        else _checked_static(static_v, "static_v", batch, num_heads, size)
+    )
     if add_zero_attn:
-        none = FUNCTIONS["zeros_like"](k[:, :1])
-        k, v = cat([k, none], 1), cat([v, none], 1)
-        mask, padding = _lengthened([mask, padding])
+        zeros = FUNCTIONS["zeros_like"](k[:, :1])
+        k, v = cat([k, zeros], 1), cat([v, zeros], 1)
+        mask, padding = _masks_for_added_key([mask, padding])
     mask = _with_padding(mask, padding, batch, num_heads, k._array.shape[1])
     p = dropout_p if training else 0.0
     if need_weights:
-        out, chances = _weighed(q, k, v, mask, p)
+        out, weights = _attention_with_weights(q, k, v, mask, p)
         out = reshape(transpose(out, 0, 1).contiguous(), (length * batch, embed))
-        chances = view(chances, (batch, num_heads, length, k._array.shape[1]))
-        chances = chances.mean(1) if average_attn_weights else chances
+        weights = view(weights, (batch, num_heads, length, k._array.shape[1]))
+        weights = weights.mean(1) if average_attn_weights else weights
     else:
-        out, chances = _headed(q, k, v, mask, p, is_causal, batch, num_heads), None
+        out, weights = _attention_output(q, k, v, mask, p, is_causal, batch, num_heads), None
     out = view(_projected(out, out_proj_weight, out_proj_bias), (length, batch, out_proj_weight._array.shape[0]))
     if batched:
-        return out, chances
-    return squeeze(out, 1), None if chances is None else squeeze(chances, 0)
+        return out, weights
+    return squeeze(out, 1), None if weights is None else squeeze(weights, 0)
 
 
 def _with_batch(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return the three tensors with a batch of one; arguments that are the same tensor remain the same tensor."""
-    made = unsqueeze(query, 1)
-    keys = made if key is query else unsqueeze(key, 1)
-    return made, keys, keys if value is key else unsqueeze(value, 1)
+    batched = unsqueeze(query, 1)
+    keys = batched if key is query else unsqueeze(key, 1)
+    return batched, keys, keys if value is key else unsqueeze(value, 1)
 
 
 def _with_bias(
@@ -408,18 +421,18 @@ def _with_padding(mask: Tensor | None, padding: Tensor | None, batch: int, heads
     return wide if mask is None else mask + wide
 
 
-def _weighed(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float) -> tuple[Tensor, Tensor]:
+def _attention_with_weights(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float) -> tuple[Tensor, Tensor]:
     """Return the attention (batch * heads, L, size) and its weights."""
     q = q * math.sqrt(1.0 / q._array.shape[-1])
-    turned = transpose(k, -2, -1)
-    scores = bmm(q, turned) if mask is None else baddbmm(mask, q, turned)
-    chances = softmax(scores, -1)
+    transposed_key = transpose(k, -2, -1)
+    scores = bmm(q, transposed_key) if mask is None else baddbmm(mask, q, transposed_key)
+    weights = softmax(scores, -1)
     if p > 0:
-        chances = dropout(chances, p)
-    return bmm(chances, v), chances
+        weights = dropout(weights, p)
+    return bmm(weights, v), weights
 
 
-def _headed(
+def _attention_output(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, is_causal: bool, batch: int, heads: int
 ) -> Tensor:
     """Return the attention (L * batch, E) without its weights."""

@@ -32,32 +32,32 @@ from .softmax import log_softmax_block
 # -- Negative log-likelihood -----------------------------------------------------------------------------------------
 
 
-def _likelihood(np: Any, x: Any, target: Any, weight: Any, reduction: str, ignore: int) -> tuple[Any, Any]:
+def _nll_and_weight(np: Any, x: Any, target: Any, weight: Any, reduction: str, ignore: int) -> tuple[Any, Any]:
     """Return the loss and the total weight of the targets that are not ignored."""
     plain = weight is None and x.ndim == 2 and target.ndim == 1 and reduction != "none"
-    if plain and (whole := small_arrays.chosen(x, target, ignore)) is not None:
+    if plain and (loss := small_arrays.chosen(x, target, ignore)) is not None:
         rows = target.size
-        return np.asarray(-whole / rows if reduction == "mean" else -whole, small_arrays.F32), COUNTS[small_arrays.F32][
+        return np.asarray(-loss / rows if reduction == "mean" else -loss, small_arrays.F32), COUNTS[small_arrays.F32][
             rows
         ]
     classes = x.shape[0] if x.ndim == 1 else x.shape[1]
     counts = class_losses.check_classes(np, target, classes, ignore)
     if weight is None and counts is None and x.ndim == 2 and 0 < target.size <= FEW and x.dtype in COUNTS:
-        found, count = class_losses.pick(np, x, target), COUNTS[x.dtype][target.size]
+        result, count = class_losses.pick(np, x, target), COUNTS[x.dtype][target.size]
         if reduction == "none":
-            return -found, np.zeros((), x.dtype)
-        return -total(np, found) / count if reduction == "mean" else -total(np, found), count
+            return -result, np.zeros((), x.dtype)
+        return -total(np, result) / count if reduction == "mean" else -total(np, result), count
     short = x.dtype in dtypes.SHORT
     kind = np.dtype(np.float32) if short else x.dtype
     target, share = class_losses.class_weights(np, target, counts, weight, kind)
-    found = -upcast_all_half(class_losses.pick(np, x, target))[0]
+    result = -upcast_all_half(class_losses.pick(np, x, target))[0]
     if share is not None:
-        found = np.where(share == 0, np.zeros((), kind), found * share)
+        result = np.where(share == 0, np.zeros((), kind), result * share)
     count = np.asarray(target.size, kind) if share is None else np.add.reduce(share, None)
     if reduction == "none":
-        return found.astype(x.dtype), np.zeros((), x.dtype)
-    whole = np.add.reduce(found, None)
-    return (whole / count if reduction == "mean" else whole).astype(x.dtype), np.asarray(count).astype(x.dtype)
+        return result.astype(x.dtype), np.zeros((), x.dtype)
+    loss = np.add.reduce(result, None)
+    return (loss / count if reduction == "mean" else loss).astype(x.dtype), np.asarray(count).astype(x.dtype)
 
 
 #: Condition, expression and names of the inlined fast path: (N, C) floats with N int64 targets and no weight.
@@ -73,18 +73,18 @@ def _nll_block(name: str, backward: str) -> Any:
         """Return ``-self[n, target[n]] * weight[target[n]]``, reduced with these weights, and the total weight."""
         if self.dtype.kind in "biuc":
             raise unsupported(f"{name}_out_frame", self.dtype)
-        return _likelihood(np, self, target, weight, reduction, ignore_index)
+        return _nll_and_weight(np, self, target, weight, reduction, ignore_index)
 
-    made = op(
+    block = op(
         function=False, method=False, name=f"{name}_block", backward=backward, outputs=("out", "total_weight"),
         differentiable=1, optional=("weight",), inline_expr=PLAIN,
     )(kernel)  # fmt: skip
-    made.derivative(
+    block.derivative(
         self=lambda F, g, target, weight, total_weight, self_shape, reduction, ignore_index: F.nll_loss_backward(
             g, target, weight, total_weight, self_shape, reduction, ignore_index
         )
     )
-    return made
+    return block
 
 
 nll_loss_block = _nll_block("nll_loss", "NllLossBackward0")
@@ -116,11 +116,11 @@ def nll_pick(
     """Return ``nll_loss`` for a known total weight, the adjoint of ``nll_loss_backward``."""
     counts = class_losses.check_classes(np, target, self.shape[0] if self.ndim == 1 else self.shape[1], ignore_index)
     index, share = class_losses.class_weights(np, target, counts, weight, self.dtype)
-    found = -class_losses.pick(np, self, index)
-    found = found if share is None else found * share
+    result = -class_losses.pick(np, self, index)
+    result = result if share is None else result * share
     if reduction == "none":
-        return found
-    total = np.add.reduce(found, None)
+        return result
+    total = np.add.reduce(result, None)
     return total / total_weight if reduction == "mean" else total
 
 
@@ -164,16 +164,16 @@ def _check_long(target: Tensor) -> None:
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {scalar_name(target.dtype)}")
 
 
-def _nll(input: Tensor, target: Tensor, weight: Tensor | None, how: str, ignore_index: int) -> Tensor:
-    x, places = input._array, target._array
+def _nll(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, ignore_index: int) -> Tensor:
+    x, labels = input._array, target._array
     if (
         weight is None
         and x.ndim == 2
-        and places.ndim == 1
-        and places.dtype is class_losses.INT
-        and len(places) == len(x)
+        and labels.ndim == 1
+        and labels.dtype is class_losses.INT
+        and len(labels) == len(x)
     ):
-        plain: Tensor = _plain_nll(input, target, None, how, ignore_index)
+        plain: Tensor = _plain_nll(input, target, None, reduction, ignore_index)
         return plain
     _check_target(input, target)
     shape = tuple(input.shape)
@@ -186,8 +186,8 @@ def _nll(input: Tensor, target: Tensor, weight: Tensor | None, how: str, ignore_
                 raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {target.numel()}")
             target = view(target, ())
         _check_weight(input, weight, shape[-1], False)
-        found: Tensor = nll_loss_block(input, target, weight, how, ignore_index)[0]
-        return found
+        result: Tensor = nll_loss_block(input, target, weight, reduction, ignore_index)[0]
+        return result
     if len(shape) == 4:
         if target.ndim != 3:
             raise RuntimeError(
@@ -201,13 +201,13 @@ def _nll(input: Tensor, target: Tensor, weight: Tensor | None, how: str, ignore_
     if len(shape) == 4:
         if tuple(target.shape) != (shape[0], *shape[2:]):
             raise RuntimeError(f"size mismatch (got input: {list(shape)} , target: {list(target.shape)}")
-        found = nll_loss2d_block(input, target, weight, how, ignore_index)[0]
-        return found
+        result = nll_loss2d_block(input, target, weight, reduction, ignore_index)[0]
+        return result
     flat = view(input.contiguous(), (shape[0], shape[1], 1, math.prod(shape[2:])))
-    found = nll_loss2d_block(
-        flat, view(target.contiguous(), (shape[0], 1, math.prod(shape[2:]))), weight, how, ignore_index
+    result = nll_loss2d_block(
+        flat, view(target.contiguous(), (shape[0], 1, math.prod(shape[2:]))), weight, reduction, ignore_index
     )[0]
-    return view(found, (shape[0], *shape[2:])) if how == "none" else found
+    return view(result, (shape[0], *shape[2:])) if reduction == "none" else result
 
 
 @public(function=False, method=False, fast_path=nll_loss_block, when="inline", result_class=FIRST)
@@ -249,15 +249,17 @@ def cross_entropy(
     tensor(0.6931)
     """
     plain = reduction == "mean" and size_average is None and reduce is None
-    how = reduction if plain else chosen(size_average, reduce, reduction)
-    x, places = input._array, target._array
-    if weight is None and not label_smoothing and x.ndim == 2 and places.ndim == 1 and places.dtype is class_losses.INT:
-        return _nll(log_softmax_block(input, 1), target, None, how, ignore_index)
-    if places.shape == x.shape:
-        return _probabilities(input, target, weight, how, ignore_index, label_smoothing)
+    reduction_name = reduction if plain else chosen(size_average, reduce, reduction)
+    x, labels = input._array, target._array
+    if weight is None and not label_smoothing and x.ndim == 2 and labels.ndim == 1 and labels.dtype is class_losses.INT:
+        return _nll(log_softmax_block(input, 1), target, None, reduction_name, ignore_index)
+    if labels.shape == x.shape:
+        return _cross_entropy_of_probabilities(input, target, weight, reduction_name, ignore_index, label_smoothing)
     if label_smoothing > 0:
-        return _smoothed(input, target, weight, how, ignore_index, label_smoothing)
-    return _nll(log_softmax_block(input, 0 if input._array.ndim == 1 else 1), target, weight, how, ignore_index)
+        return _smoothed_cross_entropy(input, target, weight, reduction_name, ignore_index, label_smoothing)
+    return _nll(
+        log_softmax_block(input, 0 if input._array.ndim == 1 else 1), target, weight, reduction_name, ignore_index
+    )
 
 
 def linear_cross_entropy(
@@ -280,8 +282,8 @@ def linear_cross_entropy(
 
 
 def _log_softmax(input: Tensor) -> Tensor:
-    found: Tensor = log_softmax_block(input, 0 if input._array.ndim == 1 else 1)
-    return found
+    result: Tensor = log_softmax_block(input, 0 if input._array.ndim == 1 else 1)
+    return result
 
 
 def _check_smoothing(share: float) -> None:
@@ -297,8 +299,8 @@ def divided(np: Any, self: Any, /, number: float) -> Any:
     return self / (number or np.nan)
 
 
-def _probabilities(
-    input: Tensor, target: Tensor, weight: Tensor | None, how: str, ignore_index: int, smoothing: float
+def _cross_entropy_of_probabilities(
+    input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, ignore_index: int, smoothing: float
 ) -> Tensor:
     if not target.is_floating_point():
         raise RuntimeError(
@@ -315,31 +317,31 @@ def _probabilities(
     each = log_softmax_block(input, at) * target
     if weight is not None:
         each = each * view(weight, [-1 if axis == at else 1 for axis in range(input.ndim)])
-    if how == "none":
+    if reduction == "none":
         return neg(sum(each, at))
-    return neg(sum(each)) if how == "sum" else divided(neg(sum(each)), input.numel() / (classes or 1))
+    return neg(sum(each)) if reduction == "sum" else divided(neg(sum(each)), input.numel() / (classes or 1))
 
 
 @slicewise
-def _smoothed(
-    input: Tensor, target: Tensor, weight: Tensor | None, how: str, ignore_index: int, smoothing: float
+def _smoothed_cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, ignore_index: int, smoothing: float
 ) -> Tensor:
     _check_smoothing(smoothing)
     at = 0 if input.ndim == 1 else 1
     classes = input.shape[at]
     logs = _log_softmax(input)
-    exact = _nll(logs, target, weight, how, ignore_index)
+    exact = _nll(logs, target, weight, reduction, ignore_index)
     shape = [-1 if axis == at else 1 for axis in range(input.ndim)]
     even = neg(sum(logs if weight is None else logs * view(weight, shape), at))
     ignored = eq(target, ignore_index)
     even = even.masked_fill(ignored, 0)
-    if how == "mean":
+    if reduction == "mean":
         counted = wrap(~ignored._array)
         if weight is None:
             even = sum(even) / int(counted._array.sum())
         else:
             even = sum(even) / sum(wrap(weight._array[target._array[counted._array]]))
-    elif how == "sum":
+    elif reduction == "sum":
         even = sum(even)
     return exact * (1 - smoothing) + even * (smoothing / classes)
 
@@ -405,7 +407,7 @@ def margin_slope(np: Any, self: Any, target: Any, weight: Any, /, p: int, margin
     return slope
 
 
-def _margin_bend(
+def _margin_backward_self(
     F: Any, g: Any, self: Any, target: Any, weight: Any, self_shape: Any, out_shape: Any, p: int, margin: float
 ) -> Any:
     if p == 1:
@@ -415,12 +417,12 @@ def _margin_bend(
     if weight is not None:
         each = each * F.reshape(F.take_along(F.reshape(weight, (1, -1)), F.reshape(target, (1, -1)), 1), (-1, 1))
     across = each * (g - F.take_along(g, index, 1))
-    found = across - F.put_along(F.sum_dim(across, 1, True), index, out_shape, 1)
-    return F.reshape(found, self_shape)
+    result = across - F.put_along(F.sum_dim(across, 1, True), index, out_shape, 1)
+    return F.reshape(result, self_shape)
 
 
 margin_mask.derivative(self=lambda F, g, self_shape: F.zeros_as(F.reshape(g, self_shape)))
-margin_slope.derivative(self=_margin_bend)
+margin_slope.derivative(self=_margin_backward_self)
 multi_margin_loss_block.derivative(
     self=lambda F, g, self, target, weight, self_shape, p, margin, reduction: _margin_rule(
         F, g, F.margin_slope(self, target, weight, p, margin), self_shape, reduction
@@ -437,7 +439,7 @@ def multi_margin_loss(
     ``input``: (N, C) or (C,) scores. ``target``: (N,) or () class indices. ``p``: 1 or 2. ``weight`` (C,): a factor for
     each target class.
     """
-    how = chosen(size_average, reduce, reduction)
+    reduction_name = chosen(size_average, reduce, reduction)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.ndim != 1:
@@ -453,11 +455,11 @@ def multi_margin_loss(
         )
     if weight is not None and weight.numel() != shape[-1]:
         raise RuntimeError(f"inconsistent weight size, expected {shape[-1]} but got {list(weight.shape)}")
-    found: Tensor = multi_margin_loss_block(input, target, weight, p, margin, how)
-    return found
+    result: Tensor = multi_margin_loss_block(input, target, weight, p, margin, reduction_name)
+    return result
 
 
-def _overlaps(np: Any, x: Any, target: Any) -> Any:
+def _margins_by_class(np: Any, x: Any, target: Any) -> Any:
     """Yield the k-th target class of each row and its margins ``max(0, 1 - x[class] + x)`` (N, C), for each k.
 
     The margins of the row's own target classes are 0.
@@ -479,7 +481,7 @@ def multilabel_margin_loss_block(np: Any, self: Any, target: Any, /, reduction: 
     if index.size and not (index.min() >= -1 and index.max() < x.shape[1]):
         raise RuntimeError("argument #2 'target' is out of range")
     each = np.zeros(x.shape[0], x.dtype)
-    for _, gap in _overlaps(np, x, index):
+    for _, gap in _margins_by_class(np, x, index):
         each += np.add.reduce(gap, 1)
     return _reduced_rows(np, each / x.shape[1], self.shape, reduction)
 
@@ -490,7 +492,7 @@ def label_margin_slope(np: Any, self: Any, target: Any, /) -> Any:
     x = _rows(self)
     slope = np.zeros(x.shape, x.dtype)
     rows = np.arange(x.shape[0])
-    for at, gap in _overlaps(np, x, _rows(target)):
+    for at, gap in _margins_by_class(np, x, _rows(target)):
         near = gap > 0
         slope += near
         slope[rows, at] -= np.add.reduce(near, 1, x.dtype)
@@ -512,11 +514,11 @@ def multilabel_margin_loss(
 
     ``input``: (N, C) or (C,) scores. ``target``, of the same shape, lists the classes of each row, up to the first -1.
     """
-    how = chosen(size_average, reduce, reduction)
+    reduction_name = chosen(size_average, reduce, reduction)
     if input.shape != target.shape and not (input.ndim <= 1 and input.numel() == target.numel()):
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
-    found: Tensor = multilabel_margin_loss_block(input, target, how)
-    return found
+    result: Tensor = multilabel_margin_loss_block(input, target, reduction_name)
+    return result
 
 
 # -- Connectionist temporal classification (CTC) ---------------------------------------------------------------------
@@ -555,7 +557,7 @@ ctc_loss_block.derivative(
 
 
 @shared
-def _of_texts(
+def _ctc_backward_rule(
     F: Any,
     g: Any,
     grad_output: Any,
@@ -574,7 +576,7 @@ def _of_texts(
     )
 
 
-ctc_loss_backward.derivative(grad_output=_of_texts, self=_of_texts)
+ctc_loss_backward.derivative(grad_output=_ctc_backward_rule, self=_ctc_backward_rule)
 
 
 def _lengths(name: str, given: Any, batch: int) -> Any:
@@ -588,7 +590,7 @@ def _lengths(name: str, given: Any, batch: int) -> Any:
 WHILE_CHECKING = "(while checking arguments for ctc_loss_allocate_outputs)"
 
 
-def _texts(targets: Tensor, lengths: Any, blank: int) -> Any:
+def _padded_targets(targets: Tensor, lengths: Any, blank: int) -> Any:
     """Return the target sequences as rows (N, S), padded with the blank."""
     width = int(lengths.max()) if lengths.size else 0
     given = on_cpu(targets).astype(numpy.int64)
@@ -628,7 +630,7 @@ def ctc_loss(
     ``target_lengths``: (N,). The mean is that of the losses divided by their target lengths. ``zero_infinity``: the
     loss of a target too long for its input is 0, not infinity.
     """
-    how = chosen(None, None, reduction)
+    reduction_name = chosen(None, None, reduction)
     batched = log_probs.ndim == 3
     probs = log_probs if batched else log_probs.unsqueeze(1)
     if not batched and targets.ndim == 1:
@@ -641,16 +643,16 @@ def ctc_loss(
         raise RuntimeError(
             f"Expected input_lengths to have value at most {steps}, but got value {int(have.max())} {WHILE_CHECKING}"
         )
-    labels = ctc.spelled(numpy, _texts(targets, want, blank), blank)
+    labels = ctc.spelled(numpy, _padded_targets(targets, want, blank), blank)
     given = [wrap(devices.move(each, probs.device)) for each in (labels, have, want)]
     each = ctc_loss_block(probs, *given, zero_infinity)[0]
     if zero_infinity:
         each = where_(isinf(each), zeros_like(each), each)
-    if not batched and how == "none":
+    if not batched and reduction_name == "none":
         return each.squeeze(0)
-    if how == "mean":
+    if reduction_name == "mean":
         each = each / clamp_min(given[2].to(each.dtype), 1)
-    return reduced(each, how)
+    return reduced(each, reduction_name)
 
 
 __all__ = [

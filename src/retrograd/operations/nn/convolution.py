@@ -20,35 +20,35 @@ from ..shape.padding import constant_pad_nd_block
 from ..shape.views import squeeze, unsqueeze
 
 
-def _second(name: str, **options: Any) -> Any:
+def _backward_op(name: str, **options: Any) -> Any:
     return op(name=name, backward="ConvolutionBackwardBackward0", function=False, method=False, linear=True, **options)
 
 
-@_second("convolution_output")
+@_backward_op("convolution_output")
 def convolution_output(
     np: Any, input: Any, weight: Any, /, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:
     """Return the convolution of ``input`` with ``weight``; ``shape``: the shape of the result."""
-    made = convolution_kernels.output_of(np, input, weight, shape, stride, padding, dilation, groups)
-    return in_memory_format_of(np, made, input, weight)
+    out = convolution_kernels.output_of(np, input, weight, shape, stride, padding, dilation, groups)
+    return in_memory_format_of(np, out, input, weight)
 
 
-@_second("convolution_input")
+@_backward_op("convolution_input")
 def convolution_input(
     np: Any, output: Any, weight: Any, /, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:
     """Return the gradient of ``convolution_output`` with respect to its input, of shape ``shape``."""
-    made = convolution_kernels.input_of(np, output, weight, shape, stride, padding, dilation, groups)
-    return in_memory_format_of(np, made, output, weight)
+    out = convolution_kernels.input_of(np, output, weight, shape, stride, padding, dilation, groups)
+    return in_memory_format_of(np, out, output, weight)
 
 
-@_second("convolution_weight")
+@_backward_op("convolution_weight")
 def convolution_weight(
     np: Any, output: Any, input: Any, /, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:
     """Return the gradient of ``convolution_output`` with respect to its weight, of shape ``shape``."""
-    made = convolution_kernels.weight_of(np, output, input, shape, stride, padding, dilation, groups)
-    return in_memory_format_of(np, made, output, input)
+    out = convolution_kernels.weight_of(np, output, input, shape, stride, padding, dilation, groups)
+    return in_memory_format_of(np, out, output, input)
 
 
 convolution_output.derivative(
@@ -92,12 +92,12 @@ def convolution_block(
     if transposed and min(shape[2:], default=1) < 1:
         line = "1 x " * (len(stride) == 1)  # PyTorch computes 1-d convolutions as 2-d ones
         raise RuntimeError(
-            f"Given input size per channel: ({line}{_times(input.shape[2:])}). Calculated output size per channel: "
-            f"({line}{_times(shape[2:])}). Output size is too small"
+            f"Given input size per channel: ({line}{_sizes(input.shape[2:])}). Calculated output size per channel: "
+            f"({line}{_sizes(shape[2:])}). Output size is too small"
         )
     kernel_of = convolution_kernels.input_of if transposed else convolution_kernels.output_of
-    made = kernel_of(np, input, weight, shape, stride, padding, dilation, groups, bias)
-    return in_memory_format_of(np, made, input, weight)
+    out = kernel_of(np, input, weight, shape, stride, padding, dilation, groups, bias)
+    return in_memory_format_of(np, out, input, weight)
 
 
 def _input_rule(
@@ -126,7 +126,7 @@ convolution_block.derivative(
 # -- Argument checks -------------------------------------------------------------------------------------------------
 
 
-def _times(sizes: Any) -> str:
+def _sizes(sizes: Any) -> str:
     return " x ".join(map(str, sizes))
 
 
@@ -210,8 +210,8 @@ def _checked_shape(
     spans = [d * (k - 1) + 1 for d, k in zip(dilation, weight[2:], strict=True)]
     if any(a < b for a, b in zip(padded, spans, strict=True)):
         raise RuntimeError(
-            f"Calculated padded input size per channel: ({_times(padded)}). Kernel size: ({_times(spans)}). Kernel size "
-            "can't be greater than actual input size"
+            f"Calculated padded input size per channel: ({_sizes(padded)}). Kernel size: ({_sizes(spans)}). Kernel "
+            "size can't be greater than actual input size"
         )
     return input[0], outputs, *[(a - b) // s + 1 for a, b, s in zip(padded, spans, stride, strict=True)]
 
@@ -235,7 +235,7 @@ def _check_output_padding(stride: Any, dilation: Any, output_padding: Any) -> No
 # -- Public functions ------------------------------------------------------------------------------------------------
 
 
-def _each(name: str, value: Any, rank: int) -> tuple[int, ...]:
+def _per_dimension(name: str, value: Any, rank: int) -> tuple[int, ...]:
     """Return a parameter as a tuple of one int per dimension."""
     if value.__class__ is int:
         return (value,) * rank
@@ -261,13 +261,13 @@ def convolution(
     """
     rank = weight._array.ndim - 2
     named = {"stride": stride, "padding": padding, "dilation": dilation, "output_padding": output_padding}
-    s, p, d, extra = (_each(name, value, rank) for name, value in named.items())
+    s, p, d, extra = (_per_dimension(name, value, rank) for name, value in named.items())
     if input._array.dtype.kind == "c":
         return _complex(input, weight, bias, (s, p, d, transposed, extra, groups))
     return convolution_block(input, weight, bias, s, p, d, transposed, extra, groups)
 
 
-def _complex(input: Tensor, weight: Tensor, bias: Tensor | None, how: tuple[Any, ...]) -> Tensor:
+def _complex(input: Tensor, weight: Tensor, bias: Tensor | None, options: tuple[Any, ...]) -> Tensor:
     """Return a complex convolution computed by three real ones (Gauss's method), as PyTorch computes and records it."""
     for what, each in (("weight", weight), ("bias", bias)):
         if each is not None and each._array.dtype != input._array.dtype:
@@ -278,13 +278,13 @@ def _complex(input: Tensor, weight: Tensor, bias: Tensor | None, how: tuple[Any,
     x, y = input.real, input.imag
     u, v = weight.real, weight.imag
     real, total = (None, None) if bias is None else (bias.real, bias.real + bias.imag)
-    first = convolution_block(x, u, real, *how)
-    second = convolution_block(y, v, None, *how)
-    both = convolution_block(x + y, u + v, total, *how)
+    first = convolution_block(x, u, real, *options)
+    second = convolution_block(y, v, None, *options)
+    both = convolution_block(x + y, u + v, total, *options)
     return first - second + (both - first - second) * 1j
 
 
-def _refuse_kinds(name: str, rank: int, given: dict[str, Any], transposed: bool) -> None:
+def _check_argument_types(name: str, rank: int, given: dict[str, Any], transposed: bool) -> None:
     """Raise the error of PyTorch's argument parser for arguments of wrong types."""
     tensors = isinstance(given["input"], Tensor) and isinstance(given["weight"], Tensor)
     numbers = ("stride", "dilation", "padding", *(("output_padding",) if transposed else ()))
@@ -328,8 +328,8 @@ def _batched(name: str, input: Tensor, rank: int) -> tuple[Tensor, bool]:
             f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {name}, but got input of size: "
             f"{list(input._array.shape)}"
         )
-    whole = input._array.ndim == rank + 2
-    return (input if whole else unsqueeze(input, 0)), whole
+    has_batch = input._array.ndim == rank + 2
+    return (input if has_batch else unsqueeze(input, 0)), has_batch
 
 
 def _string_padding(
@@ -344,20 +344,22 @@ def _string_padding(
         return input, (0,) * rank
     if padding != "same":
         raise RuntimeError(f"Invalid padding string: '{padding}'")
-    if any(each != 1 for each in _each("stride", stride, rank)):
+    if any(each != 1 for each in _per_dimension("stride", stride, rank)):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
-    whole = [d * (k - 1) for d, k in zip(_each("dilation", dilation, rank), weight._array.shape[2:], strict=True)]
-    if any(each % 2 for each in whole):
+    total = [
+        d * (k - 1) for d, k in zip(_per_dimension("dilation", dilation, rank), weight._array.shape[2:], strict=True)
+    ]
+    if any(each % 2 for each in total):
         warn(
             "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the input be "
             "created",
         )
-        more = [value for each in reversed(whole) for value in (0, each % 2)]
+        more = [value for each in reversed(total) for value in (0, each % 2)]
         input = constant_pad_nd_block(input, tuple(more), 0)
-    return input, tuple(each // 2 for each in whole)
+    return input, tuple(each // 2 for each in total)
 
 
-def _plain(rank: int) -> Any:
+def _make_conv(rank: int) -> Any:
     name = f"conv{rank}d"
 
     def conv(
@@ -367,12 +369,12 @@ def _plain(rank: int) -> Any:
         given = {
             "input": input, "weight": weight, "bias": bias, "stride": stride, "padding": padding, "dilation": dilation,
         }  # fmt: skip
-        _refuse_kinds(name, rank, given, False)
-        x, whole = _batched(name, input, rank)
+        _check_argument_types(name, rank, given, False)
+        x, had_batch = _batched(name, input, rank)
         if isinstance(padding, str):
             x, padding = _string_padding(x, weight, stride, padding, dilation)
         y = convolution(x, weight, bias, stride, padding, dilation, False, 0, groups)
-        return y if whole else squeeze(y, 0)
+        return y if had_batch else squeeze(y, 0)
 
     def numbers(value: Any, x: Any = None) -> tuple[int, ...]:
         """Return a parameter as a tuple of ints; raise TypeError for a call that needs the public function."""
@@ -387,15 +389,15 @@ def _plain(rank: int) -> Any:
     return _public(conv, name, f"""\
         Return the {rank}-dimensional convolution (cross-correlation) of ``input`` with ``weight``.
 
-        ``input``: (N, C, *space) or (C, *space). ``weight``: (out, C / groups, *kernel). ``bias``: (out,). ``padding``: the
-        number of zeros on both sides, an int or one per dimension, or ``"valid"`` (none) or ``"same"`` (the output has the
-        input's size).
+        ``input``: (N, C, *space) or (C, *space). ``weight``: (out, C / groups, *kernel). ``bias``: (out,).
+        ``padding``: the number of zeros on both sides, an int or one per dimension, or ``"valid"`` (none) or ``"same"``
+        (the output has the input's size).
         """, fast_path=convolution_block, operands=("input", "weight", "bias"), transposed=False, output_padding=(0,) * rank,
         stride=lambda x, stride: numbers(stride, x), padding=lambda x, padding: numbers(padding),
         dilation=lambda x, dilation: numbers(dilation))  # fmt: skip
 
 
-def _transposed(rank: int) -> Any:
+def _make_conv_transpose(rank: int) -> Any:
     name = f"conv_transpose{rank}d"
 
     def conv(
@@ -408,27 +410,27 @@ def _transposed(rank: int) -> Any:
             "input": input, "weight": weight, "bias": bias, "stride": stride, "padding": padding,
             "output_padding": output_padding, "dilation": dilation,
         }  # fmt: skip
-        _refuse_kinds(name, rank, given, True)
-        x, whole = _batched(name, input, rank)
+        _check_argument_types(name, rank, given, True)
+        x, had_batch = _batched(name, input, rank)
         y = convolution(x, weight, bias, stride, padding, dilation, True, output_padding, groups)
-        return y if whole else squeeze(y, 0)
+        return y if had_batch else squeeze(y, 0)
 
     return _public(conv, name, f"""\
-        Return the {rank}-dimensional transposed convolution, the adjoint of :func:`conv{rank}d` with the same arguments.
+        Return the {rank}-dimensional transposed convolution, the adjoint of :func:`conv{rank}d`.
 
         ``input``: (N, C, *space) or (C, *space). ``weight``: (C, out / groups, *kernel). ``bias``: (out,).
         ``output_padding``: the number of elements added to the end of each output dimension.
         """)  # fmt: skip
 
 
-def _public(function: Any, name: str, doc: str, **front: Any) -> Any:
+def _public(function: Any, name: str, doc: str, **fast_path: Any) -> Any:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
-    return public(method=False, name=name, **front)(function)
+    return public(method=False, name=name, **fast_path)(function)
 
 
-conv1d, conv2d, conv3d = map(_plain, (1, 2, 3))
-conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_transposed, (1, 2, 3))
+conv1d, conv2d, conv3d = map(_make_conv, (1, 2, 3))
+conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_make_conv_transpose, (1, 2, 3))
 
 
 # -- Convolution of (time, batch, channels) --------------------------------------------------------------------------
@@ -453,10 +455,10 @@ def conv_tbc_block(np: Any, self: Any, weight: Any, bias: Any, /, pad: int) -> A
             f"Trying to create tensor with negative dimension {time}: [{time}, {self.shape[1]}, {weight.shape[2]}]"
         )
     shape = (self.shape[1], weight.shape[2], time)
-    made = convolution_kernels.output_of(
+    out = convolution_kernels.output_of(
         np, self.transpose(1, 2, 0), weight.transpose(2, 1, 0), shape, (1,), (pad,), (1,), 1, bias
     )
-    return np.ascontiguousarray(made.transpose(2, 0, 1))
+    return np.ascontiguousarray(out.transpose(2, 0, 1))
 
 
 def _channels_first(shape: Any) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ from ..shape.views import squeeze, unsqueeze
 ALPHA = 1.7580993408473766  # minus the limit of selu at minus infinity
 
 
-def _kept(input: Tensor, p: float, feature: bool) -> Tensor:
+def _keep_mask(input: Tensor, p: float, feature: bool) -> Tensor:
     """Return 1 for elements that stay and 0 for dropped ones; ``feature``: one draw per channel of each sample."""
     np = module_of(input._array)
     if feature:
@@ -52,7 +52,7 @@ def _factor(input: Tensor, p: float, feature: bool) -> Tensor:
         or not array.flags.c_contiguous
         or module_of(array) is not numpy
     ):
-        return _kept(input, p, feature).div_(1 - p)
+        return _keep_mask(input, p, feature).div_(1 - p)
     scale = array.dtype.type(1) / array.dtype.type(1 - p)
     return wrap(samplers.bernoulli(default_generator._stream, array.shape, array.dtype, 1 - p, scale))
 
@@ -75,7 +75,7 @@ def _drop_alpha(input: Tensor, p: float, train: bool, inplace: bool, feature: bo
     if p == 1:
         zero = _zero(input)
         return input.mul_(zero) if inplace else input * zero
-    kept = _kept(input, p, feature)
+    kept = _keep_mask(input, p, feature)
     scale = 1 / math.sqrt((ALPHA * ALPHA * p + 1) * (1 - p))
     shift = (kept - 1).mul_(ALPHA * scale).add_(ALPHA * scale * p)
     kept.mul_(scale)
@@ -90,29 +90,29 @@ def _check(p: float) -> None:
 # -- torch.* ---------------------------------------------------------------------------------------------------------
 
 
-def _front(name: str, drop: Any, feature: bool, what: str) -> None:
-    def given(input: Tensor, p: float, train: bool) -> Tensor:
-        found: Tensor = drop(input, p, train, False, feature)
-        return found
+def _export(name: str, drop: Any, feature: bool, what: str) -> None:
+    def out_of_place(input: Tensor, p: float, train: bool) -> Tensor:
+        result: Tensor = drop(input, p, train, False, feature)
+        return result
 
     def in_place(input: Tensor, p: float, train: bool) -> Tensor:
-        found: Tensor = drop(input, p, train, True, feature)
-        return found
+        result: Tensor = drop(input, p, train, True, feature)
+        return result
 
-    for made, title in ((given, name), (in_place, name + "_")):
-        made.__name__ = made.__qualname__ = title
-        made.__doc__ = f"{what}, if ``train``." + " In place." * (made is in_place)
-        public(name=title, method=False)(made)
+    for function, title in ((out_of_place, name), (in_place, name + "_")):
+        function.__name__ = function.__qualname__ = title
+        function.__doc__ = f"{what}, if ``train``." + " In place." * (function is in_place)
+        public(name=title, method=False)(function)
 
 
-_front("dropout", _drop, False, "Set elements to zero with probability ``p`` and scale the others by 1 / (1 - p)")
-_front(
+_export("dropout", _drop, False, "Set elements to zero with probability ``p`` and scale the others by 1 / (1 - p)")
+_export(
     "feature_dropout", _drop, True, "Set channels to zero with probability ``p`` and scale the others by 1 / (1 - p)"
 )
-_front(
+_export(
     "alpha_dropout", _drop_alpha, False, "Apply dropout for selu with probability ``p``, which keeps mean and variance"
 )
-_front(
+_export(
     "feature_alpha_dropout",
     _drop_alpha,
     True,
@@ -135,7 +135,7 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
     if p == 0 or not train or input._array.size == 0:
         every = wrap(module_of(input._array).ones(input.shape, bool))
         return native_dropout_block(input, every, 1.0), every
-    mask = ne(_kept(input, p, False), 0)
+    mask = ne(_keep_mask(input, p, False), 0)
     return native_dropout_block(input, mask, 0.0 if p == 1 else 1 / (1 - p)), mask
 
 
@@ -184,8 +184,8 @@ def _drop_channels(input: Tensor, p: float, training: bool, inplace: bool, batch
     if batched:
         return _drop(input, p, training, inplace, True)
     lifted = input.unsqueeze_(0) if inplace else unsqueeze(input, 0)
-    found = _drop(lifted, p, training, inplace, True)
-    return found.squeeze_(0) if inplace else squeeze(found, 0)
+    result = _drop(lifted, p, training, inplace, True)
+    return result.squeeze_(0) if inplace else squeeze(result, 0)
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:

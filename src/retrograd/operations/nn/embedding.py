@@ -49,9 +49,9 @@ def embedding_dense_backward(
 @op(function=False, method=False, linear=True)
 def embedding_double(np: Any, self: Any, indices: Any, /, padding_idx: int, scale: bool) -> Any:
     """Return the gradient of ``embedding_dense_backward``: the rows at ``indices``, scaled as the gradient is."""
-    found = np.take(self, indices, 0)
-    factor = embedding_kernels.usefulness(np, indices.reshape(-1), padding_idx, scale, found.dtype)
-    return found if factor is None else embedding_kernels.weighted(np, found, factor.reshape(*indices.shape, 1))
+    result = np.take(self, indices, 0)
+    factor = embedding_kernels.usefulness(np, indices.reshape(-1), padding_idx, scale, result.dtype)
+    return result if factor is None else embedding_kernels.weighted(np, result, factor.reshape(*indices.shape, 1))
 
 
 embedding_block.derivative(
@@ -85,8 +85,8 @@ def _embedding(
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     _check_indices("embedding", indices)
-    found: Tensor = embedding_block(weight, indices, padding_idx, scale_grad_by_freq)
-    return found
+    result: Tensor = embedding_block(weight, indices, padding_idx, scale_grad_by_freq)
+    return result
 
 
 @public(method=False)
@@ -153,11 +153,11 @@ def embedding_bag_block(
     if mode == 2:
         out, tops = embedding_kernels.largest(np, wide, indices, sizes)
         return out.astype(self.dtype), tops
-    out = _bagged(np, wide[indices], bags, sizes, share, mode)
+    out = _sum_bags(np, wide[indices], bags, sizes, share, mode)
     return out.astype(self.dtype), np.zeros(sizes.shape, np.int64)
 
 
-def _bagged(np: Any, picked: Any, bags: Any, sizes: Any, weights: Any, mode: int) -> Any:
+def _sum_bags(np: Any, picked: Any, bags: Any, sizes: Any, weights: Any, mode: int) -> Any:
     if weights is not None:
         picked *= weights[:, None]
     out = embedding_kernels.added(np, picked, bags, sizes.size)
@@ -193,7 +193,7 @@ def embedding_bag_again(
     factor = embedding_kernels.usefulness(np, indices, -1, scale, self.dtype)
     if factor is not None:
         each *= factor[:, None]
-    return _bagged(np, each, bags, sizes, weights, mode)
+    return _sum_bags(np, each, bags, sizes, weights, mode)
 
 
 @op(function=False, method=False)

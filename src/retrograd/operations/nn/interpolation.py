@@ -135,7 +135,7 @@ def interpolate(
     if mode == "area" and rank in (1, 2, 3):
         return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[rank - 1](input, out)
     if (mode, rank) not in _UPSAMPLE and not antialias:
-        _refuse_mode(mode, rank)
+        _raise_mode_error(mode, rank)
     _check_resized(input, out)
     _check_kind(input, mode, rank, antialias)
     plan = tuple(
@@ -155,7 +155,7 @@ def _taps(
     return (interpolation.cubic if mode == "bicubic" else interpolation.linear)(size, out, scale, align)
 
 
-def _refuse_mode(mode: str, rank: int) -> None:
+def _raise_mode_error(mode: str, rank: int) -> None:
     wanted = {"linear": 1, "bilinear": 2, "trilinear": 3}.get(mode)
     if rank in (1, 2, 3) and wanted is not None:
         raise NotImplementedError(f"Got {rank + 2}D input, but {mode} mode needs {wanted + 2}D input")
@@ -208,13 +208,13 @@ def grid_spread(
     return grid_kernels.spread(np, self, grid_, shape, mode, padding, align, orders)
 
 
-def _place_rule(F: Any, g: Any, image: Any, grid_: Any, how: tuple[Any, ...], orders: tuple[int, ...]) -> Any:
+def _grid_rule(F: Any, g: Any, image: Any, grid_: Any, options: tuple[Any, ...], orders: tuple[int, ...]) -> Any:
     """Return the gradient with respect to the grid, from ``g`` at its points and the sampled ``image``.
 
     Each coordinate's gradient samples a derivative of one order more along its axis.
     """
     parts = [
-        F.sum_dim(g * F.grid_read(image, grid_, *how, (*orders[:d], orders[d] + 1, *orders[d + 1 :])), 1, False)
+        F.sum_dim(g * F.grid_read(image, grid_, *options, (*orders[:d], orders[d] + 1, *orders[d + 1 :])), 1, False)
         for d in range(len(orders))
     ]
     return F.stack(parts, -1)
@@ -224,13 +224,13 @@ grid_read.derivative(
     input=lambda F, g, grid_, input_shape, mode, padding, align, orders: F.grid_spread(
         g, grid_, input_shape, mode, padding, align, orders
     ),
-    grid_=lambda F, g, input, grid_, mode, padding, align, orders: _place_rule(
+    grid_=lambda F, g, input, grid_, mode, padding, align, orders: _grid_rule(
         F, g, input, grid_, (mode, padding, align), orders
     ),
 )
 grid_spread.derivative(
     self=lambda F, g, grid_, mode, padding, align, orders: F.grid_read(g, grid_, mode, padding, align, orders),
-    grid_=lambda F, g, self, grid_, mode, padding, align, orders: _place_rule(
+    grid_=lambda F, g, self, grid_, mode, padding, align, orders: _grid_rule(
         F, self, g, grid_, (mode, padding, align), orders
     ),
 )
@@ -248,7 +248,7 @@ def _sampling(rank: int) -> Any:
         input=lambda F, g, grid_, input_shape, mode, padding, align: F.grid_spread(
             g, grid_, input_shape, mode, padding, align, none
         ),
-        grid_=lambda F, g, input, grid_, mode, padding, align: _place_rule(
+        grid_=lambda F, g, input, grid_, mode, padding, align: _grid_rule(
             F, g, input, grid_, (mode, padding, align), none
         ),
     )
@@ -258,8 +258,8 @@ def _sampling(rank: int) -> Any:
 _sampled = {rank: _sampling(rank) for rank in (2, 3)}
 
 
-def _check_grid(input: Tensor, places: Tensor, mode: int) -> None:
-    x, y = input._array, places._array
+def _check_grid(input: Tensor, grid: Tensor, mode: int) -> None:
+    x, y = input._array, grid._array
     shapes = f"input with sizes {list(x.shape)} and grid with sizes {list(y.shape)}"
     if x.ndim == 0 or y.ndim == 0 or x.shape[0] != y.shape[0]:
         raise RuntimeError(f"grid_sampler(): expected grid and input to have same batch size, but got {shapes}")
@@ -358,8 +358,8 @@ def affine_grid_block(np: Any, theta: Any, /, size: tuple[int, ...], align: bool
             f"Expected size for first two dimensions of batch2 tensor to be: [{size[0]}, {len(size) - 1}] but got: "
             f"[{len(wide)}, {len(size) - 1}]."
         )
-    made = np.matmul(_base_grid(np, size, align, wide.dtype), wide.swapaxes(1, 2))
-    return made.reshape(size[0], *size[2:], len(size) - 2).astype(theta.dtype, copy=False)
+    out = np.matmul(_base_grid(np, size, align, wide.dtype), wide.swapaxes(1, 2))
+    return out.reshape(size[0], *size[2:], len(size) - 2).astype(theta.dtype, copy=False)
 
 
 @op(function=False, method=False, linear=True)

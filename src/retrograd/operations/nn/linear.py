@@ -21,8 +21,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         if weight._array.ndim == 2 and (ndim == 1 or (ndim > 2 and input._array.flags.c_contiguous)):
             flat = addmm(bias, view(input, (-1, input.shape[-1])), t(weight))
             return view(flat, (*input.shape[:-1], weight.shape[0]))
-    found = matmul(input, t(weight))
-    return found if bias is None else found + bias
+    result = matmul(input, t(weight))
+    return result if bias is None else result + bias
 
 
 @op(function=False, method=False, opmath=True, backward="TrilinearBackward0")
@@ -32,7 +32,7 @@ def trilinear(np: Any, first: Any, second: Any, third: Any, /, text: str) -> Any
         return np.einsum(text, first, second, third, optimize=True)
 
 
-def _without(text: str, which: int) -> str:
+def _gradient_equation(text: str, which: int) -> str:
     """Return the equation of the gradient of operand ``which``; its first operand is the gradient of the result."""
     given, out = text.split("->")
     names = given.split(",")
@@ -41,9 +41,9 @@ def _without(text: str, which: int) -> str:
 
 
 trilinear.derivative(
-    first=lambda F, g, second, third, text: F.trilinear(g, second, third, _without(text, 0)),
-    second=lambda F, g, first, third, text: F.trilinear(g, first, third, _without(text, 1)),
-    third=lambda F, g, first, second, text: F.trilinear(g, first, second, _without(text, 2)),
+    first=lambda F, g, second, third, text: F.trilinear(g, second, third, _gradient_equation(text, 0)),
+    second=lambda F, g, first, third, text: F.trilinear(g, first, third, _gradient_equation(text, 1)),
+    third=lambda F, g, first, second, text: F.trilinear(g, first, second, _gradient_equation(text, 2)),
 )
 
 
@@ -73,9 +73,9 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
             f"bilinear(): bias size does not match weight size: got {bias.shape[0]} but expected {weight.shape[0]}"
         )
     flat = [reshape(each, (-1, each.shape[-1])) for each in (input1, input2)]
-    found = trilinear(flat[0], weight, flat[1], "bj,ojk,bk->bo")
-    found = view(found, (*input1.shape[:-1], weight.shape[0]))
-    return found if bias is None else found + bias
+    result = trilinear(flat[0], weight, flat[1], "bj,ojk,bk->bo")
+    result = view(result, (*input1.shape[:-1], weight.shape[0]))
+    return result if bias is None else result + bias
 
 
 __all__ = ["bilinear", "linear"]

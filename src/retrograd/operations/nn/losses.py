@@ -61,14 +61,14 @@ def reduced(each: Tensor, reduction: str) -> Tensor:
     return mean(each) if reduction == "mean" else sum(each)
 
 
-def _total(np: Any, each: Any, reduction: str) -> Any:
+def _reduce_array(np: Any, each: Any, reduction: str) -> Any:
     if reduction == "none":
         return each
-    found = total(np, each)
-    return found / each.dtype.type(each.size) if reduction == "mean" else found
+    result = total(np, each)
+    return result / each.dtype.type(each.size) if reduction == "mean" else result
 
 
-def _spread(np: Any, slope: Any, grad: Any, reduction: str) -> Any:
+def _scale_by_grad(np: Any, slope: Any, grad: Any, reduction: str) -> Any:
     """Multiply ``slope`` in place by the gradient of each loss and return it."""
     if reduction == "mean":
         kind = np.float32 if slope.dtype.char == "e" and slope.size > MOST else slope.dtype.type
@@ -77,7 +77,7 @@ def _spread(np: Any, slope: Any, grad: Any, reduction: str) -> Any:
     return slope
 
 
-def _large_slope(name: str, x: Any, y: Any, factor: float, grad: Any, reduction: str, *parameter: float) -> Any:
+def _large_gradient(name: str, x: Any, y: Any, factor: float, grad: Any, reduction: str, *parameter: float) -> Any:
     """Return the gradient of a reduced loss from a compiled loop, or None if no loop accepts these arrays."""
     if reduction == "none" or len(grad.shape):
         return None
@@ -91,7 +91,7 @@ def _reduce(F: Any, each: Any, reduction: str) -> Any:
     return F.mean_all(each) if reduction == "mean" else F.sum_all(each)
 
 
-def _share(F: Any, g: Any, shape: tuple[int, ...], reduction: str) -> Any:
+def _grad_per_element(F: Any, g: Any, shape: tuple[int, ...], reduction: str) -> Any:
     return g / (math.prod(shape) or 1) if reduction == "mean" else g
 
 
@@ -125,7 +125,7 @@ def _second_order(backward: Any, slope: Callable[..., Any], bend: Callable[..., 
     def for_self(
         F: Any, g: Any, grad_output: Any, self: Any, target: Any, out_shape: Any, reduction: str, parameter: float
     ) -> Any:
-        return _share(F, g * grad_output, out_shape, reduction) * bend(F, self, target, parameter)
+        return _grad_per_element(F, g * grad_output, out_shape, reduction) * bend(F, self, target, parameter)
 
     def for_target(
         F: Any, g: Any, grad_output: Any, self: Any, target: Any, out_shape: Any, reduction: str, parameter: float
@@ -155,9 +155,9 @@ def mse_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter
     """Return the squared differences, reduced."""
     _floats("mse_cpu", self, target)
     if self.size >= LARGE and (large := looped("square_of_gap", self, target)) is not None:
-        return _total(np, large, reduction)
+        return _reduce_array(np, large, reduction)
     gap = np.subtract(self, target)
-    return _total(np, np.multiply(gap, gap), reduction)
+    return _reduce_array(np, np.multiply(gap, gap), reduction)
 
 
 @_loss()
@@ -165,10 +165,10 @@ def mse_loss_backward(np: Any, grad_output: Any, self: Any, target: Any, /, redu
     """Return the gradient of ``mse_loss`` with respect to ``self``."""
     if (
         self.size >= LARGE
-        and (large := _large_slope("scaled_gap", self, target, 2, grad_output, reduction)) is not None
+        and (large := _large_gradient("scaled_gap", self, target, 2, grad_output, reduction)) is not None
     ):
         return large
-    return _spread(np, 2 * np.subtract(self, target), grad_output, reduction)
+    return _scale_by_grad(np, 2 * np.subtract(self, target), grad_output, reduction)
 
 
 _first_order(mse_loss_block, "mse_loss_backward", True)
@@ -183,10 +183,10 @@ def smooth_l1_loss_block(np: Any, self: Any, target: Any, /, reduction: str, par
     """
     _floats("smooth_l1_cpu", self, target)
     if self.size >= LARGE and (large := looped("smooth_gap", self, target, numbers=(parameter,))) is not None:
-        return _total(np, large, reduction)
+        return _reduce_array(np, large, reduction)
     size = np.absolute(self - target)
     each = np.where(size < parameter, 0.5 * size * size / parameter, size - 0.5 * parameter)
-    return _total(np, each, reduction)
+    return _reduce_array(np, each, reduction)
 
 
 @_loss()
@@ -195,10 +195,10 @@ def smooth_l1_loss_backward(
 ) -> Any:
     """Return the gradient of ``smooth_l1_loss`` with respect to ``self``."""
     if self.size >= LARGE:
-        found = _large_slope("smooth_gap_backward", self, target, 1, grad_output, reduction, parameter)
-        if found is not None:
-            return found
-    return _spread(np, np.minimum(np.maximum((self - target) / parameter, -1), 1), grad_output, reduction)
+        result = _large_gradient("smooth_gap_backward", self, target, 1, grad_output, reduction, parameter)
+        if result is not None:
+            return result
+    return _scale_by_grad(np, np.minimum(np.maximum((self - target) / parameter, -1), 1), grad_output, reduction)
 
 
 _first_order(smooth_l1_loss_block, "smooth_l1_loss_backward", True)
@@ -219,13 +219,13 @@ def huber_loss_block(np: Any, self: Any, target: Any, /, reduction: str, paramet
     _floats("huber_cpu", self, target)
     size = np.absolute(self - target)
     each = np.where(size <= parameter, 0.5 * size * size, parameter * (size - 0.5 * parameter))
-    return _total(np, each, reduction)
+    return _reduce_array(np, each, reduction)
 
 
 @_loss()
 def huber_loss_backward(np: Any, grad_output: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
     """Return the gradient of ``huber_loss`` with respect to ``self``."""
-    return _spread(np, np.minimum(np.maximum(self - target, -parameter), parameter), grad_output, reduction)
+    return _scale_by_grad(np, np.minimum(np.maximum(self - target, -parameter), parameter), grad_output, reduction)
 
 
 _first_order(huber_loss_block, "huber_loss_backward", True)
@@ -250,7 +250,7 @@ same_kind.derivative(self=lambda g: None, like=lambda g: None)
 def soft_margin_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
     """Return ``log(1 + exp(-target * self))``, reduced."""
     each = np.exp(self * -target)
-    return _total(np, np.log1p(each, out=each if each.ndim else None), reduction)
+    return _reduce_array(np, np.log1p(each, out=each if each.ndim else None), reduction)
 
 
 @_loss()
@@ -258,7 +258,7 @@ def soft_margin_loss_backward(
     np: Any, grad_output: Any, self: Any, target: Any, /, reduction: str, parameter: float
 ) -> Any:
     """Return the gradient of ``soft_margin_loss`` with respect to ``self``."""
-    return _spread(np, -target / (1 + np.exp(self * target)), grad_output, reduction)
+    return _scale_by_grad(np, -target / (1 + np.exp(self * target)), grad_output, reduction)
 
 
 _first_order(soft_margin_loss_block, "soft_margin_loss_backward", False)
@@ -270,7 +270,7 @@ _second_order(
 )
 
 
-def _pair(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+def _broadcast_pair(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Return both tensors broadcast to one shape, with PyTorch's warning if their shapes differ."""
     if input._array.shape == target._array.shape:
         return input, target
@@ -282,7 +282,7 @@ def _pair(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     return x, y
 
 
-def _alike(x: Tensor, y: Tensor, result: dtype | None = None) -> tuple[Tensor, Tensor]:
+def _in_common_dtype(x: Tensor, y: Tensor, result: dtype | None = None) -> tuple[Tensor, Tensor]:
     """Return both tensors in their common dtype; raise if it can not be cast to ``result``."""
     if x.dtype is y.dtype:
         return x, y
@@ -296,10 +296,10 @@ def _weighted(each: Tensor, weight: Tensor, input: Tensor, reduction: str, by_we
     """Return the losses times ``weight``, reduced; a mean is divided by the sum of the weights if ``by_weight``."""
     if weight.size() != input.size():
         raise ValueError("Weights and input must have the same size.")
-    found = each * weight
+    result = each * weight
     if reduction == "mean" and by_weight:
-        return sum(found) / sum(weight)
-    return reduced(found, reduction)
+        return sum(result) / sum(weight)
+    return reduced(result, reduction)
 
 
 @public(function=False, method=False, fast_path=mse_loss_block, when="inline", parameter=0.0)
@@ -316,12 +316,12 @@ def mse_loss(
     >>> torch.nn.functional.mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
     tensor(2.)
     """
-    how = chosen(size_average, reduce, reduction)
-    x, y = _alike(*_pair(input, target))
+    reduction_name = chosen(size_average, reduce, reduction)
+    x, y = _in_common_dtype(*_broadcast_pair(input, target))
     if weight is None:
-        found: Tensor = mse_loss_block(x, y, how, 0.0)
-        return found
-    return _weighted((x - y) ** 2, weight, input, how)
+        result: Tensor = mse_loss_block(x, y, reduction_name, 0.0)
+        return result
+    return _weighted((x - y) ** 2, weight, input, reduction_name)
 
 
 def l1_loss(
@@ -332,10 +332,10 @@ def l1_loss(
 
     ``reduction`` and ``weight`` are those of :func:`mse_loss`.
     """
-    how = chosen(size_average, reduce, reduction)
-    x, y = _pair(input, target)
+    reduction_name = chosen(size_average, reduce, reduction)
+    x, y = _broadcast_pair(input, target)
     each = absolute(x - y)
-    return reduced(each, how) if weight is None else _weighted(each, weight, input, how)
+    return reduced(each, reduction_name) if weight is None else _weighted(each, weight, input, reduction_name)
 
 
 def smooth_l1_loss(
@@ -346,14 +346,14 @@ def smooth_l1_loss(
 
     With ``d = abs(input - target)``: ``0.5 * d**2 / beta`` where ``d < beta``, otherwise ``d - 0.5 * beta``.
     """
-    how = chosen(size_average, reduce, reduction)
-    x, y = _alike(*_pair(input, target))
+    reduction_name = chosen(size_average, reduce, reduction)
+    x, y = _in_common_dtype(*_broadcast_pair(input, target))
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0:
-        return reduced(absolute(x - y), how)
-    found: Tensor = smooth_l1_loss_block(x, y, how, float(beta))
-    return found
+        return reduced(absolute(x - y), reduction_name)
+    result: Tensor = smooth_l1_loss_block(x, y, reduction_name, float(beta))
+    return result
 
 
 def huber_loss(
@@ -363,24 +363,26 @@ def huber_loss(
 
     With ``d = abs(input - target)``: ``0.5 * d**2`` where ``d <= delta``, otherwise ``delta * (d - 0.5 * delta)``.
     """
-    how = chosen(None, None, reduction)
-    x, y = _pair(input, target)
+    reduction_name = chosen(None, None, reduction)
+    x, y = _broadcast_pair(input, target)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    found: Tensor = huber_loss_block(*_alike(x, y, x.dtype), how if weight is None else "none", float(delta))
-    found = found.to(input.dtype)
-    return found if weight is None else _weighted(found, weight, input, how, by_weight=False)
+    result: Tensor = huber_loss_block(
+        *_in_common_dtype(x, y, x.dtype), reduction_name if weight is None else "none", float(delta)
+    )
+    result = result.to(input.dtype)
+    return result if weight is None else _weighted(result, weight, input, reduction_name, by_weight=False)
 
 
 def soft_margin_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
     """Return ``log(1 + exp(-target * input))`` for targets of 1 and -1, reduced as by :func:`mse_loss`."""
-    how = chosen(size_average, reduce, reduction)
+    reduction_name = chosen(size_average, reduce, reduction)
     if input.dtype.category < FLOATING:
         check_cast(float32, input.dtype)
-    found: Tensor = soft_margin_loss_block(*_alike(input, target, input.dtype), how, 0.0)
-    return found.to(input.dtype)
+    result: Tensor = soft_margin_loss_block(*_in_common_dtype(input, target, input.dtype), reduction_name, 0.0)
+    return result.to(input.dtype)
 
 
 # -- Binary cross entropy --------------------------------------------------------------------------------------------
@@ -397,7 +399,7 @@ def binary_cross_entropy_block(np: Any, self: Any, target: Any, weight: Any, /, 
     if self.size and not (self.min() >= 0 and self.max() <= 1):
         raise RuntimeError("all elements of input should be between 0 and 1")
     each = (target - 1) * np.maximum(np.log1p(-self), -100) - target * _clipped_log(np, self)
-    return _total(np, each if weight is None else each * weight, reduction)
+    return _reduce_array(np, each if weight is None else each * weight, reduction)
 
 
 @_loss()
@@ -407,7 +409,7 @@ def binary_cross_entropy_backward(
     """Return the gradient of ``binary_cross_entropy`` with respect to ``self``."""
     slope = np.subtract(self, target)
     slope /= np.maximum((1 - self) * self, 1e-12)
-    return _spread(np, slope if weight is None else slope * weight, grad_output, reduction)
+    return _scale_by_grad(np, slope if weight is None else slope * weight, grad_output, reduction)
 
 
 def _times(x: Any, weight: Any) -> Any:
@@ -416,7 +418,7 @@ def _times(x: Any, weight: Any) -> Any:
 
 def _bce_target(F: Any, g: Any, self: Any, weight: Any, self_shape: Any, reduction: str) -> Any:
     slope = F.log1p(-self) - F.log(self)
-    return _share(F, g, self_shape, reduction) * _times(slope, weight)
+    return _grad_per_element(F, g, self_shape, reduction) * _times(slope, weight)
 
 
 binary_cross_entropy_block.derivative(
@@ -427,31 +429,36 @@ binary_cross_entropy_block.derivative(
 )
 
 
-def _bce_grad(F: Any, g: Any, self: Any, target: Any, weight: Any, reduction: str) -> Any:
+def _bce_backward_grad(F: Any, g: Any, self: Any, target: Any, weight: Any, reduction: str) -> Any:
     slope = (self - target) / F.clamp_scalar((1 - self) * self, 1e-12, None)
     return _reduce(F, _times(g * slope, weight), reduction)
 
 
-def _bce_bend(
+def _bce_backward_self(
     F: Any, g: Any, grad_output: Any, self: Any, target: Any, weight: Any, out_shape: Any, reduction: str
 ) -> Any:
     spread = F.clamp_scalar((1 - self) * self, 1e-12, None)
     bend = (spread - (self - target) * (1 - 2 * self)) / (spread * spread)
-    return _times(_share(F, g * grad_output, out_shape, reduction) * bend, weight)
+    return _times(_grad_per_element(F, g * grad_output, out_shape, reduction) * bend, weight)
 
 
-def _bce_mixed(F: Any, g: Any, grad_output: Any, self: Any, weight: Any, out_shape: Any, reduction: str) -> Any:
+def _bce_backward_target(
+    F: Any, g: Any, grad_output: Any, self: Any, weight: Any, out_shape: Any, reduction: str
+) -> Any:
     slope = -1 / F.clamp_scalar((1 - self) * self, 1e-12, None)
-    return _times(_share(F, g * grad_output, out_shape, reduction) * slope, weight)
+    return _times(_grad_per_element(F, g * grad_output, out_shape, reduction) * slope, weight)
 
 
-binary_cross_entropy_backward.derivative(grad_output=_bce_grad, self=_bce_bend, target=_bce_mixed)
+binary_cross_entropy_backward.derivative(
+    grad_output=_bce_backward_grad, self=_bce_backward_self, target=_bce_backward_target
+)
 
 
 @_loss(
     "BinaryCrossEntropyWithLogitsBackward0", optional=("weight", "pos_weight"),
-    inline_expr=("FLOATS and weight is None and pos_weight is None and self.shape == target.shape and target.dtype is self.dtype "
-            "and reduction in REDUCTIONS", "kernel(np, self, target, None, None, reduction)", {"REDUCTIONS": REDUCTIONS}),
+    inline_expr=("FLOATS and weight is None and pos_weight is None and self.shape == target.shape "
+            "and target.dtype is self.dtype and reduction in REDUCTIONS",
+            "kernel(np, self, target, None, None, reduction)", {"REDUCTIONS": REDUCTIONS}),
 )  # fmt: skip
 def bce_with_logits_block(np: Any, self: Any, target: Any, weight: Any, pos_weight: Any, /, reduction: str) -> Any:
     """Return the binary cross entropy of ``sigmoid(self)``, reduced, computed without overflow."""
@@ -459,14 +466,14 @@ def bce_with_logits_block(np: Any, self: Any, target: Any, weight: Any, pos_weig
     if self.size >= LARGE and weight is None and pos_weight is None:
         large = looped("logit_loss", self, target)
         if large is not None:
-            return _total(np, large, reduction)
+            return _reduce_array(np, large, reduction)
     softplus = np.log1p(np.exp(np.negative(np.absolute(self))))  # log(1 + exp(-abs(x))), which can not overflow
     softplus += np.maximum(-self, 0)
     if pos_weight is not None:
         softplus *= 1 + (pos_weight - 1) * target
     each = (1 - target) * self
     each += softplus
-    return _total(np, each if weight is None else each * weight, reduction)
+    return _reduce_array(np, each if weight is None else each * weight, reduction)
 
 
 @_loss()
@@ -475,7 +482,7 @@ def bce_with_logits_backward(
 ) -> Any:
     """Return the gradient of ``binary_cross_entropy_with_logits`` with respect to ``self``."""
     if self.size >= LARGE and weight is None and pos_weight is None:
-        large = _large_slope("logit_loss_backward", self, target, 1, grad_output, reduction)
+        large = _large_gradient("logit_loss_backward", self, target, 1, grad_output, reduction)
         if large is not None:
             return large
     slope = 1 / (1 + np.exp(-self))
@@ -484,7 +491,7 @@ def bce_with_logits_backward(
     else:
         hit = pos_weight * target
         slope = slope * (hit + (1 - target)) - hit
-    return _spread(np, slope if weight is None else slope * weight, grad_output, reduction)
+    return _scale_by_grad(np, slope if weight is None else slope * weight, grad_output, reduction)
 
 
 def _logits_slope(F: Any, self: Any, target: Any, pos_weight: Any) -> Any:
@@ -494,32 +501,34 @@ def _logits_slope(F: Any, self: Any, target: Any, pos_weight: Any) -> Any:
     return share * (pos_weight * target + (1 - target)) - pos_weight * target
 
 
-def _logits_grad(F: Any, g: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: str) -> Any:
+def _logits_backward_grad(F: Any, g: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: str) -> Any:
     return _reduce(F, _times(g * _logits_slope(F, self, target, pos_weight), weight), reduction)
 
 
-def _logits_bend(
+def _logits_backward_self(
     F: Any, g: Any, grad_output: Any, self: Any, target: Any, weight: Any, pos_weight: Any, out_shape: Any,
     reduction: str,
 ) -> Any:  # fmt: skip
-    bend = F.sigmoid_backward(_share(F, g * grad_output, out_shape, reduction), F.sigmoid(self))
+    bend = F.sigmoid_backward(_grad_per_element(F, g * grad_output, out_shape, reduction), F.sigmoid(self))
     return _times(bend if pos_weight is None else bend * (pos_weight * target + (1 - target)), weight)
 
 
-def _logits_mixed(
+def _logits_backward_target(
     F: Any, g: Any, grad_output: Any, self: Any, weight: Any, pos_weight: Any, out_shape: Any, reduction: str
 ) -> Any:
-    spread = _share(F, g * grad_output, out_shape, reduction)
+    spread = _grad_per_element(F, g * grad_output, out_shape, reduction)
     slope = -spread if pos_weight is None else spread * (F.sigmoid(self) * (pos_weight - 1) - pos_weight)
     return _times(slope, weight)
 
 
 def _logits_target(F: Any, g: Any, self: Any, weight: Any, pos_weight: Any, self_shape: Any, reduction: str) -> Any:
     slope = -self if pos_weight is None else F.logsigmoid(-self) - pos_weight * F.logsigmoid(self)
-    return _times(_share(F, g, self_shape, reduction) * slope, weight)
+    return _times(_grad_per_element(F, g, self_shape, reduction) * slope, weight)
 
 
-bce_with_logits_backward.derivative(grad_output=_logits_grad, self=_logits_bend, target=_logits_mixed)
+bce_with_logits_backward.derivative(
+    grad_output=_logits_backward_grad, self=_logits_backward_self, target=_logits_backward_target
+)
 bce_with_logits_block.derivative(
     self=lambda F, g, self, target, weight, pos_weight, reduction: F.bce_with_logits_backward(
         g, self, target, weight, pos_weight, reduction
@@ -528,7 +537,7 @@ bce_with_logits_block.derivative(
 )
 
 
-def _constant(name: str, **given: Tensor | None) -> None:
+def _check_not_differentiated(name: str, **given: Tensor | None) -> None:
     for argument, each in given.items():
         if each is not None and each.requires_grad:
             raise RuntimeError(
@@ -555,7 +564,7 @@ def binary_cross_entropy(
     ``weight``: a factor for each loss, broadcast to the shape of ``input``. ``reduction``: ``"mean"``, ``"sum"`` or
     ``"none"``; a mean is divided by the number of elements, also with ``weight``.
     """
-    how = chosen(size_average, reduce, reduction)
+    reduction_name = chosen(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(
             f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is deprecated. "
@@ -565,11 +574,11 @@ def binary_cross_entropy(
         raise RuntimeError(
             f"Found dtype {scalar_name(target.dtype)} but expected {scalar_name(of(input._array.dtype))}"
         )
-    _constant("binary_cross_entropy", weight=weight)
+    _check_not_differentiated("binary_cross_entropy", weight=weight)
     if weight is not None:
         _check_broadcast(weight.shape, input.shape)
-    found: Tensor = binary_cross_entropy_block(input, target, weight, how)
-    return found
+    result: Tensor = binary_cross_entropy_block(input, target, weight, reduction_name)
+    return result
 
 
 @public(
@@ -581,26 +590,26 @@ def binary_cross_entropy_with_logits(
     reduce: bool | None = None, reduction: str = "mean", pos_weight: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Return :func:`binary_cross_entropy` of ``sigmoid(input)``; ``pos_weight`` multiplies the loss of targets of 1."""
-    how = chosen(size_average, reduce, reduction)
+    reduction_name = chosen(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
-    _constant("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
-    x, y = _alike(input, target, target.dtype) if input.is_floating_point() else (input, target)
-    found: Tensor = bce_with_logits_block(x, y, weight, pos_weight, how)
-    return found.to(target.dtype)
+    _check_not_differentiated("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
+    x, y = _in_common_dtype(input, target, target.dtype) if input.is_floating_point() else (input, target)
+    result: Tensor = bce_with_logits_block(x, y, weight, pos_weight, reduction_name)
+    return result.to(target.dtype)
 
 
 @public(method=False, name="binary_cross_entropy_with_logits")
-def _with_logits(
+def _torch_bce_with_logits(
     input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: int = 0
 ) -> Tensor:
     """Return the binary cross entropy of ``sigmoid(input)``; see ``nn.functional``.
 
     ``reduction``: 0 none, 1 mean, 2 sum.
     """
-    _constant("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
-    found: Tensor = bce_with_logits_block(input, target, weight, pos_weight, REDUCTIONS[reduction])
-    return found
+    _check_not_differentiated("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
+    result: Tensor = bce_with_logits_block(input, target, weight, pos_weight, REDUCTIONS[reduction])
+    return result
 
 
 # -- Losses composed of other operations -----------------------------------------------------------------------------
@@ -634,9 +643,9 @@ def kl_div(
             "same as 'batchmean' in the next major release.",
         )
     batch = reduction == "batchmean" and not legacy
-    how = "sum" if batch else chosen(size_average, reduce, reduction)
-    found = reduced(_divergence(input, target, log_target), how)
-    return found / input.size()[0] if batch and input.ndim else found
+    reduction_name = "sum" if batch else chosen(size_average, reduce, reduction)
+    result = reduced(_divergence(input, target, log_target), reduction_name)
+    return result / input.size()[0] if batch and input.ndim else result
 
 
 @public(method=False, name="kl_div")
@@ -645,20 +654,27 @@ def _kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: bo
     return reduced(_divergence(input, target, log_target), REDUCTIONS[reduction])
 
 
-def _by_number(name: str, defaults: dict[str, Any]) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
+def _export_with_int_reduction(
+    name: str, defaults: dict[str, Any]
+) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
     """Decorate a loss: also export it as a function of ``torch`` whose last argument is ``reduction`` as an integer."""
 
     def declare(each: Callable[..., Tensor]) -> Callable[..., Tensor]:
         def by_number(*args: Any, **kwargs: Any) -> Tensor:
-            given = {**defaults, "reduction": 0, **dict(zip([*defaults, "reduction"], args, strict=False)), **kwargs}
-            missing = [key for key, value in given.items() if value is REQUIRED]
+            arguments = {
+                **defaults,
+                "reduction": 0,
+                **dict(zip([*defaults, "reduction"], args, strict=False)),
+                **kwargs,
+            }
+            missing = [key for key, value in arguments.items() if value is REQUIRED]
             if missing:
                 raise TypeError(
                     f"{name}() missing {len(missing)} required positional arguments: "
                     + ", ".join(f'"{key}"' for key in missing)
                 )
-            number = given.pop("reduction")
-            return each(**given, reduction=REDUCTIONS[number])
+            number = arguments.pop("reduction")
+            return each(**arguments, reduction=REDUCTIONS[number])
 
         by_number.__name__ = by_number.__qualname__ = name
         by_number.__doc__ = f"Return the loss; see ``nn.functional.{name}``. ``reduction``: 0 none, 1 mean, 2 sum."
@@ -671,7 +687,9 @@ def _by_number(name: str, defaults: dict[str, Any]) -> Callable[[Callable[..., T
 REQUIRED = object()
 
 
-@_by_number("cosine_embedding_loss", {"input1": REQUIRED, "input2": REQUIRED, "target": REQUIRED, "margin": 0.0})
+@_export_with_int_reduction(
+    "cosine_embedding_loss", {"input1": REQUIRED, "input2": REQUIRED, "target": REQUIRED, "margin": 0.0}
+)
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean",
@@ -681,7 +699,7 @@ def cosine_embedding_loss(
     ``cos`` is the cosine similarity of the inputs along the last dimension: (N, D) inputs with an (N,) target, or (D,)
     inputs with a 0-d target.
     """
-    how = chosen(size_average, reduce, reduction)
+    reduction_name = chosen(size_average, reduce, reduction)
     if target.ndim not in (0, 1):
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if target.ndim and (input1.ndim, input2.ndim) != (2, 2):
@@ -699,22 +717,24 @@ def cosine_embedding_loss(
     cos = dot / lengths.sqrt()
     zero = zeros_like(cos)
     alike = where_(eq(target, 1), 1 - cos, zero)
-    return reduced(alike + where_(eq(target, -1), clamp_min(cos - margin, 0), zero), how)
+    return reduced(alike + where_(eq(target, -1), clamp_min(cos - margin, 0), zero), reduction_name)
 
 
-@_by_number("hinge_embedding_loss", {"input": REQUIRED, "target": REQUIRED, "margin": 1.0})
+@_export_with_int_reduction("hinge_embedding_loss", {"input": REQUIRED, "target": REQUIRED, "margin": 1.0})
 def hinge_embedding_loss(
     input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     """Return ``input`` where ``target`` is 1, and ``max(0, margin - input)`` where ``target`` is -1, reduced."""
-    how = chosen(size_average, reduce, reduction)
+    reduction_name = chosen(size_average, reduce, reduction)
     zero = zeros_like(input)
     apart = where_(ne(target, 1), clamp_min(margin - input, 0), zero)
-    return reduced(apart + where_(ne(target, -1), input, zero), how)
+    return reduced(apart + where_(ne(target, -1), input, zero), reduction_name)
 
 
-@_by_number("margin_ranking_loss", {"input1": REQUIRED, "input2": REQUIRED, "target": REQUIRED, "margin": 0.0})
+@_export_with_int_reduction(
+    "margin_ranking_loss", {"input1": REQUIRED, "input2": REQUIRED, "target": REQUIRED, "margin": 0.0}
+)
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean",
@@ -723,13 +743,13 @@ def margin_ranking_loss(
 
     A target of 1 ranks ``input1`` higher, a target of -1 ``input2``.
     """
-    how = chosen(size_average, reduce, reduction)
+    reduction_name = chosen(size_average, reduce, reduction)
     if input1.ndim != input2.ndim or input1.ndim != target.ndim:
         raise RuntimeError(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
             f"{input1.size()}, input2: {input2.size()}, target: {target.size()} "
         )
-    return reduced(clamp_min(-target * (input1 - input2) + margin, 0), how)
+    return reduced(clamp_min(-target * (input1 - input2) + margin, 0), reduction_name)
 
 
 def gaussian_nll_loss(
@@ -769,12 +789,12 @@ def poisson_nll_loss(
     The mean of the distribution is ``exp(input)`` if ``log_input``, otherwise ``input``. ``full``: add Stirling's
     approximation of ``log(target!)``, the term that does not depend on ``input``.
     """
-    how = chosen(size_average, reduce, reduction)
+    reduction_name = chosen(size_average, reduce, reduction)
     each = exp(input) - target * input if log_input else input - target * log(input + eps)
     if full:
         stirling = target * log(target) - target + 0.5 * log(2 * math.pi * target)
         each = each + stirling.masked_fill(target <= 1, 0)
-    return reduced(each, how)
+    return reduced(each, reduction_name)
 
 
 @public(method=False, name="poisson_nll_loss")
@@ -823,7 +843,7 @@ def _triplet(
     return reduced(clamp_min(margin + near - far, 0), reduction)
 
 
-@_by_number(
+@_export_with_int_reduction(
     "triplet_margin_loss",
     {"anchor": REQUIRED, "positive": REQUIRED, "negative": REQUIRED, "margin": 1.0, "p": 2.0, "eps": 1e-06,
      "swap": False},
@@ -837,8 +857,8 @@ def triplet_margin_loss(
     ``| |`` is the p-norm along the last dimension; ``eps`` is added to each difference.
     ``swap``: use the smaller of ``|anchor - negative|`` and ``|positive - negative|``.
     """
-    how = chosen(size_average, reduce, reduction)
-    return _triplet(lambda a, b: _distance(a, b, p, eps), anchor, positive, negative, margin, swap, how)
+    reduction_name = chosen(size_average, reduce, reduction)
+    return _triplet(lambda a, b: _distance(a, b, p, eps), anchor, positive, negative, margin, swap, reduction_name)
 
 
 def triplet_margin_with_distance_loss(
@@ -847,9 +867,9 @@ def triplet_margin_with_distance_loss(
     reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     """Return :func:`triplet_margin_loss` with ``distance_function`` instead of the p-norm (default: the 2-norm)."""
-    how = chosen(None, None, reduction)
+    reduction_name = chosen(None, None, reduction)
     measure = distance_function or (lambda a, b: _distance(a, b, 2.0, 1e-06))
-    return _triplet(measure, anchor, positive, negative, margin, swap, how)
+    return _triplet(measure, anchor, positive, negative, margin, swap, reduction_name)
 
 
 __all__ = [

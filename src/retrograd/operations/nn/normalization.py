@@ -76,31 +76,31 @@ def _affine(np: Any, flat: Any, weight: Any, bias: Any, layout: Layout) -> Any:
 
 def _normalised(np: Any, x: Any, weight: Any, bias: Any, layout: Layout, eps: float) -> tuple[Any, Any, Any, Any]:
     """Return the result in the layout's shape, the mean, the variance and the reciprocal standard deviation."""
-    seen = x if x.shape == layout.shape else x.reshape(layout.shape)
+    reshaped = x if x.shape == layout.shape else x.reshape(layout.shape)
     if (
         x.size <= small_arrays.MANY
-        and (small := small_arrays.standardised(seen, weight, bias, layout, eps)) is not None
+        and (small := small_arrays.standardised(reshaped, weight, bias, layout, eps)) is not None
     ):
         return small
     if x.size >= LARGE and layout.axes[0]:
         by = normalization_numba.by_layer if len(layout.shape) == 2 else normalization_numba.by_group
-        found = by(seen, weight, bias, eps)
-        if found is not None:
-            return found
-    mean, variance = normalization.moments(np, seen, layout.axes)
+        result = by(reshaped, weight, bias, eps)
+        if result is not None:
+            return result
+    mean, variance = normalization.moments(np, reshaped, layout.axes)
     rstd = 1 / np.sqrt(variance + eps)
     if x.size >= LARGE:
         affine = [None if each is None else each.reshape(layout.weight) for each in (weight, bias)]
-        out = normalization_numba.scaled(seen, mean, rstd, *affine)
+        out = normalization_numba.scaled(reshaped, mean, rstd, *affine)
         if out is not None:
             return out, mean, variance, rstd
-    return _affine(np, normalization.standardised(np, seen, mean, rstd), weight, bias, layout), mean, variance, rstd
+    return _affine(np, normalization.standardised(np, reshaped, mean, rstd), weight, bias, layout), mean, variance, rstd
 
 
 # -- Gradients -------------------------------------------------------------------------------------------------------
 
 
-def _wide(np: Any, layout: Layout, eps: float | None, x: Any, mean: Any, rstd: Any) -> tuple[Any, Any, Any]:
+def _upcast_operands(np: Any, layout: Layout, eps: float | None, x: Any, mean: Any, rstd: Any) -> tuple[Any, Any, Any]:
     """Return the input in the layout's shape, the mean and the reciprocal standard deviation, none in half precision.
 
     The moments of a half-precision input are computed again, because the saved ones are rounded.
@@ -120,7 +120,7 @@ def norm_backward(
     np: Any, grad_output: Any, self: Any, weight: Any, mean: Any, rstd: Any, /, layout: Layout, eps: float
 ) -> Any:
     """Return the gradient of a normalization with respect to its input."""
-    x, mean, rstd = _wide(np, layout, eps, self, mean, rstd)
+    x, mean, rstd = _upcast_operands(np, layout, eps, self, mean, rstd)
     grad_output, weight = upcast_all_half(grad_output, weight)
     weight = None if weight is None else weight.reshape(layout.weight)
     grad = grad_output.reshape(layout.shape)
@@ -132,12 +132,12 @@ def norm_weight_backward(
     np: Any, grad_output: Any, self: Any, mean: Any, rstd: Any, /, layout: Layout, eps: float | None
 ) -> Any:
     """Return the gradient of a normalization with respect to its weight; ``eps=None``: mean and rstd are constants."""
-    x, mean, rstd = _wide(np, layout, eps, self, mean, rstd)
+    x, mean, rstd = _upcast_operands(np, layout, eps, self, mean, rstd)
     grad = upcast_all_half(grad_output)[0].reshape(layout.shape)
     return normalization.weight_gradient(np, grad, x, mean, rstd, layout.axes, layout.weight).reshape(-1)
 
 
-def _flat(F: Any, self: Any, layout: Layout, eps: float) -> tuple[Any, Any]:
+def _normalized_input(F: Any, self: Any, layout: Layout, eps: float) -> tuple[Any, Any]:
     """Return ``(x - mean) * rstd`` and ``rstd`` in the layout's shape, as functions of the input."""
     x = F.reshape(self, layout.shape)
     gap = x - F.mean_dim(x, layout.axes, True)
@@ -145,7 +145,7 @@ def _flat(F: Any, self: Any, layout: Layout, eps: float) -> tuple[Any, Any]:
     return gap * scale, scale
 
 
-def _across(F: Any, x: Any, flat: Any, scale: Any, axes: tuple[int, ...]) -> Any:
+def _apply_jacobian(F: Any, x: Any, flat: Any, scale: Any, axes: tuple[int, ...]) -> Any:
     """Return the derivative of ``flat`` (a symmetric matrix) applied to ``x``."""
     return scale * (x - F.mean_dim(x, axes, True) - flat * F.mean_dim(x * flat, axes, True))
 
@@ -160,17 +160,17 @@ def _to_weight(F: Any, x: Any, layout: Layout, shape: tuple[int, ...]) -> Any:
 
 
 def _norm_grad_rule(F: Any, g: Any, self: Any, weight: Any, grad_output_shape: Any, layout: Layout, eps: float) -> Any:
-    flat, scale = _flat(F, self, layout, eps)
-    found = _across(F, F.reshape(g, layout.shape), flat, scale, layout.axes)
-    return F.reshape(_weighted(F, found, weight, layout), grad_output_shape)
+    flat, scale = _normalized_input(F, self, layout, eps)
+    result = _apply_jacobian(F, F.reshape(g, layout.shape), flat, scale, layout.axes)
+    return F.reshape(_weighted(F, result, weight, layout), grad_output_shape)
 
 
 def _norm_weight_rule(
     F: Any, g: Any, grad_output: Any, self: Any, weight_shape: Any, layout: Layout, eps: float
 ) -> Any:
-    flat, scale = _flat(F, self, layout, eps)
-    found = _across(F, F.reshape(g, layout.shape), flat, scale, layout.axes)
-    return _to_weight(F, found * F.reshape(grad_output, layout.shape), layout, weight_shape)
+    flat, scale = _normalized_input(F, self, layout, eps)
+    result = _apply_jacobian(F, F.reshape(g, layout.shape), flat, scale, layout.axes)
+    return _to_weight(F, result * F.reshape(grad_output, layout.shape), layout, weight_shape)
 
 
 def _norm_self_rule(
@@ -178,12 +178,12 @@ def _norm_self_rule(
 ) -> Any:
     # n * scale * c is <g, the gradient>; a, b and c are means over the axes. Both flat and scale depend on x.
     axes = layout.axes
-    flat, scale = _flat(F, self, layout, eps)
+    flat, scale = _normalized_input(F, self, layout, eps)
     h, s = F.reshape(g, layout.shape), _weighted(F, F.reshape(grad_output, layout.shape), weight, layout)
     a, b = F.mean_dim(h * flat, axes, True), F.mean_dim(s * flat, axes, True)
     c = F.mean_dim(h * s, axes, True) - F.mean_dim(h, axes, True) * F.mean_dim(s, axes, True) - a * b
-    found = -(scale * scale * c) * flat - _across(F, h * (scale * b) + s * (scale * a), flat, scale, axes)
-    return F.reshape(found, self_shape)
+    result = -(scale * scale * c) * flat - _apply_jacobian(F, h * (scale * b) + s * (scale * a), flat, scale, axes)
+    return F.reshape(result, self_shape)
 
 
 norm_backward.derivative(grad_output=_norm_grad_rule, self=_norm_self_rule, weight=_norm_weight_rule)
@@ -193,10 +193,10 @@ def _weight_grad_rule(
     F: Any, g: Any, self: Any, mean: Any, rstd: Any, self_shape: Any, layout: Layout, eps: float | None
 ) -> Any:
     if eps is None:
-        kept = _kept(layout)
+        kept = _statistics_shape(layout)
         flat = (F.reshape(self, layout.shape) - F.reshape(mean, kept)) * F.reshape(rstd, kept)
     else:
-        flat, _ = _flat(F, self, layout, eps)
+        flat, _ = _normalized_input(F, self, layout, eps)
     return F.reshape(F.reshape(g, layout.weight) * flat, self_shape)
 
 
@@ -205,12 +205,12 @@ def _weight_self_rule(
 ) -> Any:
     slope = F.reshape(g, layout.weight) * F.reshape(grad_output, layout.shape)
     if eps is None:
-        return F.reshape(slope * F.reshape(rstd, _kept(layout)), self_shape)
-    flat, scale = _flat(F, self, layout, eps)
-    return F.reshape(_across(F, slope, flat, scale, layout.axes), self_shape)
+        return F.reshape(slope * F.reshape(rstd, _statistics_shape(layout)), self_shape)
+    flat, scale = _normalized_input(F, self, layout, eps)
+    return F.reshape(_apply_jacobian(F, slope, flat, scale, layout.axes), self_shape)
 
 
-def _kept(layout: Layout) -> tuple[int, ...]:
+def _statistics_shape(layout: Layout) -> tuple[int, ...]:
     return tuple(1 if axis in layout.axes else size for axis, size in enumerate(layout.shape))
 
 
@@ -295,13 +295,13 @@ def native_layer_norm(
     """Return :func:`layer_norm`, and the mean and the reciprocal standard deviation of each row."""
     last = _sequence("native_layer_norm", normalized_shape)
     _check_normalized(input, last, weight=weight, bias=bias)
-    _check_kinds(input, weight, bias)
+    _check_dtypes(input, weight, bias)
     out, mean, rstd = layer_norm_block(input, weight, bias, _layer_layout(input.shape, last), eps)
     size = (*input.shape[: input.ndim - len(last)], *[1] * len(last))
     return out, reshape(mean, size), reshape(rstd, size)
 
 
-def _plain(x: Any, last: tuple[int, ...], weight: Tensor | None, bias: Tensor | None = None) -> bool:
+def _needs_no_checks(x: Any, last: tuple[int, ...], weight: Tensor | None, bias: Tensor | None = None) -> bool:
     """Return whether no check can fail: one dimension, and parameters of its shape and of the input's dtype."""
     dtype = x.dtype
     for each in (weight, bias):
@@ -310,10 +310,10 @@ def _plain(x: Any, last: tuple[int, ...], weight: Tensor | None, bias: Tensor | 
     return len(last) == 1 and x.shape[-1:] == last
 
 
-def _common_layout(x: Any, normalized_shape: Any, weight: Any, bias: Any) -> Layout:
+def _fast_path_layout(x: Any, normalized_shape: Any, weight: Any, bias: Any) -> Layout:
     """Return the layout for a call that needs no further checks; raise ValueError for any other."""
     last = normalized_shape if normalized_shape.__class__ is tuple else tuple(normalized_shape)
-    if not _plain(x, last, weight, bias):
+    if not _needs_no_checks(x, last, weight, bias):
         raise ValueError
     return _layer_layout(x.shape, last)
 
@@ -323,7 +323,7 @@ def _common_layout(x: Any, normalized_shape: Any, weight: Any, bias: Any) -> Lay
     fast_path=layer_norm_block,
     result_class=FIRST,
     operands=("input", "weight", "bias"),
-    layout=_common_layout,
+    layout=_fast_path_layout,
 )
 def layer_norm(
     input: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
@@ -340,9 +340,9 @@ def layer_norm(
     """
     last = _sequence("layer_norm", normalized_shape)
     _check_normalized(input, last, weight=weight, bias=bias)
-    _check_kinds(input, weight, bias)
-    found: Tensor = layer_norm_block(input, weight, bias, _layer_layout(input._array.shape, last), eps)[0]
-    return found
+    _check_dtypes(input, weight, bias)
+    result: Tensor = layer_norm_block(input, weight, bias, _layer_layout(input._array.shape, last), eps)[0]
+    return result
 
 
 @public(method=False)
@@ -364,7 +364,7 @@ def group_norm(
             "Expected number of channels in input to be divisible by num_groups, but got input of shape "
             f"{list(shape)} and num_groups={num_groups}"
         )
-    _check_kinds(input, weight, bias)
+    _check_dtypes(input, weight, bias)
     for name, each in (("weight", weight), ("bias", bias)):
         if each is not None and tuple(each.shape) != (shape[1],):
             raise RuntimeError(
@@ -372,14 +372,14 @@ def group_norm(
                 f"shape {list(each.shape)} and input of shape {list(shape)}"
             )
     _check_values(shape, num_groups)
-    found: Tensor = group_norm_block(input, weight, bias, _group_layout(shape, num_groups), eps)[0]
-    return found
+    result: Tensor = group_norm_block(input, weight, bias, _group_layout(shape, num_groups), eps)[0]
+    return result
 
 
 def _check_values(shape: tuple[int, ...], groups: int) -> None:
-    seen = [shape[0] * shape[1] // groups, groups, *shape[2:]]
-    if seen[0] * math.prod(shape[2:]) == 1:
-        raise ValueError(f"Expected more than 1 value per channel when training, got input size {seen}")
+    sizes = [shape[0] * shape[1] // groups, groups, *shape[2:]]
+    if sizes[0] * math.prod(shape[2:]) == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {sizes}")
 
 
 @public(method=False)
@@ -387,10 +387,10 @@ def native_group_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return :func:`group_norm`, and the mean and the reciprocal standard deviation of each group."""
-    found: tuple[Tensor, Tensor, Tensor] = group_norm_block(
+    result: tuple[Tensor, Tensor, Tensor] = group_norm_block(
         input, weight, bias, _group_layout(tuple(input.shape), group), eps
     )
-    return found
+    return result
 
 
 # -- Batch and instance norm -----------------------------------------------------------------------------------------
@@ -450,7 +450,7 @@ batch_norm_block.derivative(
 )
 
 
-def _check_kinds(input: Tensor, *given: Tensor | None) -> None:
+def _check_dtypes(input: Tensor, *given: Tensor | None) -> None:
     """Raise unless parameters and running statistics have the input's dtype, or float32 for a half-precision input."""
     kind = input._array.dtype
     kinds = [each._array.dtype for each in given if each is not None]
@@ -493,7 +493,7 @@ def native_batch_norm(
     _check_channels(
         input._array.shape, training, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
     )
-    _check_kinds(input, weight, bias, running_mean, running_var)
+    _check_dtypes(input, weight, bias, running_mean, running_var)
     kept = [each for each in (running_mean, running_var) if each is not None]
     running = tuple(None if each is None else each._array for each in (running_mean, running_var)) if kept else None
     layout = _batch_layout(input._array.shape)
@@ -550,8 +550,8 @@ def _instance_norm(
     scale, shift, mean, var = (
         None if each is None else each.repeat(batch) for each in (weight, bias, running_mean, running_var)
     )
-    seen = input.contiguous().view(1, batch * channels, *input.shape[2:])
-    out = native_batch_norm(seen, scale, shift, mean, var, use_input_stats, momentum, eps)[0]
+    reshaped = input.contiguous().view(1, batch * channels, *input.shape[2:])
+    out = native_batch_norm(reshaped, scale, shift, mean, var, use_input_stats, momentum, eps)[0]
     for target, fresh in ((running_mean, mean), (running_var, var)):
         if target is not None and fresh is not None:
             target._array[...] = numpy.add.reduce(fresh._array.reshape(batch, channels)) / batch
@@ -588,13 +588,13 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
     kind = input.dtype
     wide = input.float() if kind.numpy in SHORT else input
     small = finfo(wide.dtype).eps if eps is None else eps
-    if (found := _root_mean_square(input, last, weight, small)) is not None:
-        return found
+    if (result := _root_mean_square(input, last, weight, small)) is not None:
+        return result
     axes = tuple(range(-len(last), 0))
-    found = wide * rsqrt(mean_of(power(wide, 2), axes, True) + small)
+    result = wide * rsqrt(mean_of(power(wide, 2), axes, True) + small)
     if weight is not None:
-        found = found * weight
-    return found.to(kind)
+        result = result * weight
+    return result.to(kind)
 
 
 def _root_mean_square(input: Tensor, last: tuple[int, ...], weight: Tensor | None, eps: float) -> Tensor | None:
@@ -602,10 +602,10 @@ def _root_mean_square(input: Tensor, last: tuple[int, ...], weight: Tensor | Non
     given = [input] if weight is None else [input, weight]
     if input._array.size < LARGE or len(last) != 1 or any(each.__class__ not in PLAIN for each in given):
         return None
-    if not _plain(input._array, last, weight) or (recording() and any(each.requires_grad for each in given)):
+    if not _needs_no_checks(input._array, last, weight) or (recording() and any(each.requires_grad for each in given)):
         return None
-    found = normalization_numba.by_mean_square(input._array, None if weight is None else weight._array, eps)
-    return None if found is None else wrap(found)
+    result = normalization_numba.by_mean_square(input._array, None if weight is None else weight._array, eps)
+    return None if result is None else wrap(result)
 
 
 def _check_rms(input: Tensor) -> None:

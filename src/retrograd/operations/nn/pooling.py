@@ -22,9 +22,12 @@ from ..reductions.sums import mean
 from ..shape.views import squeeze, unsqueeze
 
 _WORDS = {1: "one", 2: "two", 3: "three"}
+_SPACE = {1: "dimension", 2: "2 dimensions", 3: "3 dimensions"}
 
 
-def _several(name: str, what: str, value: Any, rank: int, default: tuple[int, ...] | None = None) -> tuple[int, ...]:
+def _per_dimension(
+    name: str, what: str, value: Any, rank: int, default: tuple[int, ...] | None = None
+) -> tuple[int, ...]:
     """Return a parameter as a tuple of one int per dimension, or ``default`` if it is None or empty."""
     if value.__class__ is int:
         return (value,) * rank
@@ -69,7 +72,7 @@ collect_at.derivative(
 )
 
 
-def _choosing(name: str, backward: str) -> Any:
+def _max_operation(name: str, backward: str) -> Any:
     """Declare an operation that returns the maximum of each window and its index."""
 
     @op(name=name, backward=backward, outputs=("values", "indices"), differentiable=1, function=False, method=False)
@@ -83,12 +86,12 @@ def _choosing(name: str, backward: str) -> Any:
     return largest
 
 
-_max_pool = {rank: _choosing(f"max_pool{rank}d_block", f"MaxPool{rank}DWithIndicesBackward0") for rank in (2, 3)}
+_max_pool = {rank: _max_operation(f"max_pool{rank}d_block", f"MaxPool{rank}DWithIndicesBackward0") for rank in (2, 3)}
 _adaptive_max = {
-    rank: _choosing(f"adaptive_max_pool{rank}d_block", f"AdaptiveMaxPool{rank}DBackward0") for rank in (2, 3)
+    rank: _max_operation(f"adaptive_max_pool{rank}d_block", f"AdaptiveMaxPool{rank}DBackward0") for rank in (2, 3)
 }
 _fractional = {
-    rank: _choosing(f"fractional_max_pool{rank}d_block", f"FractionalMaxPool{rank}DBackward0") for rank in (2, 3)
+    rank: _max_operation(f"fractional_max_pool{rank}d_block", f"FractionalMaxPool{rank}DBackward0") for rank in (2, 3)
 }
 
 
@@ -115,47 +118,47 @@ def _check_windows(
         )
     if min(out) < 1:
         sizes = "x".join(map(str, shape[-rank - 1 :]))
-        made = "x".join(map(str, (shape[-rank - 1], *out)))
-        raise RuntimeError(f"Given input size: ({sizes}). Calculated output size: ({made}). Output size is too small")
+        output = "x".join(map(str, (shape[-rank - 1], *out)))
+        raise RuntimeError(f"Given input size: ({sizes}). Calculated output size: ({output}). Output size is too small")
 
 
 def _max_pooled(
     input: Tensor, rank: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> tuple[Tensor, Tensor]:
     given = [tuple(each) if each.__class__ is list else each for each in (kernel_size, stride, padding, dilation)]
-    places = _seen(rank, input._array.shape, *given, ceil_mode)
+    places = _cached_windows(rank, input._array.shape, *given, ceil_mode)
     if input._array.dtype.kind in "bc":
         raise unsupported(f"max_pool{rank}d", input._array.dtype)
     return _max_pool[rank](input, places, places.apart)
 
 
 @lru_cache(maxsize=64, typed=True)
-def _seen(
+def _cached_windows(
     rank: int, shape: tuple[int, ...], kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> pooling.Regular:
     """Return the windows for an input of ``shape``; cached by the arguments as the user passed them."""
     name = f"max_pool{rank}d"
-    kernel = _several(name, "kernel_size", kernel_size, rank)
-    steps = _several(name, "stride", stride, rank, kernel)
-    pads = _several(name, "padding", padding, rank)
-    return _windows(rank, shape, kernel, steps, pads, _several(name, "dilation", dilation, rank), ceil_mode)
+    kernel = _per_dimension(name, "kernel_size", kernel_size, rank)
+    steps = _per_dimension(name, "stride", stride, rank, kernel)
+    pads = _per_dimension(name, "padding", padding, rank)
+    return _windows(rank, shape, kernel, steps, pads, _per_dimension(name, "dilation", dilation, rank), ceil_mode)
 
 
 def _windows(
-    rank: int, shape: tuple[int, ...], kernel: Any, steps: Any, pads: Any, spaced: Any, ceil_mode: bool
+    rank: int, shape: tuple[int, ...], kernel: Any, steps: Any, pads: Any, dilations: Any, ceil_mode: bool
 ) -> pooling.Regular:
     """Return the windows for an input of ``shape``. Raises PyTorch's errors."""
     if len(shape) not in (rank + 1, rank + 2):
         raise RuntimeError(f"non-empty {rank + 1}D or {rank + 2}D (batch mode) tensor expected for input")
     if 0 in steps:
         raise RuntimeError("stride should not be zero")
-    how = list(zip(shape[-rank:], kernel, steps, pads, spaced, strict=True))
-    _check_windows(shape, kernel, steps, pads, spaced, [pooling.out_size(*each, ceil_mode) for each in how])
-    return pooling.Regular(how, ceil_mode)
+    geometry = list(zip(shape[-rank:], kernel, steps, pads, dilations, strict=True))
+    _check_windows(shape, kernel, steps, pads, dilations, [pooling.out_size(*each, ceil_mode) for each in geometry])
+    return pooling.Regular(geometry, ceil_mode)
 
 
 def _max_pooled_1d(
-    input: Tensor, alone: bool, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+    input: Tensor, values_only: bool, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> tuple[Tensor, Tensor]:
     """Return the maxima of windows of the last dimension, and their indices.
 
@@ -189,7 +192,7 @@ def _max_pooled_1d(
             f"max_pool1d() padding should be at most half of kernel size, but got padding={p} and kernel_size={k}"
         )
     out = pooling.out_size(array.shape[-1], k, s, p, d, ceil_mode)
-    if out < 1 and alone:
+    if out < 1 and values_only:
         raise RuntimeError(f"max_pool1d() Invalid computed output size: {out}")
     if array.dtype.kind not in "fV":
         raise unsupported("max_pool1d_impl", array.dtype)
@@ -201,20 +204,20 @@ def _max_pooled_1d(
 def _max_pool_of(rank: int) -> tuple[Any, Any, Any]:
     name = f"max_pool{rank}d"
 
-    def pooled(input: Tensor, alone: bool, *how: Any) -> tuple[Tensor, Tensor]:
-        return _max_pooled_1d(input, alone, *how) if rank == 1 else _max_pooled(input, rank, *how)
+    def pooled(input: Tensor, values_only: bool, *how: Any) -> tuple[Tensor, Tensor]:
+        return _max_pooled_1d(input, values_only, *how) if rank == 1 else _max_pooled(input, rank, *how)
 
     def function(
         input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
         ceil_mode: bool = False, return_indices: bool = False,
     ) -> Any:  # fmt: skip
-        found = pooled(input, not return_indices, kernel_size, stride, padding, dilation, ceil_mode)
-        return found if return_indices else found[0]
+        result = pooled(input, not return_indices, kernel_size, stride, padding, dilation, ceil_mode)
+        return result if return_indices else result[0]
 
     def places(x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: Any) -> pooling.Regular:
         if x.dtype.kind in "bc":
             raise TypeError
-        return _seen(rank, x.shape, kernel_size, stride, padding, dilation, ceil_mode)
+        return _cached_windows(rank, x.shape, kernel_size, stride, padding, dilation, ceil_mode)
 
     def both(
         input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
@@ -233,9 +236,10 @@ def _max_pool_of(rank: int) -> tuple[Any, Any, Any]:
         return pooled(input, True, kernel_size, stride, padding, dilation, ceil_mode)[0]
 
     doc = (
-        f"Return the maximum of each window of the last {rank} dimensions; ``input``: (N, C, *space) or (C, *space).\n\n"
-        "``stride``: the distance between windows (default: ``kernel_size``). ``ceil_mode``: include windows that extend\n"
-        "past the end. With indices, a pair: the maxima and, as int64, the flat index of each in its plane."
+        f"Return the maximum of each window of the last {_SPACE[rank]}.\n\n"
+        "``input``: (N, C, *space) or (C, *space). ``stride``: the distance between windows (default:\n"
+        "``kernel_size``). ``ceil_mode``: include windows that extend past the end. With indices, a pair: the maxima\n"
+        "and, as int64, the flat index of each in its plane."
     )
     _public(short, name, doc)
     if rank > 1:
@@ -254,7 +258,7 @@ max_pool3d, max_pool3d_with_indices, _ = _max_pool_of(3)
 # -- Adaptive max pooling --------------------------------------------------------------------------------------------
 
 
-def _wanted(input: Tensor, output_size: Any, rank: int) -> tuple[int, ...]:
+def _output_sizes(input: Tensor, output_size: Any, rank: int) -> tuple[int, ...]:
     """Return ``output_size`` as a tuple of ints, None replaced by the input's size."""
     if isinstance(output_size, int) or output_size is None:
         output_size = (output_size,) * rank
@@ -283,8 +287,8 @@ def _adaptive_maxima(input: Tensor, rank: int, output_size: tuple[int, ...]) -> 
     if input._array.dtype.kind not in "fV":
         raise unsupported(name + "_cpu" * (rank == 3), input._array.dtype)
     if min(output_size) < 0:
-        made = [*shape[: len(shape) - rank], *output_size]
-        raise RuntimeError(f"Trying to create tensor with negative dimension {min(output_size)}: {made}")
+        shape_of_result = [*shape[: len(shape) - rank], *output_size]
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(output_size)}: {shape_of_result}")
     sizes = list(zip(shape[-rank:], output_size, strict=True))
     places = [pooling.adaptive_places(n, o) for n, o in sizes]
     return _adaptive_max[rank](input, places, all(o and n % o == 0 for n, o in sizes))
@@ -323,15 +327,15 @@ def _adaptive_max_of(rank: int) -> tuple[Any, Any]:
     def both(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
         if rank == 1:
             return _adaptive_max_pair(input, output_size)
-        return _adaptive_maxima(input, rank, _wanted(input, output_size, rank))
+        return _adaptive_maxima(input, rank, _output_sizes(input, output_size, rank))
 
     def function(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-        found = both(input, output_size)
-        return found if return_indices else found[0]
+        result = both(input, output_size)
+        return result if return_indices else result[0]
 
     doc = (
-        f"Return the maxima of windows that evenly cover the last {rank} dimensions.\n\n"
-        "``output_size``: the number of windows in each dimension, an int or one per dimension; None means the input's\n"
+        f"Return the maxima of windows that evenly cover the last {_SPACE[rank]}.\n\n"
+        "``output_size``: the number of windows in each dimension, an int or one per dimension; None is the input's\n"
         "size. With indices, a pair: the maxima and, as int64, the flat index of each in its plane."
     )
     return _public(function, name, doc, False), _public(both, f"{name}_with_indices", doc, False)
@@ -354,8 +358,8 @@ def _fractional_maxima(
     if output_size is None:
         ratios = (output_ratio,) * rank if isinstance(output_ratio, (int, float)) else tuple(output_ratio)
         output_size = tuple(int(n * r) for n, r in zip(array.shape[-rank:], ratios, strict=True))
-    kernel = _several(name, "kernel_size", kernel_size, rank)
-    out = _several(name, "output_size", output_size, rank)
+    kernel = _per_dimension(name, "kernel_size", kernel_size, rank)
+    out = _per_dimension(name, "output_size", output_size, rank)
     if array.ndim not in (rank + 1, rank + 2):
         if array.ndim < rank + 1:
             raise IndexError(
@@ -412,12 +416,13 @@ def _fractional_of(rank: int) -> tuple[Any, Any]:
         input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
         return_indices: bool = False, _random_samples: Tensor | None = None,
     ) -> Any:  # fmt: skip
-        found = both(input, kernel_size, output_size, output_ratio, False, _random_samples)
-        return found if return_indices else found[0]
+        result = both(input, kernel_size, output_size, output_ratio, False, _random_samples)
+        return result if return_indices else result[0]
 
     doc = (
-        f"Return the maxima of randomly placed windows of the last {rank} dimensions (Graham, Fractional Max-Pooling).\n\n"
-        "``output_size`` is the number of windows; ``output_ratio`` gives it as a fraction of the input's size."
+        f"Return the maxima of randomly placed windows of the last {_SPACE[rank]}.\n\n"
+        "See Graham, Fractional Max-Pooling. ``output_size`` is the number of windows; ``output_ratio`` gives it\n"
+        "as a fraction of the input's size."
     )
     return _public(function, name, doc, False), _public(both, f"{name}_with_indices", doc, False)
 
@@ -429,7 +434,7 @@ fractional_max_pool3d, fractional_max_pool3d_with_indices = _fractional_of(3)
 # -- Unpooling -------------------------------------------------------------------------------------------------------
 
 
-def _unpooling(rank: int) -> Any:
+def _unpool_operation(rank: int) -> Any:
     @op(name=f"max_unpool{rank}d_block", backward=f"MaxUnpool{rank}DBackward0", function=False, method=False)
     def unpooled(np: Any, self: Any, indices: Any, /, size: tuple[int, ...]) -> Any:
         """Return zeros with the elements of ``self`` at flat ``indices``."""
@@ -462,7 +467,7 @@ def _check_unpooling(x: Any, indices: Any, size: tuple[int, ...], rank: int) -> 
         raise RuntimeError(f"Found an invalid max index: {bad} (output volumes are of size {'x'.join(map(str, size))})")
 
 
-_unpool = {rank: _unpooling(rank) for rank in (2, 3)}
+_unpool = {rank: _unpool_operation(rank) for rank in (2, 3)}
 
 
 def _unpooled_size(shape: tuple[int, ...], kernel: Any, stride: Any, padding: Any, output_size: Any) -> tuple[int, ...]:
@@ -490,9 +495,9 @@ def _unpool_of(rank: int) -> Any:
     def function(
         input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
     ) -> Tensor:
-        kernel = _several(name, "kernel_size", kernel_size, rank)
-        steps = _several(name, "stride", stride, rank, kernel)
-        pads = _several(name, "padding", padding, rank)
+        kernel = _per_dimension(name, "kernel_size", kernel_size, rank)
+        steps = _per_dimension(name, "stride", stride, rank, kernel)
+        pads = _per_dimension(name, "padding", padding, rank)
         size = _unpooled_size(input._array.shape, kernel, steps, pads, output_size)
         if rank == 1:
             return squeeze(_unpool[2](unsqueeze(input, -1), unsqueeze(indices, -1), (*size, 1)), -1)
@@ -511,7 +516,7 @@ max_unpool1d, max_unpool2d, max_unpool3d = map(_unpool_of, (1, 2, 3))
 # -- Average pooling -------------------------------------------------------------------------------------------------
 
 
-def _averaging(name: str, backward: str) -> Any:
+def _average_operation(name: str, backward: str) -> Any:
     @op(name=name, backward=backward, function=False, method=False, linear=True)
     def averaged(np: Any, self: Any, /, plan: Any, divisor: Any) -> Any:
         """Return the mean of each window, or its sum divided by ``divisor``."""
@@ -530,9 +535,9 @@ def _averaging(name: str, backward: str) -> Any:
     return averaged
 
 
-_averages = {rank: _averaging(f"avg_pool{rank}d_block", f"AvgPool{rank}DBackward0") for rank in (2, 3)}
+_averages = {rank: _average_operation(f"avg_pool{rank}d_block", f"AvgPool{rank}DBackward0") for rank in (2, 3)}
 _adaptive_averages = {
-    rank: _averaging(f"adaptive_avg_pool{rank}d_block", f"AdaptiveAvgPool{rank}DBackward0") for rank in (2, 3)
+    rank: _average_operation(f"adaptive_avg_pool{rank}d_block", f"AdaptiveAvgPool{rank}DBackward0") for rank in (2, 3)
 }
 
 
@@ -541,9 +546,9 @@ def _averaged(
     divisor: int | None,
 ) -> Tensor:  # fmt: skip
     name, array = f"avg_pool{rank}d", input._array
-    kernel = _several(name, "kernel_size", kernel_size, rank)
-    steps = _several(name, "stride", stride, rank, kernel)
-    pads = _several(name, "padding", padding, rank)
+    kernel = _per_dimension(name, "kernel_size", kernel_size, rank)
+    steps = _per_dimension(name, "stride", stride, rank, kernel)
+    pads = _per_dimension(name, "padding", padding, rank)
     if divisor == 0:
         raise RuntimeError("divisor must be not zero")
     if array.ndim not in (rank + 1, rank + 2):
@@ -555,21 +560,22 @@ def _averaged(
     if 0 in steps:
         raise RuntimeError("stride should not be zero")
     sizes = array.shape[-rank:]
-    how = list(zip(sizes, kernel, steps, pads, strict=True))
-    out = [pooling.out_size(n, k, s, p, 1, ceil_mode) for n, k, s, p in how]
+    geometry = list(zip(sizes, kernel, steps, pads, strict=True))
+    out = [pooling.out_size(n, k, s, p, 1, ceil_mode) for n, k, s, p in geometry]
     if rank == 3 and any(n < k for n, k in zip(sizes, kernel, strict=True)):
         shown = [" ".join(f"{a}: {n}" for a, n in zip(names, each, strict=True))
                  for names, each in (("THW", sizes), (("kT", "kH", "kW"), kernel))]  # fmt: skip
         raise RuntimeError(f"input image ({shown[0]}) smaller than kernel size ({shown[1]})")
     _check_windows(array.shape, kernel, steps, pads, (1,) * rank, out)
     _check_averaged(array, rank)
-    whole = array.dtype.kind == "i"
-    divide = divisor is None and not whole
+    integers = array.dtype.kind == "i"
+    divide = divisor is None and not integers
     plan = tuple(
-        interpolation.averages(n, o, k, s, p, include_pad, divide) for (n, k, s, p), o in zip(how, out, strict=True)
+        interpolation.averages(n, o, k, s, p, include_pad, divide)
+        for (n, k, s, p), o in zip(geometry, out, strict=True)
     )
-    if whole and divisor is None:
-        return _whole_means(input, plan, how, out, include_pad)
+    if integers and divisor is None:
+        return _integer_means(input, plan, geometry, out, include_pad)
     return _averages[rank](input, plan, divisor)
 
 
@@ -581,15 +587,15 @@ def _check_averaged(array: Any, rank: int) -> None:
 
 
 @slicewise
-def _whole_means(input: Tensor, plan: Any, how: Any, out: Any, include_pad: bool) -> Tensor:
+def _integer_means(input: Tensor, plan: Any, geometry: Any, out: Any, include_pad: bool) -> Tensor:
     """Return the means of integers, rounded towards zero."""
     np = module_of(input._array)
     total, divisor = interpolation.along(np, input._array, plan), 1
-    for dim, ((n, k, s, p), o) in enumerate(zip(how, out, strict=True)):
+    for dim, ((n, k, s, p), o) in enumerate(zip(geometry, out, strict=True)):
         ones = interpolation.along(np, np.ones(n), (interpolation.averages(n, o, k, s, p, include_pad, True),))
         sums = interpolation.along(np, np.ones(n), (interpolation.averages(n, o, k, s, p, include_pad, False),))
         count = np.rint(sums / ones).astype(np.int64)
-        divisor = divisor * count.reshape(-1, *(1,) * (len(how) - dim - 1))
+        divisor = divisor * count.reshape(-1, *(1,) * (len(geometry) - dim - 1))
     return wrap(np.trunc(total / divisor).astype(np.int64))
 
 
@@ -625,9 +631,9 @@ def _average_of(rank: int) -> Any:
         return _averaged(input, rank, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
     doc = (
-        f"Return the mean of each window of the last {rank} dimensions; ``input``: (N, C, *space) or (C, *space).\n\n"
-        "``stride``: the distance between windows (default: ``kernel_size``). ``count_include_pad``: zeros of the padding\n"
-        "count as elements of the mean. ``divisor_override``: divide the sums by this number instead."
+        f"Return the mean of each window of the last {_SPACE[rank]}; ``input``: (N, C, *space) or (C, *space).\n\n"
+        "``stride``: the distance between windows (default: ``kernel_size``). ``count_include_pad``: zeros of the\n"
+        "padding count as elements of the mean. ``divisor_override``: divide the sums by this number instead."
     )
     return _public(function, f"avg_pool{rank}d", doc, False)
 
@@ -666,11 +672,12 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
 
 def _adaptive_average_of(rank: int) -> Any:
     def function(input: Tensor, output_size: Any) -> Tensor:
-        return _adaptive_average(input, rank, _wanted(input, output_size, rank))
+        return _adaptive_average(input, rank, _output_sizes(input, output_size, rank))
 
     doc = (
-        f"Return the means of windows that evenly cover the last {rank} dimensions.\n\n"
-        "``output_size``: the number of windows in each dimension, an int or one per dimension; None means the input's size."
+        f"Return the means of windows that evenly cover the last {_SPACE[rank]}.\n\n"
+        "``output_size``: the number of windows in each dimension, an int or one per dimension; None is the\n"
+        "input's size."
     )
     return _public(function, f"adaptive_avg_pool{rank}d", doc, False)
 
@@ -688,12 +695,12 @@ def _power_mean_of(rank: int) -> Any:
     def function(
         input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
     ) -> Tensor:
-        kernel = _several(name, "kernel_size", kernel_size, rank)
+        kernel = _per_dimension(name, "kernel_size", kernel_size, rank)
         powers = input.pow(norm_type)
         means = average(powers, kernel, kernel if stride is None else stride, 0, ceil_mode)
         return (sign(means) * relu(abs(means)) * math.prod(kernel)).pow(1.0 / norm_type)
 
-    doc = f"Return ``sum(x ** norm_type) ** (1 / norm_type)`` over each window of the last {rank} dimensions."
+    doc = f"Return ``sum(x ** norm_type) ** (1 / norm_type)`` over each window of the last {_SPACE[rank]}."
     return _public(function, name, doc, False)
 
 

@@ -66,13 +66,13 @@ def _back_on_arrays(
     if short in dtypes.SHORT:  # sums over all steps and rows need float32
         given: Any = (grads, operands, kept)
         wide = [[each if each is None else each.astype(numpy.float32) for each in every] for every in given]
-        found = _back_on_arrays(wide[0], wide[1], wide[2], kind, sizes, reverse)
-        return tuple([each if each is None else each.astype(short) for each in found])
+        result = _back_on_arrays(wide[0], wide[1], wide[2], kind, sizes, reverse)
+        return tuple([each if each is None else each.astype(short) for each in result])
     input = operands[0]
     flat = [None if each is None else each.reshape(-1, each.shape[-1]) for each in (grads[0], input)]
     rest: Any = (*operands[1:], *kept, sizes, reverse)
-    found = rnn.backward(module_of(input), kind, (flat[0], *grads[1:]), flat[1], *rest)
-    return (found[0].reshape(input.shape), *found[1:])
+    result = rnn.backward(module_of(input), kind, (flat[0], *grads[1:]), flat[1], *rest)
+    return (result[0].reshape(input.shape), *result[1:])
 
 
 def _back_on_tensors(
@@ -89,16 +89,16 @@ def _back_on_tensors(
     dh = zeros_like(hidden) if dh is None else dh
     dc = zeros_like(cell) if dc is None and cell is not None else dc
     spans = list(rnn.steps(sizes, reverse))
-    walked = []
+    steps_done = []
     for size, span in spans:
         h, c = hidden[:size], None if cell is None else cell[:size]
         gates = _gates(kind, x[span], h, w_ih, w_hh, b_ih, b_hh)
-        new, after = _stepped(kind, gates, h, c)
-        walked.append((gates, h, c, after, new))
+        new, after = _next_state(kind, gates, h, c)
+        steps_done.append((gates, h, c, after, new))
         hidden = cat([new if w_hr is None else F.matmul(new, w_hr.t()), hidden[size:]])
         cell = None if after is None else cat([after, cell[size:]])
-    found = []
-    for (size, span), (gates, h, c, after, new) in zip(reversed(spans), reversed(walked), strict=True):
+    result = []
+    for (size, span), (gates, h, c, after, new) in zip(reversed(spans), reversed(steps_done), strict=True):
         d = arrived = dh[:size] if of_out is None else dh[:size] + of_out[span]
         if w_hr is not None:
             d = F.matmul(arrived, w_hr)
@@ -106,9 +106,9 @@ def _back_on_tensors(
         into = F.matmul(inner, w_hh)
         dh = cat([into if past is None else into + past, dh[size:]])
         dc = None if of_cell is None else cat([of_cell, dc[size:]])
-        found.append((span.start, outer, inner, h, arrived, new))
-    found.sort(key=lambda each: each[0])
-    outer, inner, before, arrived, new = (cat(list(each)) for each in list(zip(*found, strict=True))[1:])
+        result.append((span.start, outer, inner, h, arrived, new))
+    result.sort(key=lambda each: each[0])
+    outer, inner, before, arrived, new = (cat(list(each)) for each in list(zip(*result, strict=True))[1:])
     return (
         F.matmul(outer, w_ih).reshape(input.shape), dh, dc, F.matmul(outer.t(), x), F.matmul(inner.t(), before),
         None if b_ih is None else outer.sum(0), None if b_hh is None else inner.sum(0),
@@ -133,7 +133,7 @@ def _gates(kind: str, x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any
     return (F.tanh(total) if kind == "RNN_TANH" else F.relu(total),)
 
 
-def _stepped(kind: str, gates: tuple[Any, ...], h: Any, c: Any) -> tuple[Any, Any]:
+def _next_state(kind: str, gates: tuple[Any, ...], h: Any, c: Any) -> tuple[Any, Any]:
     """Return the state and the cell after a step."""
     if kind == "LSTM":
         enter, keep, new, leave = gates
@@ -276,9 +276,10 @@ def _layered(kind: str, name: str, what: str) -> None:
 
     layers.__name__ = layers.__qualname__ = name
     layers.__doc__ = (
-        f"Return the output and the last states of layers of {what}; ``nn.{name.partition('_')[0].upper()}`` calls this.\n\n"
-        "Arguments: ``(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)``, or for\n"
-        "packed sequences ``(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)``."
+        f"Return the output and the last states of layers of {what}.\n\n"
+        f"``nn.{name.partition('_')[0].upper()}`` calls this. Arguments: ``(input, hx, params, has_biases,\n"
+        "num_layers, dropout, train, bidirectional, batch_first)``, or for packed sequences\n"
+        "``(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)``."
     )
     public(method=False, name=name)(layers)
 

@@ -33,27 +33,27 @@ def _check(name: str, x: Any, dim: int) -> None:
         raise unsupported(f"{name}_{where}", x.dtype)
 
 
-def _below_top(np: Any, x: Any, dim: int) -> Any:
+def _minus_maximum(np: Any, x: Any, dim: int) -> Any:
     """Return ``x`` minus its maximum along ``dim``, as a new array."""
-    found = np.empty(x.shape, x.dtype)
-    return np.subtract(x, largest(np, x, dim), found) if x.size else found
+    result = np.empty(x.shape, x.dtype)
+    return np.subtract(x, largest(np, x, dim), result) if x.size else result
 
 
 @op(name="softmax_block", backward="SoftmaxBackward0", opmath=True, function=False, method=False)
 def softmax_block(np: Any, self: Any, /, dim: int) -> Any:
     """Return ``exp(x) / sum(exp(x))`` along ``dim``, computed without overflow."""
-    if (found := small_arrays.softmax(self, dim)) is not None:
-        return found
+    if (result := small_arrays.softmax(self, dim)) is not None:
+        return result
     _check("softmax", self, dim)
     if not self.ndim:
         dimension(dim, 0)
         return np.where(np.isfinite(self), np.ones_like(self), np.nan).astype(self.dtype)
-    if self.size >= LARGE and (found := by_rows("softmax", self, dim)) is not None:
-        return found
-    raised = _below_top(np, self, dim)
-    np.exp(raised, raised)
-    raised /= spread_sum(np, raised, dim)
-    return raised
+    if self.size >= LARGE and (result := by_rows("softmax", self, dim)) is not None:
+        return result
+    exponentials = _minus_maximum(np, self, dim)
+    np.exp(exponentials, exponentials)
+    exponentials /= spread_sum(np, exponentials, dim)
+    return exponentials
 
 
 @op(function=False, method=False, opmath=True)
@@ -63,15 +63,15 @@ def softmax_backward_data(np: Any, grad_output: Any, output: Any, /, dim: int) -
         return np.zeros_like(output)
     if output.dtype in SHORT:
         grad_output, output = upcast_all_half(grad_output, output)
-    if output.size >= LARGE and (found := by_rows("softmax_backward", output, dim, grad_output)) is not None:
-        return found
+    if output.size >= LARGE and (result := by_rows("softmax_backward", output, dim, grad_output)) is not None:
+        return result
     slope = grad_output * output
     np.subtract(grad_output, spread_sum(np, slope, dim), out=slope)
     slope *= output
     return slope
 
 
-def _softmax_bend(F: Any, g: Any, grad_output: Any, output: Any, output_shape: Any, dim: int) -> Any:
+def _softmax_backward_self(F: Any, g: Any, grad_output: Any, output: Any, output_shape: Any, dim: int) -> Any:
     if not output_shape:
         return F.zeros_as(g)
     along = g * grad_output
@@ -79,7 +79,7 @@ def _softmax_bend(F: Any, g: Any, grad_output: Any, output: Any, output_shape: A
 
 
 softmax_backward_data.derivative(
-    grad_output=lambda F, g, output, dim: F.softmax_backward_data(g, output, dim), output=_softmax_bend
+    grad_output=lambda F, g, output, dim: F.softmax_backward_data(g, output, dim), output=_softmax_backward_self
 )
 softmax_block.derivative(self=lambda F, g, out, dim: F.softmax_backward_data(g, out, dim))
 
@@ -87,15 +87,15 @@ softmax_block.derivative(self=lambda F, g, out, dim: F.softmax_backward_data(g, 
 @op(name="log_softmax_block", backward="LogSoftmaxBackward0", opmath=True, function=False, method=False)
 def log_softmax_block(np: Any, self: Any, /, dim: int) -> Any:
     """Return the logarithm of softmax along ``dim``, computed without overflow."""
-    if (found := small_arrays.log_softmax(self, dim)) is not None:
-        return found
+    if (result := small_arrays.log_softmax(self, dim)) is not None:
+        return result
     _check("log_softmax", self, dim)
     if not self.ndim:
         dimension(dim, 0)
         return np.where(np.isfinite(self), np.zeros_like(self), np.nan).astype(self.dtype)
-    if self.size >= LARGE and (found := by_rows("log_softmax", self, dim)) is not None:
-        return found
-    shifted = _below_top(np, self, dim)
+    if self.size >= LARGE and (result := by_rows("log_softmax", self, dim)) is not None:
+        return result
+    shifted = _minus_maximum(np, self, dim)
     if shifted.size <= PIECE:
         return shifted - np.log(spread_sum(np, np.exp(shifted), dim))
     for piece in pieces(shifted, (dimension(dim, self.ndim),)):
@@ -110,26 +110,26 @@ def log_softmax_backward_data(np: Any, grad_output: Any, output: Any, /, dim: in
         return np.zeros_like(output)
     if output.dtype in SHORT:
         grad_output, output = upcast_all_half(grad_output, output)
-    if output.size >= LARGE and (found := by_rows("log_softmax_backward", output, dim, grad_output)) is not None:
-        return found
+    if output.size >= LARGE and (result := by_rows("log_softmax_backward", output, dim, grad_output)) is not None:
+        return result
     slope = np.exp(output)
     slope *= spread_sum(np, grad_output, dim)
     return np.subtract(grad_output, slope, out=slope)
 
 
-def _log_softmax_slope(F: Any, g: Any, output: Any, output_shape: Any, dim: int) -> Any:
+def _log_softmax_backward_grad(F: Any, g: Any, output: Any, output_shape: Any, dim: int) -> Any:
     if not output_shape:
         return F.zeros_as(g)
     return g - F.sum_dim(g * F.exp(output), dim, True)
 
 
-def _log_softmax_bend(F: Any, g: Any, grad_output: Any, output: Any, output_shape: Any, dim: int) -> Any:
+def _log_softmax_backward_self(F: Any, g: Any, grad_output: Any, output: Any, output_shape: Any, dim: int) -> Any:
     if not output_shape:
         return F.zeros_as(g)
     return -g * F.exp(output) * F.sum_dim(grad_output, dim, True)
 
 
-log_softmax_backward_data.derivative(grad_output=_log_softmax_slope, output=_log_softmax_bend)
+log_softmax_backward_data.derivative(grad_output=_log_softmax_backward_grad, output=_log_softmax_backward_self)
 log_softmax_block.derivative(self=lambda F, g, out, dim: F.log_softmax_backward_data(g, out, dim))
 
 
@@ -138,8 +138,8 @@ log_softmax_block.derivative(self=lambda F, g, out, dim: F.log_softmax_backward_
 
 def _along(block: Any, input: Tensor, dim: int, dtype: Any) -> Tensor:
     source = input if dtype is None else input.to(dtype)
-    found: Tensor = block(source, dimension(dim, source._array.ndim))
-    return found
+    result: Tensor = block(source, dimension(dim, source._array.ndim))
+    return result
 
 
 @public(name="softmax", fast_path=softmax_block, when=WHOLE)
@@ -164,7 +164,7 @@ def _log_softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None)
     return _along(log_softmax_block, input, dim, dtype)
 
 
-def _implicit(name: str, ndim: int) -> int:
+def _implicit_dim(name: str, ndim: int) -> int:
     """Return PyTorch's default dimension for calls without ``dim``, with its deprecation warning."""
     warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
@@ -178,13 +178,13 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
     ``dtype``: cast ``input`` to this dtype first.
     """
-    at = _implicit("softmax", input.ndim) if dim is None else dim
+    at = _implicit_dim("softmax", input.ndim) if dim is None else dim
     return _along(softmax_block, input, at, dtype)
 
 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """Return :func:`softmax` of ``-input``."""
-    at = _implicit("softmin", input.ndim) if dim is None else dim
+    at = _implicit_dim("softmin", input.ndim) if dim is None else dim
     return _along(softmax_block, neg(input), at, dtype)
 
 
@@ -194,7 +194,7 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
 
     ``dtype``: cast ``input`` to this dtype first.
     """
-    at = _implicit("log_softmax", input.ndim) if dim is None else dim
+    at = _implicit_dim("log_softmax", input.ndim) if dim is None else dim
     return _along(log_softmax_block, input, at, dtype)
 
 
@@ -211,8 +211,8 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
             "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you "
             f"specified {scalar_name(logits.dtype)}"
         )
-    places = draw(lambda shape: module_of(logits._array).empty(shape, logits._array.dtype), logits._array.shape)
-    noise = -places.exponential_().log()
+    samples = draw(lambda shape: module_of(logits._array).empty(shape, logits._array.dtype), logits._array.shape)
+    noise = -samples.exponential_().log()
     soft = _along(softmax_block, (logits + noise) / tau, dim, None)
     if not hard:
         return soft
