@@ -158,7 +158,7 @@ def _one_product(factors: Tensor, pivots: Any, hermitian: bool) -> Tensor:
 
 # --- Connectionist temporal classification (CTC) --------------------------------------------------------------------
 
-NEVER = -1e30  # log-probability of the impossible; finite, so that sums of it have gradients
+LOG_ZERO = -1e30  # log-probability of the impossible; finite, so that sums of it have gradients
 
 
 def text_losses(log_probs: Tensor, labels: Any, input_lengths: Any, target_lengths: Any) -> Tensor:
@@ -168,7 +168,7 @@ def text_losses(log_probs: Tensor, labels: Any, input_lengths: Any, target_lengt
     place: Any = wrap(numpy.arange(width))
     skip = cat([labels[:, :2] < -1, labels[:, 2:] != labels[:, :-2]], 1) & (place % 2 == 1)
     ends = (place == 2 * target_lengths[:, None]) | (place == 2 * target_lengths[:, None] - 1)
-    never = log_probs[0, :, :1] * 0 + NEVER
+    never = log_probs[0, :, :1] * 0 + LOG_ZERO
     alpha = where_(place < 2, log_probs[0].gather(1, labels), never)
     last = where_((input_lengths == 1)[:, None] & ends, alpha, never)
     for t in range(1, steps):
@@ -184,7 +184,7 @@ def text_gradient(
 ) -> Tensor:
     """Return PyTorch's gradient of ctc_loss: the gradient of the loss plus the probabilities times ``g``."""
     loss = text_losses(log_probs, labels, input_lengths, target_lengths)
-    possible = loss < -NEVER / 2
+    possible = loss < -LOG_ZERO / 2
     whole = where_(possible, loss, loss * 0)
     (slope,) = solve[0]([whole], [log_probs], [g], True, True)
     steps: Any = wrap(numpy.arange(log_probs.shape[0]))

@@ -40,13 +40,15 @@ from .factorizations import cholesky, qr
 from .matmul import matmul
 from .solve import solve_triangular
 
-INVARIANT = 1e-2  # PyTorch's tolerance for imaginary parts that are 0 if the gradient does not depend on the factors
+PHASE_TOLERANCE = (
+    1e-2  # PyTorch's tolerance for imaginary parts that are 0 if the gradient does not depend on the factors
+)
 
 
 def _check_phase_invariant(F: Any, products: Any, message: str) -> None:
     """Raise if a gradient changes when the vectors are multiplied by factors of modulus 1."""
     result = array_of(diagonal_of(F, products))
-    if result.dtype.kind == "c" and not bool((abs(result.imag) <= INVARIANT).all()):
+    if result.dtype.kind == "c" and not bool((abs(result.imag) <= PHASE_TOLERANCE).all()):
         raise RuntimeError(message)
 
 
@@ -102,14 +104,14 @@ def _eigh_rule(F: Any, g: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     if by_vectors is None:
         return F.matmul(eigenvectors * rows(F, by_values), turned)
     products = _skew(F, F.matmul(turned, by_vectors)) * 0.5  # changes that keep the vectors orthonormal
-    _check_phase_invariant(F, products, EIGENVECTORS.format("linalg_eigh"))
+    _check_phase_invariant(F, products, EIGENVECTOR_PHASE_ERROR.format("linalg_eigh"))
     inner = _off_diagonal(F, products) / _gaps(F, eigenvalues)
     if by_values is not None:
         inner = inner + with_diagonal(F, by_values)
     return F.matmul(eigenvectors, F.matmul(inner, turned))
 
 
-EIGENVECTORS = (
+EIGENVECTOR_PHASE_ERROR = (
     "{}_backward: The eigenvectors in the complex case are specified up to multiplication by e^{{i phi}}. The specified "
     "loss function depends on this quantity, so it is ill-defined."
 )
@@ -186,7 +188,7 @@ def _eig_rule(F: Any, g: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     if by_vectors is None:
         return F.solve_block(turned, columns(F, by_values) * turned, True, False)[0]
     products = F.matmul(turned, by_vectors)
-    _check_phase_invariant(F, products, EIGENVECTORS.format("linalg_eig"))
+    _check_phase_invariant(F, products, EIGENVECTOR_PHASE_ERROR.format("linalg_eig"))
     lengths = real_part(F, diagonal_of(F, products))
     inner = products - F.matmul(turned, eigenvectors * rows(F, lengths))
     inner = _off_diagonal(F, inner) / _gaps(F, F.conj_physical(eigenvalues))
@@ -261,7 +263,7 @@ def _svd_rule(F: Any, g: Any, U: Any, S: Any, Vh: Any) -> Any:
     by_vh = None if by_vh is None else part(F, by_vh, -2, 0, k)
     left = None if by_u is None else _skew(F, F.matmul(F.turned_fast(U), by_u))
     right = None if by_vh is None else _skew(F, F.matmul(Vh, F.turned_fast(by_vh)))
-    _check_phase_invariant(F, plus(left, right), SINGULAR_VECTORS)
+    _check_phase_invariant(F, plus(left, right), SINGULAR_VECTOR_PHASE_ERROR)
     gaps = _gaps(F, S * S)
     inner = plus(
         None if left is None else left / gaps * rows(F, S), None if right is None else right / gaps * columns(F, S)
@@ -284,7 +286,7 @@ def _skew(F: Any, x: Any) -> Any:
     return x - F.turned_fast(x)
 
 
-SINGULAR_VECTORS = (
+SINGULAR_VECTOR_PHASE_ERROR = (
     "svd_backward: The singular vectors in the complex case are specified up to multiplication by e^{i phi}. The "
     "specified loss function depends on this phase term, making it ill-defined."
 )

@@ -320,7 +320,7 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 @_functional(fast_path=elu_block, alpha=SELU_ALPHA, scale=SELU_SCALE, input_scale=1.0)
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Return ``scale`` times :func:`elu`, with the constants that keep layers normalised (arXiv 1706.02515)."""
+    """Return ``scale`` times :func:`elu`, with the constants that keep layers normalized (arXiv 1706.02515)."""
     return _call(elu_block, inplace, input, SELU_ALPHA, SELU_SCALE, 1.0)
 
 
@@ -487,7 +487,7 @@ def logsigmoid(np: Any, self: Any, /) -> Any:
 
 # -- gelu ------------------------------------------------------------------------------------------------------------
 
-ROOT = math.sqrt(2 / math.pi)
+SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
 CUBIC = 0.044715
 
 
@@ -514,22 +514,24 @@ def gelu_backward(np: Any, grad_output: Any, self: Any, /, approximate: str) -> 
         density = np.exp(self * self * -0.5) * (1 / math.sqrt(2 * math.pi))
         return grad_output * (_cdf(np, self) + self * density)
     if self.size >= LARGE:
-        large = looped("gelu_by_tanh_backward", grad_output, self, numbers=(2 * ROOT, 2 * ROOT * CUBIC))
+        large = looped(
+            "gelu_by_tanh_backward", grad_output, self, numbers=(2 * SQRT_2_OVER_PI, 2 * SQRT_2_OVER_PI * CUBIC)
+        )
         if large is not None:
             return large
     square = self * self
-    t = np.tanh(ROOT * self * (1 + CUBIC * square))
-    return grad_output * (0.5 * (1 + t) + 0.5 * self * (1 - t * t) * (ROOT * (1 + 3 * CUBIC * square)))
+    t = np.tanh(SQRT_2_OVER_PI * self * (1 + CUBIC * square))
+    return grad_output * (0.5 * (1 + t) + 0.5 * self * (1 - t * t) * (SQRT_2_OVER_PI * (1 + 3 * CUBIC * square)))
 
 
 def _gelu_backward_self(F: Any, g: Any, grad_output: Any, self: Any, approximate: str) -> Any:
     square = self * self
     if approximate == "none":
         return g * grad_output * ((2 - square) * F.exp(square * -0.5) * (1 / math.sqrt(2 * math.pi)))
-    t = F.tanh(ROOT * self * (1 + CUBIC * square))
-    inner = ROOT * (1 + 3 * CUBIC * square)
+    t = F.tanh(SQRT_2_OVER_PI * self * (1 + CUBIC * square))
+    inner = SQRT_2_OVER_PI * (1 + 3 * CUBIC * square)
     rise = 1 - t * t
-    return g * grad_output * (rise * (inner + self * (3 * ROOT * CUBIC * self - t * inner * inner)))
+    return g * grad_output * (rise * (inner + self * (3 * SQRT_2_OVER_PI * CUBIC * self - t * inner * inner)))
 
 
 gelu_backward.derivative(
@@ -549,10 +551,10 @@ def gelu(np: Any, self: Any, /, *, approximate: str = "none") -> Any:
         large = looped("gelu", self) if self.size >= LARGE else None
         return self * _cdf(np, self) if large is None else large
     if self.size >= LARGE:
-        large = looped("gelu_by_tanh", self, numbers=(2 * ROOT, 2 * ROOT * CUBIC))
+        large = looped("gelu_by_tanh", self, numbers=(2 * SQRT_2_OVER_PI, 2 * SQRT_2_OVER_PI * CUBIC))
         if large is not None:
             return large
-    return 0.5 * self * (1 + np.tanh(ROOT * self * (1 + CUBIC * self * self)))
+    return 0.5 * self * (1 + np.tanh(SQRT_2_OVER_PI * self * (1 + CUBIC * self * self)))
 
 
 # -- Activations with a weight, noise or a gate ----------------------------------------------------------------------

@@ -61,7 +61,7 @@ def _nll_and_weight(np: Any, x: Any, target: Any, weight: Any, reduction: str, i
 
 
 #: Condition, expression and names of the inlined fast path: (N, C) floats with N int64 targets and no weight.
-PLAIN = (
+INLINE = (
     "FLOATS and weight is None and self.ndim == 2 and target.ndim == 1 and target.dtype is INT and len(target) == len(self) and "
     "reduction in REDUCTIONS", "kernel(np, self, target, weight, reduction, ignore_index)",
     {"INT": class_losses.INT, "REDUCTIONS": REDUCTIONS},
@@ -77,7 +77,7 @@ def _nll_block(name: str, backward: str) -> Any:
 
     block = op(
         function=False, method=False, name=f"{name}_block", backward=backward, outputs=("out", "total_weight"),
-        differentiable=1, optional=("weight",), inline_expr=PLAIN,
+        differentiable=1, optional=("weight",), inline_expr=INLINE,
     )(kernel)  # fmt: skip
     block.derivative(
         self=lambda F, g, target, weight, total_weight, self_shape, reduction, ignore_index: F.nll_loss_backward(

@@ -40,7 +40,7 @@ for _mode, _rank, _title in (
 ):  # fmt: skip
     _name = f"upsample_{_mode.replace('-', '_')}{_rank}d"
     _UPSAMPLE[_mode, _rank] = _upsampling(_name, f"Upsample{_title}{_rank}D")
-_SMOOTH = {
+_ANTIALIASED = {
     mode: _upsampling(f"upsample_{mode}2d_aa", f"Upsample{mode.title()}2DAa")
     for mode in ("bilinear", "bicubic", "lanczos")
 }
@@ -124,7 +124,7 @@ def interpolate(
         )
     rank, align = input._array.ndim - 2, bool(align_corners)
     out, scales = _sizes(input, size, scale_factor, recompute_scale_factor)
-    if antialias and not (mode in _SMOOTH and rank == 2):
+    if antialias and not (mode in _ANTIALIASED and rank == 2):
         raise ValueError(
             "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input"
         )
@@ -142,7 +142,7 @@ def interpolate(
         _taps(mode, antialias, n, o, s, align, rank)
         for n, o, s in zip(input._array.shape[2:], out, scales, strict=True)
     )
-    return (_SMOOTH[mode] if antialias else _UPSAMPLE[mode, rank])(input, plan)
+    return (_ANTIALIASED[mode] if antialias else _UPSAMPLE[mode, rank])(input, plan)
 
 
 def _taps(

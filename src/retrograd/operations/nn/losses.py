@@ -100,7 +100,7 @@ def _loss(backward: str | None = None, **options: Any) -> Any:
 
 
 #: Condition and expression of the inlined fast path: both tensors of one floating-point dtype and one shape.
-_PLAIN = (
+_INLINE = (
     "FLOATS and self.shape == target.shape and target.dtype is self.dtype and reduction in REDUCTIONS",
     "kernel(np, self, target, reduction, parameter)", {"REDUCTIONS": REDUCTIONS},
 )  # fmt: skip
@@ -150,7 +150,7 @@ def _first_order(forward: Any, backward: str, symmetric: bool) -> None:
 # -- Squared and absolute differences ---------------------------------------------------------------------------------
 
 
-@_loss("MseLossBackward0", inline_expr=_PLAIN)
+@_loss("MseLossBackward0", inline_expr=_INLINE)
 def mse_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
     """Return the squared differences, reduced."""
     _floats("mse_cpu", self, target)
@@ -175,7 +175,7 @@ _first_order(mse_loss_block, "mse_loss_backward", True)
 _second_order(mse_loss_backward, lambda F, self, target, _: 2 * (self - target), lambda F, self, target, _: 2.0, True)
 
 
-@_loss("SmoothL1LossBackward0", inline_expr=_PLAIN)
+@_loss("SmoothL1LossBackward0", inline_expr=_INLINE)
 def smooth_l1_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
     """Return the smooth L1 loss, reduced: ``0.5 * d**2 / p`` where ``d < p``, otherwise ``d - 0.5 * p``.
 
