@@ -47,6 +47,20 @@ class Operation(Protocol):
         """Give the rule for each tensor by name."""
 
 
+#: The functions of public namespaces beside ``torch`` and ``Tensor``: by namespace and name.
+EXPORTS: dict[str, dict[str, Any]] = {}
+
+
+def exported(space: str, name: str = "") -> Callable[[Any], Any]:
+    """Enter a function in the public namespace ``space``, as ``name`` or under its own name; return it unchanged."""
+
+    def declare(target: Any) -> Any:
+        EXPORTS.setdefault(space, {})[name or target.__name__] = target
+        return target
+
+    return declare
+
+
 # --- Declaring ------------------------------------------------------------------------------------------------------
 
 

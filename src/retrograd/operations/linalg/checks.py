@@ -10,9 +10,10 @@ from typing import Any
 
 from ...core import dtypes
 from ...core.tensor import Tensor
-from ...dispatch.declare import ARRAYS, TENSORS, op
+from ...dispatch.declare import ARRAYS, TENSORS, exported, op
 
 
+@exported("linalg")
 class LinAlgError(RuntimeError):
     """Error for a matrix without a result: singular for an inverse, not positive definite for a Cholesky factor, …"""
 

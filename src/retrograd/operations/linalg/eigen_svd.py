@@ -11,7 +11,7 @@ from typing import Any
 from ...core import dtypes
 from ...core.grad_mode import recording
 from ...core.tensor import Tensor
-from ...dispatch.declare import FUNCTIONS, public
+from ...dispatch.declare import FUNCTIONS, exported, public
 from ...dispatch.return_types import named
 from ...dispatch.transform_tensor import TransformTensor
 from ...kernels import lapack
@@ -119,6 +119,7 @@ eigh_block.derivative(self=_eigh_rule)
 _Eigh = named("linalg_eigh", ("eigenvalues", "eigenvectors"))
 
 
+@exported("linalg")
 def eigh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
     """Return the ascending eigenvalues L and the eigenvectors V of a Hermitian matrix or a batch.
 
@@ -144,6 +145,7 @@ def eigvalsh_block(np: Any, self: Any, /, UPLO: str) -> Any:
         raise _convergence_error(self, "linalg.eigh") from None
 
 
+@exported("linalg")
 def eigvalsh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Tensor:
     """Return the ascending eigenvalues of a Hermitian matrix, or of each matrix of a batch; ``UPLO`` as in ``eigh``."""
     result: Tensor
@@ -201,6 +203,7 @@ eig_block.derivative(self=_eig_rule)
 _Eig = named("linalg_eig", ("eigenvalues", "eigenvectors"))
 
 
+@exported("linalg")
 def eig(input: Tensor, *, out: Any = None) -> Any:
     """Return the eigenvalues and eigenvectors (columns of norm 1) of a square matrix or a batch; always complex."""
     return _Eig(eig_block(input))
@@ -213,6 +216,7 @@ def eigvals_block(np: Any, self: Any, /) -> Any:
     return _complex(np, np.linalg.eigvals(self) if self.size else np.zeros(self.shape[:-1]), self)
 
 
+@exported("linalg")
 def eigvals(input: Tensor, *, out: Any = None) -> Tensor:
     """Return the eigenvalues of a square matrix, or of each matrix of a batch; always complex."""
     return eig_block(input)[0] if _may_need_gradient(input) else eigvals_block(input)
@@ -301,6 +305,7 @@ def _check_driver(driver: str | None) -> None:
         )
 
 
+@exported("linalg")
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out: Any = None) -> Any:
     """Return ``(U, S, Vh)`` with ``A = U diag(S) Vh`` and the singular values S in descending order.
 
@@ -324,6 +329,7 @@ def svdvals_block(np: Any, self: Any, /) -> Any:
     return lapack.svd(np, self, False, False)[0]
 
 
+@exported("linalg")
 def svdvals(A: Tensor, *, driver: str | None = None, out: Any = None) -> Tensor:
     """Return the singular values of a matrix, or of each matrix of a batch, in descending order."""
     _check_driver(driver)

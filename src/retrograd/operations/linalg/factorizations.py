@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.tensor import Tensor, dimension
-from ...dispatch.declare import public, shared
+from ...dispatch.declare import exported, public, shared
 from ...dispatch.return_types import named
 from ...kernels import lapack
 from .checks import (
@@ -76,6 +76,7 @@ cholesky_block.derivative(self=lambda F, g, out, upper: _cholesky_rule(F, g, out
 _CholeskyEx = named("linalg_cholesky_ex", ("L", "info"))
 
 
+@exported("linalg")
 def cholesky(input: Tensor, *, upper: bool = False, out: Any = None) -> Tensor:
     """Return the Cholesky factor of a positive definite matrix, or of each matrix of a batch.
 
@@ -92,6 +93,7 @@ def cholesky(input: Tensor, *, upper: bool = False, out: Any = None) -> Tensor:
     return result
 
 
+@exported("linalg")
 def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Any:
     """Return the Cholesky factor and ``info``, the order of the leading minor that is not positive definite (0: none).
 
@@ -170,6 +172,7 @@ qr_block.derivative(self=_qr_rule)
 _LinalgQr, _Qr = named("linalg_qr", ("Q", "R")), named("qr", ("Q", "R"))
 
 
+@exported("linalg")
 def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
     """Return Q with orthonormal columns and the upper triangular R with ``A = Q R``, for a matrix or a batch.
 
@@ -300,6 +303,7 @@ def _householder_rule(which: int) -> Any:
 householder_block.derivative(self=_householder_rule(0), tau=_householder_rule(1))
 
 
+@exported("linalg")
 def householder_product(input: Tensor, tau: Tensor, *, out: Any = None) -> Tensor:
     """Return the first columns of Q, the product of the Householder reflectors from ``torch.geqrf``."""
     return householder_block(input, tau)
@@ -442,6 +446,7 @@ def _check_regular(name: str, info: Any) -> None:
         )
 
 
+@exported("linalg")
 def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     """Return L and U in one matrix, and the row permutation as LAPACK's pivots (int32, counted from 1).
 
@@ -454,6 +459,7 @@ def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     return _LuFactor(result)
 
 
+@exported("linalg")
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, out: Any = None) -> Any:
     """Return the result of ``lu_factor`` and ``info``, the position of the first zero pivot (0: none)."""
     _check_pivoting(pivot)
@@ -491,6 +497,7 @@ lu_block.derivative(self=_lu_rule)
 _LinalgLu = named("linalg_lu", ("P", "L", "U"))
 
 
+@exported("linalg")
 def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     """Return the permutation matrix P, the unit lower triangular L and the upper triangular U with ``A = P L U``."""
     _check_pivoting(pivot)
@@ -588,6 +595,7 @@ def _lu_solve_factors(F: Any, g: Any, self: Any, pivots: Any, out: Any, left: bo
 lu_solve_block.derivative(self=_lu_solve_factors, B=_lu_solve_right)
 
 
+@exported("linalg")
 def lu_solve(
     LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False, out: Any = None
 ) -> Tensor:
@@ -652,6 +660,7 @@ def _check_no_zero_block(name: str, info: Any) -> None:
         raise RuntimeError(f"torch.{name}: {failed[0]}Unknown error code: {failed[1]}.")
 
 
+@exported("linalg")
 def ldl_factor(input: Tensor, *, hermitian: bool = False, out: Any = None) -> Any:
     """Return L and D with ``A = L D Lᵀ`` (``hermitian``: Lᴴ) in one matrix, and LAPACK's pivots."""
     factors, pivots, info = ldl_factor_block(input, hermitian)
@@ -660,6 +669,7 @@ def ldl_factor(input: Tensor, *, hermitian: bool = False, out: Any = None) -> An
     return _LdlFactor(result)
 
 
+@exported("linalg")
 def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool = False, out: Any = None) -> Any:
     """Return the result of ``ldl_factor`` and ``info``, the position of the first zero block of D (0: none)."""
     result = _LdlFactorEx(ldl_factor_block(input, hermitian))
@@ -690,6 +700,7 @@ def _ldl_solve_rule(F: Any, g: Any, self: Any, pivots: Any, B: Any, hermitian: b
 ldl_solve_block.derivative(self=_ldl_solve_rule, B=_ldl_solve_rule)
 
 
+@exported("linalg")
 def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False, out: Any = None) -> Tensor:
     """Return the X with ``A @ X = B``, from the result of ``ldl_factor(A)``."""
     tensors("linalg_ldl_solve", LD=LD, pivots=pivots, B=B)

@@ -18,7 +18,7 @@ from ...core import dtypes, promotion
 from ...core.dtypes import c_name
 from ...core.tensor import Tensor, dimension, wrap
 from ...dispatch.argument_errors import INSTEAD
-from ...dispatch.declare import ARRAYS, TENSORS, op, public
+from ...dispatch.declare import ARRAYS, TENSORS, exported, op, public
 from ...dispatch.promotion import PLAIN, broadcast_error, mismatch
 from ...kernels.matmul import FEW, batched, product
 from ...kernels.numba_dispatch import F32, F64, LARGE, add_row, available, loops, suits
@@ -283,6 +283,7 @@ def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
     return F.mul(column, vec2)
 
 
+@exported("linalg")
 @public(fast_path=mm, when="inline", then_try=[(mv, "inline"), (dot, "inline")])
 def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Return the product of matrices, vectors, or batches of matrices.
@@ -585,6 +586,7 @@ def chain_matmul(*matrices: Any, out: Any = None) -> Tensor:
     return clone(matrices[0]) if len(matrices) == 1 else multi_dot(matrices)
 
 
+@exported("linalg")
 def multi_dot(tensors: Any, *, out: Any = None) -> Tensor:
     """Return the product of several matrices, multiplied in the order of least arithmetic.
 
@@ -663,6 +665,7 @@ cross_block.derivative(
 )
 
 
+@exported("linalg")
 def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Any = None) -> Tensor:
     """Return the cross product of vectors of size 3 along ``dim``; the other dimensions broadcast."""
     if input._array.ndim != other._array.ndim:

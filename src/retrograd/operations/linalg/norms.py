@@ -9,7 +9,7 @@ import numpy
 
 from ...core import dtypes, promotion
 from ...core.tensor import Tensor, dimension, wrap
-from ...dispatch.declare import FUNCTIONS, TENSORS, public
+from ...dispatch.declare import FUNCTIONS, TENSORS, exported, public
 from ...dispatch.promotion import mismatch
 from ...kernels import lapack
 from ..creation.conversion import clone
@@ -44,6 +44,7 @@ def _cast_wider(name: str, A: Tensor, dtype: Any) -> Tensor:
     return result
 
 
+@exported("linalg")
 def matrix_norm(
     input: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None, out: Any = None
 ) -> Tensor:
@@ -99,6 +100,7 @@ def _by_singular_values(A: Tensor, ord: Any, over: int, beside: int, keepdim: bo
     return back
 
 
+@exported("linalg")
 def norm(
     input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None, dtype: Any = None
 ) -> Tensor:
@@ -117,6 +119,7 @@ def norm(
     return vector_norm(input, 2 if ord is None else ord, axes, keepdim, dtype=dtype)
 
 
+@exported("linalg")
 def cond(input: Tensor, p: Any = None, *, out: Any = None) -> Tensor:
     """Return the condition number of matrices: the norm of each times the norm of its inverse.
 
@@ -163,6 +166,7 @@ def matrix_rank_block(np: Any, self: Any, /, size: int, atol: Any, rtol: Any) ->
     )
 
 
+@exported("linalg")
 def matrix_rank(
     input: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None, out: Any = None
 ) -> Tensor:
@@ -185,6 +189,7 @@ def matrix_rank(
 # -- Products of vectors ---------------------------------------------------------------------------------------------
 
 
+@exported("linalg")
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Any = None) -> Tensor:
     """Return the sum of products along ``dim``, with the first operand conjugated."""
     floating("linalg.vecdot", x._array)
@@ -202,6 +207,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Any = None) -> Tensor:
     return _reduce.sum(x.conj() * y, dim)
 
 
+@exported("linalg")
 def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """Return the Vandermonde matrices of ``x``: the powers 0 to N - 1 of each element, along a new last dimension.
 
@@ -244,6 +250,7 @@ def old_vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Ten
 # -- Powers and the exponential --------------------------------------------------------------------------------------
 
 
+@exported("linalg")
 @public()
 def matrix_power(input: Tensor, n: int, *, out: Any = None) -> Tensor:
     """Return the ``n``-th power of a square matrix or a batch; for a negative ``n``, the power of its inverse."""
@@ -302,6 +309,7 @@ def _exponential_rule(F: Any, g: Any, self: Any) -> Any:
 matrix_exp_block.derivative(self=_exponential_rule)
 
 
+@exported("linalg")
 @public()
 def matrix_exp(input: Tensor) -> Tensor:
     """Return the exponential of a square matrix, or of each matrix of a batch.
@@ -315,6 +323,7 @@ def matrix_exp(input: Tensor) -> Tensor:
     return result
 
 
+@exported("linalg")
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Return the diagonals of matrices as a view."""
     result: Tensor = FUNCTIONS["diagonal"](A, offset, dim1, dim2)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy
 
 from ...core.tensor import Tensor
-from ...dispatch.declare import ARRAYS, TENSORS, public, shared
+from ...dispatch.declare import ARRAYS, TENSORS, exported, public, shared
 from ...dispatch.promotion import mismatch
 from ...dispatch.return_types import named
 from ...kernels import lapack
@@ -91,6 +91,7 @@ inv_ex_block.derivative(self=_inverse_rule)
 _InvEx = named("linalg_inv_ex", ("inverse", "info"))
 
 
+@exported("linalg")
 def inv(A: Tensor, *, out: Any = None) -> Tensor:
     """Return the inverse of a square matrix, or of each matrix of a batch; raise LinAlgError for a singular one."""
     return inv_block(A)
@@ -102,6 +103,7 @@ def inverse(input: Tensor, *, out: Any = None) -> Tensor:
     return inv(input)
 
 
+@exported("linalg")
 def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
     """Return the inverse and ``info``, the position of the first zero pivot (0: none), instead of raising an error."""
     result = _InvEx(inv_ex_block(A))
@@ -184,6 +186,7 @@ def _check_right_side(A: Tensor, B: Tensor, left: bool) -> bool:
     return vector
 
 
+@exported("linalg")
 def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Any = None) -> Tensor:
     """Return the X with ``A @ X = B`` (``X @ A = B`` if not ``left``); raise LinAlgError for a singular matrix.
 
@@ -198,6 +201,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Any = None) -> Tensor
     return result
 
 
+@exported("linalg")
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: Any = None) -> Any:
     """Return the result of ``solve`` and ``info``, the position of the first zero pivot (0: none)."""
     result, _, _, info = solve_block(A, B, left, _check_right_side(A, B, left))
@@ -233,6 +237,7 @@ def _triangular_matrix(F: Any, g: Any, self: Any, out: Any, upper: bool, left: b
 solve_triangular_block.derivative(self=_triangular_matrix, B=_triangular_right)
 
 
+@exported("linalg")
 def solve_triangular(
     input: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False, out: Any = None
 ) -> Tensor:
@@ -448,6 +453,7 @@ def det(input: Tensor, *, out: Any = None) -> Tensor:
     return det_block(input)
 
 
+@exported("linalg", "det")
 def linalg_det(A: Tensor, *, out: Any = None) -> Tensor:
     """Return the determinant of a square matrix, or of each matrix of a batch."""
     return det(A)
@@ -487,6 +493,7 @@ def slogdet(input: Tensor, *, out: Any = None) -> Any:
     return _Slogdet(slogdet_block(input)[:2])
 
 
+@exported("linalg", "slogdet")
 def linalg_slogdet(A: Tensor, *, out: Any = None) -> Any:
     """Return the sign of the determinant and the logarithm of its absolute value, for a matrix or a batch."""
     return _LinalgSlogdet(slogdet_block(A)[:2])
@@ -552,6 +559,7 @@ def _array_or_number(x: Any) -> Any:
     return x._array if isinstance(x, Tensor) else x
 
 
+@exported("linalg")
 def pinv(
     input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None, out: Any = None
 ) -> Tensor:
@@ -626,6 +634,7 @@ lstsq_block.derivative(self=_lstsq_rule("self"), B=_lstsq_rule("B"))
 _Lstsq = named("linalg_lstsq", ("solution", "residuals", "rank", "singular_values"))
 
 
+@exported("linalg")
 def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = None, out: Any = None) -> Any:
     """Return the X that minimizes ``|A @ X - B|``, the squared residuals, the rank and the singular values of A.
 
@@ -667,6 +676,7 @@ def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = N
 # -- Tensors as matrices ---------------------------------------------------------------------------------------------
 
 
+@exported("linalg")
 def tensorinv(input: Tensor, ind: int = 2, *, out: Any = None) -> Tensor:
     """Return the inverse of the map ``x -> tensordot(input, x, x.ndim)``.
 
@@ -686,6 +696,7 @@ def tensorinv(input: Tensor, ind: int = 2, *, out: Any = None) -> Tensor:
     return result
 
 
+@exported("linalg")
 def tensorsolve(input: Tensor, other: Tensor, dims: Any = None, *, out: Any = None) -> Tensor:
     """Return the X with ``tensordot(input, X, X.ndim) = other``; ``dims`` of ``input`` are moved to its end first."""
     ndim = input._array.ndim

@@ -10,7 +10,7 @@ import numpy
 
 from ...core import dtypes
 from ...core.tensor import Tensor, dimension
-from ...dispatch.declare import ARRAYS, TENSORS, public
+from ...dispatch.declare import ARRAYS, TENSORS, exported, public
 from ...dispatch.declare import op as declared
 from ...dispatch.promotion import F32, numbers_in, plain_number
 from ...kernels import reductions_numba, small_arrays
@@ -613,6 +613,7 @@ def slope_of_norm(F: Any, g: Any, x: Any, norm: Any, ord: float) -> Any:
 vector_norm_block.derivative(self=norm_rule)
 
 
+@exported("linalg")
 def vector_norm(
     x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None
 ) -> Tensor:
