@@ -14,8 +14,8 @@ from typing import Any
 import numpy
 
 from . import attention_numba
+from .half_precision import upcast_half
 from .matmul import product
-from .memory_format import upcast_half
 
 #: Scores in a block (1 MB of float32).
 BLOCK = 1 << 18

@@ -15,7 +15,8 @@ from itertools import product
 from typing import Any
 
 from . import convolution_numba, small_arrays
-from .memory_format import upcast_half, windows, zero_padded
+from .half_precision import upcast_half
+from .memory_format import windows, zero_padded
 
 #: Elements of the buffer in which windows are laid out (1 MB of float32: half of a core's second cache).
 BLOCK = 1 << 18

@@ -13,6 +13,11 @@ F32 = numpy.dtype(numpy.float32)
 ONE = {numpy.dtype(kind): numpy.asarray(1, kind) for kind in (numpy.float32, numpy.float64)}
 
 
+def upcast_half(x: Any) -> Any:
+    """``x``, or in float32 if it is a shorter float: float16 and bfloat16 (kind V) have no BLAS."""
+    return x.astype(F32) if x.dtype.itemsize == 2 and x.dtype.kind in "fV" else x
+
+
 def upcast_all_half(*arrays: Any) -> tuple[Any, ...]:
     """The arrays, float16 and bfloat16 ones in float32; None stays None."""
     return tuple(each.astype(F32) if each is not None and each.dtype in SHORT else each for each in arrays)

@@ -14,7 +14,8 @@ from typing import Any
 import numpy
 
 from . import numba_operands
-from .memory_format import in_memory_format_of, upcast_half
+from .half_precision import upcast_half
+from .memory_format import in_memory_format_of
 
 MANY = 8  # from so many taps on a product with a matrix is faster
 

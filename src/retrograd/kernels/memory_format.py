@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy
-
-F32 = numpy.dtype(numpy.float32)
-
 
 def is_channels_last(x: Any) -> bool:
     """Whether ``x`` (batch, channels, …) lies in memory with its channels innermost, and in no other way."""
@@ -31,11 +27,6 @@ def in_memory_format_of(np: Any, result: Any, *models: Any) -> Any:
     if not any(map(is_channels_last, models)) or is_channels_last(result):
         return result
     return np.ascontiguousarray(numpy_order(result)).transpose(0, result.ndim - 1, *range(1, result.ndim - 1))
-
-
-def upcast_half(x: Any) -> Any:
-    """``x``, or in float32 if it is a shorter float: float16 and bfloat16 (kind V) have no BLAS."""
-    return x.astype(F32) if x.dtype.itemsize == 2 and x.dtype.kind in "fV" else x
 
 
 def zero_padded(np: Any, x: Any, padding: Any) -> Any:

@@ -14,8 +14,9 @@ from typing import Any
 import numpy
 
 from . import numba_operands, small_arrays
+from .half_precision import upcast_half
 from .interpolation import adaptive_bounds, picked, regular
-from .memory_format import in_memory_format_of, upcast_half
+from .memory_format import in_memory_format_of
 
 
 def out_size(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:

@@ -14,7 +14,8 @@ from ...core.dtypes import c_name, unsupported
 from ...core.tensor import Tensor
 from ...dispatch.declare import op, public
 from ...kernels import convolution as convolution_kernels
-from ...kernels.memory_format import F32, in_memory_format_of
+from ...kernels.half_precision import F32
+from ...kernels.memory_format import in_memory_format_of
 from ...runtime.user_frame import warn
 from ..shape.padding import constant_pad_nd_block
 from ..shape.views import squeeze, unsqueeze

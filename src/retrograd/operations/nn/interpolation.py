@@ -12,7 +12,8 @@ from ...core.tensor import Tensor
 from ...dispatch.declare import op, public
 from ...kernels import convolution, interpolation
 from ...kernels import grid_sample as grid_kernels
-from ...kernels.memory_format import in_memory_format_of, upcast_half
+from ...kernels.half_precision import upcast_half
+from ...kernels.memory_format import in_memory_format_of
 from ...runtime.user_frame import warn
 from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
