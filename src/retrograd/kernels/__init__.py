@@ -1,1 +1,1 @@
-"""Arrays in, arrays out. Nothing here knows a Tensor."""
+"""Numerical kernels: functions from arrays to arrays that do not know Tensor, one module for each subject."""

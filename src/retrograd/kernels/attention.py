@@ -1,8 +1,11 @@
-"""Attention on NumPy arrays without the matrix of all scores: it is made, used and dropped in blocks that fit a cache.
+"""Kernel of scaled_dot_product_attention and its gradients, computed in blocks without the matrix of all scores.
 
-``query`` (batch, heads, L, E), ``key`` and ``value`` (batch, key heads, S, E); each key head serves the same number of
-query heads. ``mask`` broadcasts to (batch, heads, L, S): booleans (what is True counts) or numbers that are added.
-Without a mask compiled loops do it all, where there are any (``kernels/attention_numba.py``).
+The scores of a block are computed, used and dropped while they fit the cache.
+
+``query`` has the shape (batch, heads, L, E); ``key`` and ``value`` have (batch, key heads, S, E), and each key head
+serves the same number of query heads. ``mask`` broadcasts to (batch, heads, L, S) and is either boolean (True: the key
+is visible) or numeric (added to the scores). Without a mask the Numba loops of ``kernels/attention_numba.py`` do the
+work where they apply.
 """
 
 from __future__ import annotations
@@ -19,12 +22,12 @@ from .matmul import product
 
 #: Scores in a block (1 MB of float32).
 BLOCK = 1 << 18
-#: Rows in a block where rows see only the keys that are not later: a longer one would work for nothing in half of it.
-STEPS = 128
+#: Rows in a block of causal attention: in a longer block up to half of the computed scores would be masked.
+CAUSAL_ROWS = 128
 
 
-class _Work:
-    """The arrays of one attention, heads and batch as one, and the blocks into which the scores are cut."""
+class _BlockedAttention:
+    """Operands of one attention call, with batch and heads merged into one axis, and the blocks of the score matrix."""
 
     def __init__(self, np: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float) -> None:
         self.np, self.causal, self.scale = np, causal, scale
@@ -36,17 +39,20 @@ class _Work:
         self.mask = None if mask is None else np.broadcast_to(mask, shape)
 
     def flat(self, x: Any) -> Any:
-        """Batch and heads as one dimension."""
+        """Return ``x`` in at least float32, with batch and heads merged into one axis."""
         x = upcast_half(x)
         return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
 
     def blocks(self) -> Iterator[tuple[slice, slice, int]]:
-        """Heads, rows, and how many of the keys these rows see."""
+        """Yield each block: the slice of heads, the slice of rows, and the number of keys that the block needs.
+
+        With a causal mask these are the keys up to the last row of the block.
+        """
         count, row = self.batch * self.heads, self.keys
         heads = max(1, BLOCK // max(self.length * row, 1))
         rows = self.length if heads > 1 else max(1, min(self.length, BLOCK // max(row, 1)))
-        if self.causal and rows > STEPS:
-            rows = STEPS
+        if self.causal and rows > CAUSAL_ROWS:
+            rows = CAUSAL_ROWS
             heads = max(1, min(count, BLOCK // (rows * max(row, 1))))
         for first in range(0, count, heads):
             for low in range(0, self.length, rows):
@@ -54,17 +60,20 @@ class _Work:
                 yield slice(first, min(first + heads, count)), slice(low, high), min(high, row) if self.causal else row
 
     def owners(self, heads: slice) -> Any:
-        """The key heads that serve a block of query heads."""
+        """Return the index of the key heads that serve a block of query heads."""
         if self.share == 1:
             return heads
         return self.np.arange(heads.start, heads.stop) // self.share
 
     def products(self, heads: slice, rows: slice, seen: int) -> Any:
-        """Products of a block of queries with the keys that they see."""
+        """Return the products of a block of queries with its first ``seen`` keys."""
         return self.product("scores", self.query[heads, rows], self.key[self.owners(heads)][:, :seen].swapaxes(1, 2))
 
     def product(self, name: str, a: Any, b: Any) -> Any:
-        """``a @ b`` in memory that is used again for the next block: fresh pages cost as much as the product."""
+        """Return ``a @ b`` in the scratch buffer ``name``, which the next block reuses.
+
+        A new buffer for each block would cost as much as the product, because its pages are mapped first.
+        """
         shape = (*a.shape[:2], b.shape[2])
         memory = self.memory.get(name)
         if memory is None or memory.size < math.prod(shape):
@@ -73,7 +82,10 @@ class _Work:
         return product(a, b, out) if self.np is numpy else self.np.matmul(a, b, out=out)
 
     def exponentials(self, heads: slice, rows: slice, seen: int, sums: Any) -> tuple[Any, Any]:
-        """Exponentials of the scores less the largest of their row, and their sums; and their logarithms into ``sums``."""
+        """Return ``exp(score - row maximum)`` of a block and the sums of its rows.
+
+        The logarithms of the rows' sums of ``exp(score)`` are written to ``sums``.
+        """
         np = self.np
         scores = self.scores(heads, rows, seen)
         top = scores.max(-1, keepdims=True)
@@ -83,26 +95,26 @@ class _Work:
         total = np.add.reduce(scores, -1, keepdims=True)
         blind = total == 0
         total[blind] = 1
-        # Against infinity every exponential is zero on the way back.
+        # The logsumexp of a row without keys is infinite, so that the backward pass computes zero probabilities.
         sums[heads, rows] = np.where(blind, np.inf, top + np.log(total))[..., 0]
         return scores, total
 
     def probabilities(self, heads: slice, rows: slice, seen: int, sums: Any) -> Any:
-        """Which part of what each key holds a query gets."""
+        """Return the softmax probabilities of a block, from the saved logarithms ``sums``."""
         scores = self.scores(heads, rows, seen)
         scores -= sums[heads, rows, None]
         self.np.exp(scores, out=scores)
         return scores
 
-    def slopes(self, given: Any, chances: Any, out: Any, g: Any) -> Any:
-        """The gradients of the scores, of those of the probabilities; in their place."""
-        given -= (g * out).sum(-1, keepdims=True)
-        given *= chances
-        given *= given.dtype.type(self.scale)
-        return given
+    def score_gradients(self, grad: Any, probabilities: Any, out: Any, g: Any) -> Any:
+        """Turn the gradients of the probabilities into those of the scores, in place, and return them."""
+        grad -= (g * out).sum(-1, keepdims=True)
+        grad *= probabilities
+        grad *= grad.dtype.type(self.scale)
+        return grad
 
     def scores(self, heads: slice, rows: slice, seen: int) -> Any:
-        """Scaled and masked products of a block of queries with the keys that they see."""
+        """Return the scaled and masked products of a block of queries with its first ``seen`` keys."""
         np = self.np
         scores = self.products(heads, rows, seen)
         scores *= scores.dtype.type(self.scale)
@@ -120,21 +132,21 @@ class _Work:
 
 
 def forward(np: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float) -> tuple[Any, Any]:
-    """What the queries get, laid out as ``query``, and the logarithms of the sums of exponentials (batch, heads, L).
+    """Return the output, laid out in memory as ``query``, and the row-wise logsumexp of the scores (batch, heads, L).
 
-    A query that sees no key gets zeros.
+    A query to which no key is visible gets zeros.
     """
     if mask is None:
-        found = attention_numba.forward(upcast_half(query), upcast_half(key), upcast_half(value), causal, scale)
-        if found is not None:
-            return found[0].astype(query.dtype, copy=False), found[1]
-    work = _Work(np, query, key, value, mask, causal, scale)
+        result = attention_numba.forward(upcast_half(query), upcast_half(key), upcast_half(value), causal, scale)
+        if result is not None:
+            return result[0].astype(query.dtype, copy=False), result[1]
+    work = _BlockedAttention(np, query, key, value, mask, causal, scale)
     out = np.empty((work.batch * work.heads, work.length, value.shape[3]), work.query.dtype)
     sums = np.empty((work.batch * work.heads, work.length), work.query.dtype)
     for heads, rows, seen in work.blocks():
         scores, total = work.exponentials(heads, rows, seen, sums)
-        made = work.product("made", scores, work.value[work.owners(heads)][:, :seen])
-        np.divide(made, total, out=out[heads, rows])
+        summed = work.product("out", scores, work.value[work.owners(heads)][:, :seen])
+        np.divide(summed, total, out=out[heads, rows])
     shaped = np.empty_like(query, shape=(*query.shape[:3], value.shape[3]))
     shaped[...] = out.reshape(shaped.shape)
     return shaped, sums.reshape(query.shape[:3])
@@ -143,23 +155,23 @@ def forward(np: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, 
 def backward(
     np: Any, g: Any, query: Any, key: Any, value: Any, mask: Any, out: Any, sums: Any, causal: bool, scale: float
 ) -> tuple[Any, ...]:
-    """The gradients of query, key and value. The scores are made again, block by block."""
+    """Return the gradients of query, key and value. The scores are recomputed block by block."""
     if mask is None:
         wide = upcast_half(query), upcast_half(key), upcast_half(value)
-        found = attention_numba.backward(upcast_half(g), *wide, sums, causal, scale)
-        if found is not None:
-            return tuple([each.astype(query.dtype, copy=False) for each in found])
-    work = _Work(np, query, key, value, mask, causal, scale)
+        result = attention_numba.backward(upcast_half(g), *wide, sums, causal, scale)
+        if result is not None:
+            return tuple([each.astype(query.dtype, copy=False) for each in result])
+    work = _BlockedAttention(np, query, key, value, mask, causal, scale)
     g, out, sums = work.flat(g), work.flat(out), sums.reshape(-1, work.length)
     grads = tuple(np.zeros(each.shape, each.dtype) for each in (work.query, work.key, work.value))
     for heads, rows, seen in work.blocks():
-        part = work.probabilities(heads, rows, seen, sums)
-        given, owners = g[heads, rows], work.owners(heads)
-        slope = work.product("slopes", given, work.value[owners][:, :seen].swapaxes(1, 2))
-        slope = work.slopes(slope, part, out[heads, rows], given)
-        grads[0][heads, rows] = work.product("made", slope, work.key[owners][:, :seen])
-        _add(np, grads[1][:, :seen], owners, work.product("made", slope.swapaxes(1, 2), work.query[heads, rows]))
-        _add(np, grads[2][:, :seen], owners, work.product("made", part.swapaxes(1, 2), given))
+        probabilities = work.probabilities(heads, rows, seen, sums)
+        grad_block, owners = g[heads, rows], work.owners(heads)
+        slope = work.product("slopes", grad_block, work.value[owners][:, :seen].swapaxes(1, 2))
+        slope = work.score_gradients(slope, probabilities, out[heads, rows], grad_block)
+        grads[0][heads, rows] = work.product("out", slope, work.key[owners][:, :seen])
+        _add(np, grads[1][:, :seen], owners, work.product("out", slope.swapaxes(1, 2), work.query[heads, rows]))
+        _add(np, grads[2][:, :seen], owners, work.product("out", probabilities.swapaxes(1, 2), grad_block))
     return tuple(
         _heads_inside(np, grad.reshape(each.shape).astype(each.dtype, copy=False))
         for grad, each in zip(grads, (query, key, value), strict=True)
@@ -167,6 +179,7 @@ def backward(
 
 
 def _add(np: Any, target: Any, owners: Any, values: Any) -> None:
+    """Add ``values`` to ``target`` at the key heads ``owners``, which repeat if several query heads share one."""
     if isinstance(owners, slice):
         target[owners] += values
     else:
@@ -174,5 +187,5 @@ def _add(np: Any, target: Any, owners: Any, values: Any) -> None:
 
 
 def _heads_inside(np: Any, x: Any) -> Any:
-    """``x`` with its heads inside its rows in memory, as PyTorch lays gradients of attention out."""
+    """Return ``x`` with the rows outside of the heads in memory, as PyTorch lays out the gradients of attention."""
     return np.ascontiguousarray(x.swapaxes(1, 2)).swapaxes(1, 2)

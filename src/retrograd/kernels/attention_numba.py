@@ -1,7 +1,7 @@
-"""Attention by compiled loops (``kernels/numba/attention.py``): what they need to know. Knows no operation.
+"""Kernel of scaled_dot_product_attention by the Numba loops of ``kernels/numba/attention.py``.
 
-Each function gives None where there is no loop for its arrays, and NumPy does the work (``kernels/attention.py``). Arrays are
-(batch, heads, rows, elements), no matter how their heads and rows lie in memory.
+Each function returns None where no loop applies to its arrays, and NumPy does the work (``kernels/attention.py``).
+Arrays have the shape (batch, heads, rows, elements), with any memory order of heads and rows.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _line(x: Any, writeable: bool = False) -> tuple[Any, tuple[int, ...]]:
 
 
 def forward(query: Any, key: Any, value: Any, causal: bool, scale: float) -> tuple[Any, Any] | None:
-    """What the queries get, laid out as ``query``, and the logarithms of the sums of exponentials (batch, heads, rows)."""
+    """Return the output, laid out as ``query``, and the row-wise logsumexp of the scores (batch, heads, rows)."""
     sizes = _sizes(query, key, value)
     if sizes is None:
         return None

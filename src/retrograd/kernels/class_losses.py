@@ -1,4 +1,4 @@
-"""Losses that choose by class: the negative log-likelihood and the margins. No array of one-hot rows is ever made."""
+"""Kernels of nll_loss, cross_entropy and the multi-class margin losses: elements selected by class."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ INT = numpy.dtype(numpy.int64)
 
 
 def check_classes(np: Any, target: Any, classes: int, ignore: int) -> Any:
-    """Which targets count: None if all do. Raises torch's error for a class that there is not."""
+    """Return a mask of the targets that count, or None if all do.
+
+    Raises PyTorch's IndexError for a class out of range.
+    """
     if not target.size:
         return None
     if target.dtype is INT and within(target, classes) and not 0 <= ignore < classes:

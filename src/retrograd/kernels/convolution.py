@@ -1,10 +1,14 @@
-"""Convolution and its two adjoints on NumPy arrays: output of input and weight, input of output and weight, weight of both.
+"""Kernels of convolution and its two adjoints, of transposed convolution, unfold and fold.
 
-Each is linear in both of its arrays, and its derivatives are the other two. No array of all windows is made: the work
-goes through blocks of samples, or of rows of one sample, small enough for the cache, with one product of matrices each.
-A kernel of one element is a product at once; with one channel a group the offsets of the kernel are added up instead.
-Where there are compiled loops (``kernels/convolution_numba.py``) these do it all.
-Arrays are (batch, channels, *space), weights (output channels, channels a group, *kernel).
+The three kernels of convolution compute the output from input and weight, the input's gradient from output and weight,
+and the weight's gradient from output and input. Each is linear in both of its arrays, and its derivatives are the other
+two. The array of all windows is never built: the work is done in blocks of samples, or of rows of one sample, that fit
+the cache, with one matrix product for each block. A kernel of one element is a single matrix product; a depthwise
+convolution (one channel a group) is a sum over the offsets of the kernel. Where the Numba loops of
+``kernels/convolution_numba.py`` apply, they do the work.
+
+Arrays have the shape (batch, channels, *space), weights (output channels, channels a group, *kernel). A "place" is a
+position of the output.
 """
 
 from __future__ import annotations
@@ -18,12 +22,12 @@ from . import convolution_numba, small_arrays
 from .half_precision import upcast_half
 from .memory_format import windows, zero_padded
 
-#: Elements of the buffer in which windows are laid out (1 MB of float32: half of a core's second cache).
+#: Elements of the buffer in which windows are laid out (1 MB of float32: half of a core's second-level cache).
 BLOCK = 1 << 18
 
 
 class Plan:
-    """The numbers of one convolution, and how its work is cut into blocks."""
+    """Sizes of one convolution, and the blocks into which its work is cut."""
 
     def __init__(
         self, x_shape: Any, w_shape: Any, y_shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
@@ -42,7 +46,7 @@ class Plan:
         self.depthwise = w_shape[1] == 1 and groups > 1
 
     def blocks(self) -> Iterator[tuple[slice, int, int]]:
-        """Samples and first and last output row of each block."""
+        """Yield each block: the slice of samples, and the first and last output row."""
         row = self.rest * self.channels * (self.single if self.depthwise else math.prod(self.kernel))
         rows = self.out[0]
         if row * rows <= BLOCK:
@@ -56,14 +60,14 @@ class Plan:
                 yield slice(sample, sample + 1), first, min(first + step, rows)
 
     def reach(self, first: int, last: int) -> tuple[int, int]:
-        """The rows of the input, counted with padding, from which output rows ``first`` to ``last`` are made."""
+        """Return the range of padded input rows from which the output rows ``first`` to ``last`` are computed."""
         return (
             first * self.stride[0],
             (last - 1) * self.stride[0] + self.dilation[0] * (self.kernel[0] - 1) + 1,
         )
 
     def widths(self) -> list[int]:
-        """The sizes that the windows span in all but the first dimension of space."""
+        """Return the sizes that the windows span in all spatial dimensions but the first."""
         return [
             max(n + 2 * p, (o - 1) * s + d * (k - 1) + 1)
             for n, p, o, s, d, k in zip(
@@ -72,7 +76,10 @@ class Plan:
         ][1:]
 
     def inner(self, start: int, stop: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Where padded rows ``start`` to ``stop`` meet the input: the place in the padded slab, and in the input."""
+        """Return the overlap of the padded rows ``start`` to ``stop`` with the input.
+
+        Returns two indices: of the overlap in the padded slab, and of the same elements in the input.
+        """
         p = self.padding[0]
         low, high = max(start - p, 0), min(stop - p, self.space[0])
         high = max(low, high)
@@ -84,11 +91,11 @@ class Plan:
         )
 
     def fits(self) -> bool:
-        """Whether windows lie within the input as it is."""
+        """Whether all windows lie within the unpadded input."""
         return not any(self.padding) and all(a <= b for a, b in zip(self.widths(), self.space[1:], strict=True))
 
     def slab(self, np: Any, x: Any, start: int, stop: int) -> Any:
-        """Rows ``start`` to ``stop`` of the padded samples ``x``."""
+        """Return the rows ``start`` to ``stop`` of the padded samples ``x``: a view where no padding is needed."""
         if self.fits() and stop <= self.space[0]:
             return x[:, :, start:stop]
         slab = np.zeros((*x.shape[:2], stop - start, *self.widths()), x.dtype)
@@ -97,12 +104,12 @@ class Plan:
         return slab
 
     def seen(self, np: Any, x: Any, first: int, last: int) -> Any:
-        """What every place of the kernel sees for output rows ``first`` to ``last``: (batch, channels, *kernel, *out)."""
+        """Return a view of the windows of the output rows ``first`` to ``last``: (batch, channels, *kernel, *out)."""
         slab = self.slab(np, x, *self.reach(first, last))
         return windows(np, slab, self.kernel, self.stride, self.dilation, (last - first, *self.out[1:]))
 
     def columns(self, np: Any, x: Any, first: int, last: int, buffer: Any) -> Any:
-        """The windows as matrices: (groups, channels a group * kernel, batch * places)."""
+        """Return the windows as matrices in ``buffer``: (groups, channels a group * kernel, batch * places)."""
         seen = self.seen(np, x, first, last)
         n = 1 + len(self.kernel)
         seen = seen.transpose(*range(1, n + 1), 0, *range(n + 1, seen.ndim))
@@ -111,7 +118,7 @@ class Plan:
         return columns.reshape(self.groups, -1, math.prod(seen.shape[n:]))
 
     def buffer(self, np: Any, dtype: Any) -> Any:
-        """Memory for the windows of the largest block."""
+        """Return uninitialised memory for the windows of the largest block."""
         size = self.channels * math.prod(self.kernel) * self.rest
         whole = size * self.out[0] * self.batch
         return np.empty(min(whole, max(BLOCK, size)), dtype)
@@ -120,11 +127,11 @@ class Plan:
 def output_of(
     np: Any, x: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int, bias: Any = None
 ) -> Any:
-    """The convolution of ``x`` with ``w``, of the given shape."""
+    """Return the convolution of ``x`` with ``w`` plus ``bias``, an array of the given shape."""
     if groups == 1 and x.size <= small_arrays.MANY:
-        found = small_arrays.convolved(x, w, shape, stride, padding, dilation, bias)
-        if found is not None:
-            return found
+        result = small_arrays.convolved(x, w, shape, stride, padding, dilation, bias)
+        if result is not None:
+            return result
     dtype, x, w = x.dtype, upcast_half(x), upcast_half(w)
     bias = None if bias is None else upcast_half(bias)
     if (y := convolution_numba.output(x, w, bias, shape, stride, padding, dilation, groups)) is not None:
@@ -136,7 +143,7 @@ def output_of(
         y = np.matmul(w.reshape(groups, plan.single, -1), x.reshape(plan.batch, groups, -1, plan.rest * plan.out[0]))
         y = y.reshape(shape)
     elif plan.depthwise:
-        y = _spread_output(np, plan, x, w, shape)
+        y = _depthwise_output(np, plan, x, w, shape)
     else:
         y = _blocked_output(np, plan, x, w, shape)
     if bias is not None:
@@ -144,11 +151,12 @@ def output_of(
     return y.astype(dtype, copy=False)
 
 
-#: Columns in one product of matrices: with many more BLAS is a fifth slower.
+#: Columns in one matrix product: with many more BLAS is 20 % slower.
 WIDTH = 1024
 
 
 def _blocked_output(np: Any, plan: Plan, x: Any, w: Any, shape: Any) -> Any:
+    """Compute the output block by block, with one matrix product for each block."""
     y, buffer = np.empty(shape, x.dtype), plan.buffer(np, x.dtype)
     matrix = w.reshape(plan.groups, plan.single, -1)
     for samples, first, last in plan.blocks():
@@ -162,21 +170,21 @@ def _blocked_output(np: Any, plan: Plan, x: Any, w: Any, shape: Any) -> Any:
                 _multiply_in_parts(np, matrix[0], part[0], target)
             else:
                 some = slice(samples.start + k, min(samples.start + k + step, samples.stop))
-                made = np.matmul(matrix, part).reshape(plan.outputs, -1, last - first, *plan.out[1:])
-                y[some, :, first:last] = made.swapaxes(0, 1)
+                block = np.matmul(matrix, part).reshape(plan.outputs, -1, last - first, *plan.out[1:])
+                y[some, :, first:last] = block.swapaxes(0, 1)
     return y
 
 
 def _multiply_in_parts(np: Any, matrix: Any, columns: Any, target: Any) -> None:
-    """Products of even parts of the columns, none of them too wide."""
+    """Write ``matrix @ columns`` to ``target``, in equal parts of at most ``WIDTH`` columns."""
     count = columns.shape[1]
     width = -(-count // -(-count // WIDTH))
     for at in range(0, count, width):
         np.matmul(matrix, columns[:, at : at + width], out=target[:, at : at + width])
 
 
-def _spread_output(np: Any, plan: Plan, x: Any, w: Any, shape: Any) -> Any:
-    """One channel a group: the sum over the places of the kernel of what each sees, times its weight."""
+def _depthwise_output(np: Any, plan: Plan, x: Any, w: Any, shape: Any) -> Any:
+    """Compute a depthwise convolution: the sum over the kernel's offsets of shifted input times weight."""
     y = np.empty(shape, x.dtype)
     weights = w.reshape(plan.groups, plan.single, *plan.kernel)
     ones = (1,) * len(plan.kernel)
@@ -195,7 +203,10 @@ def _spread_output(np: Any, plan: Plan, x: Any, w: Any, shape: Any) -> Any:
 def input_of(
     np: Any, y: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int, bias: Any = None
 ) -> Any:
-    """The adjoint of :func:`output_of` for its input: what a transposed convolution gives, of the given shape."""
+    """Return the adjoint of :func:`output_of` for its input, an array of the given shape, plus ``bias``.
+
+    This is the gradient of a convolution's input, and the output of a transposed convolution.
+    """
     dtype, y, w = y.dtype, upcast_half(y), upcast_half(w)
     bias = None if bias is None else upcast_half(bias)
     if (x := convolution_numba.input_of(y, w, bias, shape, stride, padding, dilation, groups)) is not None:
@@ -216,7 +227,7 @@ def input_of(
 
 
 def _add_input(np: Any, plan: Plan, y: Any, w: Any, x: Any, first: int, last: int) -> None:
-    """Add to the samples ``x`` what their output rows ``first`` to ``last``, ``y``, give back."""
+    """Add the contributions of the output rows ``first`` to ``last``, ``y``, to the samples ``x``."""
     count = len(x)
     start, stop = plan.reach(first, last)
     direct = plan.fits() and stop <= plan.space[0]
@@ -240,17 +251,17 @@ def _add_input(np: Any, plan: Plan, y: Any, w: Any, x: Any, first: int, last: in
 
 
 def _columns_of(np: Any, plan: Plan, y: Any, w: Any) -> Any:
-    """What the outputs ``y`` give back to each place of the kernel: (channels, *kernel, batch, *out)."""
+    """Return the gradients of the windows of the outputs ``y``: (channels, *kernel, batch, *out)."""
     matrix = w.reshape(plan.groups, plan.single, -1).swapaxes(1, 2)
     columns = np.matmul(matrix, y.swapaxes(0, 1).reshape(plan.groups, plan.single, -1))
     return columns.reshape(plan.channels, *plan.kernel, len(y), *y.shape[2:])
 
 
 def weight_of(np: Any, y: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
-    """The adjoint of :func:`output_of` for its weight, of the given shape."""
+    """Return the adjoint of :func:`output_of` for its weight, an array of the given shape."""
     dtype, y, x = y.dtype, upcast_half(y), upcast_half(x)
-    if (found := convolution_numba.weight(y, x, shape, stride, padding, dilation, groups)) is not None:
-        return found.astype(dtype, copy=False)
+    if (result := convolution_numba.weight(y, x, shape, stride, padding, dilation, groups)) is not None:
+        return result.astype(dtype, copy=False)
     plan = Plan(x.shape, shape, y.shape, stride, padding, dilation, groups)
     w = np.zeros(shape, y.dtype)
     if plan.empty:
@@ -268,16 +279,16 @@ def weight_of(np: Any, y: Any, x: Any, shape: Any, stride: Any, padding: Any, di
     for samples, first, last in plan.blocks():
         columns = plan.columns(np, x[samples], first, last, buffer)
         part = y[samples, :, first:last].swapaxes(0, 1).reshape(groups, plan.single, -1)
-        # The larger matrix first: so BLAS is faster by a sixth.
+        # With the larger matrix first BLAS is faster by a sixth.
         matrix += np.matmul(columns, part.swapaxes(1, 2)).swapaxes(1, 2)
     return w.astype(dtype, copy=False)
 
 
-# -- Windows as columns, which some programs want whole --------------------------------------------------------------
+# -- unfold and fold -------------------------------------------------------------------------------------------------
 
 
 def unfolded(np: Any, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, out: Any) -> Any:
-    """The windows of ``x`` (…, channels, *space) as columns: (…, channels * kernel, places)."""
+    """Return the windows of ``x`` (…, channels, *space) as columns: (…, channels * kernel, places)."""
     seen = windows(np, zero_padded(np, x, padding), kernel, stride, dilation, out)
     *lead, channels = x.shape[: x.ndim - len(kernel)]
     # The copy comes first: reshaping alone might give a view of x.
@@ -285,7 +296,7 @@ def unfolded(np: Any, x: Any, kernel: Any, stride: Any, padding: Any, dilation: 
 
 
 def folded(np: Any, x: Any, space: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, out: Any) -> Any:
-    """The adjoint of :func:`unfolded`: columns added up where their windows stood."""
+    """Return the adjoint of :func:`unfolded`: the columns added at the positions of their windows."""
     dtype, x = x.dtype, upcast_half(x)
     lead = (*x.shape[:-2], x.shape[-2] // math.prod(kernel))
     columns = x.reshape(*lead, *kernel, *out)

@@ -1,7 +1,8 @@
-"""Convolution and its adjoints by compiled loops (``kernels/numba/convolution.py``, ``windows.py``), for lines and images.
+"""Kernels of convolution and its adjoints by Numba loops, for one or two spatial dimensions.
 
-Each function gives None where there is no loop for its arrays, and NumPy does the work (``kernels/convolution.py``). Knows no
-operation. Arrays are (batch, channels, *space), weights (outputs, channels a group, *kernel).
+The loops are in ``kernels/numba/convolution.py`` and ``direct_convolution.py``. Each function returns None where no
+loop applies to its arrays, and NumPy does the work (``kernels/convolution.py``). Arrays have the shape (batch,
+channels, *space), weights (outputs, channels a group, *kernel).
 """
 
 from __future__ import annotations
@@ -44,8 +45,9 @@ class Shape:
         return outputs <= NARROW and all(step == 1 for step in self.stride)
 
     def rows(self, row: int, groups: int) -> int:
-        """How many rows of the output to work on at a time, if lines have ``row`` elements for each: even pieces, and enough
-        of them for all threads.
+        """Return the number of output rows in a block, if the lines have ``row`` elements for each output row.
+
+        The blocks have equal sizes, and there are enough of them for all threads.
         """
         some = max(1, min(self.out[0], BLOCK // row))
         pieces = max(-(-self.out[0] // some), -(-2 * blas_threads.limit() // (self.batch * groups)))
@@ -143,7 +145,10 @@ def _plane(size: int) -> int:
 
 @lru_cache(256)
 def _offsets(channels: int, kernel: Any, stride: int, dilation: int, plane: int, width: int, whole: int) -> Any:
-    """Where in the lines (Note [Lines of images]) each channel and place of the kernel begins; their number is made whole."""
+    """Return the offset of each channel and kernel element in the lines (Note [Lines of images]).
+
+    Zeros are appended up to a multiple of ``whole``.
+    """
     found = [
         ((j * stride + i * dilation % stride) * channels + c) * plane + i * dilation // stride * width
         for c in range(channels)
@@ -262,5 +267,5 @@ def convolve_loops() -> Any:
 
 @cache
 def tile_sizes() -> Any:
-    """The module that says how large tiles are."""
+    """Return the module with the tile sizes."""
     return numba_dispatch.loops("gemm_microkernel")

@@ -1,6 +1,7 @@
-"""Connectionist temporal classification: sums over all ways to write a text with repeats and blanks.
+"""Kernel of ctc_loss (connectionist temporal classification) and its gradient.
 
-Graves et al., Connectionist temporal classification (ICML 2006), in logarithms, all samples of a batch at a time.
+Graves et al., Connectionist temporal classification (ICML 2006), in logarithms, for all samples of a batch at once. The
+label sequence of a sample is its target with a blank before, between and after the letters.
 """
 
 from __future__ import annotations
@@ -9,21 +10,27 @@ from typing import Any
 
 
 def spelled(np: Any, targets: Any, blank: int) -> Any:
-    """The texts (N, S) with a blank in front, between and behind: (N, 2 S + 1)."""
+    """Return the targets (N, S) as label sequences with blanks: (N, 2 S + 1)."""
     out = np.full((targets.shape[0], 2 * targets.shape[1] + 1), blank, np.int64)
     out[:, 1::2] = targets
     return out
 
 
 def _may_skip(np: Any, labels: Any) -> Any:
-    """Where a path may come from two places before: from a letter to another letter over the blank between."""
+    """Return a mask of the labels that a path may reach from two positions before, skipping the blank between.
+
+    That is the case for a letter after a different letter.
+    """
     skip = np.zeros(labels.shape, bool)
     skip[:, 3::2] = labels[:, 3::2] != labels[:, 1:-2:2]
     return skip
 
 
 def _step(np: Any, before: Any, skip: Any) -> Any:
-    """The logarithms of what arrives from the same place, the one before, and two before where that is allowed."""
+    """Return the logarithms of the path sums that reach each position from one time step to the next.
+
+    A path comes from the same position, the one before, or, where ``skip`` is set, two before.
+    """
     far = np.full(before.shape, -np.inf, before.dtype)
     one = far.copy()
     one[:, 1:] = before[:, :-1]
@@ -32,7 +39,10 @@ def _step(np: Any, before: Any, skip: Any) -> Any:
 
 
 def forward(np: Any, log_probs: Any, labels: Any, input_lengths: Any, target_lengths: Any) -> tuple[Any, Any]:
-    """The losses (N) and the logarithms alpha (T, N, 2 S + 1) of the sums over the beginnings of paths."""
+    """Return the losses (N) and the forward variables alpha (T, N, 2 S + 1).
+
+    alpha holds the logarithms of the sums over all beginnings of paths.
+    """
     steps, batch, _ = log_probs.shape
     width = labels.shape[1]
     alpha = np.full((steps, batch, width), -np.inf, log_probs.dtype)
@@ -57,13 +67,16 @@ def forward(np: Any, log_probs: Any, labels: Any, input_lengths: Any, target_len
 
 
 def _backward_sums(np: Any, log_probs: Any, labels: Any, input_lengths: Any, target_lengths: Any) -> Any:
-    """The logarithms beta (T, N, 2 S + 1) of the sums over the ends of paths, the present step included."""
+    """Return the backward variables beta (T, N, 2 S + 1).
+
+    beta holds the logarithms of the sums over all ends of paths, the current time step included.
+    """
     steps, batch, _ = log_probs.shape
     width = labels.shape[1]
     beta = np.full((steps, batch, width), -np.inf, log_probs.dtype)
     skip = _may_skip(np, labels)
-    place = np.arange(width)[None, :]
-    ends = (place == 2 * target_lengths[:, None]) | (place == 2 * target_lengths[:, None] - 1)
+    position = np.arange(width)[None, :]
+    ends = (position == 2 * target_lengths[:, None]) | (position == 2 * target_lengths[:, None] - 1)
     after = np.full((batch, width), -np.inf, log_probs.dtype)
     for t in range(steps - 1, -1, -1):
         one = np.full((batch, width), -np.inf, log_probs.dtype)
@@ -81,7 +94,10 @@ def gradient(
     np: Any, grad: Any, log_probs: Any, labels: Any, input_lengths: Any, target_lengths: Any, loss: Any, alpha: Any,
     zero_infinity: bool,
 ) -> Any:  # fmt: skip
-    """The gradient for ``log_probs`` (T, N, C), taken to be normalised, as PyTorch does: probability less share."""
+    """Return the gradient of ``log_probs`` (T, N, C) as PyTorch defines it.
+
+    That is the probability minus the label's share of all paths, because ``log_probs`` is taken to be normalised.
+    """
     beta = _backward_sums(np, log_probs, labels, input_lengths, target_lengths)
     share = np.full(log_probs.shape, -np.inf, log_probs.dtype)
     both = alpha + beta

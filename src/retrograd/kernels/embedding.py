@@ -1,4 +1,7 @@
-"""Rows of a table: shortening them, adding them up by number, and bags of them."""
+"""Kernels of embedding, embedding_bag and their gradients: rows of a table selected, renormalised, added and pooled.
+
+They also serve embedding_renorm.
+"""
 
 from __future__ import annotations
 
@@ -10,68 +13,80 @@ from . import indexing
 
 
 def added(np: Any, values: Any, index: Any, count: int) -> Any:
-    """``count`` rows: each the sum of the ``values`` whose ``index`` it is."""
+    """Return ``count`` rows, each the sum of the rows of ``values`` whose ``index`` is its number."""
     return indexing.add(np, np.zeros((count, *values.shape[1:]), values.dtype), (index,), values)
 
 
 def usefulness(np: Any, index: Any, padding_idx: int, scale: bool, dtype: Any) -> Any:
-    """By what each gradient is multiplied: 0 for padding, 1 / how often the row is used; None if always 1."""
+    """Return the factor of each selected row's gradient, or None if all are 1.
+
+    The factor is 0 for ``padding_idx`` and, with ``scale``, 1 / (number of occurrences of the index) otherwise.
+    """
     if not scale and padding_idx < 0:
         return None
-    found = np.ones(index.shape, dtype)
+    result = np.ones(index.shape, dtype)
     if scale and index.size:
-        found /= np.bincount(index)[index].astype(dtype)
+        result /= np.bincount(index)[index].astype(dtype)
     if padding_idx >= 0:
-        found[index == padding_idx] = 0
-    return found
+        result[index == padding_idx] = 0
+    return result
 
 
 def weighted(np: Any, values: Any, factor: Any) -> Any:
-    """``values`` times ``factor``, and 0 where ``factor`` is 0, although the value may be infinite or nan."""
-    found = values * factor
-    found[(factor == 0)[..., 0]] = 0
-    return found
+    """Return ``values * factor``, with 0 wherever ``factor`` is 0 even if the value is infinite or nan."""
+    result = values * factor
+    result[(factor == 0)[..., 0]] = 0
+    return result
 
 
-def shorten(np: Any, table: Any, index: Any, most: float, p: float) -> bool:
-    """Shorten the rows at ``index`` whose p-norm is above ``most`` to that; whether there were any."""
+def shorten(np: Any, table: Any, index: Any, max_norm: float, p: float) -> bool:
+    """Scale the rows at ``index`` whose p-norm exceeds ``most`` to that norm, in place.
+
+    Returns whether any row was scaled. Raises PyTorch's IndexError for an index outside of the table.
+    """
     used = np.unique(index)
     if used.size and not (used[0] >= 0 and used[-1] < table.shape[0]):
         raise IndexError("index out of range in self")
     with numpy.errstate(all="ignore"):
         length = np.linalg.norm(table[used].astype(np.float64), ord=p, axis=1)
-    long = length > most
-    if not long.any():
+    exceeding = length > max_norm
+    if not exceeding.any():
         return False
-    factor = most / (length[long] + 1e-7)
-    table[used[long]] = (table[used[long]] * factor[:, None]).astype(table.dtype)
+    factor = max_norm / (length[exceeding] + 1e-7)
+    table[used[exceeding]] = (table[used[exceeding]] * factor[:, None]).astype(table.dtype)
     return True
 
 
 def bag_numbers(np: Any, count: int, offsets: Any) -> tuple[Any, Any]:
-    """For each of ``count`` rows the bag it is in, bag k going from ``offsets[k]`` to the next; and the sizes of bags."""
+    """Return the bag of each of ``count`` rows, and the sizes of the bags.
+
+    Bag k holds the rows from ``offsets[k]`` to the next offset.
+    """
     sizes = np.diff(np.concatenate([offsets, np.asarray([count])]))
     return np.repeat(np.arange(offsets.size), sizes), sizes
 
 
 def largest(np: Any, table: Any, index: Any, sizes: Any) -> tuple[Any, Any]:
-    """The largest element of each column in each bag (0 if it is empty), and the row that it is from (-1)."""
+    """Return the maximum of each column in each bag, and the table row that holds it.
+
+    An empty bag has the maximum 0 and the row -1.
+    """
     out = np.zeros((sizes.size, table.shape[1]), table.dtype)
     tops = np.full(out.shape, -1, np.int64)
-    full = np.flatnonzero(sizes)
-    if full.size == 0:
+    filled = np.flatnonzero(sizes)
+    if filled.size == 0:
         return out, tops
     picked = table[index]
-    starts = (np.cumsum(sizes) - sizes)[full]
-    out[full] = np.maximum.reduceat(picked, starts, 0)
-    # The first row of a bag that has the largest element: all others are put behind the end.
-    places = np.where(picked == np.repeat(out[full], sizes[full], 0), np.arange(index.size)[:, None], index.size)
-    tops[full] = index[np.minimum.reduceat(places, starts, 0)]
+    starts = (np.cumsum(sizes) - sizes)[filled]
+    out[filled] = np.maximum.reduceat(picked, starts, 0)
+    # The first row that holds the maximum: rows that do not hold it get an index past the end.
+    places = np.where(picked == np.repeat(out[filled], sizes[filled], 0), np.arange(index.size)[:, None], index.size)
+    tops[filled] = index[np.minimum.reduceat(places, starts, 0)]
     return out, tops
 
 
 def added_each(np: Any, grad: Any, tops: Any, count: int) -> Any:
-    """The adjoint of :func:`picked_each`."""
+    """Return the adjoint of :func:`picked_each`: each element of ``grad`` added to its row in ``count`` rows."""
     rows, columns = np.nonzero(tops >= 0)
     out = np.zeros((count, grad.shape[1]), grad.dtype)
     np.add.at(out, (tops[rows, columns], columns), grad[rows, columns])
@@ -79,6 +94,6 @@ def added_each(np: Any, grad: Any, tops: Any, count: int) -> Any:
 
 
 def picked_each(np: Any, table: Any, tops: Any) -> Any:
-    """``table[tops[i, j], j]``, 0 where there is no top."""
-    found = np.take_along_axis(table, np.maximum(tops, 0), 0)
-    return np.where(tops >= 0, found, np.zeros((), table.dtype))
+    """Return ``table[tops[i, j], j]``, with 0 where ``tops`` is -1."""
+    result = np.take_along_axis(table, np.maximum(tops, 0), 0)
+    return np.where(tops >= 0, result, np.zeros((), table.dtype))

@@ -1,6 +1,6 @@
-"""Fourier transforms of arrays in the precision that they come in, laid out as PyTorch lays them out.
+"""Kernels of the torch.fft transforms and of stft: FFTs in the precision of the input, laid out in memory as PyTorch's.
 
-Knows no Tensor. The transforms are SciPy's (or CuPy's), which keep single precision.
+The transforms are SciPy's (on a GPU CuPy's), because they keep single precision.
 """
 
 from __future__ import annotations
@@ -11,44 +11,49 @@ from typing import Any
 
 import numpy
 
-#: How a transform is scaled: not at all, by the root of its size, by its size. PyTorch's numbers for them.
+#: Scaling of a transform: none, by the square root of the size, by the size. The values are PyTorch's.
 UNSCALED, BY_ROOT, BY_SIZE = 0, 1, 2
 
 
 def _transforms(np: Any) -> Any:
-    """The module of transforms that goes with an array module."""
+    """Return the FFT module that goes with an array module."""
     if np.__name__ == "numpy":
-        import scipy.fft as found
+        import scipy.fft as module
     else:
-        import cupyx.scipy.fft as found
-    return found
+        import cupyx.scipy.fft as module
+    return module
 
 
 def _mode(norm: int, forward: bool) -> str:
+    """Return the ``norm`` argument of SciPy for a scaling and a direction."""
     if norm == BY_ROOT:
         return "ortho"
     return "backward" if forward is (norm == UNSCALED) else "forward"
 
 
 def _order(x: Any, dims: Sequence[int]) -> tuple[int, ...]:
-    """The order of the dimensions in the memory of a result: those not transformed first, by their strides in ``x``."""
+    """Return the memory order of the axes of a result.
+
+    The axes that are not transformed come first, by their strides in ``x``, then ``dims``.
+    """
     rest = (axis for axis in range(x.ndim) if axis not in dims)
     return (*sorted(rest, key=lambda axis: -x.strides[axis]), *dims)
 
 
 def _applied(np: Any, transform: Any, x: Any, dims: Sequence[int], **options: Any) -> Any:
-    """``transform`` over ``dims``, calculated in the order in which the result shall lie in memory."""
+    """Return ``transform`` over ``dims``, computed in the axis order in which the result is stored."""
     order = _order(x, dims)
-    found = transform(x.transpose(order), axes=tuple(range(x.ndim - len(dims), x.ndim)), **options)
-    return found.transpose(tuple(np.argsort(np.asarray(order)).tolist()))
+    result = transform(x.transpose(order), axes=tuple(range(x.ndim - len(dims), x.ndim)), **options)
+    return result.transpose(tuple(np.argsort(np.asarray(order)).tolist()))
 
 
 def _by_stride(x: Any, dims: Sequence[int]) -> list[int]:
+    """Return ``dims`` by descending stride."""
     return sorted(dims, key=lambda axis: -x.strides[axis])
 
 
 def complex_to_complex(np: Any, x: Any, dims: Sequence[int], norm: int, forward: bool) -> Any:
-    """The transform of complex ``x`` over ``dims``: ``forward`` with ``exp(-i…)``, else with ``exp(i…)``."""
+    """Return the transform of complex ``x`` over ``dims``: with ``exp(-i…)`` if ``forward``, else ``exp(i…)``."""
     if not dims or not x.size:
         return x.copy()
     module = _transforms(np)
@@ -57,23 +62,26 @@ def complex_to_complex(np: Any, x: Any, dims: Sequence[int], norm: int, forward:
 
 
 def real_to_complex(np: Any, x: Any, dims: Sequence[int], norm: int, onesided: bool) -> Any:
-    """The forward transform of real ``x``; ``onesided`` leaves out the half of the last of ``dims`` that mirrors it."""
+    """Return the forward transform of real ``x``.
+
+    With ``onesided`` the last of ``dims`` holds only the half of the spectrum that its mirror image does not repeat.
+    """
     module, last = _transforms(np), dims[-1]
     if not x.size:
         size = x.shape[last] // 2 + 1 if onesided else x.shape[last]
         return np.zeros((*x.shape[:last], size, *x.shape[last + 1 :]), np.result_type(x.dtype, np.complex64))
 
-    def whole(y: Any, **options: Any) -> Any:
-        """Half of the spectrum, and its mirror image behind it (over one dimension)."""
+    def full_spectrum(y: Any, **options: Any) -> Any:
+        """Return the full spectrum: its half and the mirror image of that along the last axis."""
         half = module.rfftn(y, **options)
         return np.concatenate([half, half[..., (y.shape[-1] - 1) // 2 : 0 : -1].conj()], -1)
 
-    transform = module.rfftn if onesided else whole
+    transform = module.rfftn if onesided else full_spectrum
     return _applied(np, transform, x, [*_by_stride(x, dims[:-1]), last], norm=_mode(norm, True))
 
 
 def complex_to_real(np: Any, x: Any, dims: Sequence[int], norm: int, size: int) -> Any:
-    """The backward transform of half a spectrum, to ``size`` real numbers along the last of ``dims``."""
+    """Return the inverse transform of half a spectrum, with ``size`` real values along the last of ``dims``."""
     last = dims[-1]
     if not x.size:
         return np.zeros((*x.shape[:last], size, *x.shape[last + 1 :]), x.real.dtype)
@@ -83,16 +91,19 @@ def complex_to_real(np: Any, x: Any, dims: Sequence[int], norm: int, size: int) 
 
 
 def mirrored_scaled(np: Any, x: Any, dim: int, size: int, factor: float) -> Any:
-    """Half a spectrum of ``size`` numbers, times ``factor`` where an element stands for its mirror image too."""
-    found = x.copy()
-    found[(slice(None),) * dim + (slice(1, (size + 1) // 2),)] *= factor
-    return found
+    """Return half a spectrum of ``size`` values, times ``factor`` at the elements that have a mirror image.
+
+    Those are all but the first and, for an even size, the last.
+    """
+    out = x.copy()
+    out[(slice(None),) * dim + (slice(1, (size + 1) // 2),)] *= factor
+    return out
 
 
 def frequencies(np: Any, places: Any, count: int, spacing: float, dtype: Any) -> Any:
-    """``places / (count * spacing)`` in the precision of ``dtype``."""
+    """Return ``places / (count * spacing)``, computed in the precision of ``dtype`` (half precision: float32)."""
     work = np.float32 if dtype.itemsize < 4 else dtype.type
-    whole = count * spacing
-    step = 1 / whole if whole else math.inf
-    with numpy.errstate(invalid="ignore"):  # none of nothing: 0 * inf
+    span = count * spacing
+    step = 1 / span if span else math.inf
+    with numpy.errstate(invalid="ignore"):  # 0 * inf for a transform of size 0
         return (places.astype(work) * work(step)).astype(dtype)

@@ -1,8 +1,8 @@
-"""Random numbers of the gamma and Dirichlet distributions with PyTorch's stream, and how a draw moves with its
-parameters (implicit reparameterisation: a draw stays at the same height of the distribution function).
+"""Kernels of _standard_gamma and _sample_dirichlet (with PyTorch's random stream) and of their parameter gradients.
 
-The gradients are approximations good to about three digits; regimes, and the numbers in the tables, are PyTorch's, so
-that the results are.
+The gradients are those of implicit reparameterisation: the derivative of a draw with respect to the parameters while
+the value of the distribution function at the draw stays constant. They are approximations good to about three digits;
+the regimes and the coefficients in the tables are PyTorch's, so that the results agree.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ Regime = tuple[Array, Callable[..., Array]]
 _THIRD, _SQUEEZE = numpy.float32(1) / numpy.float32(3), float(numpy.float32(0.0331))
 
 
-# -- Drawing ---------------------------------------------------------------------------------------------------------
+# -- Sampling --------------------------------------------------------------------------------------------------------
 
 
 def gamma(stream: Stream, alpha: Array) -> Array:
-    """Gamma numbers of shape ``alpha`` and rate 1, as float64: transformed normals, some of them rejected.
+    """Return gamma variates of shape parameter ``alpha`` and rate 1, as float64, by rejection from transformed normals.
 
-    Source: Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. A shape below 1 is drawn one
-    higher, and made smaller by a power of a uniform number. What PyTorch rounds to the dtype of ``alpha`` is so here.
+    Source: Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. For ``alpha`` < 1 the draw is
+    made with ``alpha + 1`` and multiplied by a power of a uniform variate. Values that PyTorch rounds to the dtype of
+    ``alpha`` are rounded here too.
     """
     one = alpha.dtype.type(1)
     low = alpha < 1
@@ -38,26 +39,27 @@ def gamma(stream: Stream, alpha: Array) -> Array:
     middles = (numpy.where(low, alpha + one, alpha) - alpha.dtype.type(_THIRD)).astype(float).ravel().tolist()
     elements = zip(alpha.ravel().tolist(), middles, powers, low.ravel().tolist(), strict=True)
     with closing(stream.one_by_one()) as draws, closing(_normals(stream, draws)) as normals:
-        found = [
+        values = [
             math.nan if shape != shape else shape and _one_gamma(draws, normals, middle, power, below)
             for shape, middle, power, below in elements
         ]
-    return numpy.asarray(found, float).reshape(alpha.shape)
+    return numpy.asarray(values, float).reshape(alpha.shape)
 
 
 def _normals(stream: Stream, draws: Draws) -> Draws:
-    """Standard normals made in pairs of what is drawn; when it is closed, the stream keeps the second of a pair."""
+    """Yield standard normals, computed in pairs from ``draws``; ``stream.kept`` holds the second of an open pair."""
     while True:
         if stream.kept is None:
             angle, radius = 2 * math.pi * next(draws), math.sqrt(-2 * math.log1p(-next(draws)))
             stream.kept = radius * math.sin(angle)
             yield radius * math.cos(angle)
         else:
-            found, stream.kept = stream.kept, None
-            yield found
+            normal, stream.kept = stream.kept, None
+            yield normal
 
 
 def _one_gamma(draws: Draws, normals: Draws, middle: float, power: float, below: bool) -> float:
+    """Return one gamma variate of shape parameter ``middle + 1/3``."""
     scale = (1 - next(draws)) ** power if below else 1.0
     spread = 1 / math.sqrt(9 * middle)
     while True:
@@ -74,23 +76,23 @@ def _one_gamma(draws: Draws, normals: Draws, middle: float, power: float, below:
 
 
 def standard_gamma(stream: Stream, alpha: Array) -> Array:
-    """Gamma numbers of rate 1 in the dtype of ``alpha``; none is zero."""
+    """Return gamma variates of rate 1 in the dtype of ``alpha``, none of them zero."""
     return numpy.maximum(gamma(stream, alpha).astype(alpha.dtype), numpy.finfo(alpha.dtype).tiny)
 
 
 def dirichlet(stream: Stream, alpha: Array) -> Array:
-    """Numbers of the Dirichlet distribution along the last dimension: gamma numbers divided by their sum."""
+    """Return draws of the Dirichlet distribution along the last axis: gamma variates divided by their sum."""
     drawn = gamma(stream, alpha.astype(float))
     shares = (drawn / drawn.sum(-1, keepdims=True)).astype(alpha.dtype)
     one = alpha.dtype.type(1)
     return numpy.clip(shares, numpy.finfo(alpha.dtype).tiny, numpy.nextafter(one, alpha.dtype.type(0)))
 
 
-# -- How draws move --------------------------------------------------------------------------------------------------
+# -- Gradients of the draws by the parameters ------------------------------------------------------------------------
 
 
 def _piecewise(np: Any, regimes: list[Regime], *operands: Array) -> Array:
-    """Each element by the first regime whose condition it meets."""
+    """Return, for each element, the formula of the first regime whose condition it meets."""
     out, left = np.zeros(operands[0].shape), np.ones(operands[0].shape, bool)
     for condition, formula in regimes:
         chosen = left & condition
@@ -101,7 +103,7 @@ def _piecewise(np: Any, regimes: list[Regime], *operands: Array) -> Array:
 
 
 def _power_series(table: Any, *variables: Array) -> Array:
-    """The polynomial in several variables whose coefficients are the nested lists of ``table``, by Horner's rule."""
+    """Return the polynomial in several variables with the nested coefficients ``table``, by Horner's rule."""
     first, *rest = variables
     total: Array = 0.0
     for each in reversed(table):
@@ -109,7 +111,7 @@ def _power_series(table: Any, *variables: Array) -> Array:
     return total
 
 
-# Numerator and denominator, each by powers of log(alpha) and, within, of log(x / alpha).
+# Numerator and denominator: coefficients by powers of log(alpha), then of log(x / alpha).
 _GAMMA_TABLES = tuple(
     tuple(zip(*rows, strict=True))
     for rows in (
@@ -128,7 +130,7 @@ _GAMMA_TABLES = tuple(
 
 
 def standard_gamma_grad(np: Any, alpha: Array, x: Array) -> Array:
-    """By how much the draw ``x`` of a standard gamma distribution moves with ``alpha``, as float64."""
+    """Return the derivative of the draws ``x`` of a standard gamma distribution by ``alpha``, as float64."""
     alpha, x = (each.astype(float) for each in np.broadcast_arrays(alpha, x))
     near = abs(x - alpha) <= 0.1 * alpha
     regimes: list[Regime] = [
@@ -141,24 +143,24 @@ def standard_gamma_grad(np: Any, alpha: Array, x: Array) -> Array:
 
 
 def _gamma_near_zero(np: Any, alpha: Array, x: Array) -> Array:
-    """The power series of the distribution function by ``x``, differentiated by ``alpha`` term by term."""
+    """Return the power series in ``x`` of the distribution function, differentiated by ``alpha`` term by term."""
     weight, plain, squared = np.ones_like(x), 0.0, 0.0
     for k in range(6):
         weight = weight * -x / k if k else weight
         plain, squared = plain + weight / (alpha + k), squared + weight / (alpha + k) ** 2
-    found = x * np.exp(x) * (squared - (np.log(x) - special(np, "psi", alpha)) * plain)
-    return np.where(np.isnan(found), 0.0, found)
+    result = x * np.exp(x) * (squared - (np.log(x) - special(np, "psi", alpha)) * plain)
+    return np.where(np.isnan(result), 0.0, result)
 
 
 def _gamma_near_mean(np: Any, alpha: Array, x: Array) -> Array:
-    """The saddle point expansion close to the mean, where the formula of :func:`_gamma_saddle` is 0 / 0."""
+    """Return the saddle point expansion near the mean, where the formula of :func:`_gamma_saddle` is 0 / 0."""
     first = 1 + 24 * alpha + 288 * alpha**2
     second = 1440 * alpha**2 + 318 * x - 720 * x**2 - 65 * x**2 / alpha + 107 * alpha + 3600 * alpha * x
     return first * second / (1244160 * alpha**4)
 
 
 def _gamma_saddle(np: Any, alpha: Array, x: Array) -> Array:
-    """Rice's saddle point expansion for large ``alpha``."""
+    """Return Rice's saddle point expansion for large ``alpha``."""
     gap, ratio, root = alpha - x, np.log(x / alpha), np.sqrt(8 * alpha)
     hump = np.sign(gap) * (-gap - alpha * ratio) ** -1.5
     slope = ratio * (root / gap - hump) - np.sqrt(2 / alpha) * (alpha + x) / gap**2
@@ -166,11 +168,12 @@ def _gamma_saddle(np: Any, alpha: Array, x: Array) -> Array:
 
 
 def _gamma_between(np: Any, alpha: Array, x: Array) -> Array:
+    """Return the rational approximation for the remaining region."""
     above, below = (_power_series(table, np.log(alpha), np.log(x / alpha)) for table in _GAMMA_TABLES)
     return np.exp(above / below)
 
 
-# Numerator and denominator by powers of log(x), log(alpha / x) and log(total) - log(alpha / x).
+# Numerator and denominator: coefficients by powers of log(x), log(alpha / x) and log(total) - log(alpha / x).
 _BETA_TABLES = (
     (
         (
@@ -210,9 +213,9 @@ _BETA_TABLES = (
 
 
 def dirichlet_grad(np: Any, x: Array, alpha: Array) -> Array:
-    """By how much the draws ``x`` move with ``alpha`` (last dimension: one distribution), as float64.
+    """Return the derivative of the draws ``x`` by ``alpha`` (last axis: one distribution), as float64.
 
-    Each share for itself has a beta distribution; what comes is its movement divided by ``1 - x``.
+    Each component alone has a beta distribution; the result is the derivative of that draw divided by ``1 - x``.
     """
     alpha, x = (each.astype(float) for each in np.broadcast_arrays(alpha, x))
     total = np.broadcast_to(alpha.sum(-1, keepdims=True), alpha.shape)
@@ -230,18 +233,18 @@ def dirichlet_grad(np: Any, x: Array, alpha: Array) -> Array:
 
 
 def _beta_near_zero(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
-    """The power series of the distribution function by ``x``, differentiated by ``alpha`` term by term."""
+    """Return the power series in ``x`` of the distribution function, differentiated by ``alpha`` term by term."""
     slope = special(np, "psi", alpha) - special(np, "psi", alpha + beta) - np.log(x)
     weight, total = np.ones_like(x), 0.0
     for k in range(11):
         weight = weight * (k - beta) * x / k if k else weight
         total = total + weight / (alpha + k) * (slope + 1 / (alpha + k))
-    found = x * (1 - x) ** -beta * total
-    return np.where(np.isnan(found), 0.0, found)
+    result = x * (1 - x) ** -beta * total
+    return np.where(np.isnan(result), 0.0, result)
 
 
 def _beta_near_one(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
-    """The same series from the other end: by ``1 - x``, whose second parameter ``alpha`` is."""
+    """Return the same series from the other end: in ``1 - x``, of which ``alpha`` is the second parameter."""
     rest = 1 - x
     slope = special(np, "psi", alpha + beta) - special(np, "psi", alpha)
     weight, factor, moved = np.ones_like(x), np.ones_like(x), np.zeros_like(x)
@@ -250,12 +253,12 @@ def _beta_near_one(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
         weight = weight * -rest / k
         moved, factor = moved * (alpha - k) + factor, factor * (alpha - k)
         total = total + weight / (beta + k) * (moved + slope * factor)
-    found = x ** (1 - alpha) * total
-    return np.where(np.isnan(found), 0.0, found)
+    result = x ** (1 - alpha) * total
+    return np.where(np.isnan(result), 0.0, result)
 
 
 def _beta_near_mean(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
-    """The saddle point expansion close to the mean, where the formula of :func:`_beta_saddle` is 0 / 0."""
+    """Return the saddle point expansion near the mean, where the formula of :func:`_beta_saddle` is 0 / 0."""
     total, rest = alpha + beta, 1 - x
     powers = (
         47 * x * beta**4,
@@ -269,11 +272,12 @@ def _beta_near_mean(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
 
 
 def _stirling(x: Array) -> Array:
+    """Return the first three terms of Stirling's series at ``x``."""
     return 1 + 1 / (12 * x) + 1 / (288 * x**2)
 
 
 def _beta_saddle(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
-    """Rice's saddle point expansion for large ``alpha`` and ``beta``."""
+    """Return Rice's saddle point expansion for large ``alpha`` and ``beta``."""
     total, rest = alpha + beta, 1 - x
     gap = beta * x - alpha * rest  # zero at the mean
     over, under = np.log(alpha / (total * x)), np.log(beta / (total * rest))
@@ -286,6 +290,7 @@ def _beta_saddle(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
 
 
 def _beta_between(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
+    """Return the rational approximation for the remaining region."""
     u, total = np.log(x), alpha + beta
     a = np.log(alpha) - u
     above, below = (_power_series(table, u, a, np.log(total) - a) for table in _BETA_TABLES)

@@ -1,6 +1,8 @@
-"""Elements picked along an axis by an index, and put back: for few of them by their places in one row of all elements.
+"""Kernels of take, gather, take_along_dim, index_select and of writing along an axis; largest elements along an axis.
 
-NumPy's functions for this build a tuple of indices for every call and take 5 to 10 µs; ``take`` from one row takes 0.2.
+In small arrays the elements are addressed by their positions in the flattened array: NumPy's functions for this build a
+tuple of indices for every call and take 5 to 10 µs, ``take`` from a flat array takes 0.2. Large arrays go to the Numba
+loops of ``kernels/numba/gather_scatter.py``.
 """
 
 from __future__ import annotations
@@ -15,54 +17,57 @@ from . import numba_operands, reductions_numba
 from .numba_dispatch import LARGE
 
 U64 = numpy.dtype(numpy.uint64)
-SOME, WIDE = 512, 16  # from so many slices on, of rows of so many elements, a loop may be faster than NumPy's take
-PARTS = 16  # of an index, so that several threads look at it
-FEW = 1024  # up to so many elements the tables of places are kept
+SOME, WIDE = 512, 16  # with at least 512 rows of at least 16 elements a loop may be faster than NumPy's take
+PARTS = 16  # parts of an index, each checked by one thread
+FEW = 1024  # arrays of at most so many elements use cached tables of flat positions
 
 
 def along(axis: int, ndim: int, part: slice) -> tuple[slice, ...]:
-    """The index of a part of an axis."""
+    """Return the index that selects ``part`` of an axis and all of the other axes."""
     return (*(slice(None),) * (axis if axis >= 0 else axis + ndim), part)
 
 
 def flipped(x: Any, axis: int) -> Any:
-    """The elements in reverse order along an axis, as a view."""
+    """Return a view of the elements in reverse order along an axis."""
     return x[along(axis, x.ndim, slice(None, None, -1))]
 
 
 def grid(np: Any, index: Any, axis: int) -> tuple[Any, ...]:
-    """The places that ``index`` means along ``axis``: itself there, each its own elsewhere."""
-    found = [np.arange(n).reshape((-1,) + (1,) * (index.ndim - at - 1)) for at, n in enumerate(index.shape)]
-    found[axis] = index
-    return tuple(found)
+    """Return NumPy's advanced index for ``index`` along ``axis``, with the other axes aligned to those of ``index``."""
+    result = [np.arange(n).reshape((-1,) + (1,) * (index.ndim - at - 1)) for at, n in enumerate(index.shape)]
+    result[axis] = index
+    return tuple(result)
 
 
 def within(index: Any, size: int) -> bool:
-    """Whether an index of int64 is from 0 to below ``size`` everywhere; negative numbers count as large ones."""
+    """Whether all elements of an int64 index are from 0 to below ``size``.
+
+    Read as unsigned, negative ones are too large.
+    """
     flat = index.view(U64)
     if (
         flat.size >= LARGE
         and (loops := numba_operands.movers("gather_scatter", flat.size, index))
         and index.flags.c_contiguous
     ):
-        found = numpy.empty(PARTS, U64)
-        loops.highest_of_parts(flat.reshape(-1), found)
-        return bool(found.item(found.argmax()) < size)
+        result = numpy.empty(PARTS, U64)
+        loops.highest_of_parts(flat.reshape(-1), result)
+        return bool(result.item(result.argmax()) < size)
     return not flat.size or flat.item(flat.argmax()) < size
 
 
 @lru_cache(maxsize=256)
 def fits(picked: tuple[int, ...], shape: tuple[int, ...], axis: int) -> bool:
-    """Whether an index of shape ``picked`` is nowhere longer than ``shape`` but along the axis."""
+    """Whether an index of shape ``picked`` is at most as long as ``shape`` along every axis but ``axis``."""
     rank = len(shape)
     return len(picked) == rank and all(picked[at] <= shape[at] for at in range(rank) if at not in (axis, axis + rank))
 
 
 @lru_cache(maxsize=256)
 def _starts(np: Any, shape: tuple[int, ...], picked: tuple[int, ...], axis: int) -> tuple[Any, int]:
-    """For an index of shape ``picked`` the places in one row where it is 0, and how far apart its steps are.
+    """Return the flat positions of the elements at 0 along ``axis``, in the shape ``picked``, and the step of ``axis``.
 
-    The index may lack the axis, or be shorter than ``shape`` along any axis.
+    ``picked`` is the shape of an index. The index may lack the axis, or be shorter than ``shape`` along any axis.
     """
     axis %= len(shape)
     every = np.arange(math.prod(shape)).reshape(shape)
@@ -75,12 +80,13 @@ def _starts(np: Any, shape: tuple[int, ...], picked: tuple[int, ...], axis: int)
 
 
 def _places(np: Any, index: Any, shape: tuple[int, ...], axis: int) -> Any:
+    """Return the flat positions of the elements at ``index`` along ``axis``."""
     starts, step = _starts(np, shape, index.shape, axis)
     return starts + index if step == 1 else starts + index * step
 
 
 def taken(x: Any, index: Any, axis: int) -> Any:
-    """``x.take(index, axis)`` of a NumPy array: much of it by a loop."""
+    """Return ``x.take(index, axis)`` of a NumPy array, computed by a Numba loop if it is large."""
     shape, axis = x.shape, axis % x.ndim
     after, before = math.prod(shape[axis + 1 :]), math.prod(shape[:axis])
     enough = x.size and after >= WIDE and index.size >= SOME
@@ -94,21 +100,24 @@ def taken(x: Any, index: Any, axis: int) -> Any:
         out.view(kind).reshape(before, index.size, after),
     )
     loops.take(given, index.reshape(-1), line, bad)
-    return x.take(index, axis) if bad[0] else out  # or says what is wrong
+    return x.take(index, axis) if bad[0] else out  # NumPy raises the error for a bad index
 
 
 def taken_along(np: Any, x: Any, index: Any, axis: int) -> Any:
-    """The elements of ``x`` at ``index`` along ``axis``; an index without that axis picks one element of each row."""
+    """Return the elements of ``x`` at ``index`` along ``axis``.
+
+    An index without that axis selects one element of each row.
+    """
     if 0 < x.size <= FEW and x.__class__ is numpy.ndarray:
         return x.ravel().take(index if x.ndim == 1 else _places(np, index, x.shape, axis))
     if index.ndim == x.ndim:
-        found = _taken_by_loop(x, index, axis)
-        return x[grid(np, index, axis)] if found is None else found
+        result = _taken_by_loop(x, index, axis)
+        return x[grid(np, index, axis)] if result is None else result
     return x[grid(np, np.expand_dims(index, axis), axis)].squeeze(axis)
 
 
 def _taken_by_loop(x: Any, index: Any, axis: int) -> Any:
-    """The same where both are large and differ in size along the axis only; else None."""
+    """Return ``taken_along`` of large arrays that differ in size along ``axis`` only; else None."""
     loops = numba_operands.movers("gather_scatter", index.size, x, index)
     if loops is None or not x.size or not same_around(x.shape, index.shape, axis):
         return None
@@ -123,23 +132,23 @@ def _taken_by_loop(x: Any, index: Any, axis: int) -> Any:
 
 
 def same_around(shape: tuple[int, ...], other: tuple[int, ...], axis: int) -> bool:
-    """Whether two shapes differ at ``axis`` only."""
+    """Whether two shapes are equal except for their sizes at ``axis``."""
     axis %= len(shape)
     return len(shape) == len(other) and shape[:axis] == other[:axis] and shape[axis + 1 :] == other[axis + 1 :]
 
 
 def largest(np: Any, x: Any, axis: int) -> Any:
-    """The largest elements along an axis (nan if there is one), broadcast along it or ready to be."""
+    """Return the maximum along an axis (nan if there is one), with size 1 there or already broadcast along it."""
     if 0 < x.size <= FEW and x.ndim == 2 and axis in (1, -1) and x.__class__ is numpy.ndarray and x.dtype.kind == "f":
         index = x.argmax(1).repeat(x.shape[1]).reshape(x.shape)
         return x.ravel().take(_places(np, index, x.shape, 1))
-    if x.size >= LARGE and (found := reductions_numba.largest(x, (axis,), True)) is not None:
-        return found
+    if x.size >= LARGE and (result := reductions_numba.largest(x, (axis,), True)) is not None:
+        return result
     return np.maximum.reduce(x, axis=axis, keepdims=True)
 
 
 def put_along(np: Any, out: Any, index: Any, values: Any, axis: int) -> None:
-    """Write ``values`` where :func:`taken_along` reads."""
+    """Write ``values`` at the positions that :func:`taken_along` reads."""
     if 0 < out.size <= FEW and out.__class__ is numpy.ndarray and out.flags.c_contiguous:
         out.ravel().put(index if out.ndim == 1 else _places(np, index, out.shape, axis), values)
     elif index.ndim == out.ndim:

@@ -1,8 +1,8 @@
-"""Reading images at places between their elements, and the adjoint. Knows arrays only.
+"""Kernel of grid_sample: images read at positions between their elements, the adjoint, and all derivatives of both.
 
-What is read is a sum of products: elements times the value of a curve (constant, straight or cubic) at their distance
-from the place. With ``orders`` a derivative of the curve stands for it, which is the derivative by the place; so
-reading, its adjoint and all their derivatives are one sum with other orders.
+The value at a position is a sum of elements times the interpolation kernel (constant, linear or cubic) at their
+distance. ``orders`` selects for each axis the order of the kernel's derivative, which is the derivative by the
+position; so reading, its adjoint and all their derivatives are the same sum with other orders.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ZEROS, BORDER, REFLECTION = range(3)
 
 
 def _reflected(np: Any, x: Any, size: int, align: bool) -> tuple[Any, Any]:
-    """``x`` mirrored at the ends of the axis until it lies inside, and the sign that its slope gets."""
+    """Return ``x`` reflected at the ends of the axis until it lies inside, and its derivative (1, -1 or 0)."""
     low, span = (0.0, size - 1.0) if align else (-0.5, float(size))
     if span == 0:
         return np.zeros_like(x), np.zeros_like(x)
@@ -32,11 +32,12 @@ def _reflected(np: Any, x: Any, size: int, align: bool) -> tuple[Any, Any]:
 
 
 def _clipped(np: Any, x: Any, size: int) -> tuple[Any, Any]:
+    """Return ``x`` clipped to the axis, and its derivative (1 or 0)."""
     return np.clip(x, 0, size - 1), ((x > 0) & (x < size - 1)).astype(x.dtype)
 
 
 def _inside(np: Any, x: Any, size: int, padding: int, align: bool) -> tuple[Any, Any]:
-    """``x`` as the padding reads it, and its slope."""
+    """Return ``x`` mapped into the axis by the padding mode, and the derivative of the mapping."""
     if padding == ZEROS:
         return x, 1
     slope: Any = 1
@@ -46,8 +47,8 @@ def _inside(np: Any, x: Any, size: int, padding: int, align: bool) -> tuple[Any,
     return x, slope * kept
 
 
-#: The curve of cubic reading on its four pieces (Keys 1981, a = -3/4): coefficients from the constant on, by the part
-#: of the way between the middle two elements.
+#: The cubic interpolation kernel on its four pieces (Keys 1981, a = -3/4): coefficients from the constant term on, of
+#: polynomials in the fractional position between the middle two elements.
 _A = -0.75
 _CUBIC = (
     (0.0, _A, -2 * _A, _A),
@@ -58,7 +59,7 @@ _CUBIC = (
 
 
 def _polynomial(np: Any, coefficients: Sequence[float], t: Any, order: int) -> Any:
-    """The derivative of that order of a polynomial."""
+    """Return the derivative of the given order of a polynomial at ``t``."""
     total = np.zeros_like(t)
     for power in range(len(coefficients) - 1, order - 1, -1):
         total = total * t + coefficients[power] * math.perm(power, order)
@@ -66,7 +67,7 @@ def _polynomial(np: Any, coefficients: Sequence[float], t: Any, order: int) -> A
 
 
 def _taps(np: Any, g: Any, size: int, mode: int, padding: int, align: bool, order: int) -> list[tuple[Any, Any]]:
-    """The elements of one axis that count at places ``g`` (from -1 to 1), each with its weight there."""
+    """Return the elements of one axis that contribute at positions ``g`` (from -1 to 1): indices and weights."""
     scale = (size - 1) / 2 if align else size / 2
     x = (g + 1) * scale if align else ((g + 1) * size - 1) / 2
     x = np.where(np.isfinite(x) & (np.abs(x) < 2.0**31), x, x.dtype.type(-100))
@@ -76,31 +77,34 @@ def _taps(np: Any, g: Any, size: int, mode: int, padding: int, align: bool, orde
         slope = scale * inner
     factor = slope**order if order else None
     if mode == NEAREST:
-        found = [] if order else [(np.rint(x), np.ones_like(x))]
+        taps = [] if order else [(np.rint(x), np.ones_like(x))]
     elif mode == BILINEAR:
         low = np.floor(x)
         part = x - low
         ones = np.ones_like(x)
-        found = [[(low, 1 - part), (low + 1, part)], [(low, -ones), (low + 1, ones)]][order] if order < 2 else []
+        taps = [[(low, 1 - part), (low + 1, part)], [(low, -ones), (low + 1, ones)]][order] if order < 2 else []
     else:
         low = np.floor(x)
-        found = []
+        taps = []
         for k, coefficients in enumerate(_CUBIC if order < 4 else ()):
             at, _ = _inside(np, low + (k - 1), size, padding, align)
-            found.append((at, _polynomial(np, coefficients, x - low, order)))
-    done = []
-    for at, weight in found:
+            taps.append((at, _polynomial(np, coefficients, x - low, order)))
+    clipped = []
+    for at, weight in taps:
         index = at.astype(np.int64)
         within = (index >= 0) & (index < size)
         weight = weight * within if factor is None else weight * within * factor
-        done.append((np.clip(index, 0, size - 1), weight.astype(g.dtype, copy=False)))
-    return done
+        clipped.append((np.clip(index, 0, size - 1), weight.astype(g.dtype, copy=False)))
+    return clipped
 
 
 def _terms(
     np: Any, grid: Any, space: Sequence[int], mode: int, padding: int, align: bool, orders: Sequence[int]
 ) -> Iterator[tuple[Any, Any]]:
-    """Flat indices and weights (batch, places) of every element that counts. The grid names the last axis first."""
+    """Yield the flat indices and the weights (batch, places) of all contributing elements.
+
+    The last axis of ``grid`` holds the coordinates, that of the innermost axis first.
+    """
     batch = grid.shape[0]
     axes = [
         _taps(np, grid[..., d].reshape(batch, -1), space[-1 - d], mode, padding, align, orders[d])
@@ -116,7 +120,7 @@ def _terms(
 
 
 def read(np: Any, x: Any, grid: Any, mode: int, padding: int, align: bool, orders: Sequence[int]) -> Any:
-    """``x`` (batch, channels, *space) at the places of ``grid`` (batch, *out, axes): (batch, channels, *out)."""
+    """Return ``x`` (batch, channels, *space) at the positions ``grid`` (batch, *out, axes): (batch, channels, *out)."""
     dtype, x, grid = x.dtype, upcast_half(x), upcast_half(grid)
     batch, channels, *space = x.shape
     out = np.zeros((batch, channels, math.prod(grid.shape[1:-1])), x.dtype)
@@ -127,7 +131,7 @@ def read(np: Any, x: Any, grid: Any, mode: int, padding: int, align: bool, order
 
 
 def spread(np: Any, g: Any, grid: Any, shape: Any, mode: int, padding: int, align: bool, orders: Sequence[int]) -> Any:
-    """The adjoint of :func:`read`: zeros of the given shape, to which every place of ``g`` gives its shares."""
+    """Return the adjoint of :func:`read`: zeros of the given shape to which ``g`` is added with the weights."""
     dtype, g, grid = g.dtype, upcast_half(g), upcast_half(grid)
     batch, channels, *space = shape
     size = math.prod(space)

@@ -1,4 +1,4 @@
-"""Arithmetic of short floats: float16 and bfloat16 are calculated in float32."""
+"""Casts from half precision to float32: kernels compute in float32 for float16 and bfloat16."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ ONE = {numpy.dtype(kind): numpy.asarray(1, kind) for kind in (numpy.float32, num
 
 
 def upcast_half(x: Any) -> Any:
-    """``x``, or in float32 if it is a shorter float: float16 and bfloat16 (kind V) have no BLAS."""
+    """Return ``x``, cast to float32 if it is float16 or bfloat16 (kind V), for which BLAS has no routines."""
     return x.astype(F32) if x.dtype.itemsize == 2 and x.dtype.kind in "fV" else x
 
 
 def upcast_all_half(*arrays: Any) -> tuple[Any, ...]:
-    """The arrays, float16 and bfloat16 ones in float32; None stays None."""
+    """Return the arrays, those of float16 and bfloat16 cast to float32; None stays None."""
     return tuple(each.astype(F32) if each is not None and each.dtype in SHORT else each for each in arrays)

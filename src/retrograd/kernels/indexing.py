@@ -1,6 +1,6 @@
-"""Reading and writing at many places at once.
+"""Kernels of x[index], index_put, index_add, masked_select, gather, scatter, scatter_add and scatter_reduce.
 
-``picks`` are integer arrays, one a dimension (None for all of it), or a single mask.
+``picks`` are integer arrays, one for each dimension (None for all of it), or a single boolean mask.
 """
 
 from __future__ import annotations
@@ -17,50 +17,51 @@ from .half_precision import upcast_all_half
 
 
 def result_shape(shape: tuple[int, ...], picks: tuple[Any, ...]) -> tuple[int, ...]:
-    """The shape of what :func:`take` gives."""
+    """Return the shape of the result of :func:`take`."""
     if picks[0] is not None and picks[0].dtype == bool:
         return int(numpy.count_nonzero(picks[0])), *shape[picks[0].ndim :]
     picked = numpy.broadcast_shapes(*(each.shape for each in picks if each is not None))
     places = [dim for dim, each in enumerate(picks) if each is not None]
     rest = [size for dim, size in enumerate(shape) if dim >= len(picks) or picks[dim] is None]
-    together = places == list(range(places[0], places[-1] + 1))
-    at = places[0] if together else 0
+    adjacent = places == list(range(places[0], places[-1] + 1))
+    at = places[0] if adjacent else 0
     return (*rest[:at], *picked, *rest[at:])
 
 
 def _key(picks: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return ``picks`` as an index of NumPy."""
     return tuple([slice(None) if each is None else each for each in picks])
 
 
 def take(np: Any, x: Any, picks: tuple[Any, ...]) -> Any:
-    """The elements at the picked places; picked dimensions that stand together stay where they are."""
-    if len(picks) == 1:  # the common case first
+    """Return the elements at ``picks``. As in NumPy, adjacent indexed dimensions keep their position."""
+    if len(picks) == 1:  # the common case
         return _masked(x, picks[0]) if picks[0].dtype.kind == "b" else taken(x, picks[0], 0)
     places = [dim for dim, each in enumerate(picks) if each is not None]
     if len(places) == 1 and picks[places[0]].dtype.kind != "b":
         return taken(x, picks[places[0]], places[0])
-    found = x[_key(picks)]
-    return found if found.flags.c_contiguous else found.copy()
+    result = x[_key(picks)]
+    return result if result.flags.c_contiguous else result.copy()
 
 
 def _masked(x: Any, mask: Any) -> Any:
-    """The elements of ``x`` where ``mask`` is True."""
+    """Return the elements of ``x`` where ``mask`` is True, in one dimension."""
     loops = numba_operands.movers("gather_scatter", mask.size, x, mask)
     if loops is None or mask.shape != x.shape:
         return x[mask]
     flat = numba_operands.bits(mask).reshape(-1)
     starts, count = _starts(loops, flat)
-    found = numpy.empty(count, numba_operands.BITS[x.dtype.itemsize])
-    loops.kept(numba_operands.bits(x).reshape(-1), flat, starts, found)
-    return found.view(x.dtype)
+    result = numpy.empty(count, numba_operands.BITS[x.dtype.itemsize])
+    loops.kept(numba_operands.bits(x).reshape(-1), flat, starts, result)
+    return result.view(x.dtype)
 
 
-#: Into how many parts a mask is cut, so that several threads can count and copy.
+#: Parts of a mask, each counted and copied by one thread.
 PARTS = 16
 
 
 def _starts(loops: Any, mask: Any) -> tuple[Any, int]:
-    """Where the elements of each part of a mask begin among all that are kept, and how many there are."""
+    """Return the offset of each part of a mask among the selected elements, and their number."""
     counts = numpy.empty(PARTS, numpy.int64)
     loops.counted(mask, counts)
     ends = counts.cumsum()
@@ -68,7 +69,7 @@ def _starts(loops: Any, mask: Any) -> tuple[Any, int]:
 
 
 def spread(np: Any, values: Any, shape: tuple[int, ...], picks: tuple[Any, ...]) -> Any:
-    """Zeros of ``shape`` to which ``values`` are added at the picked places."""
+    """Return zeros of ``shape`` to which ``values`` are added at ``picks``."""
     mask = picks[0]
     if mask is not None and mask.dtype.kind == "b" and mask.shape == shape and values.size:
         loops = numba_operands.movers("gather_scatter", mask.size, values, mask)
@@ -81,19 +82,19 @@ def spread(np: Any, values: Any, shape: tuple[int, ...], picks: tuple[Any, ...])
 
 
 def put(np: Any, x: Any, picks: tuple[Any, ...], values: Any) -> Any:
-    """Write ``values`` at the picked places of ``x`` (of several for one place the last), and return ``x``."""
+    """Write ``values`` at ``picks`` of ``x`` and return ``x``. For a repeated index the last value counts."""
     x[_key(picks)] = values
     return x
 
 
 def add(np: Any, x: Any, picks: tuple[Any, ...], values: Any) -> Any:
-    """Add ``values`` at the picked places of ``x``, as often as each is picked, and return ``x``."""
+    """Add ``values`` at ``picks`` of ``x``, once for each repetition of an index, and return ``x``."""
     if x.dtype == bool:
         np.logical_or.at(x, _key(picks), values)
         return x
     places = [dim for dim, each in enumerate(picks) if each is not None]
     if picks[places[0]].dtype.kind == "b":
-        x[_key(picks)] += values  # a mask picks nothing twice
+        x[_key(picks)] += values  # a mask selects no element twice
         return x
     if len(places) == 1 and _added_by_loop(x, picks[places[0]], values, places[0]):
         return x
@@ -104,7 +105,7 @@ def add(np: Any, x: Any, picks: tuple[Any, ...], values: Any) -> Any:
 
 
 def _added_by_loop(x: Any, index: Any, values: Any, dim: int) -> bool:
-    """Add large ``values`` at ``index`` of dimension ``dim`` of ``x``; whether there is a loop for that."""
+    """Add ``values`` at ``index`` of dimension ``dim`` of ``x`` by a Numba loop; False if none applies."""
     loops = numba_operands.loops("gather_scatter", values.size, x, values)
     if loops is None or not x.flags.c_contiguous or values.shape != (*x.shape[:dim], *index.shape, *x.shape[dim + 1 :]):
         return False
@@ -117,7 +118,7 @@ def _added_by_loop(x: Any, index: Any, values: Any, dim: int) -> bool:
 
 
 def _add_rows(np: Any, x: Any, index: Any, rows: Any) -> Any:
-    """Add rows to those of ``x`` at ``index``: sorted, so that each is written once."""
+    """Add rows to those of ``x`` at ``index``, sorted by index, so that each row is written once."""
     if index.size == 0:
         return x
     index = index % x.shape[0]  # counted from the front
@@ -132,7 +133,7 @@ def _add_rows(np: Any, x: Any, index: Any, rows: Any) -> Any:
 
 
 def gather(np: Any, x: Any, index: Any, dim: int) -> Any:
-    """The elements at ``index`` along ``dim``."""
+    """Return the elements at ``index`` along ``dim``."""
     if x.ndim == 0 or index.ndim == 0:
         return x.reshape(-1)[index.reshape(-1)].reshape(index.shape)
     if index.size == 0:
@@ -141,7 +142,7 @@ def gather(np: Any, x: Any, index: Any, dim: int) -> Any:
 
 
 def _cut(values: Any, index: Any) -> Any:
-    """As much of ``values`` as ``index`` has places for."""
+    """Return the leading part of ``values`` that has the shape of ``index``."""
     return values if values.ndim == 0 else values[tuple(slice(0, n) for n in index.shape)]
 
 
@@ -183,10 +184,10 @@ def scatter_add(np: Any, x: Any, index: Any, values: Any, dim: int) -> Any:
 
 
 def scatter_reduce(np: Any, x: Any, index: Any, values: Any, dim: int, reduce: str, include_self: bool) -> Any:
-    """``x`` with ``values`` reduced into it at ``index`` along ``dim``."""
+    """Return a copy of ``x`` with ``values`` reduced into it at ``index`` along ``dim``."""
     if x.dtype in SHORT and reduce in ("sum", "mean", "prod"):
-        long, added = upcast_all_half(x, values)
-        return scatter_reduce(np, long, index, added, dim, reduce, include_self).astype(x.dtype)
+        wide, added = upcast_all_half(x, values)
+        return scatter_reduce(np, wide, index, added, dim, reduce, include_self).astype(x.dtype)
     out = np.array(x, order="C")
     if index.size == 0:
         return out
@@ -209,7 +210,7 @@ def scatter_reduce(np: Any, x: Any, index: Any, values: Any, dim: int, reduce: s
 
 
 def _neutral(np: Any, reduce: str, dtype: Any) -> Any:
-    """What changes nothing when it is reduced with."""
+    """Return the neutral element of a reduction."""
     if reduce in ("sum", "mean"):
         return 0
     if reduce == "prod":

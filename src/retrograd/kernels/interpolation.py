@@ -1,7 +1,7 @@
-"""Maps along axes, each output a weighted sum of a few inputs: resampling, averaging, padding. Knows arrays only.
+"""Kernels of interpolate, average pooling and pad: linear maps along axes, each output a weighted sum of a few inputs.
 
-``Taps`` says for one axis which inputs count, and how much. A map along several axes is applied one axis after the
-other; its adjoint is a map of the same kind, with the taps turned round.
+``Taps`` holds, for one axis, the inputs of each output and their weights. A map along several axes is applied one axis
+at a time; its adjoint is the map with transposed taps.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ from . import numba_operands
 from .half_precision import upcast_half
 from .memory_format import in_memory_format_of
 
-MANY = 8  # from so many taps on a product with a matrix is faster
+MANY = 8  # with at least so many taps a product with the dense matrix is faster
 
 
 class Taps:
-    """For each of ``len(index)`` outputs the inputs (of ``size``) it is made of, and their weights (None: all 1).
+    """Sparse linear map along an axis: ``len(index)`` outputs, each a weighted sum of some of ``size`` inputs.
 
-    ``counts``: how many there are for each output, of which the rest of a row is then made (see :func:`_filled`).
+    ``index`` and ``weight`` have the shape (outputs, taps); a ``weight`` of None is all ones. ``counts`` is the number
+    of taps of each output if they differ; the rest of a row is then padded (see :func:`_filled`).
     """
 
     def __init__(self, size: int, index: Any, weight: Any = None, counts: Any = None) -> None:
         self.size, self.index, self.weight = size, index, weight
-        #: The outputs that are made of nothing.
+        #: The outputs without inputs, which are 0.
         self.empty: Any = None
-        #: The same for whole numbers, which have no halves: with weights of 0.
+        #: The map for integers, padded with weights of 0 because integers have no halves.
         self.whole: Taps | None = None
         if counts is not None:
             self.whole = Taps(size, index, weight)
@@ -40,31 +41,32 @@ class Taps:
 
     @property
     def out(self) -> int:
+        """Number of outputs."""
         return len(self.index)
 
     @cached_property
     def matrix(self) -> Any:
-        """The map as a matrix (outputs, inputs), in float64."""
-        found = numpy.zeros((self.out, self.size))
+        """The map as a dense matrix (outputs, inputs) of float64."""
+        matrix = numpy.zeros((self.out, self.size))
         rows = numpy.broadcast_to(numpy.arange(self.out)[:, None], self.index.shape)
-        numpy.add.at(found, (rows, self.index), 1.0 if self.weight is None else self.weight)
-        return found
+        numpy.add.at(matrix, (rows, self.index), 1.0 if self.weight is None else self.weight)
+        return matrix
 
     @cached_property
     def table(self) -> tuple[Any, dict[Any, Any]]:
-        """For loops: the inputs and, for each dtype, their weights, tap by tap."""
+        """The arguments of the Numba loops: the inputs and, for each dtype, their weights, both as (taps, outputs)."""
         weight = numpy.ones(self.index.shape) if self.weight is None else self.weight
         kinds = (numba_operands.F32, numba_operands.F64)
         return numpy.ascontiguousarray(self.index.T), {kind: weight.T.astype(kind, "C") for kind in kinds}
 
     @cached_property
     def picks(self) -> list[Any]:
-        """For each tap what takes its inputs along the axis: a slice where they stand in even steps, else an index."""
+        """For each tap the index of its inputs along the axis: a slice where they are evenly spaced, else an array."""
         return [regular(column) for column in self.index.T]
 
     @cached_property
     def turned(self) -> Taps:
-        """The adjoint map, without a matrix: a signal may be long."""
+        """The adjoint map, built without the dense matrix because a signal may be long."""
         weights = numpy.ones(self.index.shape) if self.weight is None else self.weight
         takers = numpy.repeat(numpy.arange(self.out), self.index.shape[1])
         held = numpy.flatnonzero(weights)
@@ -80,13 +82,14 @@ class Taps:
 
 
 def _filled(index: Any, weight: Any, counts: Any) -> tuple[Any, Any]:
-    """Rows of taps that are all as long: where an output has fewer, its first one is taken several times, in halves.
+    """Return ``index`` and ``weight`` with rows shorter than the longest padded by repetitions of their first tap.
 
-    (Another one, with the weight 0, would make it nan where that is infinite.)
+    The first tap's weight is split in halves among its repetitions. Padding with another input of weight 0 would give
+    nan where that input is infinite.
     """
     width = index.shape[1]
     missing = numpy.where(counts > 0, width - counts, 0)[:, None]
-    place = numpy.arange(width) - counts[:, None]  # from 0 on: of those that are missing
+    place = numpy.arange(width) - counts[:, None]  # from 0 on for the missing taps
     halves = weight[:, :1] * 0.5 ** (place + 1)
     weight = numpy.where(place < 0, weight, numpy.where(missing > 0, halves, 0.0))
     weight[:, :1] *= 0.5**missing
@@ -94,27 +97,31 @@ def _filled(index: Any, weight: Any, counts: Any) -> tuple[Any, Any]:
 
 
 def along(np: Any, x: Any, plan: Sequence[Taps]) -> Any:
-    """``x`` with the maps of ``plan`` applied along its last dimensions."""
+    """Return ``x`` with the maps of ``plan`` applied along its last dimensions."""
     dtype = x.dtype
     weighted = any(taps.weight is not None or taps.index.shape[1] > 1 for taps in plan)
-    found = upcast_half(x) if weighted else x
-    for axis, taps in sorted(enumerate(plan, x.ndim - len(plan)), key=_turn):
-        found = _along(np, found, axis, taps)
+    result = upcast_half(x) if weighted else x
+    for axis, taps in sorted(enumerate(plan, x.ndim - len(plan)), key=_axis_order):
+        result = _along(np, result, axis, taps)
         if taps.empty is not None:
-            found[(*(slice(None),) * axis, np.asarray(taps.empty))] = 0
-    if found is x or found.base is not None:
-        found = found.copy()
-    return in_memory_format_of(np, found.astype(dtype, copy=False), x)
+            result[(*(slice(None),) * axis, np.asarray(taps.empty))] = 0
+    if result is x or result.base is not None:
+        result = result.copy()
+    return in_memory_format_of(np, result.astype(dtype, copy=False), x)
 
 
-def _turn(each: tuple[int, Taps]) -> tuple[float, int]:
-    """When it is an axis's turn: what shrinks most goes first, and rows shrink before their elements, which grow first."""
+def _axis_order(each: tuple[int, Taps]) -> tuple[float, int]:
+    """Return the sort key of an axis: the axes that shrink most are mapped first.
+
+    Among shrinking axes outer ones come first, among growing axes inner ones.
+    """
     axis, taps = each
     growth = taps.out / max(taps.size, 1)
     return growth, axis if growth < 1 else -axis
 
 
 def _along(np: Any, x: Any, axis: int, taps: Taps) -> Any:
+    """Return ``x`` with one map applied, as a matrix product, by a Numba loop, or tap by tap."""
     if taps.whole is not None and x.dtype.kind in "iu":
         taps = taps.whole
     width = taps.index.shape[1]
@@ -123,9 +130,9 @@ def _along(np: Any, x: Any, axis: int, taps: Taps) -> Any:
         before, after = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
         matrix = np.asarray(taps.matrix).astype(x.dtype)
         flat = x.reshape(before, shape[axis], after)
-        made = flat[:, :, 0] @ matrix.T if after == 1 else np.matmul(matrix, flat)
-        if np.isfinite(np.add.reduce(made, None)):  # else a 0 of the matrix may have met infinity
-            return made.reshape(*shape[:axis], taps.out, *shape[axis + 1 :])
+        product = flat[:, :, 0] @ matrix.T if after == 1 else np.matmul(matrix, flat)
+        if np.isfinite(np.add.reduce(product, None)):  # else a 0 of the matrix may have been multiplied by infinity
+            return product.reshape(*shape[:axis], taps.out, *shape[axis + 1 :])
     if (
         loops := numba_operands.loops("interpolation", max(x.size, x.size // max(taps.size, 1) * taps.out), x)
     ) is not None:
@@ -148,16 +155,16 @@ def _along_by_loop(loops: Any, x: Any, axis: int, taps: Taps) -> Any:
     before, after = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     out = numpy.empty((*shape[:axis], taps.out, *shape[axis + 1 :]), x.dtype)
     index, weights = taps.table
-    given = numpy.ascontiguousarray(x).reshape(before, taps.size, after)
+    source = numpy.ascontiguousarray(x).reshape(before, taps.size, after)
     if after == 1:
-        loops.along_rows(given[:, :, 0], index, weights[x.dtype], out.reshape(before, taps.out))
+        loops.along_rows(source[:, :, 0], index, weights[x.dtype], out.reshape(before, taps.out))
     else:
-        loops.across_rows(given, index, weights[x.dtype], out.reshape(before, taps.out, after))
+        loops.across_rows(source, index, weights[x.dtype], out.reshape(before, taps.out, after))
     return out
 
 
 def regular(places: Any) -> Any:
-    """``places`` as a slice if they go up in even steps."""
+    """Return ``places`` as a slice if they increase in even steps, else as they are."""
     count = len(places)
     if count == 0:
         return slice(0, 0)
@@ -170,17 +177,17 @@ def regular(places: Any) -> Any:
 
 
 def picked(np: Any, x: Any, axis: int, pick: Any) -> Any:
-    """The elements at ``pick`` (of :func:`regular`) along an axis: a view where that is possible."""
+    """Return the elements at ``pick`` (from :func:`regular`) along an axis: a view for a slice."""
     if isinstance(pick, slice):
         return x[(slice(None),) * axis + (pick,)]
     return x.take(np.asarray(pick), axis)
 
 
-# -- Averages --------------------------------------------------------------------------------------------------------
+# -- Average pooling -------------------------------------------------------------------------------------------------
 
 
 def _ranges(size: int, starts: Any, stops: Any, divisors: Any) -> Taps:
-    """The sums of the inputs from each start to each stop, divided."""
+    """Return the map to the sums of the inputs from each start to each stop, divided by ``divisors``."""
     width = max(1, int((stops - starts).max(initial=0)))
     index = starts[:, None] + numpy.arange(width)
     inside = index < stops[:, None]
@@ -189,25 +196,28 @@ def _ranges(size: int, starts: Any, stops: Any, divisors: Any) -> Taps:
 
 @lru_cache(maxsize=256)
 def adaptive(size: int, out: int) -> Taps:
-    """Means over ``out`` ranges that cover the axis evenly."""
+    """Return the map to the means of ``out`` ranges that cover the axis evenly."""
     starts, stops = adaptive_bounds(size, out)
     return _ranges(size, starts, stops, stops - starts)
 
 
 def adaptive_bounds(size: int, out: int) -> tuple[Any, Any]:
-    """The start and the end of each of ``out`` ranges that cover an axis evenly."""
+    """Return the starts and the ends of ``out`` ranges that cover an axis evenly."""
     places = numpy.arange(out)
     return places * size // max(out, 1), -((places + 1) * -size // max(out, 1))
 
 
 @lru_cache(maxsize=256)
 def averages(size: int, out: int, kernel: int, stride: int, padding: int, include_pad: bool, divide: bool) -> Taps:
-    """Means (or sums) over windows; ``include_pad``: what lies in the padding counts as zeros."""
+    """Return the map to the means (without ``divide``: the sums) of windows.
+
+    With ``include_pad`` the padding counts as zeros in the divisor.
+    """
     starts = numpy.arange(out) * stride - padding
     stops = numpy.minimum(starts + kernel, size + padding)
-    whole = stops - starts
+    sizes = stops - starts
     starts, stops = numpy.maximum(starts, 0), numpy.minimum(stops, size)
-    divisors = (whole if include_pad else numpy.maximum(stops - starts, 1)) if divide else numpy.ones(out)
+    divisors = (sizes if include_pad else numpy.maximum(stops - starts, 1)) if divide else numpy.ones(out)
     return _ranges(size, numpy.minimum(starts, size), numpy.maximum(stops, starts), divisors)
 
 
@@ -216,36 +226,39 @@ def averages(size: int, out: int, kernel: int, stride: int, padding: int, includ
 
 @lru_cache(maxsize=256)
 def bordered(size: int, before: int, after: int, mode: str) -> Taps:
-    """The axis with elements before and after it (negative: fewer): mirrored, repeated, or from the other end."""
+    """Return the map that adds ``before`` and ``after`` elements at the ends of an axis (negative: removes them).
+
+    The elements are mirrored (``"reflect"``), repeated (``"replicate"``), or taken from the other end.
+    """
     places = numpy.arange(-before, size + after)
     if mode == "reflect":
         period = max(2 * (size - 1), 1)
         places = numpy.abs((places + size - 1) % period - (size - 1)) if size > 1 else places * 0
     elif mode == "replicate":
         places = numpy.clip(places, 0, size - 1)
-    else:  # what is taken away is not there to be repeated
+    else:  # circular; removed elements are not repeated
         first, last = max(-before, 0), size - max(-after, 0)
         places = first + numpy.arange(-max(before, 0), last - first + max(after, 0)) % max(last - first, 1)
     return Taps(size, places[:, None])
 
 
-# -- Resampling ------------------------------------------------------------------------------------------------------
+# -- Interpolation ---------------------------------------------------------------------------------------------------
 
 
 def _ratio(size: int, out: int, scale: float | None) -> float:
-    """How many inputs there are for one output."""
+    """Return the number of inputs for each output."""
     return 1.0 / scale if scale is not None and scale > 0 else size / out
 
 
 @lru_cache(maxsize=256)
 def nearest(size: int, out: int, scale: float | None, exact: bool, whole: bool) -> Taps:
-    """The nearest input (``exact``: by the middles of the elements, else by their starts).
+    """Return the map to the nearest inputs (``exact``: by the centres of the elements, else by their starts).
 
-    ``whole``: for an output of the same or twice the size a scale near 1 or 2 is not asked, as PyTorch does for images.
+    ``whole``: for an output of the same or twice the size, ``scale`` is ignored, as PyTorch does for images.
     """
     if whole and not exact and out in (size, 2 * size):
         scale = None
-    # PyTorch calculates places in single precision, and rounds as that does.
+    # PyTorch computes the positions in single precision; the rounding is the same here.
     ratio = numpy.float32(_ratio(size, out, scale))
     places = numpy.arange(out, dtype=numpy.float32)
     if exact:
@@ -255,7 +268,7 @@ def nearest(size: int, out: int, scale: float | None, exact: bool, whole: bool) 
 
 
 def _sources(size: int, out: int, scale: float | None, align: bool) -> Any:
-    """Where each output lies between the inputs."""
+    """Return the position of each output in units of the inputs."""
     places = numpy.arange(out, dtype=numpy.float64)
     if align:
         return places * ((size - 1) / (out - 1) if out > 1 else 0.0)
@@ -264,7 +277,7 @@ def _sources(size: int, out: int, scale: float | None, align: bool) -> Any:
 
 @lru_cache(maxsize=256)
 def linear(size: int, out: int, scale: float | None, align: bool) -> Taps:
-    """Straight lines between neighbours."""
+    """Return the map of linear interpolation."""
     if size == out:
         return Taps(size, numpy.arange(size)[:, None])
     source = numpy.maximum(_sources(size, out, scale, align), 0)
@@ -275,7 +288,7 @@ def linear(size: int, out: int, scale: float | None, align: bool) -> Taps:
 
 
 def cubic_weights(part: Any, a: float = -0.75) -> Any:
-    """The weights of the four neighbours of places ``part`` of the way between the middle two (Keys 1981)."""
+    """Return the weights of four neighbours at the fractional position ``part`` between the middle two (Keys 1981)."""
 
     def near(t: Any) -> Any:
         return ((a + 2) * t - (a + 3)) * t * t + 1
@@ -288,7 +301,7 @@ def cubic_weights(part: Any, a: float = -0.75) -> Any:
 
 @lru_cache(maxsize=256)
 def cubic(size: int, out: int, scale: float | None, align: bool) -> Taps:
-    """Cubic curves through four neighbours."""
+    """Return the map of cubic interpolation from four neighbours."""
     source = _sources(size, out, scale, align)
     low = numpy.floor(source)
     index = numpy.clip(low[:, None].astype(numpy.intp) + numpy.arange(-1, 3), 0, size - 1)
@@ -309,7 +322,7 @@ def _windowed_sinc(t: Any) -> Any:
     return numpy.where(numpy.abs(t) < 3, numpy.sinc(t) * numpy.sinc(t / 3), 0.0)
 
 
-#: Filters of smoothed resampling, and how far from its middle each reaches.
+#: Filters of antialiased interpolation, and the radius of each.
 FILTERS: dict[str, tuple[Callable[[Any], Any], int]] = {
     "bilinear": (_triangle, 1), "bicubic": (_keys, 2), "lanczos": (_windowed_sinc, 3),
 }  # fmt: skip
@@ -317,7 +330,7 @@ FILTERS: dict[str, tuple[Callable[[Any], Any], int]] = {
 
 @lru_cache(maxsize=256)
 def smoothed(size: int, out: int, scale: float | None, align: bool, mode: str) -> Taps:
-    """A filter that is widened where the axis shrinks, so that no input is passed over."""
+    """Return the map of antialiased interpolation: a filter that is widened by the ratio in which the axis shrinks."""
     if size == out:
         return Taps(size, numpy.arange(size)[:, None])
     ratio = ((size - 1) / (out - 1) if out > 1 else 0.0) if align else _ratio(size, out, scale)

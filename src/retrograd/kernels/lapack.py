@@ -1,14 +1,17 @@
-"""Factorisations of matrices and of batches of them by LAPACK's routines, one matrix at a time; on a GPU by CuPy.
+"""Kernels of torch.linalg: Cholesky, LU, QR, LDL, eigenvalues, SVD, solve, lstsq and matrix_exp by LAPACK.
 
-Every function takes the array module first. LAPACK works on the CPU: arrays of a GPU for which CuPy has nothing go there
-and come back. Matrices come out as LAPACK leaves them, the elements of a column side by side. Knows no Tensor.
+Matrices of a batch are factorised one at a time; on a GPU CuPy does the work. Every function takes the array module
+first. LAPACK runs on the CPU: arrays of a GPU for which CuPy has no routine are copied there and back. Matrices are
+returned in LAPACK's column-major order.
 
-Note [Whose LAPACK]. SciPy's functions let choose how much room a routine may have and what it may overwrite, and are
-two to ten times as fast as NumPy's of the same name, which in turn go over a batch of small matrices without Python.
+Note [Whose LAPACK]. SciPy's functions accept the size of the workspace and permission to overwrite their operands, and
+are two to ten times as fast as NumPy's of the same name. NumPy's, on the other hand, loop over a batch of small
+matrices in C.
 
-Note [One thread]. SciPy brings along a BLAS of its own, with threads of its own. After their work they wait awake, as
-NumPy's do, and two sets of threads on the same cores take turns of milliseconds. So what is SciPy's works on one thread,
-but for right sides of large systems, which are shared out.
+Note [One thread]. SciPy has a BLAS of its own with threads of its own. After their work these spin for a while, as
+those of NumPy's BLAS do, and two sets of spinning threads on the same cores preempt each other for milliseconds.
+Therefore SciPy's routines run on one thread, except for the right-hand sides of large systems, which are distributed
+over Python threads.
 """
 
 from __future__ import annotations
@@ -19,24 +22,24 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import numpy as cpu  # LAPACK's arrays, wherever those of the caller are
+import numpy as cpu  # LAPACK's arrays are always on the CPU
 
 from ..runtime import blas_threads
 from . import numba_dispatch
 
 PREFIX = {"f": "s", "d": "d", "F": "c", "D": "z"}
-#: Matrices of a batch with fewer rows than this are NumPy's.
+#: Matrices of a batch with fewer rows than this go to NumPy.
 SMALL = 32
-#: From so many rows on it is worth to share out the right sides of a system, and so many of them to each thread.
+#: Rows of a system from which on its right-hand sides are distributed over threads, and columns for each thread.
 BLOCK, COLUMNS = 192, 64
-#: Elements of a matrix from which on BLAS would wake its threads.
+#: Elements of a matrix from which on SciPy's BLAS would wake its threads.
 THREADED = 1024
-#: Room for a routine that works by columns, for each of them.
+#: Elements of workspace for each column of a blocked routine.
 ROOM = 64
 
 
 def by_columns(np: Any, x: Any) -> Any:
-    """A copy of ``x`` in which the elements of its matrices' columns lie together."""
+    """Return a copy of ``x`` whose matrices are in column-major order."""
     out = np.empty((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype).swapaxes(-1, -2)
     if x.ndim == 2 and x.size >= numba_dispatch.LARGE and np is cpu:
         numba_dispatch.copy_into(out.T, x.T)
@@ -45,29 +48,30 @@ def by_columns(np: Any, x: Any) -> Any:
     return out
 
 
-def _own(a: Any) -> Any:
-    """A matrix that a routine may overwrite."""
+def _overwritable(a: Any) -> Any:
+    """Return a column-major copy of a matrix, which a routine may overwrite."""
     return by_columns(cpu, a) if a.size > THREADED else a.copy(order="F")
 
 
 def turned(x: Any) -> Any:
-    """The last two dimensions exchanged, complex numbers conjugated."""
-    found = x.swapaxes(-1, -2)
-    return found.conj() if x.dtype.kind == "c" else found
+    """Return the adjoint: the last two axes exchanged, complex elements conjugated."""
+    result = x.swapaxes(-1, -2)
+    return result.conj() if x.dtype.kind == "c" else result
 
 
 def large(np: Any, x: Any) -> bool:
-    """Whether SciPy's factors are worth their overhead."""
+    """Whether matrices are large enough that SciPy's LU factors are worth their call overhead."""
     return np is cpu and bool(x.size) and x.shape[-1] >= SMALL
 
 
 def one_by_one(np: Any, x: Any) -> bool:
-    """Whether the matrices of ``x`` are for SciPy's routines; else the array module has the better loop."""
+    """Whether the matrices of ``x`` go to SciPy's routines; else the array module's loop over the batch is faster."""
     return np is cpu and bool(x.size) and (x.ndim == 2 or x.shape[-1] >= SMALL)
 
 
 @cache
 def _routine(name: str, kind: str) -> Any:
+    """Return the routine ``name`` for the dtype character ``kind``."""
     import scipy.linalg.blas
     import scipy.linalg.lapack
 
@@ -79,27 +83,30 @@ def _routine(name: str, kind: str) -> Any:
 
 
 def routine(name: str, x: Any) -> Any:
-    """LAPACK's (or BLAS's) routine for the numbers of ``x``; of real ones ``un…`` is ``or…`` and ``he…`` is ``sy…``."""
+    """Return LAPACK's (or BLAS's) routine ``name`` for the dtype of ``x``.
+
+    Names are those for complex matrices: for real ones ``un…`` becomes ``or…`` and ``he…`` becomes ``sy…``.
+    """
     return _routine(name, x.dtype.char)
 
 
 def alone(function: Callable[..., Any], *args: Any) -> Any:
-    """``function(*args)`` while SciPy's BLAS uses one thread: Note [One thread]."""
+    """Return ``function(*args)``, called while SciPy's BLAS uses one thread: Note [One thread]."""
     count = blas_threads.limit()
-    tell = blas_threads.of_scipy() if count > 1 else None
-    if tell is None:
+    set_threads = blas_threads.of_scipy() if count > 1 else None
+    if set_threads is None:
         return function(*args)
-    tell(1)
+    set_threads(1)
     try:
         return function(*args)
     finally:
-        tell(count)
+        set_threads(count)
 
 
 def shared_out(work: Callable[[Any], Any], x: Any) -> Any:
-    """``work`` of some columns of ``x`` each, by as many threads as there are, the results side by side.
+    """Return ``work(x)``, computed for slices of the columns of ``x`` on as many Python threads as there are.
 
-    For routines that let other threads of Python run meanwhile: most of SciPy's do not.
+    It is meant for routines that release the GIL, which most of SciPy's do not.
     """
     count = min(blas_threads.limit(), x.shape[1] // COLUMNS) if len(x) >= BLOCK else 1
     if count < 2:
@@ -120,9 +127,9 @@ def shared_out(work: Callable[[Any], Any], x: Any) -> Any:
 
 
 def each(np: Any, function: Callable[..., tuple[Any, ...]], *stacks: tuple[Any, int]) -> tuple[Any, ...]:
-    """The results of ``function`` for each item of stacks, in stacks.
+    """Return the results of ``function`` for every item of some stacks, stacked.
 
-    A stack is an array and the number of dimensions of an item; the dimensions before them are broadcast.
+    A stack is passed as an array and the number of dimensions of an item; the dimensions before those are broadcast.
     """
     arrays, small, one = [], True, np is cpu
     for array, count in stacks:
@@ -132,39 +139,40 @@ def each(np: Any, function: Callable[..., tuple[Any, ...]], *stacks: tuple[Any, 
         if array.size >= THREADED:
             small = False
     if one:
-        found = function(*arrays) if small else alone(function, *arrays)
-        return tuple([_lying(part) for part in found])
+        results = function(*arrays) if small else alone(function, *arrays)
+        return tuple([_column_major(part) for part in results])
     sizes = [array.ndim - count for array, (_, count) in zip(arrays, stacks, strict=True)]
     small = max(math.prod(array.shape[size:]) for array, size in zip(arrays, sizes, strict=True)) < THREADED
     batch = cpu.broadcast_shapes(*(array.shape[:size] for array, size in zip(arrays, sizes, strict=True)))
     flat = [
         cpu.broadcast_to(array, (*batch, *array.shape[size:])).reshape((math.prod(batch), *array.shape[size:]))
-        if 0 not in batch else _stand_in(array, size)
+        if 0 not in batch else _placeholder(array, size)
         for array, size in zip(arrays, sizes, strict=True)
     ]  # fmt: skip
 
-    def everyone() -> list[tuple[Any, ...]]:
+    def all_items() -> list[tuple[Any, ...]]:
         return [function(*items) for items in zip(*flat, strict=True)]
 
-    every = everyone() if small else alone(everyone)
+    every = all_items() if small else alone(all_items)
     return tuple(np.asarray(_stacked(parts, batch)) for parts in zip(*every, strict=True))
 
 
-def _lying(part: Any) -> Any:
-    """A matrix with its columns' elements together; anything else as it is."""
+def _column_major(part: Any) -> Any:
+    """Return a matrix in column-major order; any other array as it is."""
     if part.__class__ is not cpu.ndarray:
         return cpu.asarray(part)
     return by_columns(cpu, part) if part.ndim == 2 and not part.flags.f_contiguous else part
 
 
-def _stand_in(array: Any, size: int) -> Any:
-    """One item for a stack that has none: what comes of it has the right shapes."""
+def _placeholder(array: Any, size: int) -> Any:
+    """Return one placeholder item for an empty stack, so that the results get the right shapes."""
     shape = array.shape[size:]
     item = cpu.eye(*shape, dtype=array.dtype) if len(shape) == 2 else cpu.ones(shape, array.dtype)
     return item[None]
 
 
 def _stacked(parts: tuple[Any, ...], batch: tuple[int, ...]) -> Any:
+    """Return the results of all items as one array with the batch dimensions in front."""
     first = cpu.asarray(parts[0])
     count = 0 if 0 in batch else len(parts)
     if first.ndim < 2:
@@ -179,18 +187,21 @@ def _stacked(parts: tuple[Any, ...], batch: tuple[int, ...]) -> Any:
 
 
 def cholesky(np: Any, x: Any, upper: bool) -> tuple[Any, Any]:
-    """The triangular factor, and for each matrix the order of the minor that is not positive definite, or 0."""
+    """Return the triangular factors and LAPACK's ``info``.
+
+    ``info`` is, for each matrix, the order of its first leading minor that is not positive definite, or 0.
+    """
     if not one_by_one(np, x):
         low = turned(x) if upper else x
         try:
-            found = np.linalg.cholesky(low)
-            if bool(np.isfinite(found).all()):
-                return by_columns(np, turned(found) if upper else found), np.zeros(x.shape[:-2], np.int32)
+            result = np.linalg.cholesky(low)
+            if bool(np.isfinite(result).all()):
+                return by_columns(np, turned(result) if upper else result), np.zeros(x.shape[:-2], np.int32)
         except np.linalg.LinAlgError:
             pass
 
     def one(a: Any) -> tuple[Any, Any]:
-        factor, info = routine("potrf", a)(_own(a), not upper, 1, 1)
+        factor, info = routine("potrf", a)(_overwritable(a), not upper, 1, 1)
         if factor[-1, -1] != factor[-1, -1]:  # nan
             info = 1 + cpu.isnan(factor.diagonal()).argmax()
         return factor, cpu.int32(info)
@@ -199,7 +210,7 @@ def cholesky(np: Any, x: Any, upper: bool) -> tuple[Any, Any]:
 
 
 def cholesky_solve(np: Any, b: Any, factor: Any, upper: bool) -> Any:
-    """The X with ``L Lᴴ X = b`` (``Uᴴ U X = b`` if ``upper``)."""
+    """Return the X with ``L Lᴴ X = b`` (``Uᴴ U X = b`` if ``upper``)."""
 
     def one(right: Any, a: Any) -> tuple[Any, ...]:
         if not right.size:
@@ -213,40 +224,40 @@ def cholesky_solve(np: Any, b: Any, factor: Any, upper: bool) -> Any:
 
 
 def lu(np: Any, x: Any) -> tuple[Any, Any, Any]:
-    """Both factors in one matrix, the rows exchanged (counted from 1), and the place of the first zero pivot, or 0."""
+    """Return both factors in one matrix, the pivots (counted from 1), and the index of the first zero pivot, or 0."""
     return each(np, _getrf, (x, 2))
 
 
 def _getrf(a: Any) -> tuple[Any, ...]:
     if not a.size:
         return a.copy(), cpu.zeros(min(a.shape), cpu.int32), cpu.int32(0)
-    factors, pivots, info = routine("getrf", a)(_own(a), overwrite_a=1)
+    factors, pivots, info = routine("getrf", a)(_overwritable(a), overwrite_a=1)
     pivots += 1
     return factors, pivots, cpu.int32(info)
 
 
 def lu_solve(np: Any, factors: Any, pivots: Any, b: Any, transposed: int) -> Any:
-    """The X with ``A X = b``; transposed 1: with Aᵀ, 2: with Aᴴ."""
+    """Return the X with ``A X = b``; ``transposed`` 1: with Aᵀ, 2: with Aᴴ."""
 
     def one(a: Any, exchanged: Any, right: Any) -> tuple[Any, ...]:
         if not right.size:
             return (right.copy(),)
         call = routine("getrs", a)
-        # The exchanges are written to while they are read: each thread has its own.
+        # The routine modifies the pivots while it runs, so that each thread gets its own copy.
         return (shared_out(lambda part: call(a, exchanged - 1, part, trans=transposed)[0], right),)
 
     return each(np, one, (factors, 2), (pivots, 1), (b, 2))[0]
 
 
 def solved(np: Any, a: Any, b: Any, transposed: bool = False) -> tuple[Any, ...]:
-    """The X with ``a X = b`` (or ``aᵀ X = b``), the factors of ``a`` and the exchanges, the places of zero pivots, or 0.
+    """Return the X with ``a X = b`` (or ``aᵀ X = b``), the LU factors and pivots of ``a``, and the first zero pivots.
 
-    The factors have no elements where they were not needed.
+    The factors and pivots are empty where the array module solved the system without them.
     """
     if not large(np, a):
         try:
-            found = by_columns(np, np.linalg.solve(a.swapaxes(-1, -2) if transposed else a, b))
-            return found, a[..., :0], np.zeros((*a.shape[:-2], 0), np.int32), np.zeros(a.shape[:-2], np.int32)
+            solution = by_columns(np, np.linalg.solve(a.swapaxes(-1, -2) if transposed else a, b))
+            return solution, a[..., :0], np.zeros((*a.shape[:-2], 0), np.int32), np.zeros(a.shape[:-2], np.int32)
         except np.linalg.LinAlgError:
             pass
     factors, pivots, info = lu(np, a)
@@ -254,19 +265,19 @@ def solved(np: Any, a: Any, b: Any, transposed: bool = False) -> tuple[Any, ...]
 
 
 def inverse(np: Any, x: Any) -> tuple[Any, Any]:
-    """The inverses, and for each matrix the place of its first zero pivot, or 0."""
+    """Return the inverses, and for each matrix the index of its first zero pivot, or 0."""
     if not large(np, x):
         try:
             return by_columns(np, np.linalg.inv(x)), np.zeros(x.shape[:-2], np.int32)
         except np.linalg.LinAlgError:
             pass
     identity = np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape)
-    found, _, _, info = solved(np, x, identity)
-    return found, info
+    result, _, _, info = solved(np, x, identity)
+    return result, info
 
 
 def pivots_of(np: Any, factors: Any, pivots: Any) -> Any:
-    """The diagonals of U with the sign of the exchanges: the determinant is their product."""
+    """Return the diagonal of U with the sign of the row exchanges; its product is the determinant."""
     diagonal = np.einsum("...ii->...i", factors).copy()
     odd = np.count_nonzero(pivots != np.arange(1, diagonal.shape[-1] + 1), axis=-1) % 2
     diagonal[..., 0] *= 1 - 2 * odd
@@ -274,7 +285,7 @@ def pivots_of(np: Any, factors: Any, pivots: Any) -> Any:
 
 
 def determinant(np: Any, x: Any) -> Any:
-    """The determinants; what is too large for the dtype is infinite."""
+    """Return the determinants; they overflow to infinity."""
     with cpu.errstate(all="ignore"):
         if not large(np, x):
             return np.linalg.det(x)
@@ -282,7 +293,10 @@ def determinant(np: Any, x: Any) -> Any:
 
 
 def log_determinant(np: Any, x: Any) -> tuple[Any, ...]:
-    """Signs and logarithms of absolute values of determinants; the factors and exchanges, if they were needed for it."""
+    """Return the signs and the logarithms of the absolute values of the determinants, the LU factors and pivots.
+
+    The factors and pivots are empty where they were not computed.
+    """
     if not large(np, x):
         sign, log = np.linalg.slogdet(x)
         return np.asarray(sign), np.asarray(log), x[..., :0], np.zeros((*x.shape[:-2], 0), np.int32)
@@ -293,7 +307,7 @@ def log_determinant(np: Any, x: Any) -> tuple[Any, ...]:
 
 
 def swapped(np: Any, x: Any, pivots: Any, back: bool) -> Any:
-    """The rows of ``x`` exchanged as ``pivots`` say, one after the other (or back again)."""
+    """Return the rows of ``x`` exchanged by ``pivots`` one after the other; ``back``: the inverse permutation."""
     size = x.shape[-2]
     flat = pivots.reshape((math.prod(pivots.shape[:-1]), pivots.shape[-1]))
     if len(flat) == 1:
@@ -321,31 +335,35 @@ def swapped(np: Any, x: Any, pivots: Any, back: bool) -> Any:
 
 
 def geqrf(np: Any, x: Any) -> tuple[Any, Any]:
-    """R with the reflectors below its diagonal, and their factors."""
+    """Return R with the Householder reflectors below its diagonal, and their scalar factors."""
 
     def one(a: Any) -> tuple[Any, ...]:
         if not a.size:
             return a.copy(), cpu.zeros(min(a.shape), a.dtype)
-        return routine("geqrf", a)(_own(a), lwork=ROOM * a.shape[1], overwrite_a=1)[:2]
+        return routine("geqrf", a)(_overwritable(a), lwork=ROOM * a.shape[1], overwrite_a=1)[:2]
 
     return each(np, one, (x, 2))
 
 
 def householder_product(np: Any, x: Any, tau: Any) -> Any:
-    """The first columns of the product of the reflectors that ``geqrf`` gives."""
+    """Return the first columns of the product of the reflectors that ``geqrf`` returns."""
 
     def one(a: Any, factors: Any) -> tuple[Any, ...]:
         if not a.size:
             return (a.copy(),)
         if not factors.size:
             return (cpu.eye(*a.shape, dtype=a.dtype),)
-        return (routine("ungqr", a)(_own(a), factors, lwork=ROOM * a.shape[1], overwrite_a=1)[0],)
+        return (routine("ungqr", a)(_overwritable(a), factors, lwork=ROOM * a.shape[1], overwrite_a=1)[0],)
 
     return each(np, one, (x, 2), (tau, 1))[0]
 
 
 def qr(np: Any, x: Any, mode: str) -> tuple[Any, Any]:
-    """Q, of as many columns as ``x`` or (``complete``) as rows, and R; Q is empty if ``mode`` is ``r``."""
+    """Return Q and R.
+
+    Q has as many columns as ``x`` or, with the mode ``complete``, as many as ``x`` has rows; with the mode ``r`` it is
+    empty.
+    """
     if not one_by_one(np, x):
         if mode == "r":
             return np.zeros(0, x.dtype), by_columns(np, np.linalg.qr(x, "r"))
@@ -355,7 +373,7 @@ def qr(np: Any, x: Any, mode: str) -> tuple[Any, Any]:
     rows = n if mode == "complete" else min(n, m)
 
     def one(a: Any) -> tuple[Any, ...]:
-        found, tau, _, _ = routine("geqrf", a)(_own(a), ROOM * m, 1)
+        found, tau, _, _ = routine("geqrf", a)(_overwritable(a), ROOM * m, 1)
         r = found[:rows].copy(order="F")
         for k in range(min(rows, m)):
             r[k + 1 :, k] = 0
@@ -371,7 +389,7 @@ def qr(np: Any, x: Any, mode: str) -> tuple[Any, Any]:
 
 
 def multiplied(np: Any, x: Any, tau: Any, other: Any, left: bool, adjoint: bool) -> Any:
-    """``Q other`` or ``other Q`` with the square Q (or Qᴴ) of the reflectors that ``geqrf`` gives."""
+    """Return ``Q other`` or ``other Q``, for the square Q (or Qᴴ) of the reflectors that ``geqrf`` returns."""
     kind = ("C" if x.dtype.kind == "c" else "T") if adjoint else "N"
 
     def one(a: Any, factors: Any, c: Any) -> tuple[Any, ...]:
@@ -390,27 +408,33 @@ def multiplied(np: Any, x: Any, tau: Any, other: Any, left: bool, adjoint: bool)
 
 
 def eigh(np: Any, x: Any, lower: bool, vectors: bool) -> tuple[Any, ...]:
-    """Eigenvalues, ascending, and (``vectors``) eigenvectors; LinAlgError if they are not found."""
+    """Return the ascending eigenvalues and, with ``vectors``, the eigenvectors.
+
+    Raises LinAlgError if LAPACK does not converge.
+    """
     if not one_by_one(np, x):
         triangle = "L" if lower else "U"
         if not vectors:
             return (np.linalg.eigvalsh(x, triangle),)
-        values, found = np.linalg.eigh(x, triangle)
-        return values, by_columns(np, found)
+        values, basis = np.linalg.eigh(x, triangle)
+        return values, by_columns(np, basis)
 
     def one(a: Any) -> tuple[Any, ...]:
-        room = {} if vectors else {"lwork": ROOM * (len(a) + 1)}
+        workspace = {} if vectors else {"lwork": ROOM * (len(a) + 1)}
         call = routine("heevd", a)
-        values, found, info = call(_own(a), compute_v=int(vectors), lower=lower, overwrite_a=1, **room)
+        values, basis, info = call(_overwritable(a), compute_v=int(vectors), lower=lower, overwrite_a=1, **workspace)
         if info:
             raise cpu.linalg.LinAlgError("no convergence")
-        return (values, found) if vectors else (values,)
+        return (values, basis) if vectors else (values,)
 
     return each(np, one, (x, 2))
 
 
 def svd(np: Any, x: Any, full: bool, vectors: bool) -> tuple[Any, ...]:
-    """Singular values, descending, and (``vectors``) between the left and the right singular vectors."""
+    """Return the descending singular values or, with ``vectors``, U, the values and Vᴴ.
+
+    Raises LinAlgError if LAPACK does not converge.
+    """
     if not one_by_one(np, x):
         if not vectors:
             return (np.linalg.svd(x, compute_uv=False),)
@@ -419,7 +443,7 @@ def svd(np: Any, x: Any, full: bool, vectors: bool) -> tuple[Any, ...]:
 
     def one(a: Any) -> tuple[Any, ...]:
         u, values, vh, info = routine("gesdd", a)(
-            _own(a), compute_uv=int(vectors), full_matrices=int(full), overwrite_a=1
+            _overwritable(a), compute_uv=int(vectors), full_matrices=int(full), overwrite_a=1
         )
         if info:
             raise cpu.linalg.LinAlgError("no convergence")
@@ -432,7 +456,7 @@ def svd(np: Any, x: Any, full: bool, vectors: bool) -> tuple[Any, ...]:
 
 
 def ldl(np: Any, x: Any, hermitian: bool) -> tuple[Any, Any, Any]:
-    """L and D in one matrix, the pivots, and the place of the first zero block of D, or 0."""
+    """Return L and D in one matrix, the pivots, and the index of the first zero block of D, or 0."""
 
     def one(a: Any) -> tuple[Any, ...]:
         if not a.size:
@@ -444,7 +468,7 @@ def ldl(np: Any, x: Any, hermitian: bool) -> tuple[Any, Any, Any]:
 
 
 def ldl_solve(np: Any, factors: Any, pivots: Any, b: Any, hermitian: bool) -> Any:
-    """The X with ``A X = b`` from the factors of A."""
+    """Return the X with ``A X = b`` from the factors of A."""
 
     def one(a: Any, exchanged: Any, right: Any) -> tuple[Any, ...]:
         if not right.size:
@@ -458,13 +482,16 @@ def ldl_solve(np: Any, factors: Any, pivots: Any, b: Any, hermitian: bool) -> An
 
 
 def solve_triangular(np: Any, a: Any, b: Any, upper: bool, left: bool, unit: bool) -> Any:
-    """The X with ``a X = b`` (``X a = b`` if not ``left``) for triangular ``a``; infinite where ``a`` is singular."""
+    """Return the X with ``a X = b`` (``X a = b`` if not ``left``) for triangular ``a``.
+
+    Elements are infinite where ``a`` is singular.
+    """
 
     def one(matrix: Any, right: Any) -> tuple[Any, ...]:
         if not right.size:
             return (right.copy(),)
         lower, trans = not upper, 0
-        if matrix.flags.c_contiguous:  # its transpose lies as LAPACK wants it
+        if matrix.flags.c_contiguous:  # its transpose is column-major
             matrix, lower, trans = matrix.T, upper, 1
         return (routine("trsm", matrix)(1, matrix, right, side=not left, lower=lower, trans_a=trans, diag=unit),)
 
@@ -472,25 +499,29 @@ def solve_triangular(np: Any, a: Any, b: Any, upper: bool, left: bool, unit: boo
 
 
 def least_squares(np: Any, a: Any, b: Any, rcond: float, driver: str) -> tuple[Any, ...]:
-    """The X that makes ``|a X - b|`` least, in as many rows as ``a`` or ``b`` has; the rank; singular values."""
+    """Return the X that minimises ``|a X - b|``, the ranks and the singular values.
+
+    X has as many rows as the longer side of ``a``; those of the solution come first. Drivers that do not compute ranks
+    or singular values leave zeros.
+    """
     import scipy.linalg
 
     rows = max(a.shape[-2:])
     small = min(a.shape[-2:])
 
     def one(matrix: Any, right: Any) -> tuple[Any, ...]:
-        found = cpu.zeros((right.shape[1], rows), matrix.dtype).T
+        solution = cpu.zeros((right.shape[1], rows), matrix.dtype).T
         rank, values = 0, cpu.zeros(small, matrix.real.dtype)
-        if driver == "gels" and found.size:
-            found[: len(right)] = right
-            found = routine("gels", matrix)(matrix, found)[1]
-        elif found.size and matrix.size:
+        if driver == "gels" and solution.size:
+            solution[: len(right)] = right
+            solution = routine("gels", matrix)(matrix, solution)[1]
+        elif solution.size and matrix.size:
             x, _, rank, kept = scipy.linalg.lstsq(
                 matrix, right, cond=rcond, lapack_driver=driver, check_finite=False
             )  # fmt: skip
-            found[: len(x)] = x
+            solution[: len(x)] = x
             values = values if kept is None else kept
-        return found, cpu.int64(rank), values
+        return solution, cpu.int64(rank), values
 
     return each(np, one, (a, 2), (b, 2))
 
@@ -499,7 +530,7 @@ def least_squares(np: Any, a: Any, b: Any, rcond: float, driver: str) -> tuple[A
 
 
 def exponential(np: Any, x: Any) -> Any:
-    """The exponential of square matrices."""
+    """Return the matrix exponential of square matrices."""
     if not x.size:
         return x.copy()
     if hasattr(np, "asnumpy"):

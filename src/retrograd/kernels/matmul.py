@@ -1,7 +1,7 @@
-"""Products of large matrices: by all threads that run loops, each with a part (``kernels/numba/gemm.py``), else by NumPy.
+"""Kernel of large matrix products (matmul, mm, bmm, linear): by the Numba threads (``kernels/numba/gemm.py``) or NumPy.
 
-NumPy's own way to use several cores would wake threads of the BLAS beneath it, which get in the way of those of loops: see
-Note [Two teams of threads] in ``runtime/blas_spin.py``. Knows no operation.
+NumPy's BLAS would use several cores with threads of its own, which compete with Numba's: see Note [Two teams of
+threads] in ``runtime/blas_spin.py``.
 """
 
 from __future__ import annotations
@@ -13,34 +13,40 @@ import numpy
 from ..runtime import blas_threads
 from . import numba_dispatch
 
-#: From so many products of two numbers on OpenBLAS would use several threads.
+#: Multiplications from which on OpenBLAS would use several threads.
 MUCH = 1 << 18
-#: Up to so many one thread is as fast as two that are awake, and three times as fast as two of which one is asleep.
+#: Multiplications up to which one thread is as fast as two running threads, and three times as fast as two of which one
+#: has to wake up.
 SHARED = 1 << 20
-#: The same if no loop has run so far: for less Numba should not be loaded.
+#: MUCH while no Numba loop has run: smaller products do not load Numba.
 VERY_MUCH = 1 << 24
-#: Elements of both matrices together up to which there is no need to ask.
+#: Elements of both matrices together up to which callers use NumPy's ``dot`` instead of `product`.
 FEW = 3 << 12
 
 
 def product(a: Any, b: Any, out: Any = None) -> Any:
-    """``a @ b`` of two matrices, or of two batches of as many; into ``out``, if it is given."""
-    found = _by_loop(a, b, out)
-    return _by_numpy(a, b, out) if found is None else found
+    """Return ``a @ b`` of two matrices, or of two batches of equal length; written to ``out`` if that is passed."""
+    result = _by_loop(a, b, out)
+    return _by_numpy(a, b, out) if result is None else result
 
 
 def _by_numpy(a: Any, b: Any, out: Any) -> Any:
+    """Return ``a @ b`` computed by NumPy."""
     return a.dot(b, out) if a.ndim == 2 == b.ndim else batched(a, b, out)
 
 
 def batched(a: Any, b: Any, out: Any = None) -> Any:
-    """The products of batches of matrices, by NumPy: of a column and a row by broadcasting, for which BLAS takes longer."""
+    """Return the products of two batches of matrices, computed by NumPy.
+
+    Products of a column and a row are computed by broadcasting, because BLAS takes longer.
+    """
     if a.shape[-1] == 1 == b.shape[-2]:
         return numpy.multiply(a, b, out=out)
     return numpy.matmul(a, b, out=out)
 
 
 def _by_loop(a: Any, b: Any, out: Any) -> Any:
+    """Return ``a @ b`` computed on the Numba threads, or None if the matrices do not qualify."""
     work, kind = a.size * b.shape[-1], a.dtype
     if work < (MUCH if numba_dispatch.RUNNING.layer else VERY_MUCH) or not (
         kind is b.dtype and (kind is numba_dispatch.F32 or kind is numba_dispatch.F64)
@@ -76,7 +82,10 @@ def _by_loop(a: Any, b: Any, out: Any) -> Any:
 
 
 def _line(x: Any) -> tuple[Any, bool] | None:
-    """The elements of matrices as a line, and whether they are stored turned round; None if they do not lie in one piece."""
+    """Return the elements of contiguous matrices as a line, and whether the matrices are stored transposed.
+
+    Returns None if they are not contiguous.
+    """
     if x.flags.c_contiguous:
         return x.reshape(-1), False
     turned = x.swapaxes(-1, -2)

@@ -1,4 +1,7 @@
-"""How images lie in memory, and in which precision short floats are calculated. Knows arrays only."""
+"""Memory formats of images (contiguous, channels last), zero padding, and strided views of windows (im2col).
+
+They serve convolution, pooling, interpolation, pad and unfold.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,19 @@ from typing import Any
 
 
 def is_channels_last(x: Any) -> bool:
-    """Whether ``x`` (batch, channels, …) lies in memory with its channels innermost, and in no other way."""
+    """Whether ``x`` (batch, channels, …) is contiguous with the channels innermost, and not in C order."""
     if x.ndim not in (4, 5) or x.flags.c_contiguous:
         return False
     return bool(numpy_order(x).flags.c_contiguous)
 
 
 def numpy_order(x: Any) -> Any:
-    """A view of ``x`` (batch, channels, …) with the channels at the end."""
+    """Return a view of ``x`` (batch, channels, …) with the channels as its last axis."""
     return x.transpose(0, *range(2, x.ndim), 1)
 
 
 def in_memory_format_of(np: Any, result: Any, *models: Any) -> Any:
-    """``result`` with its channels innermost in memory if one of the ``models`` has them there."""
+    """Return ``result``, copied to channels-last order if one of the ``models`` is in that order."""
     for each in models:
         if not each.flags.c_contiguous:
             break
@@ -30,7 +33,7 @@ def in_memory_format_of(np: Any, result: Any, *models: Any) -> Any:
 
 
 def zero_padded(np: Any, x: Any, padding: Any) -> Any:
-    """``x`` with zeros around its last dimensions."""
+    """Return ``x`` with zeros around its last dimensions; ``x`` itself if ``padding`` is all zero."""
     if not any(padding):
         return x
     lead = x.ndim - len(padding)
@@ -40,7 +43,10 @@ def zero_padded(np: Any, x: Any, padding: Any) -> Any:
 
 
 def windows(np: Any, x: Any, kernel: Any, stride: Any, dilation: Any, out: Any) -> Any:
-    """A view of ``x`` (…, *space) as (…, *kernel, *out): what each place of the kernel sees for each output."""
+    """Return a view of ``x`` (…, *space) as windows: (…, *kernel, *out).
+
+    Element ``[…, *k, *o]`` is the input that the kernel's offset k covers at the output position o.
+    """
     lead = x.ndim - len(kernel)
     steps = x.strides[lead:]
     return np.lib.stride_tricks.as_strided(

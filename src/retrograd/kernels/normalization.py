@@ -1,6 +1,6 @@
-"""Centring and scaling: mean and variance over axes, and the gradient of ``(x - mean) * rstd``.
+"""Kernels of batch_norm, layer_norm, group_norm and instance_norm: mean and variance over axes, and the gradients.
 
-Large arrays are worked through in pieces that stay in the cache, so that what lies between costs no memory.
+Large arrays are processed in slices whose temporary arrays stay in the cache.
 """
 
 from __future__ import annotations
@@ -13,21 +13,22 @@ from . import normalization_numba
 from .numba_dispatch import LARGE
 from .reductions import spread_mean, summed
 
-PIECE = 1 << 16  # elements of a piece: its few temporary arrays fit into the second-level cache
+PIECE = 1 << 16  # elements of a slice: its temporary arrays fit into the second-level cache
 
 
 def _mean(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
-    found = summed(np, x, axes, True)
-    return found / math.prod(x.shape[axis] for axis in axes) if x.size else found
+    """Return the mean over ``axes``, which stay with size 1."""
+    result = summed(np, x, axes, True)
+    return result / math.prod(x.shape[axis] for axis in axes) if x.size else result
 
 
 def _spread(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
-    """The mean, as broadcasting needs it."""
+    """Return the mean over ``axes``, with size 1 there or already broadcast along them."""
     return spread_mean(np, x, axes[0]) if len(axes) == 1 else _mean(np, x, axes)
 
 
 def pieces(x: Any, axes: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
-    """Slices along the first axis that is not reduced: what is in two of them is independent."""
+    """Yield slices along the first axis that is not reduced; different slices are independent."""
     at = next((axis for axis in range(x.ndim) if axis not in axes), None)
     if at is None or x.size <= PIECE:
         yield (slice(None),)
@@ -38,14 +39,14 @@ def pieces(x: Any, axes: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
 
 
 def _within(x: Any, piece: tuple[slice, ...]) -> Any:
-    """The part of ``x``, of size 1 in some dimensions, that goes with a piece of the whole."""
+    """Return the part of ``x``, which has size 1 along some axes, that broadcasts with a slice of the full array."""
     return x[tuple(slice(None) if size == 1 else part for size, part in zip(x.shape, piece, strict=False))]
 
 
 def moments(np: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
-    """Mean and (biased) variance over ``axes``, which stay with size 1."""
-    if x.size >= LARGE and (found := normalization_numba.moments(x, axes)) is not None:
-        return found
+    """Return the mean and the (biased) variance over ``axes``, which stay with size 1."""
+    if x.size >= LARGE and (result := normalization_numba.moments(x, axes)) is not None:
+        return result
     kept = tuple(1 if axis in axes else size for axis, size in enumerate(x.shape))
     mean, variance = np.empty(kept, x.dtype), np.empty(kept, x.dtype)
     for piece in pieces(x, axes):
@@ -57,18 +58,21 @@ def moments(np: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
 
 
 def standardised(np: Any, x: Any, mean: Any, rstd: Any) -> Any:
-    """``(x - mean) * rstd``."""
+    """Return ``(x - mean) * rstd`` in C order."""
     out = np.subtract(x, mean, out=np.empty(x.shape, x.dtype))  # contiguous, as PyTorch's
     out *= rstd
     return out
 
 
 def input_gradient(np: Any, grad: Any, weight: Any, x: Any, mean: Any, rstd: Any, axes: tuple[int, ...]) -> Any:
-    """The gradient for ``x`` of ``(x - mean) * rstd * weight``, mean and rstd being those of ``x`` over ``axes``."""
+    """Return the gradient for ``x`` of ``(x - mean) * rstd * weight``.
+
+    ``mean`` and ``rstd`` are those of ``x`` over ``axes`` and are differentiated too.
+    """
     if x.size >= LARGE:
-        found = normalization_numba.input_gradient(grad, weight, x, mean, rstd, axes)
-        if found is not None:
-            return found
+        result = normalization_numba.input_gradient(grad, weight, x, mean, rstd, axes)
+        if result is not None:
+            return result
     if x.size <= PIECE:
         return _input_gradient(np, grad, weight, x, mean, rstd, axes)
     out = np.empty(x.shape, x.dtype)
@@ -80,6 +84,7 @@ def input_gradient(np: Any, grad: Any, weight: Any, x: Any, mean: Any, rstd: Any
 
 
 def _input_gradient(np: Any, grad: Any, weight: Any, x: Any, mean: Any, rstd: Any, axes: tuple[int, ...]) -> Any:
+    """Return :func:`input_gradient` of one slice."""
     flat = standardised(np, x, mean, rstd)
     slope = grad if weight is None else grad * weight
     out = slope * flat
@@ -93,11 +98,11 @@ def _input_gradient(np: Any, grad: Any, weight: Any, x: Any, mean: Any, rstd: An
 def weight_gradient(
     np: Any, grad: Any, x: Any, mean: Any, rstd: Any, axes: tuple[int, ...], shape: tuple[int, ...]
 ) -> Any:
-    """The gradient for the weight, of ``shape``: the sum of ``grad * (x - mean) * rstd`` over the rest."""
+    """Return the gradient for the weight, of ``shape``: ``grad * (x - mean) * rstd`` summed over the axes of size 1."""
     if x.size >= LARGE:
-        found = normalization_numba.weight_gradient(grad, x, mean, rstd, axes, shape)
-        if found is not None:
-            return found
+        result = normalization_numba.weight_gradient(grad, x, mean, rstd, axes, shape)
+        if result is not None:
+            return result
     rest = tuple([axis for axis, size in enumerate(shape) if size == 1])
     if x.size <= PIECE:
         return summed(np, standardised(np, x, mean, rstd) * grad, rest, True)

@@ -1,7 +1,8 @@
-"""Centring and scaling of large arrays by compiled loops (``kernels/numba/rows.py``): each gives None where it can not.
+"""Kernels of layer_norm, group_norm, rms_norm and batch_norm for large arrays, by Numba loops.
 
-Of an image (…, places) every row of places has one mean, one scale and one weight: what is summed over rows is added up
-row by row first, and a row's result is its elements times one number plus another.
+The loops are in ``kernels/numba/normalization.py``; each function returns None where none applies. Of an image (…,
+places) every row of places has one mean, one scale and one weight: sums are computed for each row first, and the result
+of a row is its elements times one number plus another.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def _by_places(x: Any, axes: tuple[int, ...], *others: Any) -> list[Any] | None:
 
 
 def _of_rows(values: Any, x: Any) -> Any:
-    """What broadcasts against ``x`` and is one along its last axis, one for each row."""
+    """Return ``values``, which broadcast against ``x`` with size 1 along its last axis, as one number for each row."""
     return numpy.ascontiguousarray(numpy.broadcast_to(values[..., 0], x.shape[:-1]), x.dtype).reshape(-1)
 
 

@@ -1,12 +1,12 @@
-"""Compiled loops for large arrays: Numba (the extra ``[fast]``) is looked for when a large array first asks, not before.
+"""Dispatch of elementwise operations on large arrays to Numba loops, and the state of Numba's threads.
 
-Who asks gets None where there is no Numba, or arrays are such that there is no loop for them, and calculates in NumPy.
-Knows no operation. The loops themselves are in ``kernels/numba``.
+Numba (the extra ``[fast]``) is imported when the first large array needs it. Functions return None where Numba is
+missing or no loop applies to the arrays, and the caller computes with NumPy. The loops are in ``kernels/numba``.
 
-Note [Threads of loops]. Numba runs loops on OpenMP's threads where there are such (Linux: libgomp), else on a pool of
-its own, which must not be asked by two Python threads at once. After a loop OpenMP's threads wait awake for the next, by
-default for some milliseconds, in which NumPy's matrix products would find a core taken: they are told to go to sleep
-after a fraction of one. After a fork OpenMP's threads are gone, and loops run in the child's only thread.
+Note [Threads of loops]. Numba runs loops on OpenMP's threads where available (Linux: libgomp), else on a pool of its
+own, which two Python threads must not use at once. After a loop OpenMP's threads spin for some milliseconds by default,
+and NumPy's matrix products would compete with them for the cores; they are configured to sleep after a fraction of a
+millisecond. After a fork OpenMP's threads are gone, and loops run on the child's only thread.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ PATIENCE, LITTLE = "20000", "1000"
 
 @cache
 def available() -> bool:
-    """Whether there is Numba, and ``RETROGRAD_FAST=0`` does not switch it off. Who asks first has the first large array."""
+    """Whether Numba is installed and ``RETROGRAD_FAST=0`` does not disable it.
+
+    The first call, for the first large array, also lets the allocator keep freed memory (``runtime/malloc.py``).
+    """
     malloc.keep()
     return os.environ.get("RETROGRAD_FAST", "1") != "0" and find_spec("numba") is not None
 
@@ -65,11 +68,11 @@ def loops(topic: str) -> Any:
 
 
 def looped(name: str, *arrays: Any, numbers: tuple[Any, ...] = (), kind: Any = None, out: Any = None) -> Any:
-    """What the loop ``name`` makes of ``arrays`` element by element, laid out as they are: new, of dtype ``kind``, or ``out``.
+    """Return the result of the elementwise loop ``name``: a new array of dtype ``kind``, or ``out``.
 
-    The arrays are of one dtype, but for booleans; ``numbers`` are given to the loop in the dtype of the first. None if
-    there is no loop for such arrays: they must be NumPy's, of one shape and one order in memory, or (a sum's gradient)
-    such that all elements are the same one.
+    Its memory order is that of ``arrays``. The arrays have one dtype, except for booleans; ``numbers`` are passed to
+    the loop in the dtype of the first. Returns None if no loop applies: the arrays must be NumPy's, of one shape and
+    one memory order, or have strides of zero only (as the gradient of a sum).
     """
     first = arrays[0]
     dtype, shape = first.dtype, first.shape
@@ -126,9 +129,9 @@ def _find(name: str) -> Any:
 
 
 def in_lines(model: Any, flexible: frozenset[int], *arrays: Any) -> list[Any]:
-    """Arrays as lines in the order in which ``model`` lies in memory; none if they lie otherwise.
+    """Return arrays flattened in the memory order of ``model``; an empty list if one has another order.
 
-    In a ``flexible`` place an array of equal elements becomes a number.
+    At a position in ``flexible`` an array of equal elements becomes a number.
     """
     order = sorted(range(model.ndim), key=model.strides.__getitem__, reverse=True)
     lines = []
@@ -152,7 +155,7 @@ UFUNCS = {
 
 
 def for_ufunc(ufunc: Any) -> Callable[..., Any] | None:
-    """What calculates a ufunc of large arrays, called as it is: a loop, or NumPy on all threads; None for no ufunc."""
+    """Return a function that computes a ufunc of large arrays, by a loop or by NumPy on all threads; None for None."""
     if ufunc is None:
         return None
     name = UFUNCS.get(ufunc)
@@ -399,14 +402,14 @@ def plain(x: Any) -> Any:
 
 CALCULATORS = {ufunc: for_ufunc(ufunc) for ufunc in UFUNCS}
 
-# -- Running loops -------------------------------------------------------------------------------------------------------
+# -- Running loops ---------------------------------------------------------------------------------------------------
 
 
 class Running:
-    """What is known of the threads on which loops run.
+    """State of the threads on which loops run.
 
-    ``layer``: the library that makes them, when they have been made. ``simple``: there is nothing to be asked before a
-    loop runs on all of them.
+    ``layer`` is the library that provides them, empty before the first loop. ``simple``: a loop can run on all of them
+    without further checks.
     """
 
     def __init__(self) -> None:

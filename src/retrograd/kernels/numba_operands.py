@@ -1,6 +1,6 @@
-"""Arrays for compiled loops that pick, sort and go over windows: for which there are any, and the shape they want.
+"""Operands of the Numba loops that copy, sort and pool: availability of a loop, array layouts, and scratch buffers.
 
-And memory for them. Knows no loop. Where a function gives None the work is done by NumPy.
+Where a function returns None, NumPy does the work.
 """
 
 from __future__ import annotations

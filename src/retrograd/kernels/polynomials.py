@@ -1,8 +1,9 @@
-"""Orthogonal polynomials of a degree that may differ from element to element. Knows no Tensor.
+"""Kernels of torch.special's orthogonal polynomials (Chebyshev, Hermite, Laguerre, Legendre).
 
-Each is its three-term recurrence (https://dlmf.nist.gov/18.9), run for all elements at once and stopped for each at its
-degree. Inside the interval where they oscillate, Chebyshev's of a high degree are taken from the cosine and sine of
-multiples of the angle (https://dlmf.nist.gov/18.5), as PyTorch does; at the ends of the interval their values are known.
+Each element has a degree of its own. Each polynomial is its three-term recurrence (https://dlmf.nist.gov/18.9), run for
+all elements at once and stopped for each at its degree. Chebyshev polynomials of a high degree are computed inside (-1,
+1) from the cosine and sine of multiples of the angle (https://dlmf.nist.gov/18.5), as PyTorch does; at -1 and 1 their
+values are known.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ Step = Callable[[Any, int, Any, Any], Any]
 
 
 def recurrence(np: Any, x: Any, degree: Any, first: Any, step: Step) -> Any:
-    """Polynomials with values 1 and ``first`` at degrees 0 and 1; ``step(x, k, p[k], p[k - 1])`` is ``p[k + 1]``."""
+    """Return the polynomials with the values 1 and ``first`` at the degrees 0 and 1, each at its ``degree``.
+
+    ``step(x, k, p[k], p[k - 1])`` returns ``p[k + 1]``.
+    """
     before, last = np.ones_like(x), first
     out = np.where(degree < 0, 0, np.where(degree == 0, before, last)).astype(x.dtype)
     most = int(degree.max()) if degree.size else 0
@@ -23,7 +27,7 @@ def recurrence(np: Any, x: Any, degree: Any, first: Any, step: Step) -> Any:
         before, last = last, step(x, k, last, before)
         k += 1
         open_ = degree >= k
-        # What is no number stays none, at every further degree.
+        # A nan stays nan at every higher degree.
         out = np.where(open_, last, out)
         if k % 64 == 0 and bool(np.all(np.isnan(last) | ~open_)):
             break
@@ -31,9 +35,9 @@ def recurrence(np: Any, x: Any, degree: Any, first: Any, step: Step) -> Any:
 
 
 def chebyshev(np: Any, kind: str, x: Any, degree: Any, first_high: int) -> Any:
-    """Chebyshev's polynomials of the kinds t, u, v and w (the first to the fourth).
+    """Return Chebyshev polynomials of the kinds t, u, v and w (first to fourth).
 
-    ``first_high``: the degree above which the angle serves.
+    Above the degree ``first_high`` they are computed from the angle.
     """
     first = {"t": x, "u": x + x, "v": x + x - 1, "w": x + x + 1}[kind]
     size = np.absolute(x)
@@ -47,6 +51,7 @@ def chebyshev(np: Any, kind: str, x: Any, degree: Any, first_high: int) -> Any:
 
 
 def _by_angle(np: Any, kind: str, x: Any, degree: Any) -> Any:
+    """Return the polynomials from the angle ``arccos(x)``."""
     angle = np.arccos(x)
     n = degree.astype(x.dtype)
     if kind == "t":
@@ -60,37 +65,40 @@ def _by_angle(np: Any, kind: str, x: Any, degree: Any) -> Any:
 
 
 def _at_one(kind: str, degree: Any) -> Any:
+    """Return the values at x = 1."""
     return {"t": degree * 0 + 1, "u": degree + 1, "v": degree * 0 + 1, "w": 2 * degree + 1}[kind]
 
 
 def _at_minus_one(np: Any, kind: str, degree: Any) -> Any:
+    """Return the values at x = -1."""
     size = {"t": degree * 0 + 1, "u": degree + 1, "v": 2 * degree + 1, "w": degree * 0 + 1}[kind]
     return np.where(degree % 2 == 0, size, -size)
 
 
 def hermite_h(np: Any, x: Any, degree: Any) -> Any:
-    """Hermite's polynomials as physicists write them."""
+    """Return the physicist's Hermite polynomials."""
     out = recurrence(np, x, _bounded(np, x, degree), x + x, lambda x, k, p, q: (x + x) * p - (k + k) * q)
     return np.where(degree > _hermite_limit(x), np.nan, out).astype(x.dtype)
 
 
 def hermite_he(np: Any, x: Any, degree: Any) -> Any:
-    """Hermite's polynomials as they stand in probability."""
+    """Return the probabilist's Hermite polynomials."""
     out = recurrence(np, x, _bounded(np, x, degree), x, lambda x, k, p, q: x * p - k * q)
     return np.where(degree > _hermite_limit(x), np.nan, out).astype(x.dtype)
 
 
 def _hermite_limit(x: Any) -> int:
-    """The degree beyond which PyTorch says nan: the numbers would not fit."""
+    """Return the degree above which PyTorch returns nan because the values would overflow."""
     return 128 if x.dtype.itemsize == 4 else 512
 
 
 def _bounded(np: Any, x: Any, degree: Any) -> Any:
+    """Return ``degree``, at most that limit."""
     return np.minimum(degree, _hermite_limit(x))
 
 
 def laguerre_l(np: Any, x: Any, degree: Any) -> Any:
-    """Laguerre's polynomials."""
+    """Return Laguerre polynomials."""
     known = (x == 0) & (degree >= 0)
     steps = np.where(known, 0, degree)
     out = recurrence(np, x, steps, 1 - x, lambda x, k, p, q: ((k + k + (1 - x)) * p - k * q) / (k + 1))
@@ -98,7 +106,7 @@ def laguerre_l(np: Any, x: Any, degree: Any) -> Any:
 
 
 def legendre_p(np: Any, x: Any, degree: Any) -> Any:
-    """Legendre's polynomials."""
+    """Return Legendre polynomials."""
     known = (np.absolute(x) == 1) & (degree >= 0)
     steps = np.where(known, 0, degree)
     out = recurrence(np, x, steps, x, lambda x, k, p, q: ((k + k + 1) * x * p - k * q) / (k + 1))
@@ -106,5 +114,5 @@ def legendre_p(np: Any, x: Any, degree: Any) -> Any:
 
 
 def shifted(np: Any, kind: str, x: Any, degree: Any, first_high: int) -> Any:
-    """Chebyshev's polynomials of ``2 * x - 1``: those that belong to the interval from 0 to 1."""
+    """Return Chebyshev polynomials of ``2 * x - 1``, which are orthogonal on the interval from 0 to 1."""
     return chebyshev(np, kind, x + x - 1, degree, first_high)

@@ -1,7 +1,7 @@
-"""The largest element of each window, and where it stands. Knows arrays only.
+"""Kernels of max pooling (max_pool, adaptive_max_pool, fractional_max_pool), max_unpool and their gradients.
 
-Windows are products of ranges, so the largest element is found one axis after the other: first along the last, then the
-largest of those along the axis before it. The first of equal elements is taken and, as by PyTorch, the last nan.
+Windows are products of ranges, so the maximum is computed one axis at a time: first along the last axis, then of those
+maxima along the axis before it. Of equal elements the first is taken and, as in PyTorch, of several nan the last.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from .memory_format import in_memory_format_of
 
 
 def out_size(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
-    """How many windows fit; ``ceil_mode``: also one that begins inside and ends beyond the end."""
+    """Return the number of windows along an axis; with ``ceil_mode`` a window may end past the padded input."""
     count = (size + 2 * padding - dilation * (kernel - 1) - 1 + (stride - 1 if ceil_mode else 0)) // stride + 1
     return count - (ceil_mode and (count - 1) * stride >= size + padding)
 
 
 def window_places(size: int, out: int, kernel: int, stride: int, padding: int, dilation: int) -> list[Any]:
-    """For each place of the kernel, which element each window sees; places in the padding see a neighbour inside.
+    """Return, for each offset of the kernel, the input index that each window sees.
 
-    -1 stands for what a window sees that lies in the padding as a whole.
+    Indices in the padding are replaced by the nearest offset inside; -1 marks windows that are entirely in the padding.
     """
     starts = numpy.arange(out) * stride - padding
     first = -(numpy.minimum(starts, 0) // dilation)
@@ -37,7 +37,10 @@ def window_places(size: int, out: int, kernel: int, stride: int, padding: int, d
 
 
 class Regular(list[list[Any]]):
-    """The places of windows that lie in even steps, for each dimension; ``how`` says of each what made them."""
+    """Window indices at a fixed stride, as :func:`window_places` returns them for each dimension.
+
+    ``how`` holds (size, kernel, stride, padding, dilation) of each dimension.
+    """
 
     def __init__(self, how: Sequence[tuple[int, int, int, int, int]], ceil_mode: bool) -> None:
         self.how = tuple(how)
@@ -46,30 +49,33 @@ class Regular(list[list[Any]]):
 
     @cached_property
     def inside(self) -> bool:
-        """Whether every window sees something."""
+        """Whether every window contains at least one element of the input."""
         return all(each[0].size and each[0].min() >= 0 for each in self)
 
     @cached_property
     def apart(self) -> bool:
-        """Whether no two windows see the same."""
+        """Whether the windows are disjoint."""
         return all(s >= (k - 1) * d + 1 for _, k, s, _, d in self.how)
 
     @cached_property
     def table(self) -> small_arrays.Windows:
-        """What each window sees, for few numbers."""
+        """Flat window indices for the fast path for small arrays."""
         along = tuple([tuple([tuple(place.tolist()) for place in each]) for each in self])
         return small_arrays.Windows(small_arrays.seen_by(tuple([each[0] for each in self.how]), along).T)
 
 
 def adaptive_places(size: int, out: int) -> list[Any]:
-    """The same for windows that cover an axis evenly."""
+    """Return window indices, as :func:`window_places` does, of windows that cover an axis evenly."""
     starts, stops = adaptive_bounds(size, out)
     width = int((stops - starts).max(initial=0))
     return [numpy.minimum(starts + k, stops - 1) for k in range(width)]
 
 
 def fractional_places(np: Any, samples: Any, size: int, out: int, kernel: int) -> list[Any]:
-    """The same for windows at places that a random number for each plane decides (Graham 2014): (…, out) each."""
+    """Return window indices (…, out) of fractional pooling, for each offset of the kernel (Graham 2014).
+
+    One random number for each plane, ``samples``, determines the windows.
+    """
     starts = np.full((*samples.shape, out), size - kernel, np.int64)
     if out > 1:
         step = samples.dtype.type((size - kernel) / (out - 1))
@@ -80,10 +86,10 @@ def fractional_places(np: Any, samples: Any, size: int, out: int, kernel: int) -
 
 
 def maxima(np: Any, x: Any, places: Sequence[list[Any]], indices: bool = True) -> tuple[Any, Any]:
-    """The largest elements of ``x`` in windows of its last dimensions, and their flat indices there (int64).
+    """Return the maxima of windows over the last dimensions of ``x``, and their flat indices there (int64).
 
-    ``places``: for each dimension, for each place of the kernel, the elements that the windows see: 1-d arrays, or one
-    for each plane (its dimensions, then out).
+    ``places`` holds for each dimension and each offset of the kernel the indices that the windows see: 1-d arrays, or
+    one row for each plane (the dimensions of the planes, then out). Without ``indices`` the second result is None.
     """
     best, where = x, None
     rank = len(places)
@@ -92,11 +98,11 @@ def maxima(np: Any, x: Any, places: Sequence[list[Any]], indices: bool = True) -
         return np.zeros(shape, x.dtype), np.zeros(shape, np.int64)
     if isinstance(places, Regular):
         small = x.size <= small_arrays.MANY and x.__class__ is numpy.ndarray and x.flags.c_contiguous and indices
-        found = places.table.maxima(x, places.out) if small and places.inside else None
-        found = _maxima_by_loop(np, x, places) if found is None else found
-        if found is not None:
-            return found
-    # The largest element is nan if any is.
+        result = places.table.maxima(x, places.out) if small and places.inside else None
+        result = _maxima_by_loop(np, x, places) if result is None else result
+        if result is not None:
+            return result
+    # The maximum is nan if any element is.
     nan = x.dtype.kind in "fV" and bool(np.isnan(np.max(x)))
     small = np.int32 if math.prod(x.shape[x.ndim - rank :]) < 2**31 else np.int64
     step = 1
@@ -112,7 +118,7 @@ def maxima(np: Any, x: Any, places: Sequence[list[Any]], indices: bool = True) -
 
 
 def _maxima_by_loop(np: Any, x: Any, places: Regular) -> Any:
-    """The same of large images."""
+    """Return ``maxima`` of large images, computed by a Numba loop, or None if it does not apply."""
     loops = numba_operands.loops("pooling", x.size, x)
     if loops is None or len(places) != 2 or any(each[0].min() < 0 for each in places):
         return None
@@ -125,13 +131,15 @@ def _maxima_by_loop(np: Any, x: Any, places: Regular) -> Any:
 
 
 def _lowest(np: Any, dtype: Any) -> Any:
+    """Return the lowest value of a dtype."""
     return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
 
 
 def _along(
     np: Any, x: Any, where: Any, axis: int, places: list[Any], step: int, nan: bool, kind: Any
 ) -> tuple[Any, Any]:
-    best = found = None
+    """Return the maxima along one axis, and their flat indices over the axes reduced so far."""
+    best = index = None
     for each in places:
         planes = each.ndim > 1
         pick = None if planes else regular(each)
@@ -142,7 +150,7 @@ def _along(
                 at = at + (_per_plane(np, where, each, axis) if planes else picked(np, where, axis, pick))
         if best is None:
             best = seen.copy()
-            found = np.broadcast_to(at, best.shape).copy() if kind is not None else None
+            index = np.broadcast_to(at, best.shape).copy() if kind is not None else None
         elif kind is None:
             np.maximum(best, seen, out=best)
         else:
@@ -150,24 +158,24 @@ def _along(
             if nan:
                 larger |= seen != seen
             np.copyto(best, seen, where=larger)
-            np.copyto(found, at, where=larger)
-    return best, found
+            np.copyto(index, at, where=larger)
+    return best, index
 
 
 def _standing(places: Any, axis: int, ndim: int) -> Any:
-    """``places`` (out) or (planes, out), reshaped so that they stand along an axis."""
+    """Return ``places`` (out) or (planes, out), reshaped to broadcast along an axis."""
     lead = places.ndim - 1
     return places.reshape(*places.shape[:lead], *(1,) * (axis - lead), -1, *(1,) * (ndim - axis - 1))
 
 
 def _per_plane(np: Any, x: Any, places: Any, axis: int) -> Any:
-    """The elements at ``places`` (planes, out) along an axis."""
+    """Return the elements at ``places`` (planes, out) along an axis."""
     shape = (*x.shape[:axis], places.shape[-1], *x.shape[axis + 1 :])
     return np.take_along_axis(x, np.broadcast_to(_standing(places, axis, x.ndim), shape), axis)
 
 
 def collect(np: Any, x: Any, indices: Any, rank: int) -> Any:
-    """The elements of ``x`` at flat ``indices`` into its last ``rank`` dimensions."""
+    """Return the elements of ``x`` at flat ``indices`` into its last ``rank`` dimensions."""
     lead = x.shape[: x.ndim - rank]
     if not indices.size:
         return np.zeros(indices.shape, x.dtype)
@@ -177,7 +185,10 @@ def collect(np: Any, x: Any, indices: Any, rank: int) -> Any:
 
 
 def spread(np: Any, g: Any, indices: Any, shape: Any, rank: int, once: bool) -> Any:
-    """Zeros of the given shape, to which ``g`` is added at flat ``indices``; ``once``: no index comes twice."""
+    """Return zeros of the given shape to which ``g`` is added at flat ``indices`` into the last ``rank`` dimensions.
+
+    ``once``: no index is repeated.
+    """
     size, planes = math.prod(shape[len(shape) - rank :]), math.prod(shape[: len(shape) - rank])
     if (loops := numba_operands.loops("pooling", g.size, g)) is not None:
         spreading = np.empty((planes, size), g.dtype)

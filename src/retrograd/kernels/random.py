@@ -1,9 +1,11 @@
-"""PyTorch's random numbers on NumPy arrays: its generator (MT19937) and what each distribution draws from it.
+"""PyTorch's random generator (MT19937) on NumPy: the stream of words, and the uniform and normal numbers made of them.
 
-For a seed the numbers are PyTorch's. A uniform float32 takes one draw of 32 bits (24 of them count), a uniform float64
-two (53 count). Normals come in pairs by the method of Box and Muller: under 16 elements one at a time in double
-precision, the second of a pair kept for the next call; from 16 on in blocks of 16 whose halves give radius and angle,
-and if the size is not a multiple of 16 the last 16 are drawn anew.
+For the same seed the numbers are PyTorch's. A uniform float32 takes one word of 32 bits, of which 24 are used; a
+uniform float64 takes two words (53 bits used). Normals come in pairs by the Box-Muller method: fewer than 16 elements
+one at a time in double precision, the second of an open pair saved for the next call; 16 or more in blocks of 16 whose
+halves give the radii and the angles. If the size is not a multiple of 16, the last 16 elements are drawn again.
+
+The distributions are in ``kernels/samplers.py``.
 """
 
 from __future__ import annotations
@@ -27,17 +29,21 @@ STATE_BYTES = 5056
 _SEED_AT, _LEFT_AT, _NEXT_AT, _KEY_AT, _NORMAL_AT, _VALID_AT = 0, 8, 16, 24, 5024, 5040
 
 
-WORDS = 624  # what the generator makes at a time
-AHEAD = 8 * WORDS  # how many words are drawn ahead
-REMEMBERED = 64 * WORDS  # how far back the last place may be that is known for certain
-STRETCH = 1024  # up to how many a request is served from a table
-SHORTEST, LONGEST = 256, AHEAD  # of how many a table is made
+WORDS = 624  # words that the generator computes at a time
+AHEAD = 8 * WORDS  # words drawn ahead
+REMEMBERED = 64 * WORDS  # largest distance in words from the last saved state of the generator
+STRETCH = 1024  # words of a request up to which it is served from a table
+SHORTEST, LONGEST = 256, AHEAD  # limits of the number of words converted for a table
 NO_WORDS = numpy.zeros(0, numpy.uint64)
 NO_TABLE: tuple[int, int, Array] = (0, -1, NO_WORDS)
 
 
 class Maker:
-    """What makes numbers of words: a function of an array of words, the words of each number, and of all it makes at once."""
+    """Conversion of a generator's words to numbers of one kind.
+
+    ``make`` converts an array of words; ``each`` is the number of words for a number, ``together`` the number of words
+    that are converted as a group. ``loop`` is the name of the Numba loop for many words, with results of ``dtype``.
+    """
 
     __slots__ = ("dtype", "each", "loop", "make", "together")
 
@@ -45,19 +51,19 @@ class Maker:
         self, make: Callable[[Array], Array], each: int, together: int, loop: str = "", dtype: Any = None
     ) -> None:
         self.make, self.each, self.together = make, each, together
-        self.loop, self.dtype = loop, dtype  # what makes many of them (see loops/draws.py)
+        self.loop, self.dtype = loop, dtype  # see kernels/numba/random.py
 
 
 class Stream:
-    """The state of one generator: the words of MT19937 and the normal kept for the next call.
+    """State of one generator: the words of MT19937, and the normal saved for the next call.
 
-    Words are drawn ahead, several times what the generator makes at a time, and what a distribution makes of the next
-    stretch of them is calculated at once when it is first asked for: few numbers are then a part of a table. The next
-    table of a kind is twice as long if the last was used to its end, and half as long if another kind came between.
+    Words are drawn ahead, several groups at a time. The first request for a kind of numbers converts a whole stretch of
+    words into a table, of which small requests take slices. The next table of a kind is twice as long if the previous
+    one was used up, and half as long if another kind was requested in between.
     """
 
     __slots__ = (
-        "_known", "_lengths", "_bit_generator", "_passed", "_position", "_tables", "_words", "fresh", "initial_seed", "kept",
+        "_bit_generator", "_known", "_lengths", "_passed", "_position", "_tables", "_words", "fresh", "initial_seed", "kept",
     )  # fmt: skip
 
     _bit_generator: Any
@@ -67,20 +73,20 @@ class Stream:
 
     @property
     def _engine(self) -> Any:
-        """NumPy's MT19937, made at the first draw: importing ``numpy.random`` takes longer than the rest of us."""
-        made = self._bit_generator
-        if made is None:
-            made = self._bit_generator = numpy.random.MT19937(0)
-            made._legacy_seeding(self.initial_seed & 0xFFFFFFFF)
-        return made
+        """NumPy's MT19937, created at the first draw because importing ``numpy.random`` takes longer than retrograd."""
+        engine = self._bit_generator
+        if engine is None:
+            engine = self._bit_generator = numpy.random.MT19937(0)
+            engine._legacy_seeding(self.initial_seed & 0xFFFFFFFF)
+        return engine
 
     def seed_with(self, seed: int) -> None:
-        """Begin anew from ``seed``, a 64-bit integer (negative ones count from 2**64 down)."""
+        """Restart the stream from ``seed``, a 64-bit integer (negative ones count from 2**64 down)."""
         if not -(2**63) <= seed < 2**64:
             raise ValueError("Overflow when unpacking long long")
         self.initial_seed = seed % 2**64
         self._bit_generator = None
-        self.fresh = True  # nothing drawn yet: only PyTorch's state layout needs to know
+        self.fresh = True  # nothing drawn yet, which PyTorch's state layout records
         self.kept: float | None = None
         self._known: tuple[Array, int] | None = None
         self._passed, self._words = 0, NO_WORDS
@@ -88,21 +94,27 @@ class Stream:
         self._go_on(NO_WORDS, 0)
 
     def _go_on(self, words: Array, position: int, known: tuple[Array, int] | None = None) -> None:
-        """Go on at a position of ``words``; ``known``: key and position of the generator before the first of them."""
+        """Continue at a position of ``words``.
+
+        ``known`` is the key and the position of the generator before the first of these words.
+        """
         self._passed = 0 if known else self._passed + len(self._words)
         self._known = known or self._known
         self._words, self._position = words, position
         self._tables = dict[Maker, tuple[int, int, Array]]()
 
     def _draw_ahead(self) -> None:
-        """Draw many words. To ask the generator where it is takes as long, and is done once in a while."""
+        """Draw ``AHEAD`` words.
+
+        The generator's state is read only once in ``REMEMBERED`` words, because reading it takes as long as drawing.
+        """
         known = None
         if self._known is None or self._passed > REMEMBERED:
             known = self._engine.state["state"]["key"], WORDS
         self._go_on(self._engine.random_raw(AHEAD), 0, known)
 
     def words(self, count: int) -> Array:
-        """``count`` draws of 32 bits, as uint64 (not to be written to)."""
+        """Return ``count`` words of 32 bits as uint64, in memory that callers must not write to."""
         start, end = self._position, self._position + count
         if count:
             self.fresh = False
@@ -121,7 +133,7 @@ class Stream:
         return numpy.concatenate([left, drawn[:more]])
 
     def many_words(self, count: int) -> Array | None:
-        """As :meth:`words`, as uint32 and by a compiled loop; None for few, or where there is no compiler."""
+        """Return ``count`` words as uint32, drawn by a Numba loop; None for few words or without Numba."""
         if count < LARGE or not available():
             return None
         left = len(self._words) - self._position
@@ -129,18 +141,18 @@ class Stream:
         state = self._engine.state
         if state["state"]["pos"] != WORDS or more <= 0:
             return None
-        found = numpy.empty(left + more, numpy.uint32)
-        found[:left] = self._words[self._position :]
+        drawn = numpy.empty(left + more, numpy.uint32)
+        drawn[:left] = self._words[self._position :]
         key = numpy.array(state["state"]["key"], numpy.uint32)
-        loops("random").words(key, found[left:])
+        loops("random").words(key, drawn[left:])
         state["state"]["key"] = key
         self._engine.state = state
-        self._go_on(found[-WORDS:].astype(numpy.uint64), (count - left - 1) % WORDS + 1, (key, 0))
+        self._go_on(drawn[-WORDS:].astype(numpy.uint64), (count - left - 1) % WORDS + 1, (key, 0))
         self.fresh = False
-        return found[:count]
+        return drawn[:count]
 
     def numbers(self, count: int, maker: Maker) -> Array:
-        """The next ``count`` numbers of a kind (not to be written to)."""
+        """Return the next ``count`` numbers of a kind, in memory that callers must not write to."""
         start = self._position
         end = start + count * maker.each
         begun, last, table = self._tables.get(maker, NO_TABLE)
@@ -151,7 +163,7 @@ class Stream:
         return table[first : first + count]
 
     def _tabled(self, count: int, maker: Maker) -> Array:
-        """As :meth:`numbers`, of which the first begins a new table, or is made by itself if they are many."""
+        """Return the next ``count`` numbers of a kind from a new table, or converted directly if they are many."""
         start, words = self._position, count * maker.each
         left = len(self._words) - start
         if words > min(left, STRETCH) or not count:
@@ -171,15 +183,18 @@ class Stream:
         return table[:count]
 
     def singles(self, count: int) -> Array:
-        """``count`` uniform float32 in [0, 1) (not to be written to)."""
+        """Return ``count`` uniform float32 in [0, 1), in memory that callers must not write to."""
         return self.numbers(count, SINGLES)
 
     def doubles(self, count: int) -> Array:
-        """``count`` uniform float64 in [0, 1) (not to be written to)."""
+        """Return ``count`` uniform float64 in [0, 1), in memory that callers must not write to."""
         return self.numbers(count, DOUBLES)
 
     def one_by_one(self) -> Generator[float, None, None]:
-        """Uniform float64 in [0, 1) as numbers of Python's; to be closed, which gives back what has not been taken."""
+        """Yield uniform float64 in [0, 1) as Python floats
+
+        closing the generator returns the unused ones to the stream.
+        """
         while True:
             count = min(max((len(self._words) - self._position) // 2, 1), WORDS)
             drawn = self.doubles(count).tolist()
@@ -192,7 +207,7 @@ class Stream:
                 self._position -= 2 * (count - taken)
 
     def state(self) -> Array:
-        """The state as bytes (uint8), laid out as ``torch.get_rng_state`` gives it."""
+        """Return the state as bytes (uint8) in the layout of ``torch.get_rng_state``."""
         key, position = self._state()
         raw = numpy.zeros(STATE_BYTES, numpy.uint8)
         raw[_SEED_AT:_LEFT_AT].view(numpy.uint64)[0] = self.initial_seed
@@ -205,7 +220,7 @@ class Stream:
         return raw
 
     def _state(self) -> tuple[Array, int]:
-        """The generator's own state, as if no words had been drawn ahead, and how many of its group are used."""
+        """Return the key and the position of the generator as if no words had been drawn ahead."""
         if self._known is None:
             return self._engine.state["state"]["key"], WORDS
         again = numpy.random.MT19937(0)
@@ -216,7 +231,7 @@ class Stream:
         return state["key"], state["pos"]
 
     def set_state(self, raw: Array) -> None:
-        """Take over a state that :meth:`state` or PyTorch gave."""
+        """Restore a state that :meth:`state` or PyTorch returned."""
         raw = numpy.ascontiguousarray(raw)
         if raw.dtype != numpy.uint8:
             raise TypeError("RNG state must be a torch.ByteTensor")
@@ -239,20 +254,22 @@ class Stream:
 
 
 def _singles(words: Array) -> Array:
+    """Return uniform float32 in [0, 1), one of each word."""
     return (words & numpy.uint64(2**24 - 1)).astype(F32) * numpy.float32(2.0**-24)
 
 
 def _long_words(words: Array) -> Array:
-    """Words of 64 bits, each made of two of 32, the first the higher."""
+    """Return words of 64 bits, each of two of 32 bits, the first being the high half."""
     return (words[::2] << numpy.uint64(32)) | words[1::2]
 
 
 def _doubles(words: Array) -> Array:
+    """Return uniform float64 in [0, 1), one of each two words."""
     return (_long_words(words) & numpy.uint64(2**53 - 1)).astype(F64) * 2.0**-53
 
 
 def _pairs(words: Array) -> Array:
-    """Standard normals in double precision, two of each two doubles."""
+    """Return standard normals in double precision, two of each two uniform float64."""
     draws = _doubles(words)
     angles, radii = 2 * math.pi * draws[::2], numpy.sqrt(-2 * numpy.log1p(-draws[1::2]))
     out = numpy.empty((len(radii), 2))
@@ -262,6 +279,7 @@ def _pairs(words: Array) -> Array:
 
 
 def _short_pairs(words: Array) -> Array:
+    """Return standard normals as ``_pairs`` does, rounded to float32."""
     return _pairs(words).astype(F32)
 
 
@@ -270,7 +288,7 @@ def _is_double(dtype: Any) -> bool:
 
 
 def _blocks(words: Array, dtype: Any) -> Array:
-    """Standard normals, 16 of each 16 uniform numbers."""
+    """Return standard normals, 16 of each 16 uniform numbers."""
     block = (_doubles if _is_double(dtype) else _singles)(words).reshape(-1, 16)
     kind = dtype.type
     radius = numpy.subtract(kind(1), block[:, :8])

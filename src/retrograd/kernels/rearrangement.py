@@ -1,6 +1,7 @@
-"""Elements laid out anew: side by side, in reverse order, rolled, in triangles. By loops where there are many.
+"""Kernels of cat, stack, flip, roll, tril and triu: elements copied to other positions.
 
-Knows arrays only. What is returned owns its memory and lies in C order where nothing else is said.
+Large arrays go to the Numba loops of ``kernels/numba/rearrangement.py``. Results own their memory and are in C order
+unless a docstring names another.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from .gather_scatter import along
 
 
 def joined(np: Any, arrays: Sequence[Any], axis: int) -> Any:
-    """Arrays one after the other along an axis; they differ in size there only."""
+    """Return arrays concatenated along an axis."""
     first = arrays[0]
     if first.size * len(arrays) < numba_dispatch.LARGE:
         return np.concatenate(arrays, axis)
     shape = list(first.shape)
     axis = axis if axis >= 0 else axis + first.ndim
     if len({each.shape[:axis] + each.shape[axis + 1 :] for each in arrays}) > 1:
-        return np.concatenate(arrays, axis)  # which refuses
+        return np.concatenate(arrays, axis)  # which raises the error
     shape[axis] = sum(each.shape[axis] for each in arrays)
     loops = numba_operands.movers("rearrangement", math.prod(shape), *arrays)
     if loops is None or any(each.dtype is not first.dtype for each in arrays):
@@ -40,12 +41,12 @@ def joined(np: Any, arrays: Sequence[Any], axis: int) -> Any:
 
 
 def reversed_along(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
-    """The elements in reverse order along some axes, lying in memory in the order of ``x``."""
+    """Return the elements in reverse order along some axes, in the memory order of ``x``."""
     usual = x.flags.c_contiguous and len(axes) == 1
     loops = numba_operands.movers("rearrangement", x.size, x) if usual else None
     if loops is None:
-        turned = x[tuple([slice(None, None, -1 if axis in axes else 1) for axis in range(x.ndim)])]
-        return np.array(turned, order="K")
+        view = x[tuple([slice(None, None, -1 if axis in axes else 1) for axis in range(x.ndim)])]
+        return np.array(view, order="K")
     given = numba_operands.around(numba_operands.bits(x), axes[0])
     out = numpy.empty(given.shape, given.dtype)
     if given.shape[2] == 1:
@@ -56,13 +57,13 @@ def reversed_along(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def rolled(np: Any, x: Any, shifts: tuple[int, ...], axes: tuple[int, ...]) -> Any:
-    """The elements moved on along some axes (none: all in one row), those that fall off put in at the other end."""
+    """Return the elements shifted cyclically along some axes (no axes: along the flattened array)."""
     if not axes:
         return rolled(np, x.reshape(-1), shifts, (0,)).reshape(x.shape)
     for shift, axis in zip(shifts, axes, strict=True):
         by = shift % x.shape[axis] if x.size else 0
-        if by and axis and (found := _rotated(x, axis, by)) is not None:
-            x = found
+        if by and axis and (result := _rotated(x, axis, by)) is not None:
+            x = result
             continue
         begin, end = (x[along(axis, x.ndim, part)] for part in (slice(-by, None), slice(0, -by)))
         x = joined(np, (begin, end), axis) if by else x.copy()
@@ -70,7 +71,7 @@ def rolled(np: Any, x: Any, shifts: tuple[int, ...], axes: tuple[int, ...]) -> A
 
 
 def _rotated(x: Any, axis: int, by: int) -> Any:
-    """A large array rolled along an axis that is not its first; else None."""
+    """Return a large array rolled along an axis that is not its first; else None."""
     loops = numba_operands.movers("rearrangement", x.size, x)
     if loops is None:
         return None
@@ -81,22 +82,22 @@ def _rotated(x: Any, axis: int, by: int) -> Any:
 
 
 def stacked(np: Any, arrays: Sequence[Any], axis: int) -> Any:
-    """Arrays of one shape and dtype side by side along a new axis; a ValueError if the shapes differ."""
+    """Return arrays of one shape and dtype stacked along a new axis; raises ValueError if the shapes differ."""
     first = arrays[0]
     at = axis if axis >= 0 else axis + first.ndim + 1
     if not 0 <= at <= first.ndim or [each for each in arrays if each.shape != first.shape]:
         raise ValueError
     if first.size * len(arrays) >= numba_dispatch.LARGE:
         return joined(np, [np.expand_dims(each, at) for each in arrays], at)
-    found = np.empty((*first.shape[:at], len(arrays), *first.shape[at:]), first.dtype)
+    out = np.empty((*first.shape[:at], len(arrays), *first.shape[at:]), first.dtype)
     before = (slice(None),) * at
     for i, each in enumerate(arrays):
-        found[(*before, i)] = each
-    return found
+        out[(*before, i)] = each
+    return out
 
 
 def triangle(np: Any, x: Any, diagonal: int, lower: bool) -> Any:
-    """The part of each matrix below (above) a diagonal, and on it; zeros elsewhere."""
+    """Return the part of each matrix on and below (else above) a diagonal, with zeros elsewhere."""
     loops = numba_operands.movers("rearrangement", x.size, x)
     if loops is None:
         return (np.tril if lower else np.triu)(x, diagonal)

@@ -1,6 +1,8 @@
-"""Sums, extremes and running sums of large arrays by compiled loops (``kernels/numba/reduce.py``): each gives None where it can not.
+"""Kernels of sum, prod, amax, argmax, var, cumsum, softmax and logsumexp for large arrays, by Numba loops.
 
-An array is seen as (outer, many, inner), what is reduced in the middle, in whatever order its axes lie in memory.
+The loops are in ``kernels/numba/reductions.py`` and ``normalization.py``; each function returns None where none
+applies. An array is viewed as (outer, many, inner) with the reduced axes in the middle, whatever the memory order of
+its axes.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import numpy
 from ..runtime import blas_threads
 from .numba_dispatch import LARGE, loops, plain, suits
 
-STRETCH = 4096  # elements whose sum is one number of what `total` adds up (see loops/reduce.py)
+STRETCH = 4096  # elements whose sum is one number of what `total` adds up (see kernels/numba/reductions.py)
 #: Rows from this length on are added up by all threads, if they are few.
 LONG = 1 << 16
 
@@ -244,7 +246,10 @@ def largest(x: Any, axes: tuple[int, ...], keepdims: bool, sign: int = 1) -> Any
 
 
 def where_largest(x: Any, axis: int, sign: int = 1) -> Any:
-    """Where along ``axis`` the first of the largest elements is; NumPy's own is better along the last axis in memory."""
+    """Return the index along ``axis`` of the first maximum, or None if no loop applies.
+
+    Along the last axis in memory NumPy's argmax is faster.
+    """
     view = seen(x, (axis,))
     if view is None or view.array.shape[2] < 512:
         return None
@@ -278,7 +283,7 @@ def running(x: Any, axis: int, product: bool, back: bool = False) -> Any:
     return out
 
 
-# -- Row by row ----------------------------------------------------------------------------------------------------------
+# -- Row by row ------------------------------------------------------------------------------------------------------
 
 
 def rows(x: Any, width: int, *others: Any) -> list[Any] | None:
@@ -301,9 +306,9 @@ def rows(x: Any, width: int, *others: Any) -> list[Any] | None:
 
 
 def by_rows(name: str, x: Any, axis: int, *others: Any) -> Any:
-    """What the loop ``name`` makes of each row, if ``axis`` is the last, or of each column (``name_columns``).
+    """Return the result of the loop ``name`` for each row along the last axis, or ``name_columns`` along another.
 
-    ``others`` are given to it before ``x``.
+    ``others`` are passed to the loop before ``x``.
     """
     last = axis in (-1, x.ndim - 1)
     given = rows(x, x.shape[-1], *others) if x.size >= LARGE else None

@@ -1,8 +1,8 @@
-"""Recurrent layers over whole sequences: forward step by step, and the gradients of all operands.
+"""Kernels of RNN, LSTM and GRU over whole sequences: forward time step by time step, and the gradients of all operands.
 
-A sequence is rows of numbers, those of the first step first; ``sizes`` says how many rows each step has (never more than
-the step before: sequences are sorted by length, and shorter ones have ended). What concerns all steps alike is one
-product of matrices; only what depends on the step before is done step by step.
+A packed sequence is a matrix of rows, those of the first time step first. ``sizes`` holds the number of rows of each
+time step, which never increases, because sequences are sorted by descending length. The part that is the same for all
+time steps is one matrix product; only the part that depends on the previous step is computed step by step.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-#: How many rows of weights each kind has for each unit.
+#: Gates of each kind: rows of the weights for each unit.
 GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
 def steps(sizes: Sequence[int], reverse: bool) -> Iterator[tuple[int, slice]]:
-    """For each step, in the order of time or against it, its number of rows and where they are."""
+    """Return an iterator over the time steps, ``reverse`` from the last: the number of rows and their slice."""
     spans, start = [], 0
     for size in sizes:
         spans.append((size, slice(start, start + size)))
@@ -24,10 +24,12 @@ def steps(sizes: Sequence[int], reverse: bool) -> Iterator[tuple[int, slice]]:
 
 
 def _sigmoid(np: Any, x: Any) -> Any:
+    """Return ``1 / (1 + exp(-x))``, computed by tanh, which does not overflow."""
     return 0.5 * (np.tanh(0.5 * x) + 1)
 
 
 def _added(x: Any, *biases: Any) -> Any:
+    """Add the biases that are not None to ``x`` in place, and return it."""
     for bias in biases:
         if bias is not None:
             x += bias
@@ -38,9 +40,10 @@ def forward(
     np: Any, kind: str, x: Any, hidden: Any, cell: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any,
     sizes: Sequence[int], reverse: bool,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """The states after each step (rows, units), the last state and cell, and what the gradients need.
+    """Return the hidden states (rows, units), the last hidden state and cell, and the values saved for the gradients.
 
-    The latter are the gates (rows, gates * units), the cells after each step, and the states before each step.
+    The saved values are the activated gates (rows, gates * units), the cells before and after each step, and the hidden
+    states before each step.
     """
     units = w_hh.shape[0] // GATES[kind]
     seen = _added(x @ w_ih.T, b_ih, b_hh if kind != "GRU" else None)
@@ -73,7 +76,10 @@ def forward(
 
 
 def _lstm_step(np: Any, gates: Any, cell: Any) -> tuple[Any, Any]:
-    """One step; ``gates`` (input, forget, new, output) are activated in place."""
+    """Return the hidden state and the cell after one step
+
+    ``gates`` (input, forget, new, output) are activated in place.
+    """
     units = cell.shape[1]
     gates[:, : 2 * units] = _sigmoid(np, gates[:, : 2 * units])
     gates[:, 2 * units : 3 * units] = np.tanh(gates[:, 2 * units : 3 * units])
@@ -84,7 +90,7 @@ def _lstm_step(np: Any, gates: Any, cell: Any) -> tuple[Any, Any]:
 
 
 def _gru_step(np: Any, gates: Any, seen: Any, product: Any, h: Any) -> Any:
-    """One step; ``gates`` gets reset, update, new, and the state's part of new before it is reset."""
+    """Return the hidden state after one step; ``gates`` receives reset, update, new, and the hidden part of new."""
     units = h.shape[1]
     both = slice(0, 2 * units)
     gates[:, both] = _sigmoid(np, seen[:, both] + product[:, both])
@@ -99,13 +105,16 @@ def backward(
     np: Any, kind: str, grads: Sequence[Any], x: Any, hidden: Any, cell: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any,
     w_hr: Any, gates: Any, cells: Any, before: Any, sizes: Sequence[int], reverse: bool,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """The gradients of x, hidden, cell, and the weights and biases, given those of the three results (or None)."""
+    """Return the gradients of x, hidden, cell, the weights and the biases.
+
+    ``grads`` are the gradients of the three results of :func:`forward`, each of which may be None.
+    """
     of_out, of_last, of_cell = grads
     dh = np.zeros(hidden.shape, x.dtype) if of_last is None else of_last.copy()
     dc: Any = None if cell is None else np.zeros(cell.shape, x.dtype) if of_cell is None else of_cell.copy()
     units = w_hh.shape[0] // GATES[kind]
-    inner = np.empty((x.shape[0], w_hh.shape[0]), x.dtype)  # gradients of the gates before activation: the state's part
-    outer = np.empty_like(inner) if kind == "GRU" else inner  # and the input's
+    inner = np.empty((x.shape[0], w_hh.shape[0]), x.dtype)  # gate gradients before activation: hidden part
+    outer = np.empty_like(inner) if kind == "GRU" else inner  # and input part
     arrived: Any = np.empty((x.shape[0], hidden.shape[1]), x.dtype) if w_hr is not None else None
     for size, span in steps(sizes, not reverse):
         d = dh[:size] if of_out is None else dh[:size] + of_out[span]
@@ -132,20 +141,23 @@ def backward(
 
 
 def _lstm_back(np: Any, inner: Any, d: Any, dc: Any, gates: Any, cells: Any) -> Any:
-    """The gradients of the gates of one step into ``inner``; that of the cell before it."""
+    """Write the gradients of the gates of one step to ``inner``; return the gradient of the previous cell."""
     units = d.shape[1]
     enter, keep, new, leave = (gates[:, k * units : (k + 1) * units] for k in range(4))
-    bent = np.tanh(cells[1])
-    dc = dc + d * leave * (1 - bent * bent)
+    squashed = np.tanh(cells[1])
+    dc = dc + d * leave * (1 - squashed * squashed)
     inner[:, :units] = dc * new * enter * (1 - enter)
     inner[:, units : 2 * units] = dc * cells[0] * keep * (1 - keep)
     inner[:, 2 * units : 3 * units] = dc * enter * (1 - new * new)
-    inner[:, 3 * units :] = d * bent * leave * (1 - leave)
+    inner[:, 3 * units :] = d * squashed * leave * (1 - leave)
     return dc * keep
 
 
 def _gru_back(np: Any, inner: Any, outer: Any, d: Any, gates: Any, h: Any) -> Any:
-    """The gradients of the gates of one step into ``inner`` and ``outer``; what reaches the state past the gates."""
+    """Write the gradients of the gates of one step to ``inner`` and ``outer``.
+
+    Returns the gradient of the previous hidden state without the part that goes through the gates.
+    """
     units = d.shape[1]
     reset, update, new, part = (gates[:, k * units : (k + 1) * units] for k in range(4))
     dn = d * (1 - update) * (1 - new * new)

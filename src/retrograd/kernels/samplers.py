@@ -1,4 +1,7 @@
-"""Samplers: distributions drawn from a stream of random numbers in PyTorch's order."""
+"""Kernels of rand, randn, randint, randperm, bernoulli, multinomial and the other random distributions.
+
+They draw from a stream of ``kernels/random.py`` in PyTorch's order, so that the numbers are PyTorch's.
+"""
 
 from __future__ import annotations
 
@@ -33,18 +36,18 @@ from .random import (
 
 
 def few(stream: Stream, shape: tuple[int, ...], maker: Maker) -> Array:
-    """Numbers of a kind, in memory of their own."""
+    """Return numbers of a kind in memory of their own, with the given shape."""
     if len(shape) == 1:
         (count,) = shape
-        found = stream.numbers(count, maker)
+        numbers = stream.numbers(count, maker)
     else:
         count = math.prod(shape)
-        found = stream.numbers(count, maker).reshape(shape)
-    return found if count * maker.each > STRETCH else found.copy()
+        numbers = stream.numbers(count, maker).reshape(shape)
+    return numbers if count * maker.each > STRETCH else numbers.copy()
 
 
 def uniform(stream: Stream, shape: tuple[int, ...], dtype: Any, low: float = 0.0, high: float = 1.0) -> Array:
-    """Uniform numbers in [low, high)."""
+    """Return uniform numbers in [low, high)."""
     if dtype is F32 and low == 0 and high == 1:
         return few(stream, shape, SINGLES)
     dtype = numpy.dtype(dtype)
@@ -52,7 +55,7 @@ def uniform(stream: Stream, shape: tuple[int, ...], dtype: Any, low: float = 0.0
         return _complex_of(uniform(stream, (*shape, 2), _part(dtype), low, high), dtype)
     values = stream.doubles(_count(shape)) if _is_double(dtype) else stream.singles(_count(shape))
     if (low, high) != (0, 1):
-        # PyTorch's x * (high - low) + low is rounded once, so it is calculated here in the next wider type.
+        # PyTorch's x * (high - low) + low is rounded once, so it is computed here in the next wider type.
         kind, wide = (F64, numpy.longdouble) if _is_double(dtype) else (F32, numpy.float64)
         least = kind.type(low)
         values = (values.astype(wide) * wide(kind.type(high) - least) + wide(least)).astype(kind)
@@ -63,15 +66,20 @@ def uniform(stream: Stream, shape: tuple[int, ...], dtype: Any, low: float = 0.0
 
 
 def _part(dtype: Any) -> Any:
+    """Return the dtype of the real part of a complex dtype."""
     return F32 if dtype.itemsize == 8 else F64
 
 
 def _complex_of(pairs: Array, dtype: Any) -> Array:
+    """Return complex numbers of pairs along the last axis."""
     return numpy.ascontiguousarray(pairs).view(dtype)[..., 0]
 
 
 def standard(stream: Stream, count: int) -> Maker | None:
-    """What makes ``count`` standard normals of float32, if nothing is kept of the last pair nor to be of this one."""
+    """Return the maker of ``count`` standard normals of float32, or None.
+
+    None if the stream has saved the second of a pair, or would have to save it.
+    """
     if count < 16:
         return SHORT_PAIRS if stream.kept is None and not count % 2 else None
     return None if count % 16 else BLOCKS[F32]
@@ -80,9 +88,9 @@ def standard(stream: Stream, count: int) -> Maker | None:
 def normal(
     stream: Stream, shape: tuple[int, ...], dtype: Any, mean: float = 0.0, std: float = 1.0, blocks: bool = True
 ) -> Array:
-    """Normal numbers. ``blocks=False``: one at a time whatever the size (as for non-contiguous tensors)."""
+    """Return normal numbers. ``blocks=False``: one at a time whatever the size, as for non-contiguous tensors."""
     count = _count(shape)
-    if dtype is F32 and mean == 0 and std == 1:  # what is most common
+    if dtype is F32 and mean == 0 and std == 1:  # the most common case
         maker = standard(stream, count if blocks else 0)
         if maker is not None and not count % 2:
             return few(stream, shape, maker)
@@ -94,12 +102,12 @@ def normal(
         return _complex_of(pairs, dtype)
     if count >= 16 and blocks:
         return _normal_blocks(stream, shape, dtype, mean, std)
-    found = normals_one_by_one(stream, count)
-    return (found if mean == 0 and std == 1 else found * std + mean).reshape(shape).astype(dtype)
+    values = normals_one_by_one(stream, count)
+    return (values if mean == 0 and std == 1 else values * std + mean).reshape(shape).astype(dtype)
 
 
 def normals_one_by_one(stream: Stream, count: int) -> Array:
-    """Standard normals in double precision, drawn in pairs; the second of the last pair may be kept."""
+    """Return standard normals in double precision, drawn in pairs; the stream saves the second of an open pair."""
     if stream.kept is None and count % 2 == 0:
         return stream.numbers(count, PAIRS)
     out = numpy.empty(count)
@@ -114,7 +122,8 @@ def normals_one_by_one(stream: Stream, count: int) -> Array:
 
 
 def _normal_blocks(stream: Stream, shape: tuple[int, ...], dtype: Any, mean: float, std: float) -> Array:
-    short = dtype in (F16, BF16)  # calculated in float32, and without draws for what the last 16 replace
+    """Return normal numbers drawn in blocks of 16."""
+    short = dtype in (F16, BF16)  # computed in float32, and without draws for the elements that the last 16 replace
     kind, out = F32 if short else dtype, numpy.empty(shape, dtype)
     flat, rest = out.reshape(-1), out.size % 16
     flat[: out.size - rest] = _scaled(stream.numbers(out.size - rest, BLOCKS[kind]), mean, std)
@@ -126,63 +135,65 @@ def _normal_blocks(stream: Stream, shape: tuple[int, ...], dtype: Any, mean: flo
 
 
 def _scaled(x: Array, mean: float, std: float) -> Array:
+    """Return ``x * std + mean`` in the dtype of ``x``."""
     return x if mean == 0 and std == 1 else x * x.dtype.type(std) + x.dtype.type(mean)
 
 
 @lru_cache(maxsize=8)
 def _remainders(span: int) -> Maker:
+    """Return the maker of int64 remainders of words by ``span``."""
     return Maker(lambda words: (words % numpy.uint64(span)).view(I64), 1, 1)
 
 
 def integers(stream: Stream, shape: tuple[int, ...], dtype: Any, low: int, high: int) -> Array:
-    """Integers from ``low`` to below ``high``; ranges from 2**28 on take draws of 64 bits."""
+    """Return integers from ``low`` to below ``high``; ranges from 2**28 on take two words for a number."""
     span, count = high - low, _count(shape)
     if dtype is I64 and 0 < span < 2**28 and 0 <= low < 2**62 and count < LARGE:
-        found = few(stream, shape, _remainders(span))
-        return numpy.add(found, low, found) if low else found
+        drawn = few(stream, shape, _remainders(span))
+        return numpy.add(drawn, low, drawn) if low else drawn
     if 0 < span < 2**28 and -(2**62) < low < 2**62 and (many := stream.many_words(count)) is not None:
-        found = numpy.empty(shape, numpy.int64)
-        loops("random").remainders(many, float(span), numpy.int64(low), found.reshape(-1))
-        return found.astype(dtype, copy=False)
+        drawn = numpy.empty(shape, numpy.int64)
+        loops("random").remainders(many, float(span), numpy.int64(low), drawn.reshape(-1))
+        return drawn.astype(dtype, copy=False)
     words = _long_words(stream.words(2 * count)) if span >= 2**28 else stream.words(count)
-    # Modulo 2**64, in which sums of int64 are right whatever they pass through.
+    # Modulo 2**64, so that sums of int64 are right even if they overflow in between.
     values = words if span >= 2**64 else words % numpy.uint64(span)
     if low and span < 2**64:
         values = values + numpy.uint64(low % 2**64)
     return values.reshape(shape).view(numpy.int64).astype(dtype)
 
 
-#: The whole numbers up to which a float has no gaps.
+#: The integers up to which a floating-point dtype represents all.
 _EXACT = {F16: 2**11, BF16: 2**8, F32: 2**24, F64: 2**53}
 
 
 @lru_cache
 def bounds(dtype: Any) -> tuple[float, float]:
-    """The least and the greatest number of a dtype."""
+    """Return the least and the greatest finite number of a dtype."""
     dtype = numpy.dtype(dtype)
     if dtype.kind == "b":
         return 0, 1
     if dtype.kind == "c":
         dtype = _part(dtype)
     if dtype.kind in "iu":
-        whole = numpy.iinfo(dtype)
-        return int(whole.min), int(whole.max)
+        info = numpy.iinfo(dtype)
+        return int(info.min), int(info.max)
     greatest = float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
     return -greatest, greatest
 
 
 def top_of(dtype: Any) -> int:
-    """The greatest whole number that ``random_(from, None)`` may draw."""
+    """Return the greatest integer that ``random_(from, None)`` may draw."""
     dtype = numpy.dtype(dtype)
     return _EXACT[dtype] if dtype.kind in "fV" else int(bounds(dtype)[1])
 
 
-#: How many whole numbers ``random_`` draws from by default: all that the dtype holds without gaps, from 0 up.
+#: Number of integers, from 0 on, that ``random_`` draws from by default: all that the dtype represents without gaps.
 _RANGE = {**{kind: top + 1 for kind, top in _EXACT.items()}, numpy.dtype(bool): 2}
 
 
 def whole_range(stream: Stream, shape: tuple[int, ...], dtype: Any) -> Array:
-    """What ``random_()`` draws: whole numbers over the range of the dtype, from 0 up."""
+    """Return the numbers of ``random_()``: integers from 0 over the range of the dtype."""
     dtype = numpy.dtype(dtype)
     span = _RANGE.get(dtype) or int(numpy.iinfo(dtype).max) + 1
     count = _count(shape)
@@ -191,13 +202,13 @@ def whole_range(stream: Stream, shape: tuple[int, ...], dtype: Any) -> Array:
 
 
 def permutation(stream: Stream, count: int, dtype: Any) -> Array:
-    """A random order of 0 … count-1, by exchanging each with one of those behind it."""
+    """Return a random permutation of 0 … count-1: each element is exchanged with itself or a later one."""
     if count >= LARGE and available():
         spans = numpy.arange(count, 1, -1, dtype=numpy.uint64)
         steps = (stream.words(count - 1) % spans).view(numpy.int64)
-        found = numpy.arange(count, dtype=dtype)
-        loops("random").shuffle(steps, found)
-        return found
+        result = numpy.arange(count, dtype=dtype)
+        loops("random").shuffle(steps, result)
+        return result
     order = list(range(count))
     if count > 1:
         for here, word in enumerate(stream.words(count - 1).tolist()):
@@ -207,46 +218,49 @@ def permutation(stream: Stream, count: int, dtype: Any) -> Array:
 
 
 def bernoulli(stream: Stream, shape: tuple[int, ...], dtype: Any, p: Any, value: float = 1.0) -> Array:
-    """``value`` with probability ``p``, else 0. A number draws doubles; an array draws floats of its own kind."""
+    """Return ``value`` with probability ``p``, else 0.
+
+    A Python number ``p`` draws float64; an array draws uniform numbers of its own precision.
+    """
     if isinstance(p, numpy.ndarray):
         draws = stream.doubles(p.size) if _is_double(p.dtype) else stream.singles(p.size)
         return (draws.reshape(p.shape) < p).astype(dtype)
     if dtype in (F32, F64) and (words := stream.many_words(2 * _count(shape))) is not None:
-        found = numpy.empty(shape, dtype)
-        loops("random").chances(words, float(p), found.dtype.type(value), found.reshape(-1))
-        return found
+        out = numpy.empty(shape, dtype)
+        loops("random").chances(words, float(p), out.dtype.type(value), out.reshape(-1))
+        return out
     drawn = (stream.doubles(_count(shape)).reshape(shape) < p).astype(dtype)
     return drawn if value == 1 else numpy.multiply(drawn, value, drawn)
 
 
 def exponential(stream: Stream, shape: tuple[int, ...], dtype: Any, rate: float = 1.0) -> Array:
-    """Exponentially distributed numbers."""
+    """Return numbers of the exponential distribution."""
     draws = stream.doubles(_count(shape))
-    found = numpy.log1p(numpy.negative(draws))
-    found = numpy.negative(found, found) if rate == 1 else found * (-1.0 / rate)
-    return found.astype(dtype).reshape(shape)
+    values = numpy.log1p(numpy.negative(draws))
+    values = numpy.negative(values, values) if rate == 1 else values * (-1.0 / rate)
+    return values.astype(dtype).reshape(shape)
 
 
 def cauchy(stream: Stream, shape: tuple[int, ...], dtype: Any, median: float = 0.0, sigma: float = 1.0) -> Array:
-    """Numbers of the Cauchy distribution."""
+    """Return numbers of the Cauchy distribution."""
     draws = stream.doubles(_count(shape))
     return (median + sigma * numpy.tan(math.pi * (draws - 0.5))).astype(dtype).reshape(shape)
 
 
 def log_normal(stream: Stream, shape: tuple[int, ...], dtype: Any, mean: float = 1.0, std: float = 2.0) -> Array:
-    """Numbers whose logarithm is normal."""
+    """Return numbers of the log-normal distribution."""
     return numpy.exp(normals_one_by_one(stream, _count(shape)) * std + mean).astype(dtype).reshape(shape)
 
 
 def geometric(stream: Stream, shape: tuple[int, ...], dtype: Any, p: float) -> Array:
-    """How many trials of chance ``p`` it takes to succeed."""
+    """Return numbers of the geometric distribution: trials of probability ``p`` until the first success."""
     draws = stream.doubles(_count(shape))
     with numpy.errstate(divide="ignore"):
         return numpy.ceil(numpy.log(draws) / math.log1p(-p)).astype(dtype).reshape(shape)
 
 
 def poisson(stream: Stream, rate: Array) -> Array:
-    """Counts of mean ``rate``, element by element: products of draws below 10, transformed rejection from there on."""
+    """Return Poisson counts of mean ``rate``: products of uniforms for means below 10, else transformed rejection."""
     out = numpy.empty(rate.shape, rate.dtype)
     flat = out.reshape(-1)
     with closing(stream.one_by_one()) as draws:
@@ -256,6 +270,7 @@ def poisson(stream: Stream, rate: Array) -> Array:
 
 
 def _poisson_few(draws: Draws, mean: float) -> int:
+    """Return one count of a mean below 10, by multiplying uniforms."""
     if mean == 0:
         return 0
     bound, product, count = math.exp(-mean), 1.0, 0
@@ -267,7 +282,10 @@ def _poisson_few(draws: Draws, mean: float) -> int:
 
 
 def _poisson_many(draws: Draws, mean: float) -> int:
-    """Hörmann's PTRS: The transformed rejection method for generating Poisson random variables (1993)."""
+    """Return one count of a mean of at least 10.
+
+    Source: Hörmann's PTRS, The transformed rejection method for generating Poisson random variables (1993).
+    """
     b = 0.931 + 2.53 * math.sqrt(mean)
     a = -0.059 + 0.02483 * b
     inverse_alpha, accept = 1.1239 + 1.1328 / (b - 3.4), 0.9277 - 3.6224 / (b - 2)
@@ -286,7 +304,7 @@ def _poisson_many(draws: Draws, mean: float) -> int:
 
 
 def binomial(stream: Stream, count: Array, chance: Array) -> Array:
-    """How many of ``count`` trials of chance ``chance`` succeed, element by element."""
+    """Return binomial counts: the successes among ``count`` trials of probability ``chance``, for each element."""
     out = numpy.empty(numpy.broadcast_shapes(count.shape, chance.shape), count.dtype)
     flat = out.reshape(-1)
     pairs = (numpy.broadcast_to(each, out.shape).astype(F64).ravel().tolist() for each in (count, chance))
@@ -297,6 +315,7 @@ def binomial(stream: Stream, count: Array, chance: Array) -> Array:
 
 
 def _successes(draws: Draws, trials: float, p: float) -> float:
+    """Return the successes among ``trials`` trials of probability ``p``."""
     if trials <= 0 or p <= 0:
         return 0.0
     if p >= 1:
@@ -304,28 +323,31 @@ def _successes(draws: Draws, trials: float, p: float) -> float:
     if math.isnan(p):
         return math.nan
     rare = p if p <= 0.5 else 1 - p  # the rarer outcome is counted
-    found = (_binomial_many if trials * rare >= 10 else _binomial_few)(draws, trials, rare)
-    return found if p <= 0.5 else trials - found
+    count = (_binomial_many if trials * rare >= 10 else _binomial_few)(draws, trials, rare)
+    return count if p <= 0.5 else trials - count
 
 
 def _binomial_few(draws: Draws, trials: float, p: float) -> float:
-    """Waiting times from one success to the next, until the trials are used up."""
-    waited, found, scale = 0.0, 0, math.log1p(-p)
+    """Return one binomial count by adding the waiting times between successes until the trials are used up."""
+    waited, count, scale = 0.0, 0, math.log1p(-p)
     while True:
         draw = next(draws)
         waited += math.ceil(math.log(draw) / scale) if draw else math.inf
         if waited > trials:
-            return found
-        found += 1
+            return count
+        count += 1
 
 
 def _stirling_rest(k: float) -> float:
-    """What Stirling's formula for ``log(k!)`` leaves out."""
+    """Return the remainder of Stirling's formula for ``log(k!)``."""
     return math.lgamma(k + 1) - ((k + 0.5) * math.log(k + 1) - (k + 1) + 0.5 * math.log(2 * math.pi))
 
 
 def _binomial_many(draws: Draws, trials: float, p: float) -> float:
-    """Hörmann's BTRS: The generation of binomial random variates (1993)."""
+    """Return one binomial count of at least 10 expected successes.
+
+    Source: Hörmann's BTRS, The generation of binomial random variates (1993).
+    """
     spread = math.sqrt(trials * p * (1 - p))
     b = 1.15 + 2.53 * spread
     a = -0.0873 + 0.0248 * b + 0.01 * p
@@ -351,12 +373,12 @@ def _binomial_many(draws: Draws, trials: float, p: float) -> float:
 
 
 def multinomial(stream: Stream, weights: Array, samples: int, replacement: bool) -> Array:
-    """Indices drawn by ``weights`` (rows of a 1-d or 2-d array), as int64."""
+    """Return int64 indices drawn with the probabilities ``weights`` (rows of a 1-d or 2-d array)."""
     rows = weights if weights.ndim == 2 else weights.reshape(1, -1)
     if replacement and samples != 1:
         picked = numpy.stack([_pick(stream, row, samples) for row in rows])
     else:
-        # One alone is drawn as without replacement: the smallest of exponential times with these rates come first.
+        # Without replacement, and for a single draw: the indices by ascending exponential waiting times of these rates.
         waits = exponential(stream, rows.shape, rows.dtype)
         ratio = (rows / waits).astype(F64)
         picked = numpy.negative(ratio, ratio).argsort(1, "stable")[:, :samples]
@@ -364,7 +386,8 @@ def multinomial(stream: Stream, weights: Array, samples: int, replacement: bool)
 
 
 def _pick(stream: Stream, row: Array, samples: int) -> Array:
+    """Return ``samples`` indices of one row, drawn with replacement."""
     total = numpy.cumsum(row, dtype=row.dtype if row.dtype in (F32, F64) else F32)
     bounds = total / total[-1]
-    found = numpy.searchsorted(bounds.astype(F64), stream.doubles(samples), side="left")
-    return numpy.minimum(found, row.size - 1)
+    indices = numpy.searchsorted(bounds.astype(F64), stream.doubles(samples), side="left")
+    return numpy.minimum(indices, row.size - 1)

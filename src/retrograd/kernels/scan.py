@@ -1,4 +1,4 @@
-"""Recurrences along one axis: what running sums and products, and their derivatives, are made of. Knows no Tensor."""
+"""Kernels of logcumsumexp and of the gradients of cumprod and logcumsumexp: linear recurrences along one axis."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy
 from . import numba_operands
 from .numba_dispatch import plain
 
-SHORT = 24  # up to so many steps one after the other are faster than passes over all
+SHORT = 24  # at most so many steps one after the other are faster than passes over all elements
 
 
 def shifted(np: Any, x: Any, dim: int, by: int, fill: float) -> Any:
-    """``x`` moved on by ``by`` places along ``dim`` (1 or -1), the place that becomes free filled."""
+    """Return ``x`` shifted by one element along ``dim`` (``by``: 1 or -1), with ``fill`` in the vacated position."""
     out = np.empty_like(x)
     if x.shape[dim] == 0:
         return out
@@ -27,21 +27,22 @@ def shifted(np: Any, x: Any, dim: int, by: int, fill: float) -> Any:
 
 
 def recurrence(np: Any, summand: Any, factor: Any, dim: int, backward: bool) -> Any:
-    """``s[k] = summand[k] + factor[k] * s[k - 1]``; ``backward``: ``s[k] = summand[k] + factor[k + 1] * s[k + 1]``.
+    """Return ``s[k] = summand[k] + factor[k] * s[k - 1]`` along ``dim``.
 
-    Without a division, so that it is right for factors of zero too.
+    ``backward``: ``s[k] = summand[k] + factor[k + 1] * s[k + 1]``. Nothing is divided, so that factors of zero are
+    right too.
     """
     summand, factor = plain(summand), plain(factor)
     loops = numba_operands.loops("scan", factor.size, factor, summand)
     if loops is not None:
-        given = numba_operands.around(np.broadcast_to(summand, factor.shape), dim)
-        times, made = numba_operands.around(factor, dim), numpy.empty(factor.shape, factor.dtype)
-        out = made.reshape(given.shape)
+        summands = numba_operands.around(np.broadcast_to(summand, factor.shape), dim)
+        factors, result = numba_operands.around(factor, dim), numpy.empty(factor.shape, factor.dtype)
+        out = result.reshape(summands.shape)
         if out.shape[2] == 1:
-            loops.recurrence_rows(given[:, :, 0], times[:, :, 0], out[:, :, 0], backward)
+            loops.recurrence_rows(summands[:, :, 0], factors[:, :, 0], out[:, :, 0], backward)
         else:
-            loops.recurrence(given, times, out, backward)
-        return made
+            loops.recurrence(summands, factors, out, backward)
+        return result
     out = np.moveaxis(np.array(np.broadcast_to(summand, factor.shape)), dim, 0)
     steps = np.moveaxis(factor, dim, 0)
     if backward:
@@ -59,7 +60,7 @@ def recurrence(np: Any, summand: Any, factor: Any, dim: int, backward: bool) -> 
 
 
 def _doubling(np: Any, out: Any, steps: Any, size: int) -> None:
-    """The recurrence in passes over all elements, each reaching twice as far back (Hillis and Steele, 1986)."""
+    """Compute the recurrence in place, in log2(size) passes over all elements (Hillis and Steele, 1986)."""
     steps, reach = steps.copy(), 1
     while reach < size:
         out[reach:] += steps[reach:] * out[:-reach]
@@ -68,13 +69,13 @@ def _doubling(np: Any, out: Any, steps: Any, size: int) -> None:
 
 
 def log_running_sum(np: Any, x: Any, dim: int) -> Any:
-    """``log(cumsum(exp(x)))`` without overflow, of real or complex numbers."""
+    """Return ``log(cumsum(exp(x)))`` of real or complex ``x`` without overflow."""
     if x.dtype.kind != "c":
         return np.logaddexp.accumulate(x, axis=dim)
     out = np.moveaxis(x.copy(), dim, 0)
     for k in range(1, out.shape[0]):
         larger = out[k].real >= out[k - 1].real
         top, low = np.where(larger, out[k], out[k - 1]), np.where(larger, out[k - 1], out[k])
-        found = top + np.log1p(np.exp(low - top))
-        out[k] = np.where(np.isneginf(top.real), top, found)
+        combined = top + np.log1p(np.exp(low - top))
+        out[k] = np.where(np.isneginf(top.real), top, combined)
     return np.moveaxis(out, 0, dim)

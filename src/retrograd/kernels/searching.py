@@ -1,4 +1,4 @@
-"""How often which value occurs, and where values stand among ordered ones. Knows arrays only."""
+"""Kernels of bincount, unique, searchsorted and bucketize: counts of values, and positions among sorted values."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..runtime import blas_threads
 from . import numba_operands
 from .sorting import ordered
 
-#: Values are counted in a table if it has no more places than this for each element.
+#: Integers are counted in a table of at most this many entries for each element.
 SPARSE = 4
 
 
 def limits(x: Any) -> tuple[int, int]:
-    """The least and the largest of some integers, of which there is at least one."""
+    """Return the least and the greatest element of a non-empty array of integers."""
     loops = numba_operands.movers("gather_scatter", x.size, x) if x.dtype is numba_operands.INT else None
     if loops is None:
         return int(x.min()), int(x.max())
@@ -25,20 +25,23 @@ def limits(x: Any) -> tuple[int, int]:
 
 
 def counted(x: Any, low: int, high: int) -> Any:
-    """How often each integer from ``low`` to ``high`` is in ``x``, none of which lies outside."""
+    """Return the number of occurrences of each integer from ``low`` to ``high`` in ``x``, which has no others."""
     parts = blas_threads.limit()
     few = x.dtype is numba_operands.INT and (high - low) * parts < x.size
     loops = numba_operands.movers("gather_scatter", x.size, x) if few else None
     if loops is None:
         flat = x.reshape(-1)
         return numpy.bincount(flat - low if low else flat, minlength=high - low + 1)
-    found = numpy.empty((parts, high - low + 1), numpy.int64)
-    loops.counts(numpy.ascontiguousarray(x).reshape(-1), low, found)
-    return found.sum(0)
+    counts = numpy.empty((parts, high - low + 1), numpy.int64)
+    loops.counts(numpy.ascontiguousarray(x).reshape(-1), low, counts)
+    return counts.sum(0)
 
 
 def distinct(np: Any, x: Any) -> tuple[Any, Any, Any]:
-    """The values that occur in order, which of them each element is, and how often each occurs; no nan equals another."""
+    """Return the sorted distinct values, the index of each element's value, and the count of each value.
+
+    No nan equals another.
+    """
     flat = x.reshape(-1)
     if np is not numpy or not flat.size:
         values, inverse, counts = np.unique(flat, return_inverse=True, return_counts=True, equal_nan=False)
@@ -46,12 +49,12 @@ def distinct(np: Any, x: Any) -> tuple[Any, Any, Any]:
     if x.dtype.kind in "iu":
         low, high = limits(flat)
         if high - low < SPARSE * flat.size and high < 1 << 62:
-            given = flat.astype(numpy.int64, copy=False)
-            counts = counted(given, low, high)
-            there = counts.nonzero()[0]
-            place = numpy.empty(counts.size, numpy.int64)
-            place[there] = numpy.arange(there.size)
-            return (there + low).astype(x.dtype), place[given - low].reshape(x.shape), counts[there]
+            integers = flat.astype(numpy.int64, copy=False)
+            counts = counted(integers, low, high)
+            present = counts.nonzero()[0]
+            rank = numpy.empty(counts.size, numpy.int64)
+            rank[present] = numpy.arange(present.size)
+            return (present + low).astype(x.dtype), rank[integers - low].reshape(x.shape), counts[present]
     order = ordered(np, flat, 0, False)
     run = flat[order]
     new = numpy.ones(run.size, bool)
@@ -63,7 +66,10 @@ def distinct(np: Any, x: Any) -> tuple[Any, Any, Any]:
 
 
 def among(edges: Any, x: Any, right: bool) -> Any:
-    """How many of the ordered ``edges`` are less than (``right``: or equal to) each element; None if that is for NumPy."""
+    """Return the number of the sorted ``edges`` less than (``right``: or equal to) each element.
+
+    Returns None if no Numba loop applies and NumPy has to do it.
+    """
     if edges.dtype is not x.dtype or (
         edges.dtype is not numba_operands.INT and edges.dtype not in (numba_operands.F32, numba_operands.F64)
     ):

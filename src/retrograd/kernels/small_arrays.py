@@ -1,7 +1,8 @@
-"""Short ways for few numbers along rows of at most 16, where NumPy takes its time for the calls and not for the numbers.
+"""Fast paths for small arrays: softmax, logsumexp, var, layer_norm, batch_norm, nll_loss, topk, tril, roll, conv.
 
-A reduction along an axis takes it 1 µs, and so does an operand that is to be broadcast; a product with a matrix of ones,
-which does both at once, takes 0.3. Each function gives None for what is too large or too irregular.
+They also serve max pooling, amax and amin. They apply to rows of at most 16 elements, where NumPy's call overhead
+exceeds the arithmetic. A reduction along an axis takes NumPy 1 µs, and so does broadcasting an operand; a product with
+a matrix of ones, which does both, takes 0.3 µs. Each function returns None if it does not apply.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def log_softmax(x: Any, axis: int) -> Any:
 
 
 def logsumexp(x: Any, axis: int, keepdims: bool) -> Any:
-    """The logarithm of the sum of exponentials along an axis, likewise."""
+    """Return the logarithm of the sum of exponentials along an axis, computed in double precision."""
     rows, along, size = _matrix(x, axis)
     if not size or not (flat := x.ravel()).dot(flat) < TAME64:
         return None
@@ -111,7 +112,7 @@ def variance_of_all(x: Any, left: float) -> Any:
 
 @lru_cache(maxsize=64)
 def _channels(shape: tuple[int, ...], weight: tuple[int, ...], rows: tuple[int, ...]) -> Any:
-    """Which weight goes with each element, if weights in the shape ``weight`` are broadcast to ``shape``."""
+    """Return the index of each element's weight, if weights of the shape ``weight`` are broadcast to ``shape``."""
     every = numpy.arange(math.prod(weight)).reshape(weight)
     return numpy.ascontiguousarray(numpy.broadcast_to(every, shape)).reshape(rows)
 
@@ -240,7 +241,7 @@ def topk(x: Any, count: int, dim: int, largest: bool) -> Any:
 
 
 def lie_between(x: Any, low: float, high: float) -> bool:
-    """Whether few numbers certainly lie between two."""
+    """Whether the elements of a small array are certainly between two numbers."""
     if x.__class__ is not ndarray or not 0 < x.size <= MANY or x.dtype.kind != "f":
         return False
     flat = x.ravel()
@@ -248,7 +249,7 @@ def lie_between(x: Any, low: float, high: float) -> bool:
 
 
 def are_weights(x: Any) -> bool:
-    """Whether few numbers are certainly finite and not negative, and one is not zero."""
+    """Whether the elements of a small array are certainly finite and not negative, and one is not zero."""
     return lie_between(x, 0, 1e300) and x.item(x.argmax()) > 0
 
 
@@ -293,7 +294,7 @@ def _columns(x: tuple[int, ...], w: tuple[int, ...], stride: Any, dilation: Any,
 
 
 def convolved(x: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, bias: Any) -> Any:
-    """A convolution of few numbers: what the weights see is taken by a table that is kept."""
+    """Return the convolution of a small array, whose windows are gathered by a cached index table."""
     if x.__class__ is not ndarray or x.dtype is not F32 or w.dtype is not F32 or not 0 < x.size <= MANY:
         return None
     if any(padding):
@@ -313,15 +314,17 @@ def convolved(x: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: A
 
 
 class Windows:
-    """What each window sees of a plane (``seen``: windows, places of the kernel, as flat indices), in tables for as many
-    planes as there are in an image."""
+    """Index tables of pooling windows for small images, cached by the number of planes.
+
+    ``seen`` (windows, kernel elements) holds the flat indices of each window in a plane.
+    """
 
     def __init__(self, seen: Any) -> None:
         self.seen = seen
         self._tables: dict[int, tuple[Any, Any, Any]] = {}
 
     def _table(self, size: int, planes: int) -> tuple[Any, Any, Any]:
-        """What every window sees, where its row begins in that, and the flat index in its plane of each."""
+        """Return all windows' flat indices, the start of each row of these, and the flat indices within the plane."""
         if planes not in self._tables:
             windows, places = self.seen.shape
             every = (numpy.arange(planes)[:, None, None] * (size // planes) + self.seen).reshape(-1, places)

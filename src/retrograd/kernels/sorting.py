@@ -1,8 +1,11 @@
-"""Sorting: the indices that put elements in order, equal ones as they came; and the first few of them. Knows arrays only.
+"""Kernels of sort, argsort, topk and msort: stable sorting indices, and the first few elements of each row.
 
-Note [Keys]. NumPy's stable sort of indices is slow; its sort of integers uses all lanes of the processor. A float32 has
-an integer of 32 bits that orders as it does. With the index behind it that makes an integer of 64 bits, no two of which
-are equal: one fast sort gives the indices, and equal elements are in the order of their indices by themselves.
+:func:`ordered` is argsort, :func:`best` is topk.
+
+Note [Keys]. NumPy's stable sort of indices is slow; its sort of integers uses the SIMD lanes of the processor. A
+float32 maps to an integer of 32 bits with the same order. With the element's index in the low half it becomes an
+integer of 64 bits, no two of which are equal: one fast sort gives the indices, and equal elements stay in the order of
+their indices.
 """
 
 from __future__ import annotations
@@ -15,14 +18,14 @@ from . import numba_operands
 from .gather_scatter import flipped, taken_along
 
 F16, F32, SIGN = numpy.dtype(numpy.float16), numba_operands.F32, numpy.uint32(1 << 31)
-#: From so many elements on keys are made.
+#: Elements from which on rows are sorted by keys.
 MANY = 2048
-#: Up to so many elements of each row are found by looking through it, not by sorting it.
+#: Largest ``count`` for which topk selects elements instead of sorting the rows.
 FEW = 128
 
 
 def ordered(np: Any, x: Any, dim: int, descending: bool) -> Any:
-    """The indices that sort ``x`` along ``dim``, stably; a nan is larger than any number."""
+    """Return the int64 indices that sort ``x`` along ``dim`` stably; nan is greater than any number."""
     if x.dtype.kind == "b":
         x = x.astype(np.uint8)
     if x.dtype.kind == "V":
@@ -33,12 +36,12 @@ def ordered(np: Any, x: Any, dim: int, descending: bool) -> Any:
             return _sorted_keys(keys, dim)
     if not descending:
         return x.argsort(dim, kind="stable")
-    # Sorting the reversed row and turning the result round keeps equal elements in their order.
+    # Sorting the reversed row and reversing the result keeps equal elements in their order.
     return x.shape[dim] - 1 - flipped(flipped(x, dim).argsort(dim, kind="stable"), dim)
 
 
 def _keys(x: Any, descending: bool) -> Any:
-    """Integers without sign, of 32 bits, in the order of ``x``; None if it has too many bits for that."""
+    """Return unsigned integers of 32 bits in the order of ``x``; None if its dtype does not fit into 32 bits."""
     kind = x.dtype
     if kind in (F16, F32):
         x = x + F32.type(0)  # no negative zero
@@ -54,7 +57,7 @@ def _keys(x: Any, descending: bool) -> Any:
 
 
 def _sorted_keys(keys: Any, dim: int) -> Any:
-    """The indices behind the keys, in their order."""
+    """Return the indices that sort the keys along ``dim``."""
     rows = keys.swapaxes(dim, -1)
     joined = rows.astype(numpy.uint64, order="C")
     joined <<= numpy.uint64(32)
@@ -65,19 +68,19 @@ def _sorted_keys(keys: Any, dim: int) -> Any:
 
 
 def best(np: Any, x: Any, count: int, dim: int, largest: bool) -> Any:
-    """The first ``count`` of the elements in order along ``dim`` and their indices, as sorting would give them.
+    """Return the ``count`` largest (or smallest) elements along ``dim`` in sorted order, and their indices.
 
-    None where sorting is the better way.
+    The result is that of a stable sort. Returns None where sorting is faster.
     """
     if not 0 < count <= FEW or count > x.shape[dim] // 4 or x.size < MANY:
         return None
     rows = x.swapaxes(dim, -1)
     loops = numba_operands.loops("gather_scatter", x.size, x)
     if loops is None:
-        found = _passes(np, rows, count, largest)
-        if found is None:
+        result = _passes(np, rows, count, largest)
+        if result is None:
             return None
-        values, indices = found
+        values, indices = result
     else:
         flat = np.ascontiguousarray(rows).reshape(-1, rows.shape[-1])
         values, indices = numpy.empty((len(flat), count), x.dtype), numpy.empty((len(flat), count), numpy.int64)
@@ -86,12 +89,12 @@ def best(np: Any, x: Any, count: int, dim: int, largest: bool) -> Any:
     return tuple([np.ascontiguousarray(each.swapaxes(dim, -1)) for each in (values, indices)])
 
 
-#: Passes over all elements that are as long as sorting them.
+#: Passes over all elements that take as long as sorting them.
 PASSES = 16
 
 
 def _passes(np: Any, rows: Any, count: int, largest: bool) -> Any:
-    """One pass for each of the elements, which is then taken out; None if that does not tell them apart."""
+    """Return the first ``count`` elements, each by a pass of ``argmax`` over the rest; None if that does not apply."""
     if count > PASSES or rows.dtype.kind != "f" or rows.dtype.itemsize < 4:
         return None
     left = rows.copy() if largest else np.where(np.isnan(rows), rows.dtype.type(-np.inf), -rows)

@@ -1,13 +1,15 @@
-"""Derivatives of special functions by their order, in families that differentiation does not leave.
+"""Kernels of the derivatives of gammainc, gammaincc and zeta by their order.
 
-By its order ``a`` the regularized incomplete gamma function has the derivative that a truncated moment is:
+Each belongs to a family that is closed under differentiation. The derivative of the regularized incomplete gamma
+function by its order ``a`` is a truncated moment:
 
     M_n(a, x) = E[(ln T - ψ(a))^n; T < x]  for T of the gamma distribution of order a, with
     ∂M_n/∂a = M_{n+1} - n ψ'(a) M_{n-1},  and M_0 the function itself.
 
-They are integrated by Gauss and Legendre's rule over ln T, from where the density is as good as zero to x, or from x on if
-that is shorter. Hurwitz's zeta function has Z_n(x, q), the sums of ``ln(q+k)^n (q+k)^-x`` over k from 0, with
-``∂Z_n/∂x = -Z_{n+1}`` and ``∂Z_n/∂q = n Z_{n-1}(x+1, q) - x Z_n(x+1, q)``; they are summed by Euler and Maclaurin's formula.
+The moments are integrated by Gauss-Legendre quadrature over ln T, from where the density vanishes to x, or from x on if
+that is shorter. For Hurwitz's zeta function the family is Z_n(x, q), the sums of ``ln(q+k)^n (q+k)^-x`` over k from 0,
+with ``∂Z_n/∂x = -Z_{n+1}`` and ``∂Z_n/∂q = n Z_{n-1}(x+1, q) - x Z_n(x+1, q)``; they are summed by the Euler-Maclaurin
+formula.
 """
 
 from __future__ import annotations
@@ -21,57 +23,57 @@ import numpy
 from .scipy_backend import special
 
 NODES = 96
-NOTHING = 46.0  # e to the minus this is as good as zero
+NEGLIGIBLE = 46.0  # exp(-46) counts as zero
 
 
 @cache
 def _rule() -> list[tuple[float, float]]:
-    """The nodes and weights of Gauss and Legendre's rule on [-1, 1]."""
+    """Return the nodes and weights of Gauss-Legendre quadrature on [-1, 1]."""
     nodes, weights = numpy.polynomial.legendre.leggauss(NODES)
     return list(zip(nodes.tolist(), weights.tolist(), strict=True))
 
 
 def gamma_moment(np: Any, a: Any, x: Any, n: int) -> Any:
-    """``M_n(a, x)``; a zero at x = 0, nan for an order that is not positive."""
+    """Return ``M_n(a, x)``: 0 at x = 0, nan for an order that is not positive."""
     wide_a, wide_x = (each.astype(np.float64) for each in np.broadcast_arrays(a, x))
     mean, scale = special(np, "digamma", wide_a), special(np, "gammaln", wide_a)
     top, peak = np.log(wide_x), np.log(wide_a)
     below = top <= peak
     start = np.where(below, np.minimum(top, peak), np.maximum(top, peak))
-    end = _edge(np, wide_a, start, np.where(below, -1.0, 1.0))
+    end = _density_limit(np, wide_a, start, np.where(below, -1.0, 1.0))
     middle, half = (start + end) / 2, np.abs(end - start) / 2
     total = np.zeros_like(wide_a)
     for node, weight in _rule():
         y = middle + half * node
         total += weight * np.exp(wide_a * y - np.exp(y) - scale) * (y - mean) ** n
-    found = np.where(below, total * half, _whole(np, wide_a, n) - total * half)
-    found = np.where(wide_x == np.inf, _whole(np, wide_a, n), np.where(wide_x == 0, 0.0, found))
-    return np.where((wide_a > 0) & (wide_x >= 0), found, np.nan).astype(a.dtype)
+    moment = np.where(below, total * half, _full_moment(np, wide_a, n) - total * half)
+    moment = np.where(wide_x == np.inf, _full_moment(np, wide_a, n), np.where(wide_x == 0, 0.0, moment))
+    return np.where((wide_a > 0) & (wide_x >= 0), moment, np.nan).astype(a.dtype)
 
 
-def _edge(np: Any, a: Any, start: Any, side: Any) -> Any:
-    """Where, on one side of ``start``, the density of ln T has fallen to nothing."""
+def _density_limit(np: Any, a: Any, start: Any, side: Any) -> Any:
+    """Return the point on one side of ``start`` beyond which the density of ln T is negligible."""
     height = a * start - np.exp(start)
-    near, far = np.zeros_like(a), NOTHING * (1 / a + 1 / np.sqrt(a) + 1)
+    near, far = np.zeros_like(a), NEGLIGIBLE * (1 / a + 1 / np.sqrt(a) + 1)
     for _ in range(50):
         middle = (near + far) / 2
         y = start + side * middle
-        inside = height - (a * y - np.exp(y)) < NOTHING
+        inside = height - (a * y - np.exp(y)) < NEGLIGIBLE
         near, far = np.where(inside, middle, near), np.where(inside, far, middle)
     return start + side * far
 
 
-def _whole(np: Any, a: Any, n: int) -> Any:
-    """The moment over all T, by the cumulants, which are the polygamma functions."""
+def _full_moment(np: Any, a: Any, n: int) -> Any:
+    """Return the moment over all T, from the cumulants, which are the polygamma functions."""
     moments = [np.ones_like(a), np.zeros_like(a)]
     for order in range(2, n + 1):
-        found = np.zeros_like(a)
+        moment = np.zeros_like(a)
         for k in range(2, order + 1):
             sign = (-1.0) ** k * math.factorial(k - 1)
-            found = (
-                found + math.comb(order - 1, k - 1) * sign * special(np, "zeta", np.float64(k), a) * moments[order - k]
+            moment = (
+                moment + math.comb(order - 1, k - 1) * sign * special(np, "zeta", np.float64(k), a) * moments[order - k]
             )
-        moments.append(found)
+        moments.append(moment)
     return moments[n]
 
 
@@ -80,8 +82,8 @@ TERMS, CORRECTIONS = 40, 12
 
 @cache
 def _bernoulli() -> list[float]:
-    """``B_2j / (2j)!`` for j from 1."""
-    from fractions import Fraction  # with the module for decimal numbers, which few need
+    """Return ``B_2j / (2j)!`` for j from 1."""
+    from fractions import Fraction  # imports the decimal module, which few programs need
 
     numbers = [Fraction(1)]
     for m in range(1, 2 * CORRECTIONS + 1):
@@ -90,7 +92,7 @@ def _bernoulli() -> list[float]:
 
 
 def zeta_sum(np: Any, x: Any, q: Any, n: int) -> Any:
-    """``Z_n(x, q)`` for x > 1 and q > 0, else nan."""
+    """Return ``Z_n(x, q)`` for x > 1 and q > 0, else nan."""
     wide_x, wide_q = (each.astype(np.float64) for each in np.broadcast_arrays(x, q))
     total = np.zeros_like(wide_x)
     for k in range(TERMS):

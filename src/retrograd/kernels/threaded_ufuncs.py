@@ -1,9 +1,9 @@
-"""NumPy on several threads: large arrays element by element, a stretch at a time. Knows no operation and no loop.
+"""Ufuncs and elementwise formulas of NumPy on several threads, for large arrays where Numba is missing.
 
-Without compiled loops NumPy works on one thread, and a formula of five ufuncs goes over the whole memory five times. A
-stretch stays in the cache from one ufunc to the next, and NumPy lets other threads run while it calculates. To wake a
-thread takes as long as half a million sums, and threads wait for each other between two ufuncs, so this is for what is
-larger than that, in stretches that are no shorter than they must be.
+Without Numba loops NumPy works on one thread, and a formula of five ufuncs reads and writes the whole memory five
+times. A slice stays in the cache from one ufunc to the next, and NumPy releases the GIL while it computes. Waking a
+thread takes as long as half a million additions, and threads wait for each other between two ufuncs, so only larger
+arrays are divided, into slices as long as possible.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _part(lines: list[Any], place: int, length: int) -> list[Any]:
 
 
 def by_stretches(kernel: Callable[..., Any], arrays: tuple[Any, ...]) -> Any:
-    """What ``kernel(*arrays)``, a formula, makes element by element; None if it can not be had so."""
+    """Return ``kernel(*arrays)`` of an elementwise formula, computed in slices; None if that does not apply."""
     seen = _in_lines(arrays)
     if seen is None:
         return None

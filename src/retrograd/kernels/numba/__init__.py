@@ -1,1 +1,4 @@
-"""Loops that Numba compiles, a file for each topic. Imported only where there is Numba (see ``kernels/numba_dispatch.py``)."""
+"""Loops compiled by Numba, one file for each subject
+
+imported only where Numba is installed (``kernels/numba_dispatch.py``).
+"""

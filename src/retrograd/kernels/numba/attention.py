@@ -1,8 +1,9 @@
-"""Attention in one loop: each thread has blocks of its own, whose scores stay in its cache from one product to the next.
+"""Numba loops of scaled_dot_product_attention and its gradients, in blocks whose scores stay in each thread's cache.
 
-Arrays are given as lines of memory, with the steps from one batch, head and row to the next in which they lie there. The
-products are those of NumPy's BLAS (``kernels/numba/blas.py``). ``room`` (parts, elements): the work is in as many parts, of which
-each thread takes some. Few heads are cut into ``pieces``, each of which has every so-many-th block of rows.
+Arrays are passed as flat memory, with the strides (in elements) of batch, head and row. Matrix products are those of
+NumPy's BLAS (``kernels/numba/gemm.py``). ``room`` (parts, elements) is scratch memory: the work is divided into as many
+parts, and each thread takes some of them. If there are few heads, each head is divided into ``pieces``, of which piece
+k takes the blocks of rows k, k + pieces, ...
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ from .gemm import gemm
 from .jit import loop_of_sums, step_of_sums
 from .math import decay, larger, like
 
-#: Rows of a matrix that are turned round together: a line of the cache of float32.
+#: Rows of a matrix that are transposed together: a cache line of float32.
 SIDE = 16
 
 
 @step_of_sums
-def _turned(x: Any, at: Any, lead: Any, rows: Any, columns: Any, out: Any) -> None:
-    """``out[c * rows + r] = x[at + r * lead + c]``: BLAS is slower if it has to do that, and would for each block."""
+def _transpose(x: Any, at: Any, lead: Any, rows: Any, columns: Any, out: Any) -> None:
+    """Write a transposed matrix: ``out[c * rows + r] = x[at + r * lead + c]``.
+
+    BLAS is slower with a transposed operand, and would transpose it again for each block.
+    """
     for first in range(0, rows, SIDE):
         count = min(SIDE, rows - first)
         for c in range(columns):
@@ -33,7 +37,7 @@ def _turned(x: Any, at: Any, lead: Any, rows: Any, columns: Any, out: Any) -> No
 
 @step_of_sums
 def _exponentials(row: Any, scale: Any) -> Any:
-    """``exp(scale * score - top)`` in place; their total, and ``top``."""
+    """Replace ``row`` by ``exp(scale * row - top)`` with its maximum ``top``; return the sum and ``top``."""
     top = row[0]
     for k in range(row.size):
         top = larger(top, row[k])
@@ -47,17 +51,18 @@ def _exponentials(row: Any, scale: Any) -> Any:
 
 @step_of_sums
 def _probabilities(row: Any, scale: Any, less: Any) -> None:
-    """``exp(scale * score - less)`` in place."""
+    """Replace ``row`` by ``exp(scale * row - less)``."""
     factor = like(less, scale)
     for k in range(row.size):
         row[k] = decay(row[k] * factor - less)
 
 
 @step_of_sums
-def _slopes(given: Any, chance: Any, scale: Any) -> None:
-    """The gradients of a row of scores, of those of the probabilities; in their place.
+def _score_gradients(given: Any, chance: Any, scale: Any) -> None:
+    """Replace the gradients of a row of probabilities, ``given``, by those of its scores.
 
-    What is taken from all of them is their mean by the probabilities as they are, which are not quite one together.
+    The weighted mean that is subtracted is divided by the sum of the probabilities, which rounding keeps from being
+    exactly 1.
     """
     mean, total = like(given[0], 0), like(given[0], 0)
     for k in range(given.size):
@@ -70,6 +75,7 @@ def _slopes(given: Any, chance: Any, scale: Any) -> None:
 
 @njit(inline="always")
 def _place(steps: Any, b: Any, h: Any, r: Any) -> Any:
+    """Return the offset of row ``r`` of head ``h`` of batch ``b``."""
     return b * steps[0] + h * steps[1] + r * steps[2]
 
 
@@ -78,10 +84,10 @@ def forward(
     query: Any, key: Any, value: Any, steps: Any, sizes: Any, causal: Any, scale: Any, address: Any, room: Any,
     out: Any, sums: Any,
 ) -> None:  # fmt: skip
-    """What queries get, and (batch, heads, rows) the logarithms of the sums of exponentials.
+    """Compute the output ``out`` and ``sums`` (batch, heads, rows), the logarithms of the sums of exponentials.
 
-    ``steps``: of query, key, value and out; ``sizes``: batch, heads, key heads, rows, keys, elements of a key, of a value,
-    rows in a block, pieces.
+    ``steps`` holds the strides of query, key, value and out; ``sizes`` holds batch, heads, key heads, rows, keys,
+    elements of a key, elements of a value, rows in a block, pieces.
     """
     batch, heads, owners, length, keys, size, wide, some, pieces = sizes
     blocks, parts, jobs = (length + some - 1) // some, room.shape[0], batch * heads * pieces
@@ -90,7 +96,7 @@ def forward(
         for job in range(part, jobs, parts):
             b, h, piece = job // pieces // heads, job // pieces % heads, job % pieces
             owner = h // (heads // owners)
-            _turned(key, _place(steps[1], b, owner, 0), steps[1, 2], keys, size, turned)
+            _transpose(key, _place(steps[1], b, owner, 0), steps[1, 2], keys, size, turned)
             for block in range(piece, blocks, pieces):
                 low = block * some
                 rows = min(some, length - low)
@@ -117,9 +123,10 @@ def backward(
     given: Any, query: Any, key: Any, value: Any, sums: Any, steps: Any, sizes: Any, causal: Any, scale: Any,
     address: Any, room: Any, back: Any, back_key: Any, back_value: Any,
 ) -> None:  # fmt: skip
-    """The gradients of query, key and value; of the last two one for each piece (pieces, elements).
+    """Compute the gradients of query, key and value; of the last two one for each piece (pieces, elements).
 
-    ``steps``: of the gradient, query, key, value, and the three results; ``sizes`` as in :func:`forward`.
+    ``steps`` holds the strides of the gradient, query, key, value, and the three results; ``sizes`` is as in
+    :func:`forward`.
     """
     batch, heads, owners, length, keys, size, wide, some, pieces = sizes
     blocks, parts, share, both = (length + some - 1) // some, room.shape[0], heads // owners, keys * (size + wide)
@@ -131,8 +138,8 @@ def backward(
             from_key, from_value = _place(steps[2], b, owner, 0), _place(steps[3], b, owner, 0)
             to_key = back_key[piece, _place(steps[5], b, owner, 0) :]
             to_value = back_value[piece, _place(steps[6], b, owner, 0) :]
-            _turned(key, from_key, steps[2, 2], keys, size, turned)
-            _turned(value, from_value, steps[3, 2], keys, wide, turned_value)
+            _transpose(key, from_key, steps[2, 2], keys, size, turned)
+            _transpose(value, from_value, steps[3, 2], keys, wide, turned_value)
             for k in range(keys):
                 to_key[k * steps[5, 2] : k * steps[5, 2] + size] = 0
                 to_value[k * steps[6, 2] : k * steps[6, 2] + wide] = 0
@@ -149,7 +156,7 @@ def backward(
                     sees = min(seen, low + r + 1) if causal else seen
                     row, slope = scores[r * seen : r * seen + sees], slopes[r * seen : r * seen + sees]
                     _probabilities(row, scale, sums[b, h, low + r])
-                    _slopes(slope, row, scale)
+                    _score_gradients(slope, row, scale)
                     scores[r * seen + sees : (r + 1) * seen] = 0
                     slopes[r * seen + sees : (r + 1) * seen] = 0
                 numbers = (size, rows, seen, steps[2, 2], seen, steps[4, 2])

@@ -1,4 +1,9 @@
-"""Element-by-element operations of a matrix with a row or a column, and transposition. Compiled by Numba."""
+"""Numba loops of add, subtract, multiply and divide of a matrix with a row or a column
+
+of copying, outer and transposing.
+
+``y`` is the row, as a matrix of one row, or the column, as a line with one number for each row.
+"""
 
 from __future__ import annotations
 
@@ -44,6 +49,7 @@ def divide(x: Any, y: Any, out: Any) -> None:
 
 @loop_of_sums
 def spread(y: Any, out: Any) -> None:
+    """Broadcast ``y`` to ``out``."""
     for r in prange(out.shape[0]):
         into, other = out[r], shared(y, r)
         for i in range(into.size):
@@ -52,7 +58,7 @@ def spread(y: Any, out: Any) -> None:
 
 @loop
 def add_to_rows(x: Any, y: Any) -> None:
-    """Add a line to each row."""
+    """Add the line ``y`` to each row of ``x`` in place."""
     for r in prange(x.shape[0]):
         here = x[r]
         for i in range(here.size):
@@ -68,13 +74,16 @@ def outer(x: Any, y: Any, out: Any) -> None:
             line[j] = number * y[j]
 
 
-#: Rows and columns that are exchanged at a time.
+#: Rows and columns of a tile.
 TILE = 32
 
 
 @loop_of_sums
 def exchanged(x: Any, out: Any) -> None:
-    """``x`` (outer, many, inner) as (outer, inner, many), tile by tile: a tile of both is in the cache."""
+    """Write ``x`` (outer, many, inner) to ``out`` as (outer, inner, many).
+
+    The work is done in tiles, so that both sides stay in the cache.
+    """
     down, across = (out.shape[1] + TILE - 1) // TILE, (out.shape[2] + TILE - 1) // TILE
     for cell in prange(x.shape[0] * down):
         o, top = cell // down, cell % down * TILE

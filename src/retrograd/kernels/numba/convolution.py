@@ -1,15 +1,17 @@
-"""Convolution of images (batch, channels, rows, columns) and its adjoints, on all threads.
+"""Numba loops of convolution of images (batch, channels, rows, columns) and its adjoints, as matrix products in tiles.
 
-Each is a product of matrices of which one is never laid out: in the lines of Note [Lines of images] what a place of the
-kernel sees of a channel lies in one piece, and tiles read it where it lies.
+One of the matrices of the product, the windows, is never built: in the lines of Note [Lines of images] the elements of
+a channel that one kernel element sees are contiguous, and tiles read them there.
 
-``how`` is as in ``windows``; ``kernel`` (rows, columns); ``offsets``: where in the lines each channel and place of the
-kernel begins. ``plane``: elements from one channel's lines to the next; ``some``: how many rows of the output are worked on
-at a time. ``room`` (parts, elements) is memory: the work is in as many parts, of which each thread takes some.
+``how`` is (row stride, column stride, row padding, column padding, row dilation, column dilation); ``kernel`` is (rows,
+columns); ``offsets`` holds where the data of each channel and kernel element begins in the lines. ``plane`` is the
+number of elements from one channel's lines to the next, ``some`` the number of output rows in a block. ``room`` (parts,
+elements) is scratch memory: the work is divided into as many parts, and each thread takes some of them.
 
-Note [Lines of images]. For each column of the kernel the image is laid out as that column sees it: as wide as the output,
-padding included. Then a row further down in the kernel sees the same, a row of the output further on. With a stride of s
-rows, there are s such images, of every s-th row. They lie as (columns of the kernel, s, channels, plane).
+Note [Lines of images]. For each column of the kernel the image is copied as that column sees it: as wide as the output,
+padding included. A kernel element one row further down then sees the same lines, one output row later. With a stride of
+s rows, s such images are stored, of every s-th row. Their order in memory is (columns of the kernel, s, channels,
+plane).
 """
 
 from __future__ import annotations
@@ -26,13 +28,13 @@ from .jit import loop
 
 @njit
 def _lay_out(x: Any, n: Any, c: Any, how: Any, top: Any, rows: Any, width: Any, lines: Any) -> None:
-    """Fill the lines of an image, from channel ``c`` on, with ``rows`` rows of each, of which ``top`` is the first."""
+    """Fill the lines of an image, from channel ``c`` on, with ``rows`` rows of each, the first of which is ``top``."""
     whole, area = x.reshape(x.size), x.shape[2] * x.shape[3]
     for j in range(lines.shape[0]):
         start = j * how[5] - how[3]
         first, last = _seen(x.shape[3], width, start, how[1])
         for side in range(how[0]):
-            # Rows of the lines that lie inside of the image.
+            # The rows of the lines that are inside the image.
             low = min(max(0, (-top - side + how[0] - 1) // how[0]), rows)
             high = max(low, min(rows, (x.shape[2] - top - side + how[0] - 1) // how[0])) if first < last else low
             for k in range(lines.shape[2]):
@@ -59,9 +61,10 @@ def _lay_out(x: Any, n: Any, c: Any, how: Any, top: Any, rows: Any, width: Any, 
 
 @loop
 def cut(w: Any, start: Any, steps: Any, sizes: Any, out: Any) -> None:
-    """Weights as tiles: (groups, tiles, channels * kernel, ``ROWS``). They lie in the line ``w`` from ``start`` on.
+    """Write weights as tiles: (groups, tiles, channels * kernel, ``ROWS``). They begin at ``start`` of the line ``w``.
 
-    ``sizes``: groups, outputs a group, channels a group, rows and columns of the kernel; ``steps`` from one of each to the next.
+    ``sizes`` holds groups, outputs a group, channels a group, rows and columns of the kernel; ``steps`` holds the
+    stride of each.
     """
     groups, single, channels, tall, wide = sizes
     tiles = out.shape[1]
@@ -80,9 +83,10 @@ def output(
     x: Any, w: Any, bias: Any, how: Any, kernel: Any, offsets: Any, plane: Any, some: Any, size: Any, where: Any,
     room: Any, y: Any,
 ) -> None:  # fmt: skip
-    """The convolution of ``x`` with ``w`` (groups, tiles, places, ``ROWS``), plus ``bias`` (groups, tiles * ``ROWS``).
+    """Compute the convolution of ``x`` with ``w``, plus ``bias``.
 
-    ``size``: rows and columns of the result; ``where`` in ``y`` it belongs: first row and step, first column and step.
+    ``w`` has the shape (groups, tiles, places, ``ROWS``), ``bias`` (groups, tiles * ``ROWS``). ``size`` holds rows and
+    columns of the result; ``where`` holds its position in ``y``: first row and step, first column and step.
     """
     groups, tiles, places, _ = w.shape
     channels, single, wide, parts = x.shape[1] // groups, y.shape[1] // groups, size[1], room.shape[0]
@@ -115,16 +119,16 @@ def output(
                         continue
                     for r in range(min(ROWS, single - t * ROWS)):
                         begin = (n * y.shape[1] + g * single + t * ROWS + r) * area
-                        _deliver(
+                        _copy_to_image(
                             space, used + r * step, count, first * wide + at, wide, where, there, begin, y.shape[3]
                         )
 
 
 @njit
-def _deliver(
+def _copy_to_image(
     made: Any, start: Any, count: Any, at: Any, wide: Any, where: Any, there: Any, begin: Any, width: Any
 ) -> None:  # fmt: skip
-    """Put elements of an output, of which the first is the ``at``-th, where they belong in an image of that width."""
+    """Copy elements of an output, the first of which has the index ``at``, to their positions in an image."""
     row, column = at // wide, at % wide
     while count > 0:
         some = count if where[1] == where[3] == 1 and width == wide else min(count, wide - column)
@@ -142,8 +146,10 @@ def _deliver(
 def weight(
     y: Any, x: Any, how: Any, kernel: Any, offsets: Any, plane: Any, some: Any, room: Any, w: Any
 ) -> None:  # fmt: skip
-    """The adjoint of :func:`output` for its weight: ``w`` (parts, groups, places, outputs, whole vectors), of which each part
-    adds up its own. ``offsets`` (places, whole tiles).
+    """Compute the adjoint of :func:`output` for its weight.
+
+    ``w`` (parts, groups, places, outputs padded to full vectors) receives the sums of each part. ``offsets`` has a
+    length padded to full tiles.
     """
     parts, groups, places, lead = w.shape
     channels, single, wide = x.shape[1] // groups, y.shape[1] // groups, y.shape[3]
@@ -161,7 +167,7 @@ def weight(
             _lay_out(x, n, g * channels, how, first * how[0] - how[2], below, wide, lines)
             turned = space[used : used + length * lead].reshape(length, lead)
             for o in range(single):
-                _turn(y[n, g * single + o].reshape(y.shape[2] * wide)[first * wide :], turned, o)
+                _write_column(y[n, g * single + o].reshape(y.shape[2] * wide)[first * wide :], turned, o)
             for row in range(0, places, ROWS):
                 seen = offsets[row : row + ROWS]
                 for o in range(0, lead, 2 * step):
@@ -173,18 +179,19 @@ def weight(
 
 
 @njit
-def _turn(row: Any, columns: Any, o: Any) -> None:
+def _write_column(row: Any, columns: Any, o: Any) -> None:
+    """Write ``row`` to column ``o``."""
     for k in range(columns.shape[0]):
         columns[k, o] = row[k]
 
 
-#: Outputs whose weights are collected together: a line of the cache of float32.
+#: Outputs whose weights are added together: a cache line of float32.
 SIDE = 16
 
 
 @loop
 def collected(parts: Any, w: Any) -> None:
-    """The sums of what the parts have in :func:`weight`: ``w`` (groups, outputs a group, channels a group * kernel)."""
+    """Add the parts of :func:`weight` into ``w`` (groups, outputs a group, channels a group * kernel)."""
     groups, single, places = w.shape
     strips = (single + SIDE - 1) // SIDE
     for job in prange(groups * strips):

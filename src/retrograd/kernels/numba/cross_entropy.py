@@ -1,4 +1,7 @@
-"""The likelihood of classes given scores, and its slope, for few rows: on one thread."""
+"""Numba loops of cross_entropy with class targets and its gradient, for small matrices, on one thread.
+
+Compiled programs (``compiler/patterns.py``) call them.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ from .math import decay, larger, like
 
 @loop_in_order
 def likelihood(x: Any, target: Any, logs: Any) -> Any:
-    """The logarithms of softmax row by row; the sum of those at ``target``, and whether every one is a class."""
+    """Write the log-softmax of each row to ``logs``.
+
+    Returns the sum of its elements at ``target``, and whether every target is a valid class.
+    """
     whole, known = 0.0, True
     for r in range(x.shape[0]):
         here, into = x[r], logs[r]
@@ -32,7 +38,10 @@ def likelihood(x: Any, target: Any, logs: Any) -> Any:
 
 @loop_in_order
 def likelihood_slope(logs: Any, target: Any, share: Any, out: Any) -> Any:
-    """The slope of the scores, ``share`` being the loss's for each row; whether every target is a class."""
+    """Write the gradient of the scores to ``out``: ``share * (softmax - one_hot(target))``.
+
+    Returns whether every target is a valid class.
+    """
     known = True
     for r in range(logs.shape[0]):
         here, into = logs[r], out[r]

@@ -1,8 +1,9 @@
-"""Loops over windows of images (batch, channels, rows, columns): convolution without products of matrices, and pooling.
+"""Numba loops of convolution with few channels, and its adjoints, without matrix products.
 
-``how`` is (row stride, column stride, row padding, column padding, row dilation, column dilation). What a place of the
-kernel sees of a row of the image are elements in even steps, and which windows it sees inside is a range: so each place
-is a loop along a row, without a question.
+Images have the shape (batch, channels, rows, columns). ``how`` is (row stride, column stride, row padding, column
+padding, row dilation, column dilation). The elements of an image row that one kernel element sees are evenly spaced,
+and the windows for which they are inside the image form a range: so each kernel element takes one loop along a row,
+without branches.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from .gemm_microkernel import move_rows
 from .jit import loop, loop_of_sums, step, step_of_sums
 from .math import like
 
-# Parts of rows are cut out before they are gone through: of an index that counts from 0 the compiler knows that it is
-# not negative, and only then takes several elements at a time.
+# Loops run over slices of rows from index 0 on, because the compiler generates vector instructions only for an index
+# that is known not to be negative.
 
 
 @njit
 def _seen(size: Any, out: Any, start: Any, stride: Any) -> Any:
-    """First and last (exclusive) window for which ``start + window * stride`` lies within ``size``."""
+    """Return the first and the last (exclusive) window for which ``start + window * stride`` is inside ``size``."""
     first = 0 if start >= 0 else (-start + stride - 1) // stride
     last = 0 if start >= size else (size - 1 - start) // stride + 1
     return min(first, out), max(min(first, out), min(last, out))
@@ -30,27 +31,28 @@ def _seen(size: Any, out: Any, start: Any, stride: Any) -> Any:
 
 @njit
 def _fill(row: Any, value: Any) -> None:
-    for k in range(row.size):  # row[:] = value takes longer for a short one, and long to compile
+    """Set all elements of ``row``."""
+    for k in range(row.size):  # row[:] = value is slower for short rows, and slow to compile
         row[k] = value
 
 
 @njit
 def _clear(row: Any) -> None:
+    """Set all elements of ``row`` to 0."""
     for k in range(row.size):
         row[k] = 0
 
 
-# -- Convolution without products of matrices ------------------------------------------------------------------------
-#
-# Note [Flat images]. A row of an image is too short for a loop to get going. So an image is laid out flat with its padding;
-# then what a place of the kernel sees of all rows is one long line, from the place's distance on. Between the rows lie
-# elements that belong to no window: what is calculated for them is not used, and gradients are zero there. With a stride
-# of s an image is laid out as s * s images of every s-th row and column, and each place of the kernel sees one of these.
+# Note [Flat images]. A row of an image is too short for vector instructions to pay. So an image is copied with its
+# padding into one line; the elements of all rows that a kernel element sees are then contiguous, beginning at its
+# offset. Between the rows are elements that belong to no window: results there are not used, and gradients are
+# zero there. With a stride of s an image is stored as s * s images of every s-th row and column, of which each kernel
+# element sees one.
 
 
 @njit(inline="always")
 def _sizes(x: Any, w: Any, how: Any, y: Any) -> Any:
-    """Rows and columns of each of the flat images."""
+    """Return the numbers of rows and columns of each flat image."""
     rows = max(x.shape[2] + 2 * how[2], (y.shape[2] - 1) * how[0] + how[4] * (w.shape[2] - 1) + 1)
     wide = max(x.shape[3] + 2 * how[3], (y.shape[3] - 1) * how[1] + how[5] * (w.shape[3] - 1) + 1)
     return (rows + how[0] - 1) // how[0], (wide + how[1] - 1) // how[1]
@@ -58,13 +60,13 @@ def _sizes(x: Any, w: Any, how: Any, y: Any) -> Any:
 
 @njit(inline="always")
 def _place(i: Any, j: Any, how: Any, width: Any) -> Any:
-    """Which of the flat images a place of the kernel sees, and from where on."""
+    """Return the flat image that a kernel element sees, and the offset where it begins."""
     return i * how[4] % how[0] * how[1] + j * how[5] % how[1], i * how[4] // how[0] * width + j * how[5] // how[1]
 
 
 @njit
 def _lay_out(image: Any, how: Any, width: Any, flat: Any) -> None:
-    """Fill the flat images, but for the padding, which is zero already."""
+    """Fill the flat images, except for the padding, which is zero already."""
     tall, wide = image.shape
     if how[0] == 1 and how[1] == 1:
         move_rows(image.reshape(tall * wide), 0, wide, flat[0], how[2] * width + how[3], width, tall, wide)
@@ -81,8 +83,8 @@ def _lay_out(image: Any, how: Any, width: Any, flat: Any) -> None:
 
 
 @njit
-def _put_together(flat: Any, how: Any, width: Any, image: Any) -> None:
-    """The inverse of :func:`_lay_out`."""
+def _gather_image(flat: Any, how: Any, width: Any, image: Any) -> None:
+    """Write flat images back to an image: the inverse of :func:`_lay_out`."""
     tall, wide = image.shape
     if how[0] == 1 and how[1] == 1:
         move_rows(flat[0], how[2] * width + how[3], width, image.reshape(tall * wide), 0, wide, tall, wide)
@@ -100,15 +102,16 @@ def _put_together(flat: Any, how: Any, width: Any, image: Any) -> None:
 
 @njit
 def _lay_out_rows(y: Any, width: Any, line: Any) -> None:
-    """The rows of an output as they lie in a flat image; between them there are zeros already."""
+    """Copy the rows of an output to their positions in a flat image; the gaps between them are zero already."""
     move_rows(y.reshape(y.size), 0, y.shape[1], line, 0, width, y.shape[0], y.shape[1])
 
 
 @loop
 def direct(x: Any, w: Any, bias: Any, how: Any, kept: Any, room: Any, y: Any) -> None:
-    """The convolution of ``x`` with ``w`` (outputs, channels a group, *kernel), plus ``bias`` for each output.
+    """Compute the convolution of ``x`` with ``w`` (outputs, channels a group, *kernel), plus ``bias`` for each output.
 
-    ``kept``: of how many channels the flat images are kept for a group's next output: all that it sees, or one.
+    ``kept`` is the number of channels whose flat images are kept for the next output of a group: all of the group's, or
+    one.
     """
     outputs, single, tall, _ = w.shape
     share, parts, jobs = outputs // (x.shape[1] // single), room.shape[0], x.shape[0] * outputs
@@ -133,7 +136,7 @@ def direct(x: Any, w: Any, bias: Any, how: Any, kept: Any, room: Any, y: Any) ->
 
 @step
 def _add_row(weights: Any, i: Any, how: Any, width: Any, flat: Any, line: Any) -> None:
-    """Add what a row of the kernel sees: three of its places at once."""
+    """Add the contribution of one row of the kernel, three of its elements at once."""
     j, wide, length = 0, weights.size, line.size
     while j < wide:
         which, at = _place(i, j, how, width)
@@ -151,7 +154,7 @@ def _add_row(weights: Any, i: Any, how: Any, width: Any, flat: Any, line: Any) -
 
 @loop
 def direct_input(y: Any, w: Any, how: Any, room: Any, x: Any) -> None:
-    """The adjoint of :func:`direct` for its input."""
+    """Compute the adjoint of :func:`direct` for its input."""
     outputs, single, tall, wide = w.shape
     channels, parts = x.shape[1], room.shape[0]
     share, jobs = outputs // (channels // single), x.shape[0] * channels
@@ -171,13 +174,14 @@ def direct_input(y: Any, w: Any, how: Any, room: Any, x: Any) -> None:
                         target, weight = flat[which, at:], w[o, c % single, i, j]
                         for k in range(length):
                             target[k] += weight * line[k]
-            _put_together(flat, how, width, x[n, c])
+            _gather_image(flat, how, width, x[n, c])
 
 
 @loop_of_sums
 def direct_weight(y: Any, x: Any, how: Any, room: Any, w: Any) -> None:
-    """The adjoint of :func:`direct` for its weight: ``w`` (parts, …) float64, zero before, to which each part adds its own,
-    image by image.
+    """Compute the adjoint of :func:`direct` for its weight.
+
+    Each part adds its own sums, image by image, to ``w`` (parts, …), which is float64 and zero before.
     """
     parts, outputs, single, tall, _ = w.shape
     share, jobs = outputs // (x.shape[1] // single), x.shape[0] * x.shape[1]
@@ -197,7 +201,7 @@ def direct_weight(y: Any, x: Any, how: Any, room: Any, w: Any) -> None:
 
 @step_of_sums
 def _add_products(totals: Any, i: Any, how: Any, width: Any, flat: Any, line: Any) -> None:
-    """Add the sums of products of ``line`` with what a row of the kernel sees: three of its places at once."""
+    """Add the sums of the products of ``line`` with the input of one kernel row, three kernel elements at once."""
     j, wide, zero = 0, totals.size, like(line[0], 0)
     while j < wide:
         which, at = _place(i, j, how, width)
@@ -215,6 +219,3 @@ def _add_products(totals: Any, i: Any, how: Any, width: Any, flat: Any, line: An
                 first += line[k] * seen[k]
         totals[j] += first
         j += 3 if how[1] == 1 and j + 3 <= wide else 1
-
-
-# -- The largest of each window --------------------------------------------------------------------------------------

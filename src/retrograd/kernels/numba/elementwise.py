@@ -1,6 +1,7 @@
-"""Loops element by element: arrays of one length, numbers, and last the array for the results.
+"""Numba loops of elementwise operations: arithmetic, clamp, activations, losses and their gradients, fill and copy.
 
-A gradient may be a number, if it is the same for all elements (``at``).
+Arguments are contiguous lines of equal length, then numbers, then the line for the result. A gradient (``g`` or ``h``)
+may be a number, if it is the same for all elements (``at``).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .math import exp as exp_of
 from .math import log1p as log1p_of
 from .math import sigmoid as sigmoid_of
 
-# -- Arithmetic ----------------------------------------------------------------------------------------------------------
+# -- Arithmetic ------------------------------------------------------------------------------------------------------
 
 
 @loop
@@ -134,7 +135,7 @@ def addcmul(x: Any, y: Any, z: Any, value: Any, out: Any) -> None:
         out[i] = x[i] + value * y[i] * z[i]
 
 
-# -- Choosing: nan is neither smaller nor larger than anything -----------------------------------------------------------
+# -- Selection: nan compares as neither smaller nor larger -----------------------------------------------------------
 
 
 @loop
@@ -200,7 +201,7 @@ def leaky_relu_backward(g: Any, x: Any, slope: Any, out: Any) -> None:
 @loop
 def choose(g: Any, h: Any, condition: Any, out: Any) -> None:
     for i in prange(out.size):
-        first, second = at(g, i), at(h, i)  # both are read whatever the condition, so that lanes run side by side
+        first, second = at(g, i), at(h, i)  # both are read unconditionally, which allows vector instructions
         out[i] = first if condition[i] else second
 
 
@@ -222,7 +223,7 @@ def sign(x: Any, out: Any) -> None:
         out[i] = like(x[i], 1) if x[i] > 0 else like(x[i], -1) if x[i] < 0 else like(x[i], 0)
 
 
-# -- Functions and their slopes ------------------------------------------------------------------------------------------
+# -- Functions and their gradients -----------------------------------------------------------------------------------
 
 
 @loop
@@ -283,7 +284,7 @@ def gelu_backward(g: Any, x: Any, out: Any) -> None:
 
 @loop
 def gelu_by_tanh(x: Any, linear: Any, cubic: Any, out: Any) -> None:
-    # (1 + tanh(u)) / 2 is the sigmoid of 2 u = x (linear + cubic x**2): of a negative u without cancelling.
+    # (1 + tanh(u)) / 2 is the sigmoid of 2 u = x (linear + cubic x**2), which does not cancel for a negative u.
     for i in prange(x.size):
         double = x[i] * (linear + cubic * (x[i] * x[i]))
         fade = decay(-abs(double))
@@ -374,7 +375,7 @@ def mish_backward(g: Any, x: Any, out: Any) -> None:
         out[i] = at(g, i) * (share + x[i] * (e / (one + e)) * (one - share * share))
 
 
-# -- Losses: the loss of each element, and its slope times a number --------------------------------------------------------
+# -- Losses: the loss of each element, and its gradient times a number -----------------------------------------------
 
 
 @loop
@@ -415,7 +416,7 @@ def logit_loss_backward(x: Any, y: Any, scale: Any, out: Any) -> None:
         out[i] = (sigmoid_of(x[i]) - y[i]) * scale
 
 
-# -- In place: what is read and written at once is one argument, or lanes could not run side by side ---------------------
+# -- In place: the array is one argument, because overlapping arguments would prevent vector instructions ------------
 
 
 @loop
@@ -466,7 +467,7 @@ def divide_number_into(x: Any, y: Any) -> None:
         x[i] /= y
 
 
-# -- Filling and copying -------------------------------------------------------------------------------------------------
+# -- Filling and copying ---------------------------------------------------------------------------------------------
 
 
 @loop

@@ -1,6 +1,7 @@
-"""Loops that read and write at places: along the middle axis of arrays (before, axis, after).
+"""Numba loops of take, gather, scatter_add, index_add, masked_select, topk, searchsorted and bincount.
 
-Negative indices count from the end. Indices are not trusted: what lies outside is left out, and ``bad`` says so.
+They index the middle axis of arrays (before, axis, after). Negative indices count from the end. An index out of range
+is skipped, and the loop sets ``bad``.
 """
 
 from __future__ import annotations
@@ -11,19 +12,19 @@ from numba import njit, prange, uint64
 
 from .jit import loop
 
-#: Columns that a thread takes at a time where the rows can not be shared out: two cache lines of float32.
+#: Columns that a thread takes at a time where rows cannot be divided among threads: two cache lines of float32.
 COLUMNS = 32
 
-#: Into how many parts an index is cut.
+#: Parts of an index, each of them one job for a thread.
 PARTS = 16
 
-#: Elements that are searched side by side.
+#: Elements that are searched together, one in each SIMD lane.
 SIDE = 64
 
 
 @njit(inline="always")
 def placed(at: Any, size: Any) -> Any:
-    """An index counted from the front; -1 if it lies outside."""
+    """Return an index counted from the front, or -1 if it is out of range."""
     if at < 0:
         at += size
     return at if 0 <= at < size else -1
@@ -31,7 +32,7 @@ def placed(at: Any, size: Any) -> Any:
 
 @njit(inline="always")
 def highest(index: Any) -> Any:
-    """The highest of an index, negative numbers counted as large ones."""
+    """Return the highest element of an index read as unsigned, so that negative ones are the highest."""
     found = uint64(0)
     for k in range(index.size):
         found = max(found, uint64(index[k]))
@@ -40,7 +41,7 @@ def highest(index: Any) -> Any:
 
 @loop
 def gather(x: Any, index: Any, out: Any, bad: Any) -> None:
-    """``out[a, k, b] = x[a, index[a, k, b], b]``."""
+    """Compute ``out[a, k, b] = x[a, index[a, k, b], b]``."""
     length, after = index.shape[1], index.shape[2]
     size = x.shape[1]
     for row in prange(index.shape[0] * length):
@@ -55,7 +56,7 @@ def gather(x: Any, index: Any, out: Any, bad: Any) -> None:
 
 @loop
 def gather_rows(x: Any, index: Any, out: Any, bad: Any) -> None:
-    """``out[a, k] = x[a, index[a, k]]``."""
+    """Compute ``out[a, k] = x[a, index[a, k]]``."""
     size = x.shape[1]
     for a in prange(index.shape[0]):
         given, places, row = x[a], index[a], out[a]
@@ -73,7 +74,7 @@ def gather_rows(x: Any, index: Any, out: Any, bad: Any) -> None:
 
 @loop
 def highest_of_parts(index: Any, found: Any) -> None:
-    """The highest of each part of an index; there are as many parts as there is room for."""
+    """Write the highest element of each part of an index to ``found``, which has one element for each part."""
     parts = found.size
     for p in prange(parts):
         found[p] = highest(index[index.size * p // parts : index.size * (p + 1) // parts])
@@ -81,7 +82,7 @@ def highest_of_parts(index: Any, found: Any) -> None:
 
 @loop
 def take(x: Any, index: Any, out: Any, bad: Any) -> None:
-    """``out[a, k] = x[a, index[k]]``, row by row."""
+    """Compute ``out[a, k] = x[a, index[k]]``, row by row."""
     size, width, length = x.shape[1], x.shape[2], index.size
     for job in prange(x.shape[0] * PARTS):
         part, rows, lines = job % PARTS, x[job // PARTS], out[job // PARTS]
@@ -97,7 +98,7 @@ def take(x: Any, index: Any, out: Any, bad: Any) -> None:
 
 @loop
 def scatter_add(out: Any, index: Any, values: Any, bad: Any) -> None:
-    """``out[a, index[a, k, b], b] += values[a, k, b]``, k after k."""
+    """Compute ``out[a, index[a, k, b], b] += values[a, k, b]`` in the order of k."""
     after, size = index.shape[2], out.shape[1]
     parts = (after + COLUMNS - 1) // COLUMNS
     for job in prange(index.shape[0] * parts):
@@ -113,7 +114,7 @@ def scatter_add(out: Any, index: Any, values: Any, bad: Any) -> None:
 
 @loop
 def scatter_add_rows(out: Any, index: Any, values: Any, bad: Any) -> None:
-    """``out[a, index[a, k]] += values[a, k]``, k after k."""
+    """Compute ``out[a, index[a, k]] += values[a, k]`` in the order of k."""
     size = out.shape[1]
     for a in prange(index.shape[0]):
         row, places, given = out[a], index[a], values[a]
@@ -131,7 +132,7 @@ def scatter_add_rows(out: Any, index: Any, values: Any, bad: Any) -> None:
 
 @loop
 def add_rows(out: Any, index: Any, values: Any, bad: Any) -> None:
-    """``out[a, index[k]] += values[a, k]``, k after k."""
+    """Compute ``out[a, index[k]] += values[a, k]`` in the order of k."""
     after, size = values.shape[2], out.shape[1]
     parts = (after + COLUMNS - 1) // COLUMNS
     for job in prange(values.shape[0] * parts):
@@ -149,7 +150,7 @@ def add_rows(out: Any, index: Any, values: Any, bad: Any) -> None:
 
 @loop
 def limits(x: Any, least: Any, most: Any) -> None:
-    """The least and the largest of each part of ``x``; there are as many parts as there is room for."""
+    """Write the least and the greatest element of each part of ``x``; the results have one element for each part."""
     parts = least.size
     for p in prange(parts):
         part = x[x.size * p // parts : x.size * (p + 1) // parts]
@@ -162,7 +163,10 @@ def limits(x: Any, least: Any, most: Any) -> None:
 
 @loop
 def counts(x: Any, low: Any, found: Any) -> None:
-    """``found[p, value - low]``: how often each value, none of them below ``low``, is in part p of ``x``."""
+    """Write to ``found[p, value - low]`` the number of occurrences of ``value`` in part p of ``x``
+
+    none is below ``low``.
+    """
     parts = found.shape[0]
     for p in prange(parts):
         row = found[p]
@@ -174,12 +178,12 @@ def counts(x: Any, low: Any, found: Any) -> None:
 
 @loop
 def bisect(x: Any, edges: Any, right: Any, out: Any) -> None:
-    """How many of the ordered ``edges`` are less than (``right``: or equal to) each element; all are less than nan."""
+    """Write the number of sorted ``edges`` less than (``right``: or equal to) each element; nan is greater than all."""
     for job in prange((x.size + SIDE - 1) // SIDE):
         part, low = x[job * SIDE : (job + 1) * SIDE], out[job * SIDE : (job + 1) * SIDE]
         low[:] = 0
         count = edges.size
-        while count > 0:  # as often for every element: several lanes go together, and there is no branch to be guessed
+        while count > 0:  # as many rounds for every element and no branches: vector instructions
             half = (count + 1) >> 1
             for k in range(part.size):
                 edge, wanted = edges[uint64(low[k] + half - 1)], part[k]
@@ -189,9 +193,9 @@ def bisect(x: Any, edges: Any, right: Any, out: Any) -> None:
 
 @loop
 def largest(x: Any, values: Any, indices: Any) -> None:
-    """The largest elements of each row in order, as many as there is room for; nan is the largest of all.
+    """Write the largest elements of each row in descending order, and their indices; nan is the largest.
 
-    Of equal ones the first comes first.
+    The number of elements is that of the columns of ``values``. Equal elements are in the order of their indices.
     """
     most = values.shape[1]
     for a in prange(x.shape[0]):
@@ -220,7 +224,7 @@ def largest(x: Any, values: Any, indices: Any) -> None:
 
 @loop
 def smallest(x: Any, values: Any, indices: Any) -> None:
-    """The smallest elements of each row in order, otherwise as :func:`largest`."""
+    """Write the smallest elements of each row in ascending order, otherwise as :func:`largest`."""
     most = values.shape[1]
     for a in prange(x.shape[0]):
         found, where, row = values[a], indices[a], x[a]
@@ -248,7 +252,7 @@ def smallest(x: Any, values: Any, indices: Any) -> None:
 
 @loop
 def kept(x: Any, mask: Any, starts: Any, out: Any) -> None:
-    """The elements where ``mask`` is True; part ``p`` of as many as ``starts`` has begins at ``starts[p]`` of ``out``."""
+    """Write the elements where ``mask`` is True; those of part p begin at ``starts[p]`` of ``out``."""
     parts = starts.size
     for p in prange(parts):
         at = starts[p]
@@ -260,7 +264,7 @@ def kept(x: Any, mask: Any, starts: Any, out: Any) -> None:
 
 @loop
 def counted(mask: Any, counts: Any) -> None:
-    """How many of each part of ``mask`` are True; there are as many parts as ``counts`` has places."""
+    """Write the number of True elements in each part of ``mask``; ``counts`` has one element for each part."""
     parts = counts.size
     for p in prange(parts):
         total = 0
@@ -271,7 +275,7 @@ def counted(mask: Any, counts: Any) -> None:
 
 @loop
 def put_back(values: Any, mask: Any, starts: Any, out: Any) -> None:
-    """The adjoint of :func:`kept`: the elements where ``mask`` is True from ``values``, zero elsewhere."""
+    """Compute the adjoint of :func:`kept`: ``values`` where ``mask`` is True, zero elsewhere."""
     parts = starts.size
     zero = values[0] - values[0]
     for p in prange(parts):

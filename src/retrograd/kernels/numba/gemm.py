@@ -1,8 +1,8 @@
-"""Products of matrices on the threads of loops: each of them asks the BLAS under NumPy for a part.
+"""Numba loop of matrix products (matmul, bmm) on Numba's threads, each of which calls NumPy's BLAS for a part.
 
-So the threads of loops are the only ones that work, and all of them work on a batch of small matrices too. ``address`` is
-where the library has its ``sgemm`` (for float32) or ``dgemm``; who calls the loop sees to it that the library does not
-share a part among threads of its own (``kernels/matmul.py``).
+Thus BLAS wakes no threads of its own, and a batch of small matrices uses all threads too. ``address`` is the address of
+the library's ``sgemm`` (for float32) or ``dgemm``; the caller ensures that the library runs each part on one thread
+(``kernels/matmul.py``).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from .jit import loop
 def gemm(
     context: Any, address: Any, first: Any, second: Any, sizes: Any, a: Any, b: Any, added: Any, c: Any
 ) -> Any:  # fmt: skip
-    """Call Fortran's gemm: ``c = a @ b`` column by column, or ``c += a @ b`` if ``added``.
+    """Call Fortran's gemm: ``c = a @ b`` in column-major order, or ``c += a @ b`` if ``added``.
 
-    ``first``, ``second``: whether the matrices are turned; ``sizes``: (m, n, k, lda, ldb, ldc).
+    ``first`` and ``second``: whether ``a`` and ``b`` are transposed; ``sizes``: (m, n, k, lda, ldb, ldc).
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        where, turned_a, turned_b, numbers, *rest = args
-        kept = rest.pop(2)
+        function_address, turned_a, turned_b, numbers, *rest = args
+        beta = rest.pop(2)
         byte = ir.IntType(8)
         pointer = byte.as_pointer()
 
@@ -38,7 +38,7 @@ def gemm(
         def letter(turned: Any) -> Any:
             return stored(builder.select(cgutils.is_not_null(builder, turned), byte(ord("T")), byte(ord("N"))))
 
-        # On machines that store the low half first, a library of 32 bit integers reads these as well.
+        # On little-endian machines a BLAS with 32-bit integers reads these 64-bit integers correctly too.
         m, n, k, lda, ldb, ldc = (stored(each) for each in cgutils.unpack_tuple(builder, numbers))
         matrices = [
             builder.bitcast(context.make_array(kind)(context, builder, value).data, pointer)
@@ -46,13 +46,13 @@ def gemm(
         ]
         number = context.get_data_type(a.dtype)
         one, zero = ir.Constant(number, 1.0), ir.Constant(number, 0.0)
-        kept = stored(builder.select(cgutils.is_not_null(builder, kept), one, zero))
+        beta = stored(builder.select(cgutils.is_not_null(builder, beta), one, zero))
         kind = ir.FunctionType(ir.VoidType(), [pointer] * 13)
         given = [
-            letter(turned_a), letter(turned_b), m, n, k, stored(one), matrices[0], lda, matrices[1], ldb, kept, matrices[2],
+            letter(turned_a), letter(turned_b), m, n, k, stored(one), matrices[0], lda, matrices[1], ldb, beta, matrices[2],
             ldc,
         ]  # fmt: skip
-        builder.call(builder.inttoptr(where, kind.as_pointer()), given)
+        builder.call(builder.inttoptr(function_address, kind.as_pointer()), given)
         return context.get_dummy_value()
 
     return types.void(address, first, second, sizes, a, b, added, c), generate
@@ -60,9 +60,10 @@ def gemm(
 
 @loop
 def products(a: Any, b: Any, turned: Any, sizes: Any, pieces: Any, address: Any, c: Any) -> None:
-    """The products of two batches of matrices, all given as lines; ``turned``: which of the two are stored turned round.
+    """Compute the products of two batches of matrices, all passed as lines; ``turned``: which are stored transposed.
 
-    ``sizes``: how many, rows, columns, and what is summed over; ``pieces``: into how many parts rows and columns are cut.
+    ``sizes`` is (batch, rows, columns, inner size); ``pieces`` holds the numbers of parts into which rows and columns
+    are divided.
     """
     count, m, n, k = sizes
     high, wide = (m + pieces[0] - 1) // pieces[0], (n + pieces[1] - 1) // pieces[1]
@@ -74,5 +75,5 @@ def products(a: Any, b: Any, turned: Any, sizes: Any, pieces: Any, address: Any,
             x = a[which * m * k + (top if turned[0] else top * k) :]
             y = b[which * k * n + (left * k if turned[1] else left) :]
             leads = (columns, rows, k, k if turned[1] else n, m if turned[0] else k, n)
-            # Fortran's matrices are ours turned round, and so is their product.
+            # In Fortran's column-major order all three matrices are transposed.
             gemm(address, turned[1], turned[0], leads, y, x, False, c[(which * m + top) * n + left :])

@@ -1,7 +1,7 @@
-"""The inner part of products of matrices, for loops whose matrices do not lie in memory as a BLAS would have them.
+"""LLVM code of the matrix product's innermost part, for Numba loops whose matrices are not laid out as BLAS requires.
 
-A tile is a few rows times one or two vectors of the processor's, all of which stay in its registers while products are
-added up. Compilers do not find that by themselves; so its code is written out here.
+A tile is ``ROWS`` rows times one or two vector registers of columns; all of its sums stay in registers while products
+are added. Compilers do not generate this code from a loop, so it is written here as LLVM instructions.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 _FEATURES = binding.get_host_cpu_features()
-#: Bytes of a vector, and rows of a tile: with 32 registers there is room for 16 vectors, else for 8.
+#: Bytes of a vector register, and rows of a tile: with 32 registers 16 hold sums, else 8.
 BYTES = 64 if _FEATURES.get("avx512f") else 32 if _FEATURES.get("avx2") else 16
 ROWS = 4 if BYTES == 32 else 8
 
 
 def _generated(vectors: int) -> Any:
-    """Writes the code of a tile of so many vectors."""
+    """Return the code generator of a tile of ``vectors`` vectors."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         number = context.get_data_type(signature.args[0].dtype)
@@ -29,10 +29,11 @@ def _generated(vectors: int) -> Any:
         vector = ir.VectorType(number, lanes)
 
         def memory(place: int) -> Any:
+            """Return the data pointer of an array argument."""
             return context.make_array(signature.args[place])(context, builder, args[place]).data
 
         def line(start: Any) -> Any:
-            """The addresses of the vectors of a row."""
+            """Return the addresses of the vectors of a row."""
             pointer = builder.bitcast(start, vector.as_pointer())
             return [builder.gep(pointer, [index(v)]) for v in range(vectors)]
 
@@ -46,7 +47,7 @@ def _generated(vectors: int) -> Any:
         everywhere = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
 
         def spread(pointer: Any) -> Any:
-            """A number in all places of a vector."""
+            """Return a vector with the number at ``pointer`` in every lane."""
             alone = builder.insert_element(unknown, builder.load(pointer), ir.IntType(32)(0))
             return builder.shuffle_vector(alone, unknown, everywhere)
 
@@ -78,9 +79,10 @@ def tile(
     context: Any, a: Any, first: Any, rows: Any, step: Any, b: Any, second: Any, offsets: Any, span: Any, c: Any,
     third: Any, lead: Any, base: Any, fourth: Any,
 ) -> Any:  # fmt: skip
-    """``c[third + r * lead + v]``: ``base[fourth + r]``, or what it was if ``base`` is True, plus the sum over the places
-    ``k`` of ``span`` (first, last) of ``a[first + rows[r] + k * step] * b[second + offsets[k] + v]``, for ``ROWS`` rows r
-    and two vectors of places v.
+    """Add products to a tile of ``ROWS`` rows r and two vectors of columns v.
+
+    ``c[third + r * lead + v]`` becomes ``base[fourth + r]``, or keeps its value if ``base`` is True, plus the sum over
+    k in ``span`` (first, last) of ``a[first + rows[r] + k * step] * b[second + offsets[k] + v]``.
     """
     return types.void(a, first, rows, step, b, second, offsets, span, c, third, lead, base, fourth), _generated(2)
 
@@ -90,12 +92,12 @@ def half_tile(
     context: Any, a: Any, first: Any, rows: Any, step: Any, b: Any, second: Any, offsets: Any, span: Any, c: Any,
     third: Any, lead: Any, base: Any, fourth: Any,
 ) -> Any:  # fmt: skip
-    """The same for one vector."""
+    """Compute the same as :func:`tile` for one vector of columns."""
     return types.void(a, first, rows, step, b, second, offsets, span, c, third, lead, base, fourth), _generated(1)
 
 
 def _mover(share: int, thinned: bool = False) -> Any:
-    """Writes the code that moves a vector, or a part of one, or every second element of two."""
+    """Return the code generator that copies a vector, a part of one, or every second element of two."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         number = context.get_data_type(signature.args[0].dtype)
@@ -119,26 +121,27 @@ def _mover(share: int, thinned: bool = False) -> Any:
 
 @intrinsic
 def move(context: Any, a: Any, first: Any, b: Any, second: Any) -> Any:
-    """``b[second + k] = a[first + k]`` for the elements of a vector."""
+    """Copy a vector: ``b[second + k] = a[first + k]``."""
     return types.void(a, first, b, second), _mover(1)
 
 
 @intrinsic
 def move_half(context: Any, a: Any, first: Any, b: Any, second: Any) -> Any:
-    """The same for half a vector."""
+    """Copy half a vector."""
     return types.void(a, first, b, second), _mover(2)
 
 
 @intrinsic
 def thin(context: Any, a: Any, first: Any, b: Any, second: Any) -> Any:
-    """``b[second + k] = a[first + 2 * k]`` for the elements of a vector."""
+    """Copy every second element: ``b[second + k] = a[first + 2 * k]`` for the elements of a vector."""
     return types.void(a, first, b, second), _mover(1, True)
 
 
 @njit
 def move_rows(a: Any, first: Any, lead: Any, b: Any, second: Any, other: Any, rows: Any, size: Any) -> None:
-    """``b[second + r * other + k] = a[first + r * lead + k]`` for k below ``size``: whole vectors, of which the last may
-    overlap the one before. A loop is slower for short rows.
+    """Copy rows: ``b[second + r * other + k] = a[first + r * lead + k]`` for k below ``size``.
+
+    Full vectors are copied, of which the last may overlap the one before. For short rows a plain loop is slower.
     """
     lanes = BYTES // a.itemsize
     half = lanes // 2
@@ -158,7 +161,10 @@ def move_rows(a: Any, first: Any, lead: Any, b: Any, second: Any, other: Any, ro
 
 @njit
 def thin_rows(a: Any, first: Any, lead: Any, b: Any, second: Any, other: Any, rows: Any, size: Any) -> None:
-    """``b[second + r * other + k] = a[first + r * lead + 2 * k]``, and some more, which are written over by the next row."""
+    """Copy every second element of rows: ``b[second + r * other + k] = a[first + r * lead + 2 * k]``.
+
+    Some elements past the end of a row are written too; the next row overwrites them.
+    """
     lanes = BYTES // a.itemsize
     for r in range(rows):
         at, to = first + r * lead, second + r * other

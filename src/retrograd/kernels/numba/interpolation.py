@@ -1,6 +1,6 @@
-"""Loops for maps along an axis, each output a weighted sum of a few inputs (``kernels/interpolation.py``).
+"""Numba loops of interpolation, average pooling and padding: each output a weighted sum of a few inputs of its axis.
 
-``index`` and ``weight`` (taps, outputs): which inputs, and how much of each.
+``index`` and ``weight`` (taps, outputs) are the ``table`` of ``Taps`` (``kernels/interpolation.py``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .jit import loop
 
 @loop
 def along_rows(x: Any, index: Any, weight: Any, out: Any) -> None:
-    """``out[r, k] = sum(weight[t, k] * x[r, index[t, k]])``."""
+    """Compute ``out[r, k] = sum(weight[t, k] * x[r, index[t, k]])``."""
     taps, outs = index.shape
     for r in prange(x.shape[0]):
         row, line = x[r], out[r]
@@ -34,7 +34,7 @@ def along_rows(x: Any, index: Any, weight: Any, out: Any) -> None:
 
 @loop
 def across_rows(x: Any, index: Any, weight: Any, out: Any) -> None:
-    """``out[a, k] = sum(weight[t, k] * x[a, index[t, k]])``, a row at a time."""
+    """Compute ``out[a, k] = sum(weight[t, k] * x[a, index[t, k]])``, a row at a time."""
     taps, outs = index.shape
     for job in prange(x.shape[0] * outs):
         a, k = job // outs, job % outs

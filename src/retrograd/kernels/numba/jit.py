@@ -1,7 +1,7 @@
-"""How a loop is compiled: when it is first called, for all threads or for one, and kept on disk.
+"""Compilation of loops by Numba: at their first call, for all threads or for one, with an on-disk cache.
 
-A loop is a function of arrays that writes its results into arrays. It is written for ``prange``, whose rounds the threads
-share, and must not depend on their order.
+A loop is a function that reads arrays and writes its results to arrays. The iterations of its ``prange`` are divided
+among the threads and must not depend on their order.
 """
 
 from __future__ import annotations
@@ -20,58 +20,67 @@ from numba.core import event
 
 from ..numba_dispatch import RUNNING
 
-#: What may be done to arithmetic: a product and a sum rounded once. Nothing is assumed of nan and infinity.
+#: Fast-math flags: a product and a sum may be rounded once. Nan and infinity are treated exactly.
 EXACT = frozenset({"contract"})
-#: The same for sums: their order is free, so that several are added up side by side. Smaller errors, not larger ones.
+#: Fast-math flags for sums: they may be added in any order, which allows vector instructions and reduces the error.
 SUMS = EXACT | {"reassoc", "nsz"}
 
 
 class Loop:
-    """A loop for large arrays: called with arrays of the dtypes for which it is then compiled."""
+    """Loop over large arrays, compiled for the dtypes of its arguments at the first call with these.
+
+    It runs on all threads, or on one if only one may be used or the threads are busy.
+    """
 
     def __init__(self, function: Any, flags: frozenset[str]) -> None:
         self.function, self.flags = function, flags
         self.__doc__ = function.__doc__
         names = function.__code__.co_varnames
-        #: The places of arguments in which a number may stand for an array of equal elements: those called g or h.
+        #: Positions of the arguments that may be a number instead of an array of equal elements: those named g or h.
         self.flexible = frozenset(names.index(name) for name in ("g", "h") if name in names)
 
     def __call__(self, first: Any, *rest: Any) -> Any:
         if RUNNING.simple:
             return self.for_all(first, *rest)
-        together, found = RUNNING.together(self.for_all, first.size, (first, *rest))
-        return found if together else self._for_one(first, *rest)
+        together, result = RUNNING.together(self.for_all, first.size, (first, *rest))
+        return result if together else self._for_one(first, *rest)
 
     @cached_property
     def for_all(self) -> Any:
+        """The loop compiled for all threads."""
         return _compiled(self.function, self.flags, True)
 
     @cached_property
     def _for_one(self) -> Any:
+        """The loop compiled for one thread."""
         return _compiled(self.function, self.flags, False)
 
 
 @cache
 def _version() -> str:
-    """A digest of all loops: what one of them calls may stand in another file, at which Numba does not look."""
+    """Return a checksum of all files of loops, which is part of the cache key.
+
+    Numba's own key covers only the file of the loop, not the functions that it calls in other files.
+    """
     files = sorted(Path(__file__).parent.glob("*.py"))
     return f"{crc32(b''.join(file.read_bytes() for file in files)):08x}"
 
 
 def _compiled(function: Any, flags: frozenset[str], parallel: bool) -> Any:
-    made = FunctionType(function.__code__, function.__globals__, function.__name__)
-    made.__module__ = function.__module__
-    # Numba keeps what it has compiled under this name.
-    made.__qualname__ = f"{function.__name__}_{'all' if parallel else 'one'}_{_version()}"
+    """Return ``function`` compiled by Numba, with an on-disk cache where a folder is writable."""
+    copy = FunctionType(function.__code__, function.__globals__, function.__name__)
+    copy.__module__ = function.__module__
+    # Numba's cache uses this name.
+    copy.__qualname__ = f"{function.__name__}_{'all' if parallel else 'one'}_{_version()}"
     options = {"nogil": True, "error_model": "numpy", "fastmath": set(flags), "parallel": parallel}
     try:
-        return njit(made, cache=True, **options)
-    except RuntimeError:  # no folder in which anything could be kept
-        return njit(made, **options)
+        return njit(copy, cache=True, **options)
+    except RuntimeError:  # no folder for the cache is writable
+        return njit(copy, **options)
 
 
 class InOrder(Loop):
-    """A loop whose rounds depend on each other: it runs on one thread."""
+    """Loop whose iterations depend on each other, and which therefore runs on one thread."""
 
     def __call__(self, first: Any, *rest: Any) -> Any:
         return self._for_one(first, *rest)
@@ -83,22 +92,25 @@ def loop_in_order(function: Callable[..., None]) -> InOrder:
 
 
 def loop(function: Callable[..., None]) -> Loop:
-    """Compile a loop whose arithmetic is done as it is written."""
+    """Compile a parallel loop without fast-math, except that a product and a sum may be contracted."""
     return Loop(function, EXACT)
 
 
 def loop_as_written(function: Callable[..., None]) -> Loop:
-    """Compile a loop that rounds wherever NumPy would: its results are those of the same steps on arrays."""
+    """Compile a parallel loop that rounds after every operation, as the same steps on NumPy arrays would."""
     return Loop(function, frozenset())
 
 
 def loop_of_sums(function: Callable[..., None]) -> Loop:
-    """Compile a loop in which sums may be added up in any order."""
+    """Compile a parallel loop in which sums may be added in any order."""
     return Loop(function, SUMS)
 
 
 class Waiting(event.Listener):  # type: ignore[misc]
-    """Says once, to who waits at a terminal, why it takes long, if it does: Numba tells when it compiles."""
+    """Listener that prints one line at a terminal if compiling takes longer than ``patience`` seconds.
+
+    Numba calls it when it begins and ends to compile a function.
+    """
 
     patience = 1.0
 
@@ -108,7 +120,7 @@ class Waiting(event.Listener):  # type: ignore[misc]
         self.told = False
 
     def on_start(self, event: Any) -> None:
-        """A loop, or what one calls, begins to be compiled (it is not on disk)."""
+        """Start the timer if a function of this package is compiled, that is, was not in the cache."""
         compiled = event.data["dispatcher"]
         ours = compiled.py_func.__module__.startswith("retrograd.")
         if ours and self.compiled is None and not self.told and sys.stderr is not None and sys.stderr.isatty():
@@ -117,7 +129,7 @@ class Waiting(event.Listener):  # type: ignore[misc]
             self.timer.start()
 
     def on_end(self, event: Any) -> None:
-        """It is done."""
+        """Stop the timer."""
         if self.timer is not None and event.data["dispatcher"] is self.compiled:
             self.timer.cancel()
             self.timer = self.compiled = None
@@ -132,10 +144,13 @@ event.register("numba:compile", Waiting())
 
 
 def step(function: Callable[..., Any]) -> Any:
-    """Compile what a loop does again and again apart from it: Numba compiles the bodies of loops twice."""
+    """Compile a function that loops call, apart from them.
+
+    Numba compiles the bodies of parallel loops twice, so that this saves compile time.
+    """
     return njit(function, error_model="numpy", fastmath=set(EXACT))
 
 
 def step_of_sums(function: Callable[..., Any]) -> Any:
-    """The same for sums in any order."""
+    """Compile as :func:`step`, with sums in any order."""
     return njit(function, error_model="numpy", fastmath=set(SUMS))

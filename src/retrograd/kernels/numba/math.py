@@ -1,8 +1,8 @@
-"""Functions of one number for loops: in float32 polynomials that several lanes calculate at once, in float64 libm's.
+"""Scalar functions for Numba loops: exp, log, log1p, erf, sigmoid, tanh, the normal CDF, and element access.
 
-The coefficients were fitted by weighted least squares, iterated towards the smallest greatest error (Lawson 1961).
-Bounds of the errors, in units in the last place of float32: exp 0.7, erf 1.6, sigmoid 2.0, tanh 2,
-log 1 (tests/test_fast_kernels.py).
+In float32 they are polynomials that compile to vector instructions, in float64 libm's functions. The coefficients were
+fitted by weighted least squares, iterated towards the smallest maximum error (Lawson 1961). Bounds of the errors, in
+units in the last place of float32: exp 0.7, erf 1.6, sigmoid 2.0, tanh 2, log 1 (tests/unit/test_numba_kernels.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numba.extending import intrinsic, overload
 
 OPTIONS = {"forceinline": True, "error_model": "numpy", "fastmath": {"contract"}}
 F = numpy.float32
-#: Adding it to a float32 rounds to a whole number, which then stands in the last bits.
+#: Adding this to a float32 rounds it to an integer, which is then in the low bits of the sum.
 WHOLE = F(12582912.0)
 LOG2E, LN2_HIGH, LN2_LOW = F(1.44269504), F(0.693359375), F(-2.12194440e-4)
 ROOT_HALF = math.sqrt(0.5)
@@ -25,7 +25,7 @@ DENSITY = 1 / math.sqrt(2 * math.pi)
 
 
 def scalar(name: str) -> Any:
-    """A function that exists in loops only, in two forms: for float32 and for float64."""
+    """Return a placeholder for a function that exists only in compiled loops, with an implementation for each dtype."""
 
     def only_in_loops(*args: Any) -> Any:
         raise TypeError(f"{name} exists in compiled loops only")
@@ -39,12 +39,12 @@ sigmoid, erf, normal_cdf, tanh, log = (scalar(name) for name in ("sigmoid", "erf
 
 
 def part(function: Any) -> Any:
-    """What several functions of a float32 have in common."""
+    """Compile a float32 function that several others inline."""
     return njit(function, **OPTIONS)
 
 
 def forms(function: Any, single: Any, double: Any) -> None:
-    """Let ``function`` be ``single`` of a float32 and ``double`` of a float64 as first argument."""
+    """Implement ``function`` by ``single`` for a float32 first argument and by ``double`` for a float64 one."""
 
     def choose(x: Any, *rest: Any) -> Any:
         return single if x == types.float32 else double if x == types.float64 else None
@@ -57,6 +57,7 @@ def forms(function: Any, single: Any, double: Any) -> None:
 
 
 def _names(function: Any) -> tuple[str, ...]:
+    """Return the names of a function's parameters."""
     return tuple(function.__code__.co_varnames[: function.__code__.co_argcount])
 
 
@@ -64,7 +65,7 @@ forms(like, lambda x, value: numpy.float32(value), lambda x, value: numpy.float6
 
 
 def at(x: Any, i: Any) -> Any:
-    """The element ``i`` of an array; of a number the number."""
+    """Return element ``i`` of an array, or ``x`` itself if it is a number."""
     raise TypeError("exists in compiled loops only")
 
 
@@ -74,7 +75,7 @@ def _at(x, i):  # type: ignore[no-untyped-def]
 
 
 def row(x: Any, r: Any) -> Any:
-    """The row ``r`` of a matrix; of a number the number."""
+    """Return row ``r`` of a matrix, or ``x`` itself if it is a number."""
     raise TypeError("exists in compiled loops only")
 
 
@@ -84,7 +85,7 @@ def _row(x, r):  # type: ignore[no-untyped-def]
 
 
 def shared(x: Any, r: Any) -> Any:
-    """Of a matrix its only row, of a line its element ``r``."""
+    """Return the only row of a matrix, or element ``r`` of a line."""
     raise TypeError("exists in compiled loops only")
 
 
@@ -95,7 +96,7 @@ def _shared(x, r):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def larger(typing: Any, x: Any, y: Any) -> Any:
-    """The larger of two numbers; nan if either is: an instruction of its own, which several lanes can do at once."""
+    """Return the larger of two numbers, nan if either is: one instruction, which also exists for vectors."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kind = args[0].type
@@ -107,8 +108,10 @@ def larger(typing: Any, x: Any, y: Any) -> Any:
 
 @intrinsic(prefer_literal=True)
 def power_of_two(typing: Any, shifted: Any, part: Any) -> Any:
-    """``2**n`` for the whole number in the last bits of ``shifted`` (see WHOLE). ``part`` 0: all of it, but only where it
-    is no less than 2**-126 and below 2**128; 1 and 2: two factors of it, which may be smaller or larger.
+    """Return ``2**n`` for the integer n in the low bits of ``shifted`` (see WHOLE).
+
+    ``part`` 0: the power, for -126 <= n < 128; 1 and 2: two factors whose product is the power, for larger or smaller
+    n.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -127,7 +130,7 @@ def _exp_single(x: Any) -> Any:
     x = min(max(x, F(-104)), F(89))
     shifted = x * LOG2E + WHOLE
     n = shifted - WHOLE
-    # r and then 1 + r are kept as sums of two numbers: without, the error is 0.97 units in the last place.
+    # r and then 1 + r are represented as sums of two numbers; otherwise the error is 0.97 units in the last place.
     rough = x - n * LN2_HIGH
     r = rough - n * LN2_LOW
     near = F(1) + r
@@ -138,7 +141,7 @@ def _exp_single(x: Any) -> Any:
 
 @part
 def _exp_rest(r: Any) -> Any:
-    """``(exp(r) - 1 - r) / r**2``."""
+    """Return ``(exp(r) - 1 - r) / r**2``."""
     p = F(1.978926593437791e-4)
     p = p * r + F(1.3945752289146185e-3)
     p = p * r + F(8.33350419998169e-3)
@@ -152,7 +155,7 @@ forms(exp, _exp_single, lambda x: math.exp(x))
 
 @part
 def _fade(x: Any) -> Any:
-    """exp(x) of a float32 that is not positive, error 1 unit in the last place, but no less than exp(-87)."""
+    """Return exp(x) of a float32 x <= 0 with an error of 1 unit in the last place, but at least exp(-87)."""
     x = max(x, F(-87))
     shifted = x * LOG2E + WHOLE
     n = shifted - WHOLE
@@ -176,7 +179,10 @@ forms(sigmoid, _sigmoid_single, lambda x: 1.0 / (1.0 + math.exp(-x)))
 
 @part
 def _tail(u: Any, density: Any) -> Any:
-    """The probability that a normal variable is above ``u`` >= 0, given ``exp(-u * u / 2)``: relative error 6e-8."""
+    """Return the probability that a standard normal variable exceeds ``u`` >= 0: relative error 6e-8.
+
+    ``density`` is ``exp(-u * u / 2)``.
+    """
     t = F(1) / (F(1) + F(0.3) * u)
     p = F(0.038397304713726044)
     p = p * t + F(-0.16925844550132751)
@@ -218,7 +224,10 @@ forms(erf, _erf_single, lambda x: math.erf(x))
 
 @part
 def log_of(x: Any) -> Any:
-    """The logarithm of a normal positive float32, error 1 unit in the last place; 0 and nan have none."""
+    """Return the logarithm of a positive normal float32, error 1 unit in the last place
+
+    0 and nan are not supported.
+    """
     # x = 2**n m with m between sqrt(1/2) and sqrt(2).
     n = exponent_of(x)
     m = x * power_of_two(WHOLE - n, 0)
@@ -239,7 +248,7 @@ def log_of(x: Any) -> Any:
 
 @intrinsic
 def exponent_of(typing: Any, x: Any) -> Any:
-    """The whole number n, as a float32, for which x / 2**n lies between sqrt(1/2) and sqrt(2)."""
+    """Return the integer n, as a float32, for which x / 2**n is between sqrt(1/2) and sqrt(2)."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         word = ir.IntType(32)
@@ -251,8 +260,8 @@ def exponent_of(typing: Any, x: Any) -> Any:
 
 @part
 def cosine_and_sine(x: Any) -> Any:
-    """Both of a float32 between 0 and 2 pi, errors below 1e-7."""
-    # The nearest multiple of pi / 2 is taken off in three parts; odd multiples exchange sine and cosine.
+    """Return both functions of a float32 between 0 and 2 pi, with errors below 1e-7."""
+    # The nearest multiple of pi / 2 is subtracted in three parts; odd multiples exchange sine and cosine.
     n = (x * F(0.6366197723675814) + WHOLE) - WHOLE
     r = ((x - n * F(1.5703125)) - n * F(4.837512969970703e-4)) - n * F(7.54978995489188216e-8)
     square = r * r
@@ -266,7 +275,7 @@ def cosine_and_sine(x: Any) -> Any:
 
 
 def _decay_less_one_single(x: Any) -> Any:
-    # 2**n exp(r) - 1 = 2**n (exp(r) - 1) + (2**n - 1): nothing is lost where x is small.
+    # 2**n exp(r) - 1 = 2**n (exp(r) - 1) + (2**n - 1), which does not cancel for small x.
     low = max(x, F(-87))
     shifted = low * LOG2E + WHOLE
     n = shifted - WHOLE
@@ -280,20 +289,20 @@ forms(decay_less_one, _decay_less_one_single, lambda x: math.expm1(x))
 
 def _log1p_single(x: Any) -> Any:
     whole = F(1) + x
-    far = whole > F(2.0**125)  # of these 2**-n would be no normal number
+    far = whole > F(2.0**125)  # for these 2**-n would not be a normal number
     near = log_of(whole * F(2.0**-24) if far else whole)
-    found = (
+    result = (
         near + (F(16.63553233343869) if far else F(0)) + (x - (whole - F(1))) / whole
-    )  # what rounding the sum has lost
-    found = x if whole == F(math.inf) or x == F(0) else found  # -0 stays what it is
-    return found if whole > F(0) else (F(-math.inf) if whole == F(0) else F(math.nan))
+    )  # the rounding error of the sum
+    result = x if whole == F(math.inf) or x == F(0) else result  # keeps -0
+    return result if whole > F(0) else (F(-math.inf) if whole == F(0) else F(math.nan))
 
 
 forms(log1p, _log1p_single, lambda x: math.log1p(x))
 
 
 def _tanh_single(x: Any) -> Any:
-    # tanh(|x|) = -m / (2 + m) with m = exp(-2 |x|) - 1: nothing is lost where x is small.
+    # tanh(|x|) = -m / (2 + m) with m = exp(-2 |x|) - 1, which does not cancel for small x.
     m = decay_less_one(F(-2) * abs(x))
     return math.copysign(m / (F(2) + m), x)
 
@@ -302,10 +311,10 @@ forms(tanh, _tanh_single, lambda x: math.tanh(x))
 
 
 def _log_single(x: Any) -> Any:
-    tiny = x < F(1.17549435e-38)  # subnormal numbers are made normal ones
-    found = log_of(x * F(8388608) if tiny else x) - (F(15.942385) if tiny else F(0))
-    found = x if x == F(math.inf) else found
-    return found if x > F(0) else (F(-math.inf) if x == F(0) else F(math.nan))
+    tiny = x < F(1.17549435e-38)  # subnormal numbers are scaled to normal ones
+    result = log_of(x * F(8388608) if tiny else x) - (F(15.942385) if tiny else F(0))
+    result = x if x == F(math.inf) else result
+    return result if x > F(0) else (F(-math.inf) if x == F(0) else F(math.nan))
 
 
 forms(log, _log_single, lambda x: math.log(x))
@@ -313,5 +322,8 @@ forms(log, _log_single, lambda x: math.log(x))
 
 @njit(forceinline=True, fastmath={"contract", "reassoc", "nsz"})
 def plus(total: Any, x: Any) -> Any:
-    """A sum of which the order is free, so that several are added up side by side; arithmetic around it is done as written."""
+    """Return ``total + x``, a sum whose order the compiler may change, which allows vector instructions.
+
+    The arithmetic around it stays as written.
+    """
     return total + x

@@ -1,6 +1,7 @@
-"""Loops row by row, several passes over a row while it is in the cache: softmax and its kin, normalisations.
+"""Numba loops of softmax, log_softmax, logsumexp, layer_norm, group_norm, rms_norm, batch_norm and their gradients.
 
-A gradient may be a number, if it is the same for all elements (``row`` and ``at``).
+They make several passes over a row while it is in the cache. A gradient ``g`` may be a number, if it is the same for
+all elements (``row`` and ``at``). Loops named ``*_columns`` work along the middle axis of (outer, many, inner).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from numba import prange
 from .jit import loop_of_sums
 from .math import at, decay, larger, like, part, row
 
-# -- Softmax ---------------------------------------------------------------------------------------------------------------
+# -- Softmax ---------------------------------------------------------------------------------------------------------
 
 
 @loop_of_sums
@@ -83,14 +84,14 @@ def log_softmax_backward(g: Any, y: Any, out: Any) -> None:
             into[i] = at(slope, i) - decay(here[i]) * whole
 
 
-# -- The same along the middle axis of (outer, many, inner), in strips of columns that stay in the cache --------------------
+# -- Softmax along the middle axis of (outer, many, inner), in strips of columns that stay in the cache --------------
 
 WIDTH = 256
 
 
 @part
 def tops(x: Any, o: Any, left: Any, right: Any) -> Any:
-    """The largest element of each column of a strip."""
+    """Return the largest element of each column of a strip."""
     top = x[o, 0, left:right].copy()
     for r in range(x.shape[1]):
         here = x[o, r, left:right]
@@ -173,7 +174,7 @@ def log_softmax_backward_columns(g: Any, y: Any, out: Any) -> None:
                 into[j] = slope[j] - decay(here[j]) * whole[j]
 
 
-# -- Normalisation ---------------------------------------------------------------------------------------------------------
+# -- Normalisation ---------------------------------------------------------------------------------------------------
 
 
 @loop_of_sums
@@ -210,22 +211,23 @@ def layer_norm_backward(g: Any, weight: Any, x: Any, mean: Any, rstd: Any, out: 
 
 @loop_of_sums
 def layer_norm_weight_backward(g: Any, x: Any, mean: Any, rstd: Any, sums: Any) -> None:
-    """``sums`` (parts, columns): for each part of the rows the sums of ``g * (x - mean) * rstd``."""
+    """Write the sums of ``g * (x - mean) * rstd`` over each part of the rows: ``sums`` (parts, columns)."""
     parts = sums.shape[0]
     step = (x.shape[0] + parts - 1) // parts
     for piece in prange(parts):
-        found = sums[piece]
-        found[:] = 0
+        part_sums = sums[piece]
+        part_sums[:] = 0
         for r in range(piece * step, min(x.shape[0], (piece + 1) * step)):
             slope, here, centre, scale = row(g, r), x[r], mean[r], rstd[r]
             for i in range(here.size):
-                found[i] += at(slope, i) * ((here[i] - centre) * scale)
+                part_sums[i] += at(slope, i) * ((here[i] - centre) * scale)
 
 
 @loop_of_sums
 def group_norm(x: Any, weight: Any, bias: Any, eps: Any, mean: Any, rstd: Any, out: Any) -> None:
-    """Each row, channels of some places each, with mean 0 and variance 1; a weight and a bias for each channel of
-    ``weight`` (groups, channels), of which the rows take one after the other.
+    """Normalise each row, which holds the channels of one group, to mean 0 and variance 1, and apply weight and bias.
+
+    ``weight`` and ``bias`` are (groups, channels); the rows belong to the groups in turn.
     """
     groups, channels = weight.shape
     places = x.shape[1] // channels
@@ -281,7 +283,7 @@ def rms_norm(x: Any, weight: Any, eps: Any, out: Any) -> None:
 
 @loop_of_sums
 def scaled_rows(x: Any, scale: Any, shift: Any, out: Any) -> None:
-    """``x * scale + shift``, a scale and a shift for each row."""
+    """Compute ``x * scale + shift`` with one scale and one shift for each row."""
     for r in prange(x.shape[0]):
         here, into, times, plus = x[r], out[r], scale[r], shift[r]
         for i in range(here.size):
@@ -290,7 +292,7 @@ def scaled_rows(x: Any, scale: Any, shift: Any, out: Any) -> None:
 
 @loop_of_sums
 def sums_with(g: Any, x: Any, centre: Any, sums: Any) -> None:
-    """For each row the sum of ``g`` and that of ``g * (x - centre)``: ``sums`` is (rows, 2)."""
+    """Write for each row the sums of ``g`` and of ``g * (x - centre)`` to ``sums`` (rows, 2)."""
     for r in prange(x.shape[0]):
         slope, here, middle = row(g, r), x[r], centre[r]
         whole, along = like(middle, 0), like(middle, 0)
@@ -302,7 +304,7 @@ def sums_with(g: Any, x: Any, centre: Any, sums: Any) -> None:
 
 @loop_of_sums
 def blended_rows(g: Any, x: Any, first: Any, second: Any, shift: Any, out: Any) -> None:
-    """``g * first + x * second + shift``, three numbers for each row."""
+    """Compute ``g * first + x * second + shift`` with three numbers for each row."""
     for r in prange(x.shape[0]):
         slope, here, into = row(g, r), x[r], out[r]
         of_g, of_x, plus = first[r], second[r], shift[r]

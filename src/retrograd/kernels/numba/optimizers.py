@@ -1,6 +1,7 @@
-"""Loops of optimisers: a step of every element in one pass over a parameter, its gradient and its state.
+"""Numba loops of the optimisers SGD, Adam, AdamW and RMSprop: one pass over a parameter, its gradient and its state.
 
-They do what the rules in ``optim/`` say, in the same order, so that a large parameter moves as its elements alone would.
+They compute the steps of the rules in ``optim/`` in the same order, so that a large parameter gets the same values as a
+small one.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from .math import like
 
 @njit(forceinline=True)
 def slope_of(grad: Any, param: Any, sign: Any, decay: Any) -> Any:
-    """The gradient, turned round to maximise, with the weight decay added to it; rounded wherever NumPy would."""
+    """Return ``sign * grad`` plus the weight decay term, rounded after every operation as NumPy does."""
     slope = sign * grad
     if decay != 0:
         slope += decay * param
@@ -25,6 +26,7 @@ def slope_of(grad: Any, param: Any, sign: Any, decay: Any) -> Any:
 
 @loop_as_written
 def descent(param: Any, grad: Any, sign: Any, decay: Any, rate: Any) -> None:
+    """Update a parameter by plain SGD."""
     for i in prange(param.size):
         slope = slope_of(grad[i], param[i], sign, decay)
         param[i] -= rate * slope
@@ -34,7 +36,7 @@ def descent(param: Any, grad: Any, sign: Any, decay: Any, rate: Any) -> None:
 def momentum(
     param: Any, grad: Any, velocity: Any, sign: Any, decay: Any, rate: Any, kept: Any, added: Any, ahead: Any
 ) -> None:
-    """``velocity = kept * velocity + added * slope``; ``ahead``: the step is Nesterov's."""
+    """Update a parameter by SGD with ``velocity = kept * velocity + added * slope``; ``ahead``: Nesterov's step."""
     for i in prange(param.size):
         slope = slope_of(grad[i], param[i], sign, decay)
         speed = kept * velocity[i] + added * slope
@@ -47,7 +49,10 @@ def adam(
     param: Any, grad: Any, mean: Any, square: Any, sign: Any, decay: Any, shrink: Any, weight: Any, beta: Any,
     rest: Any, eps: Any, size: Any, correction: Any,
 ) -> None:  # fmt: skip
-    """``mean`` moves to the slope by ``weight``; ``square = beta * square + rest * slope**2``."""
+    """Update a parameter by Adam: ``mean`` moves to the slope by ``weight``
+
+    ``square = beta * square + rest * slope**2``.
+    """
     for i in prange(param.size):
         here = param[i] * shrink
         slope = slope_of(grad[i], here, sign, decay)
@@ -62,7 +67,7 @@ def adam(
 def root_mean_square(
     param: Any, grad: Any, square: Any, sign: Any, decay: Any, kept: Any, rest: Any, eps: Any, rate: Any
 ) -> None:
-    """``square = kept * square + rest * slope**2``; the step is the slope by its root."""
+    """Update a parameter by RMSprop: ``square = kept * square + rest * slope**2``; the slope is divided by its root."""
     for i in prange(param.size):
         slope = slope_of(grad[i], param[i], sign, decay)
         power = kept * square[i] + (slope * rest) * slope

@@ -1,4 +1,4 @@
-"""Maximum pooling of images and its gradient. Compiled by Numba."""
+"""Numba loops of max_pool2d and its gradient."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from numba import njit, prange
 from .direct_convolution import _seen
 from .jit import loop
 
-#: Windows in a row below which they are gone through one by one: a loop along the row would not get going.
+#: Rows of fewer windows are processed window by window: too short for vector instructions along the row.
 SHORT = 12
 
 
 @njit
 def _maxima_of_few(image: Any, kernel: Any, how: Any, top: Any, best: Any, where: Any) -> None:
-    """The largest elements of a row of windows, and their places."""
+    """Write the maxima of a row of few windows, and their indices in the image."""
     height, width = image.shape
     low = 0 if top >= 0 else (-top + how[4] - 1) // how[4]
     for q in range(best.size):
@@ -37,7 +37,7 @@ def _maxima_of_few(image: Any, kernel: Any, how: Any, top: Any, best: Any, where
 
 @njit(inline="always")
 def _maxima_of_twos(above: Any, below: Any, place: Any, best: Any, where: Any) -> None:
-    """The same of windows of two by two beside each other, given both rows: no question but for what is larger."""
+    """Write the maxima of adjacent windows of two by two, given the two rows, without bounds checks."""
     width = above.size
     for q in range(best.size):
         k = numpy.uintp(q) * numpy.uintp(2)
@@ -53,9 +53,9 @@ def _maxima_of_twos(above: Any, below: Any, place: Any, best: Any, where: Any) -
 
 @loop
 def maxima(x: Any, kernel: Any, how: Any, values: Any, indices: Any) -> None:
-    """The largest element of each window of planes (planes, rows, columns), and its place in the plane.
+    """Write the maximum of each window of planes (planes, rows, columns), and its flat index in the plane.
 
-    Of equal ones the first, and of nans the last. Every window has an element inside.
+    Of equal elements the first is taken, of several nan the last. Every window has an element inside.
     """
     height, width = x.shape[1], x.shape[2]
     by_twos = (
@@ -97,6 +97,7 @@ def maxima(x: Any, kernel: Any, how: Any, values: Any, indices: Any) -> None:
 
 @njit(inline="always")
 def _take_larger(best: Any, where: Any, source: Any, place: Any, step: Any) -> None:
+    """Update the maxima and their indices with the elements of one kernel offset."""
     for k in range(best.size):
         each, old, kept = source[numpy.uintp(k) * numpy.uintp(step)], best[k], where[k]
         larger = (each > old) | (each != each)
@@ -106,7 +107,7 @@ def _take_larger(best: Any, where: Any, source: Any, place: Any, step: Any) -> N
 
 @loop
 def spread(given: Any, indices: Any, out: Any) -> None:
-    """Add the elements of each plane (planes, elements) at their places to zeros."""
+    """Write zeros to which the elements of each plane (planes, elements) are added at their indices."""
     size = out.shape[1]
     for p in prange(given.shape[0]):
         plane = out[p]

@@ -1,4 +1,4 @@
-"""Loops of random numbers: the words of MT19937, and what distributions make of many of them."""
+"""Numba loops of rand, randn, randint, bernoulli and randperm: the words of MT19937 and the numbers made of them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .math import cosine_and_sine, like, log_of
 
 F = numpy.float32
 U = numpy.uint32
-TOGETHER = 64  # blocks of 16 normals that are calculated together
+TOGETHER = 64  # blocks of 16 normals that are computed together
 
 
 @loop_in_order
 def words(key: Any, out: Any) -> None:
-    """The next words of a generator of state ``key`` (624 words), a multiple of 624 of them.
+    """Write the next words of a generator with the state ``key`` (624 words), a multiple of 624 of them.
 
     Source: Matsumoto and Nishimura, "Mersenne Twister", 1998.
     """
@@ -45,14 +45,14 @@ def words(key: Any, out: Any) -> None:
 
 @loop
 def singles(words: Any, out: Any) -> None:
-    """Uniform float32, of 24 bits of a word each."""
+    """Write uniform float32, each from 24 bits of a word."""
     for i in prange(out.size):
         out[i] = F(numpy.int32(words[i] & U(0xFFFFFF))) * F(2.0**-24)
 
 
 @loop
 def doubles(words: Any, out: Any) -> None:
-    """Uniform float64, of 53 bits of two words each, the first the higher."""
+    """Write uniform float64, each from 53 bits of two words, the first being the high half."""
     for i in prange(out.size):
         high, low = numpy.int64(words[2 * i] & U(0x1FFFFF)), numpy.int64(words[2 * i + 1])
         out[i] = numpy.float64((high << 32) | low) * 2.0**-53
@@ -60,7 +60,7 @@ def doubles(words: Any, out: Any) -> None:
 
 @loop
 def chances(words: Any, chance: Any, value: Any, out: Any) -> None:
-    """``value`` where a uniform float64 of two words is below ``chance``, else 0."""
+    """Write ``value`` where a uniform float64 of two words is below ``chance``, else 0."""
     for i in prange(out.size):
         high, low = numpy.int64(words[2 * i] & U(0x1FFFFF)), numpy.int64(words[2 * i + 1])
         out[i] = value if numpy.float64((high << 32) | low) * 2.0**-53 < chance else like(value, 0)
@@ -68,7 +68,10 @@ def chances(words: Any, chance: Any, value: Any, out: Any) -> None:
 
 @loop
 def remainders(words: Any, span: Any, low: Any, out: Any) -> None:
-    """``low`` plus the remainder of each word by ``span`` < 2**28, by a quotient in double precision that may be 1 off."""
+    """Write ``low`` plus the remainder of each word by ``span`` < 2**28.
+
+    The quotient is computed in double precision; it may be off by 1, which is corrected.
+    """
     share = 1.0 / span
     for i in prange(out.size):
         word = numpy.float64(words[i])
@@ -79,7 +82,7 @@ def remainders(words: Any, span: Any, low: Any, out: Any) -> None:
 
 @loop
 def normals(words: Any, out: Any) -> None:
-    """Normal float32, 16 of each 16 words, by the method of Box and Muller."""
+    """Write normal float32, 16 of each 16 words, by the Box-Muller method."""
     whole = out.size // 16
     for piece in prange((whole + TOGETHER - 1) // TOGETHER):
         first, last = piece * TOGETHER, min(whole, (piece + 1) * TOGETHER)
@@ -103,7 +106,7 @@ def normals(words: Any, out: Any) -> None:
 
 @loop_in_order
 def shuffle(steps: Any, order: Any) -> None:
-    """Exchange each element of ``order`` with the one that is as many places behind it as its step says."""
+    """Exchange each element of ``order`` with the one that is ``steps`` positions after it, one after the other."""
     for i in range(steps.size):
         there = i + steps[i]
         order[i], order[there] = order[there], order[i]

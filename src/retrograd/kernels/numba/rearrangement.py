@@ -1,6 +1,6 @@
-"""Loops that lay elements out anew, as integers of their size: side by side, in reverse order, in triangles.
+"""Numba loops of cat, roll, flip, tril and triu, on elements read as unsigned integers of their size.
 
-Knows rows of contiguous arrays only.
+All arrays are contiguous.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PART = 1 << 14
 
 @loop
 def place(x: Any, start: Any, out: Any) -> None:
-    """``out[a, start + k] = x[a, k]``."""
+    """Copy ``x`` to columns of ``out``: ``out[a, start + k] = x[a, k]``."""
     width = x.shape[1]
     parts = (width + PART - 1) // PART
     for job in prange(x.shape[0] * parts):
@@ -30,7 +30,7 @@ def place(x: Any, start: Any, out: Any) -> None:
 
 @loop
 def rotate(x: Any, by: Any, out: Any) -> None:
-    """Each row begins with the last ``by`` elements of that row of ``x``, and goes on with its first."""
+    """Write each row of ``x`` rolled: its last ``by`` elements, then its first."""
     stay = x.shape[1] - by
     for a in prange(x.shape[0]):
         out[a, :by] = x[a, stay:]
@@ -39,7 +39,7 @@ def rotate(x: Any, by: Any, out: Any) -> None:
 
 @loop
 def reverse(x: Any, out: Any) -> None:
-    """``out[a, k, b] = x[a, length - 1 - k, b]``."""
+    """Compute ``out[a, k, b] = x[a, length - 1 - k, b]``."""
     length = x.shape[1]
     for job in prange(x.shape[0] * length):
         a, k = job // length, job % length
@@ -50,7 +50,7 @@ def reverse(x: Any, out: Any) -> None:
 
 @loop
 def reverse_rows(x: Any, out: Any) -> None:
-    """``out[a, k] = x[a, length - 1 - k]``."""
+    """Compute ``out[a, k] = x[a, length - 1 - k]``."""
     last = uint64(x.shape[1] - 1)
     for a in prange(x.shape[0]):
         given, row = x[a], out[a]
@@ -60,7 +60,7 @@ def reverse_rows(x: Any, out: Any) -> None:
 
 @loop
 def triangle(x: Any, diagonal: Any, lower: Any, out: Any) -> None:
-    """Row i of each matrix up to column ``i + diagonal``, or (not ``lower``) from there on; zeros elsewhere."""
+    """Write row i of each matrix up to column ``i + diagonal``, or (not ``lower``) from there on; zeros elsewhere."""
     width = x.shape[2]
     zero = x[0, 0, 0] ^ x[0, 0, 0]
     for job in prange(x.shape[0] * x.shape[1]):

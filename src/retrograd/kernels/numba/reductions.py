@@ -1,7 +1,7 @@
-"""Loops that make few numbers of many: sums, extremes and running sums.
+"""Numba loops of sum, prod, amax, argmax, var, cumsum and cumprod.
 
-Sums are added up in stretches of 4096 elements, in the arrays' own precision and several side by side, and the stretches'
-sums in double precision: the error does not grow with the length. Squares are added up in double precision.
+Sums are added in stretches of 4096 elements in the precision of the array, and the sums of the stretches in double
+precision, so that the error does not grow with the length. Squares are added in double precision.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from .jit import loop, loop_of_sums
 from .math import larger, like
 
 STRETCH = 4096
-FLUSH = 128  # rows that are added up before they go to the double-precision sums
+FLUSH = 128  # rows that are added before their sum goes to the double-precision sums
 
-# -- Sums ------------------------------------------------------------------------------------------------------------------
+# -- Sums ------------------------------------------------------------------------------------------------------------
 
 
 @loop_of_sums
 def total(x: Any, sums: Any) -> Any:
-    """The sum of a line; ``sums`` is for those of its stretches."""
+    """Return the sum of a line; ``sums`` receives those of its stretches."""
     for k in prange(sums.size):
-        found = like(x[0], 0)
+        partial = like(x[0], 0)
         part = x[k * STRETCH : (k + 1) * STRETCH]
         for i in range(part.size):
-            found += part[i]
-        sums[k] = found
+            partial += part[i]
+        sums[k] = partial
     whole = 0.0
     for k in range(sums.size):
         whole += sums[k]
@@ -37,14 +37,14 @@ def total(x: Any, sums: Any) -> Any:
 
 @loop_of_sums
 def total_of_squares(x: Any, centre: Any, sums: Any) -> Any:
-    """The same of ``(x - centre)**2``."""
+    """Return the sum of ``(x - centre)**2`` over a line; ``sums`` receives those of its stretches."""
     for k in prange(sums.size):
-        found = 0.0
+        partial = 0.0
         part = x[k * STRETCH : (k + 1) * STRETCH]
         for i in range(part.size):
             gap = numpy.float64(part[i] - centre)
-            found += gap * gap
-        sums[k] = found
+            partial += gap * gap
+        sums[k] = partial
     whole = 0.0
     for k in range(sums.size):
         whole += sums[k]
@@ -53,26 +53,31 @@ def total_of_squares(x: Any, centre: Any, sums: Any) -> Any:
 
 @loop_of_sums
 def product(x: Any, products: Any) -> None:
+    """Write the product of each stretch of a line to ``products``."""
     for k in prange(products.size):
-        found = like(x[0], 1)
+        partial = like(x[0], 1)
         part = x[k * STRETCH : (k + 1) * STRETCH]
         for i in range(part.size):
-            found *= part[i]
-        products[k] = found
+            partial *= part[i]
+        products[k] = partial
 
 
 @loop_of_sums
 def product_rows(x: Any, out: Any) -> None:
+    """Write the product of each row."""
     for r in prange(x.shape[0]):
-        found, row = like(x[r, 0], 1), x[r]
+        value, row = like(x[r, 0], 1), x[r]
         for i in range(row.size):
-            found *= row[i]
-        out[r] = found
+            value *= row[i]
+        out[r] = value
 
 
 @loop_of_sums
 def products_of_others(x: Any, out: Any) -> None:
-    """For each element of a row the product of the others: by a division, unless that of all is near 0 or infinity."""
+    """Write for each element of a row the product of the other elements.
+
+    It is the product of all divided by the element, unless that product is near 0 or infinity.
+    """
     for r in prange(x.shape[0]):
         row, into, whole = x[r], out[r], like(x[r, 0], 1)
         for i in range(row.size):
@@ -93,31 +98,35 @@ def products_of_others(x: Any, out: Any) -> None:
 
 @loop_of_sums
 def sum_rows(x: Any, out: Any) -> None:
+    """Write the sum of each row."""
     for r in prange(x.shape[0]):
         whole = 0.0
         for start in range(0, x.shape[1], STRETCH):
-            found = like(x[r, 0], 0)
+            partial = like(x[r, 0], 0)
             part = x[r, start : start + STRETCH]
             for i in range(part.size):
-                found += part[i]
-            whole += found
+                partial += part[i]
+            whole += partial
         out[r] = whole
 
 
 @loop_of_sums
 def sum_squares_of_rows(x: Any, centre: Any, out: Any) -> None:
-    """The sums of ``(x - centre)**2``, a centre for each row."""
+    """Write the sum of ``(x - centre)**2`` of each row, with one centre for each."""
     for r in prange(x.shape[0]):
-        row, middle, found = x[r], centre[r], 0.0
+        row, middle, value = x[r], centre[r], 0.0
         for i in range(row.size):
             gap = numpy.float64(row[i] - middle)
-            found += gap * gap
-        out[r] = found
+            value += gap * gap
+        out[r] = value
 
 
 @loop_of_sums
 def sum_columns(x: Any, sums: Any) -> None:
-    """Sums over the middle axis of ``x`` (outer, many, inner): ``sums`` (outer, parts, inner) are those of parts of it."""
+    """Write the sums over the middle axis of ``x`` (outer, many, inner) to ``sums`` (outer, parts, inner).
+
+    Each part holds the sums over a part of the axis.
+    """
     outer, parts, inner = sums.shape
     step = (x.shape[1] + parts - 1) // parts
     width = min(inner, 1024)
@@ -125,52 +134,52 @@ def sum_columns(x: Any, sums: Any) -> None:
     for cell in prange(outer * parts * across):
         o, part, left = cell // (parts * across), cell // across % parts, cell % across * width
         right = min(inner, left + width)
-        few = numpy.empty(width, x.dtype)
+        partial = numpy.empty(width, x.dtype)
         sums[o, part, left:right] = 0
         for start in range(part * step, min(x.shape[1], (part + 1) * step), FLUSH):
-            few[:] = 0
+            partial[:] = 0
             end = min(x.shape[1], (part + 1) * step, start + FLUSH)
             eights = start + (end - start) // 8 * 8
-            for r in range(start, eights, 8):  # eight at once: the sums are fetched and put back once for them
+            for r in range(start, eights, 8):  # eight at once: their sums are loaded and stored once
                 a, b = x[o, r, left:right], x[o, r + 1, left:right]
                 c, d = x[o, r + 2, left:right], x[o, r + 3, left:right]
                 e, f = x[o, r + 4, left:right], x[o, r + 5, left:right]
                 g, h = x[o, r + 6, left:right], x[o, r + 7, left:right]
                 for j in range(a.size):
-                    few[j] += ((a[j] + b[j]) + (c[j] + d[j])) + ((e[j] + f[j]) + (g[j] + h[j]))
+                    partial[j] += ((a[j] + b[j]) + (c[j] + d[j])) + ((e[j] + f[j]) + (g[j] + h[j]))
             for r in range(eights, end):
                 row = x[o, r, left:right]
                 for j in range(row.size):
-                    few[j] += row[j]
-            found = sums[o, part, left:right]
-            for j in range(found.size):
-                found[j] += few[j]
+                    partial[j] += row[j]
+            sums_of_strip = sums[o, part, left:right]
+            for j in range(sums_of_strip.size):
+                sums_of_strip[j] += partial[j]
 
 
 @loop_of_sums
 def sum_squares_of_columns(x: Any, centre: Any, sums: Any) -> None:
-    """The same of ``(x - centre)**2``; ``centre`` is (outer, inner)."""
+    """Write sums of ``(x - centre)**2`` as :func:`sum_columns` does; ``centre`` is (outer, inner)."""
     outer, parts, inner = sums.shape
     step = (x.shape[1] + parts - 1) // parts
     width = min(inner, 512)
     across = (inner + width - 1) // width
     for cell in prange(outer * parts * across):
         o, part, left = cell // (parts * across), cell // across % parts, cell % across * width
-        found, middle = sums[o, part, left : left + width], centre[o, left : left + width]
-        found[:] = 0
+        sums_of_strip, middle = sums[o, part, left : left + width], centre[o, left : left + width]
+        sums_of_strip[:] = 0
         for r in range(part * step, min(x.shape[1], (part + 1) * step)):
             row = x[o, r, left : left + width]
             for j in range(row.size):
                 gap = numpy.float64(row[j] - middle[j])
-                found[j] += gap * gap
+                sums_of_strip[j] += gap * gap
 
 
-# -- Extremes --------------------------------------------------------------------------------------------------------------
+# -- Extremes --------------------------------------------------------------------------------------------------------
 
 
 @loop_of_sums
 def largest_of_rows(x: Any, sign: Any, out: Any) -> None:
-    """The largest of ``sign * x``, times ``sign``: the smallest for -1. nan if there is one."""
+    """Write the maximum (``sign`` 1) or the minimum (-1) of each row; nan if the row has one."""
     for r in prange(x.shape[0]):
         row = x[r]
         top = sign * row[0]
@@ -181,7 +190,7 @@ def largest_of_rows(x: Any, sign: Any, out: Any) -> None:
 
 @loop_of_sums
 def largest_of_all(x: Any, sign: Any, tops: Any) -> Any:
-    """The same of a line; ``tops`` is for its stretches."""
+    """Return the maximum (``sign`` 1) or minimum (-1) of a line; ``tops`` receives those of its stretches."""
     for k in prange(tops.size):
         part = x[k * STRETCH : (k + 1) * STRETCH]
         top = sign * part[0]
@@ -196,7 +205,10 @@ def largest_of_all(x: Any, sign: Any, tops: Any) -> Any:
 
 @loop
 def share_of_rows(x: Any, top: Any, out: Any) -> None:
-    """For each element of a row one over how many are equal to its ``top``, if it is itself, else 0."""
+    """Write for each element of a row 1 / (number of elements equal to its ``top``) if it equals ``top``, else 0.
+
+    This is the gradient of amax and amin; nan equals nan.
+    """
     for r in prange(x.shape[0]):
         here, into, best = x[r], out[r], top[r]
         count = 0
@@ -210,23 +222,26 @@ def share_of_rows(x: Any, top: Any, out: Any) -> None:
 
 @loop
 def share_of_all(x: Any, top: Any, counts: Any, out: Any) -> None:
-    """The same of a line; ``counts`` is for its stretches."""
+    """Compute :func:`share_of_rows` for all elements of a line; ``counts`` receives the counts of its stretches."""
     for k in prange(counts.size):
         part, count = x[k * STRETCH : (k + 1) * STRETCH], 0
         for i in range(part.size):
             count += part[i] == top or (part[i] != part[i] and top != top)
         counts[k] = count
-    found = 0
+    total_count = 0
     for k in range(counts.size):
-        found += counts[k]
-    share = like(top, 1) / like(top, max(found, 1))
+        total_count += counts[k]
+    share = like(top, 1) / like(top, max(total_count, 1))
     for i in prange(x.size):
         out[i] = share if x[i] == top or (x[i] != x[i] and top != top) else like(top, 0)
 
 
 @loop
 def largest_of_columns(x: Any, sign: Any, out: Any, index: Any) -> None:
-    """The same over the middle axis of ``x`` (outer, many, inner), and where it is first: (outer, inner) both."""
+    """Write the maximum (minimum for a ``sign`` of -1) over the middle axis of ``x`` (outer, many, inner).
+
+    ``index`` receives the index of its first occurrence; both results are (outer, inner).
+    """
     outer, inner = out.shape
     width = min(inner, 512)
     across = (inner + width - 1) // width
@@ -246,14 +261,14 @@ def largest_of_columns(x: Any, sign: Any, out: Any, index: Any) -> None:
                 places[j] = place if better else places[j]
 
 
-# -- Running sums ----------------------------------------------------------------------------------------------------------
+# -- Running sums ----------------------------------------------------------------------------------------------------
 
 
 @loop
 def run_rows(x: Any, product: Any, back: Any, out: Any) -> None:
-    """Running sums, or products, of each row, in double precision; ``back``: from its end.
+    """Write the running sums, or products, of each row, in double precision; ``back``: from its end.
 
-    Four rows side by side, as each step has to wait for the one before.
+    Four rows are processed together, because each step has to wait for the previous one of its row.
     """
     last = x.shape[0] - 1
     for job in prange((x.shape[0] + 3) // 4):
@@ -272,46 +287,46 @@ def run_rows(x: Any, product: Any, back: Any, out: Any) -> None:
 
 @loop
 def run_columns(x: Any, product: Any, back: Any, out: Any) -> None:
-    """The same over the middle axis of ``x`` (outer, many, inner)."""
+    """Compute :func:`run_rows` along the middle axis of ``x`` (outer, many, inner)."""
     outer, many, inner = x.shape
     width = min(inner, 512)
     across = (inner + width - 1) // width
     for cell in prange(outer * across):
         o, left = cell // across, cell % across * width
-        found = numpy.full(width, 1.0 if product else 0.0)
+        running = numpy.full(width, 1.0 if product else 0.0)
         for k in range(many):
             r = many - 1 - k if back else k
             row, into = x[o, r, left : left + width], out[o, r, left : left + width]
             if product:
                 for j in range(row.size):
-                    found[j] *= row[j]
-                    into[j] = found[j]
+                    running[j] *= row[j]
+                    into[j] = running[j]
             else:
                 for j in range(row.size):
-                    found[j] += row[j]
-                    into[j] = found[j]
+                    running[j] += row[j]
+                    into[j] = running[j]
 
 
 @loop
 def run_parts(x: Any, begin: Any, back: Any, out: Any) -> None:
-    """Running sums of a line in as many parts as ``begin`` says what they begin with."""
+    """Write the running sums of a line in parts, each of which starts from its element of ``begin``."""
     step = (x.size + begin.size - 1) // begin.size
     for k in prange(begin.size):
-        found = begin[k]
+        running = begin[k]
         part, into = x[k * step : (k + 1) * step], out[k * step : (k + 1) * step]
         for m in range(part.size):
             i = part.size - 1 - m if back else m
-            found += part[i]
-            into[i] = found
+            running += part[i]
+            into[i] = running
 
 
 @loop_of_sums
 def sums_of_parts(x: Any, sums: Any) -> None:
-    """The sums of as many parts of a line as ``sums`` has places, in double precision."""
+    """Write the sum of each part of a line in double precision; ``sums`` has one element for each part."""
     step = (x.size + sums.size - 1) // sums.size
     for k in prange(sums.size):
-        found = 0.0
+        value = 0.0
         part = x[k * step : (k + 1) * step]
         for i in range(part.size):
-            found += part[i]
-        sums[k] = found
+            value += part[i]
+        sums[k] = value

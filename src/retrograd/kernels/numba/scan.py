@@ -1,4 +1,7 @@
-"""Loops of recurrences along the middle axis of arrays (before, axis, after)."""
+"""Numba loops of the linear recurrences in the gradients of cumprod and logcumsumexp.
+
+They run along the middle axis of arrays (before, axis, after).
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,16 @@ from numba import prange, uint64
 
 from .jit import loop
 
-#: Columns that go along together.
+#: Columns that a thread processes together.
 COLUMNS = 64
 
 
 @loop
 def recurrence(summand: Any, factor: Any, out: Any, backward: Any) -> None:
-    """``out[k] = summand[k] + factor[k] * out[k - 1]``; ``backward``: ``summand[k] + factor[k + 1] * out[k + 1]``."""
+    """Compute ``out[k] = summand[k] + factor[k] * out[k - 1]`` along the axis.
+
+    ``backward``: ``out[k] = summand[k] + factor[k + 1] * out[k + 1]``.
+    """
     size, after = factor.shape[1], factor.shape[2]
     parts = (after + COLUMNS - 1) // COLUMNS
     for job in prange(factor.shape[0] * parts):
@@ -24,15 +30,18 @@ def recurrence(summand: Any, factor: Any, out: Any, backward: Any) -> None:
         for b in range(first, last):
             out[a, start, b] = summand[a, start, b]
         for k in range(start + step, size if step > 0 else -1, step):
-            made, before = out[a, k, first:last], out[a, k - step, first:last]
-            given, times = summand[a, k, first:last], factor[a, k + by, first:last]
-            for b in range(made.size):
-                made[b] = given[b] + times[b] * before[b]
+            current, before = out[a, k, first:last], out[a, k - step, first:last]
+            summands, factors = summand[a, k, first:last], factor[a, k + by, first:last]
+            for b in range(current.size):
+                current[b] = summands[b] + factors[b] * before[b]
 
 
 @loop
 def recurrence_rows(summand: Any, factor: Any, out: Any, backward: Any) -> None:
-    """The same along the rows of matrices, four side by side, as each step has to wait for the one before."""
+    """Compute :func:`recurrence` along the rows of matrices.
+
+    Four rows are processed together, because each step has to wait for the previous one of its row.
+    """
     size, last, by = factor.shape[1], factor.shape[0] - 1, uint64(1 if backward else 0)
     for job in prange((factor.shape[0] + 3) // 4):
         a, b, c, d = 4 * job, min(4 * job + 1, last), min(4 * job + 2, last), min(4 * job + 3, last)
