@@ -191,9 +191,9 @@ class Stream:
         return self.numbers(count, DOUBLES)
 
     def one_by_one(self) -> Generator[float, None, None]:
-        """Yield uniform float64 in [0, 1) as Python floats
+        """Yield uniform float64 in [0, 1) as Python floats.
 
-        closing the generator returns the unused ones to the stream.
+        Closing the generator returns the unused ones to the stream.
         """
         while True:
             count = min(max((len(self._words) - self._position) // 2, 1), WORDS)

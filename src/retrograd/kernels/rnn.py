@@ -76,7 +76,7 @@ def forward(
 
 
 def _lstm_step(np: Any, gates: Any, cell: Any) -> tuple[Any, Any]:
-    """Return the hidden state and the cell after one step
+    """Return the hidden state and the cell after one step.
 
     ``gates`` (input, forget, new, output) are activated in place.
     """

@@ -1,6 +1,6 @@
-"""Ufuncs and elementwise formulas of NumPy on several threads, for large arrays where Numba is missing.
+"""Ufuncs and elementwise formulas of NumPy on several threads, for large arrays without a Numba loop.
 
-Without Numba loops NumPy works on one thread, and a formula of five ufuncs reads and writes the whole memory five
+Without a compiled loop NumPy works on one thread, and a formula of five ufuncs reads and writes the whole memory five
 times. A slice stays in the cache from one ufunc to the next, and NumPy releases the GIL while it computes. Waking a
 thread takes as long as half a million additions, and threads wait for each other between two ufuncs, so only larger
 arrays are divided, into slices as long as possible.

@@ -1,4 +1,4 @@
-"""Loops compiled by Numba, one file for each subject
+"""Loops compiled by Numba, one file for each subject.
 
-imported only where Numba is installed (``kernels/numba_dispatch.py``).
+The files are imported only where Numba is installed (``kernels/numba_dispatch.py``).
 """

@@ -1,6 +1,4 @@
-"""Numba loops of add, subtract, multiply and divide of a matrix with a row or a column
-
-of copying, outer and transposing.
+"""Numba loops of add, subtract, multiply and divide of a matrix with a row or a column; copies and outer.
 
 ``y`` is the row, as a matrix of one row, or the column, as a line with one number for each row.
 """
@@ -67,7 +65,7 @@ def add_to_rows(x: Any, y: Any) -> None:
 
 @loop
 def outer(x: Any, y: Any, out: Any) -> None:
-    """``out[i, j] = x[i, 0] * y[j]``."""
+    """Compute ``out[i, j] = x[i, 0] * y[j]``."""
     for i in prange(out.shape[0]):
         number, line = x[i, 0], out[i]
         for j in range(line.size):

@@ -163,9 +163,9 @@ def limits(x: Any, least: Any, most: Any) -> None:
 
 @loop
 def counts(x: Any, low: Any, found: Any) -> None:
-    """Write to ``found[p, value - low]`` the number of occurrences of ``value`` in part p of ``x``
+    """Write to ``found[p, value - low]`` the number of occurrences of ``value`` in part p of ``x``.
 
-    none is below ``low``.
+    All values are at least ``low``.
     """
     parts = found.shape[0]
     for p in prange(parts):

@@ -224,7 +224,7 @@ forms(erf, _erf_single, lambda x: math.erf(x))
 
 @part
 def log_of(x: Any) -> Any:
-    """Return the logarithm of a positive normal float32, error 1 unit in the last place
+    """Return the logarithm of a positive normal float32, error 1 unit in the last place.
 
     0 and nan are not supported.
     """

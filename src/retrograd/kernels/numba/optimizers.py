@@ -49,9 +49,9 @@ def adam(
     param: Any, grad: Any, mean: Any, square: Any, sign: Any, decay: Any, shrink: Any, weight: Any, beta: Any,
     rest: Any, eps: Any, size: Any, correction: Any,
 ) -> None:  # fmt: skip
-    """Update a parameter by Adam: ``mean`` moves to the slope by ``weight``
+    """Update a parameter by Adam.
 
-    ``square = beta * square + rest * slope**2``.
+    ``mean += weight * (slope - mean)`` and ``square = beta * square + rest * slope**2``.
     """
     for i in prange(param.size):
         here = param[i] * shrink
