@@ -34,7 +34,7 @@ from . import determinism
 from .compat.missing_names import module_dir, module_getattr
 from .compat.type_names import type_name
 from .core import devices, dtypes
-from .dispatch.node_classes import compile_source
+from .dispatch.codegen import compile_source
 from .operations.nn.attention import ENABLED
 from .runtime.user_frame import warn
 

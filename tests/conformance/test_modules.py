@@ -12,7 +12,7 @@ import pytest
 
 import retrograd as torch
 from retrograd import nn
-from retrograd.dispatch.promotion import PLAIN
+from retrograd.dispatch.operand_promotion import PLAIN
 from tests.conformance.golden import load
 from tests.conformance.module_cases import newer, programs, shown
 

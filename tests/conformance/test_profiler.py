@@ -18,7 +18,7 @@ import pytest
 
 import retrograd as torch
 from retrograd.core.graph import AccumulateGrad
-from retrograd.dispatch.node_classes import LAZY_FUNCTIONS
+from retrograd.dispatch.codegen import LAZY_FUNCTIONS
 from retrograd.dispatch.op import ARRAYS
 from retrograd.profiler import ProfilerActivity, profile, record_function, recorder
 from retrograd.profiler.events import FunctionEvent, FunctionEventAvg

@@ -20,7 +20,7 @@ import pytest
 import retrograd as torch
 from retrograd.core import torch_function
 from retrograd.dispatch import torch_function_overrides
-from retrograd.dispatch.promotion import PLAIN
+from retrograd.dispatch.operand_promotion import PLAIN
 from tests.conformance.torch_function_cases import handler_arguments, recorded, resolve
 
 PLACES = sorted({name.rpartition(".")[0] for name in recorded()} - {"Tensor.__cuda_array_interface__"})

@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
+from ..dispatch.codegen import UNWRITTEN
 from ..dispatch.fast_path import specialise
-from ..dispatch.node_classes import UNWRITTEN
 from ..runtime import user_frame
 
 

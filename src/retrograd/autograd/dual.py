@@ -21,7 +21,7 @@ from ..core.graph import AccumulateGrad
 from ..core.tensor import Tensor, element_strides, memory_of, new, preserve_format
 from ..dispatch.generic_path import apply, modify
 from ..dispatch.op import TENSORS, arguments, is_shared
-from ..dispatch.promotion import common_dtype
+from ..dispatch.operand_promotion import common_dtype
 from ..dispatch.transform_tensor import TransformTensor, innermost, placeholder, slicing, spread_as, wrap_in
 from ..operations.engine_ops import expand, to_dtype
 from ..operations.tensor_protocols import text_of

@@ -23,8 +23,8 @@ from ..core.graph import Node, OutputEdge, next_number
 from ..core.pytree import tree_flatten
 from ..core.tensor import Tensor, at_edge, new, wrap
 from ..core.views import current_edge, freed_error, modified_inplace_error
+from ..dispatch.codegen import compile_source
 from ..dispatch.generic_path import apply
-from ..dispatch.node_classes import compile_source
 from ..dispatch.transform_tensor import runs
 from ..kernels import numba_dispatch
 from ..nn import Module

@@ -12,7 +12,7 @@ from typing import Any
 import numpy
 
 from ..dispatch.op import OPS
-from ..dispatch.promotion import F32, F64
+from ..dispatch.operand_promotion import F32, F64
 from ..kernels.numba_dispatch import LARGE
 from .ir import Step, Value
 from .passes import needed

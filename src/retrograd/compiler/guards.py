@@ -16,7 +16,7 @@ from typing import Any
 from ..core.dtypes import dtype
 from ..core.size import Size
 from ..core.tensor import Tensor
-from ..dispatch.node_classes import compile_source
+from ..dispatch.codegen import compile_source
 from ..nn import Module
 from ..optim import Optimizer
 from ..runtime.user_frame import MARK

@@ -12,7 +12,7 @@ from typing import Any
 import numpy
 
 from ..dispatch.op import OPS
-from ..dispatch.promotion import F32, F64
+from ..dispatch.operand_promotion import F32, F64
 from ..kernels.class_losses import INT
 from ..kernels.numba_dispatch import LARGE, loops
 from .ir import Step, Value, Written

@@ -13,10 +13,10 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import wrap
+from ..dispatch.codegen import compile_source
 from ..dispatch.fast_path import ufunc_of
 from ..dispatch.generic_path import _cast, _retype, run
-from ..dispatch.node_classes import compile_source
-from ..dispatch.promotion import F32, common_dtype
+from ..dispatch.operand_promotion import F32, common_dtype
 from ..kernels import numba_dispatch
 from ..kernels.matmul import FEW, product
 from .fusion import Loop, fused, in_order

@@ -13,29 +13,19 @@ import inspect
 import sys
 from collections.abc import Callable
 from functools import partial
-from types import FrameType, FunctionType
+from types import FrameType
 from typing import Any
 
 from ..compat.type_names import type_name
 from ..core import torch_function
-from ..core.grad_mode import in_inference
-from ..core.tensor import Tensor, graded_leaf, new
+from ..core.tensor import Tensor
 from ..runtime import user_frame
 from . import signatures
-from .introspection import ShownAsParsed
-from .node_classes import PASSED_OVER, compile_source, lazy_function
+from .codegen import PASSED_OVER
 from .op import MISSING
-from .out_argument import into
-from .promotion import SCALARS, annotated_numbers, broadcast_error, plain_number
+from .operand_promotion import broadcast_error
 from .torch_function_overrides import Overridable, overridable
 
-#: Lines that do what ``wrap`` does, which takes twice as long.
-FRESH = (
-    "_made = _new(_Tensor)",
-    "_made._array = _array",
-    "_made._view = _made._grad = _made._grad_edge = None",
-    "_made._counter = () if _in_inference() else None",
-)
 #: What written code holds as ``public`` when it stands between a caller and a guard (see ``table.public_form``).
 PUBLIC = ("function", "method")
 
@@ -227,147 +217,3 @@ def _keywords(frame: FrameType | None) -> tuple[str, ...]:
         return tuple(each.arg for each in call.keywords if each.arg) if isinstance(call, ast.Call) else ()
     tuples = [each for each in frame.f_code.co_consts if isinstance(each, tuple)]
     return tuple(dict.fromkeys(name for names in tuples for name in names if isinstance(name, str)))
-
-
-# --- Public functions -----------------------------------------------------------------------------------------------
-
-
-def guarded(target: Callable[..., Any], space: str, name: str) -> Any:
-    """``target`` as the public function ``name``; its code is written when it is first called."""
-    made = lazy_function(name, _write, {"target": target, "space": space, "name": name})
-    made.__doc__, made.__module__, made.__qualname__ = target.__doc__, "retrograd", name
-    loose = target.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
-    if loose and not hasattr(target, "__wrapped__"):
-        made.__wrapped__ = ShownAsParsed(target, space, name)  # type: ignore[attr-defined]
-    else:
-        made.__wrapped__ = target  # type: ignore[attr-defined]
-    return made
-
-
-def _write(function: FunctionType) -> None:
-    """Write the code for just the arguments of its target: 90 ns a call; ``*args, **kwargs`` would cost 150."""
-    space = function.__globals__
-    target, name = space["target"], space["name"]
-    code = getattr(target, "own_code", target.__code__)  # while others have exchanged it, what it was
-    spread = code.co_flags & inspect.CO_VARARGS  # then what it is given goes on to it as it came
-    names = () if spread else code.co_varnames[: code.co_argcount]
-    given = () if spread else target.__defaults__ or ()
-    defaults = {**dict(zip(names[len(names) - len(given) :], given, strict=True)), **(target.__kwdefaults__ or {})}
-    # A method does not know of out=, so that even None is one too many.
-    passed = {each: value for each, value in defaults.items() if each != "out" or space["space"] != "Tensor"}
-    space.update(
-        _call=target, _explain=explain, _noticed=noticed, _brief=user_frame.strip_frames, _vet=vet, _MISSING=MISSING, _defaults=passed,
-        _common=getattr(target, "common", None), _new=new, _Tensor=Tensor, _leaf=graded_leaf, _in_inference=in_inference,
-        _known=frozenset(target.__kwdefaults__ or ()), _into=into, _space=space["space"], _name=name,
-        _SCALARS=SCALARS, _plain=plain_number,
-        **{f"_{each}": value for each, value in defaults.items()},
-    )  # fmt: skip
-    takes_out = "out" in defaults or "out" in (getattr(target, "__wrapped__", target).__kwdefaults__ or ())
-    taken = [f"{each}=_{each}" if each in defaults else f"{each}=_MISSING" for each in names]
-    missing = " or ".join(f"{each} is _MISSING" for each in names if each not in defaults)
-    loose = code.co_flags & inspect.CO_VARKEYWORDS
-    lines = [
-        f"def guard({', '.join([*taken, '*_rest', '**_named'])}):",
-        "    try:",
-        *(_commonly(names) if space["_common"] is not None else []),
-        f"        if {missing}: raise TypeError" if missing and not loose else "",
-        # What takes names that it does not list would take any.
-        f"        if _named and not _known.issuperset(_named): _vet({space['space']!r}, {name!r}, _named)"
-        if loose
-        else "",
-        *_numbers(space["space"], name, target, names),
-        *(_given_out(space["space"], names) if takes_out else []),
-        f"        if _named: return _call({', '.join([*names, '*_rest', '**_named'])})",
-        f"        if _rest: return _call({', '.join([*names, '*_rest'])})" if names else "        return _call(*_rest)",
-        f"        if {missing}: raise TypeError" if missing and loose else "",
-        f"        return _call({', '.join(names)})" if names else "",
-        "    except Exception as _error:",
-        f"        _values = {{{', '.join(f'{each!r}: {each}' for each in names)}}}",
-        f"        _again = _noticed({space['space']!r}, {name!r}, _values, _rest, _named, _defaults, 1)",
-        "        if _again is None:",
-        f"            _error = _explain(_error, _call, {space['space']!r}, {name!r}, _values, _rest, _named, _defaults, 1)"
-        " or _brief(_error)",
-        *("            " + each for each in user_frame.RERAISE),
-        "    return _again()",  # out of the handler, so that errors are raised without this one
-    ]
-    made = compile_source(f"<guard of {name}>", [each for each in lines if each], dict(space), "guard")
-    function.__defaults__ = made.__defaults__
-    function.__code__ = made.__code__.replace(co_name=name, co_qualname=name)
-
-
-def _commonly(names: tuple[str, ...]) -> list[str]:
-    """Lines for a call without names of what makes a tensor of no other (see ``table.surface``)."""
-    given, more = (", ".join(names), " and not _rest") if names else ("_rest", "")
-    return [
-        f"        if not _named{more}:",
-        f"            _array = _common({given})",
-        "            if _array is not None:",
-        *("                " + each for each in FRESH),
-        "                return _made",
-        f"        elif len(_named) == 1 and _named.get('requires_grad') is True{more}:",
-        f"            _array = _common({given})",
-        "            if _array is not None: return _leaf(_array)",
-    ]
-
-
-def _numbers(space: str, name: str, target: Any, names: tuple[str, ...]) -> list[str]:
-    """Lines that make Python numbers of the NumPy scalars among the arguments that PyTorch takes as numbers."""
-    known = signatures.numbers(space, name) | annotated_numbers(target)
-    return [
-        *(f"        if {each}.__class__ in _SCALARS: {each} = _plain({each})" for each in names if each in known),
-        *(f"        if _named and _named.get({each!r}).__class__ in _SCALARS: _named[{each!r}] = _plain(_named[{each!r}])"
-          for each in sorted(known.difference(names).intersection(target.__kwdefaults__ or ()))),
-    ]  # fmt: skip
-
-
-def _given_out(space: str, names: tuple[str, ...]) -> list[str]:
-    """Lines for a call with ``out=``, which methods do not have."""
-    if space == "Tensor":
-        return ["        if 'out' in _named: raise TypeError"]
-    if "out" in names:  # which may stand without a name here; what comes after it is given by name
-        before, after = names[: names.index("out")], names[names.index("out") :]
-        return [
-            "        if out is not None:",
-            f"            _named = {{**_named, {', '.join(f'{each!r}: {each}' for each in after)}}}",
-            f"            return _into(_call, _space, _name, [{', '.join(before)}], _named)",
-        ]
-    given = "".join(f"{each}, " for each in names)
-    return [
-        "        if _named and _named.get('out') is not None:",
-        f"            return _into(_call, _space, _name, [{given}*_rest], _named)",
-    ]
-
-
-def vet(space: str, name: str, named: dict[str, Any]) -> None:
-    """Refuse names that PyTorch's function does not have, before a function that takes any name is called."""
-    known = signatures.signatures(space, name)
-    for key in named if known else ():
-        if not any(each.find({key: None}) for one in known for each in one.parameters):
-            raise signatures.Misfit(f"{name}() got an unexpected keyword argument '{key}'")
-
-
-def explained(apply: Callable[..., Any], op: Any, space: str, name: str) -> Callable[..., Any]:
-    """``apply``, to which the written code of a block leaves what is not the common case, for its public function."""
-    free = (*("input" if each == "self" else each for each in op.tensors), *op.params[: op.positional])
-    only = op.params[op.positional :]
-
-    def slow(op: Any, given: tuple[Any, ...], params: tuple[Any, ...], rest: Any = (), out: Any = None) -> Any:
-        try:
-            if rest or any(each is MISSING for each in (*given, *params)):
-                raise TypeError
-            if out is not None:
-                return into(lambda *given: apply(op, given, params), space, name, given, {"out": out})
-            return apply(op, given, params)
-        except Exception as error:
-            values = dict(zip(free, (*given, *params), strict=False))
-            named = {**dict(zip(only, params[op.positional :], strict=True)), "out": out}
-            defaults = {"out": None, **op.defaults}
-            again = noticed(space, name, values, rest, named, defaults, 2)
-            if again is None:
-                error = explain(error, None, space, name, values, rest, named, defaults, 2)  # type: ignore[assignment]
-                if error is None:
-                    raise
-                raise error from None
-        return again()
-
-    return slow

@@ -27,11 +27,11 @@ from typing import Any, Protocol
 
 import numpy
 
-from . import argument_errors, generic_path
+from . import generic_path, public_wrapper
+from .codegen import lazy_function
 from .fast_path import specialise
 from .fast_path_codegen import AXIS, NEW_AXIS, OPERATOR, Front
 from .introspection import Shown
-from .node_classes import lazy_function
 from .op import ARRAYS, FUNCTIONS, METHODS, OPS, TENSORS, Op, Rule, shared
 from .signatures import PREFIXES
 
@@ -278,12 +278,12 @@ def public_form(function: Any, space: str, name: str) -> Any:
             if space == "Tensor"
             else generic_path.apply
         )
-        made = _stub(op, argument_errors.explained(run, op, space, name), public_kind, name, over)
+        made = _stub(op, public_wrapper.explained(run, op, space, name), public_kind, name, over)
         made.__doc__ = function.__doc__
         return made
     if front is not None:
-        return _fronted(front.behind(argument_errors.guarded(front.target, space, name)), name, public_kind)
-    return argument_errors.guarded(function, space, name)
+        return _fronted(front.behind(public_wrapper.guarded(front.target, space, name)), name, public_kind)
+    return public_wrapper.guarded(function, space, name)
 
 
 def of_package(name: str) -> Any:

@@ -25,10 +25,22 @@ from ..core.tensor import Tensor, new, share_memory, wrap
 from ..core.views import current_edge, rebase_history, view_of, views_of
 from ..kernels.numba_dispatch import for_ufunc, stretched
 from ..runtime import user_frame
+from .codegen import compile_source
 from .fast_path_codegen import Front, Text
-from .node_classes import FIXED, compile_source, counted, full_class, node_class
+from .node_classes import FIXED, counted, full_class, node_class
 from .op import MISSING
-from .promotion import F32, F64, INTEGERS, NUMBERS, OTHERS, PLAIN, SCALARS, numbers_in, plain_number, promote_operands
+from .operand_promotion import (
+    F32,
+    F64,
+    INTEGERS,
+    NUMBERS,
+    OTHERS,
+    PLAIN,
+    SCALARS,
+    numbers_in,
+    plain_number,
+    promote_operands,
+)
 
 
 def specialise(op: Any, function: FunctionType, slow: Any) -> None:

@@ -17,7 +17,7 @@ from ..kernels.threaded_ufuncs import MANY
 from ..runtime.user_frame import RERAISE
 from . import signatures
 from .op import arguments
-from .promotion import annotated_numbers
+from .operand_promotion import annotated_numbers
 
 INLINE, FIRST = "inline", "first"
 #: Say of a parameter that it is a dimension, which the block wants counted from the front: one there is, or a new one.

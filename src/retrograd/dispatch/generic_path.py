@@ -29,9 +29,10 @@ from ..core.views import (
 )
 from ..runtime import user_frame
 from ..runtime.fp_warnings import IGNORED, errors
-from .node_classes import FIXED, compile_source, counted, node_class
+from .codegen import compile_source
+from .node_classes import FIXED, counted, node_class
 from .op import ARRAYS
-from .promotion import F32, NUMBERS, PLAIN, broadcast_error, common_dtype, numbers_in, plain_number
+from .operand_promotion import F32, NUMBERS, PLAIN, broadcast_error, common_dtype, numbers_in, plain_number
 from .saved_values import packed_class
 from .transform_tensor import innermost
 

@@ -25,8 +25,8 @@ from ..core import torch_function
 from ..core.tensor import Tensor
 from ..core.torch_function import ALL, MODES, NONE, call_override
 from ..runtime import user_frame
-from .node_classes import compile_source
-from .promotion import PLAIN
+from .codegen import compile_source
+from .operand_promotion import PLAIN
 from .signatures import PREFIXES
 
 #: Where public functions are, below the package, and what stands before their names in errors.

@@ -19,7 +19,7 @@ from ..core.views import StridedLayout, strided_layout
 from ..dispatch.generic_path import apply
 from ..dispatch.op import OPS
 from ..dispatch.op import TENSORS as F
-from ..dispatch.promotion import common_dtype
+from ..dispatch.operand_promotion import common_dtype
 from ..dispatch.transform_tensor import TransformTensor
 from .batched_tensor import (
     RULES,

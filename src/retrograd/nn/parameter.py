@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from ..core.tensor import Tensor, leaf_of
 from ..core.torch_function import DISABLED
-from ..dispatch.promotion import OURS, PLAIN
+from ..dispatch.operand_promotion import OURS, PLAIN
 from ..dispatch.transform_tensor import WrapperTensor
 from ..operations.creation.conversion import on_cpu
 from ..operations.creation.factory import empty

@@ -16,7 +16,7 @@ from ..core.tensor import (
     wrap,
 )
 from ..dispatch.declare import public
-from ..dispatch.promotion import OURS
+from ..dispatch.operand_promotion import OURS
 from ..runtime.user_frame import strip_frames, strips_frames, warn
 from .creation.conversion import item, numpy_, on_cpu
 from .engine_ops import as_strided_of

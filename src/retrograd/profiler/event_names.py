@@ -15,7 +15,7 @@ from types import FunctionType
 from typing import Any
 
 from ..core.tensor import Tensor
-from ..dispatch.node_classes import LAZY_FUNCTIONS
+from ..dispatch.codegen import LAZY_FUNCTIONS
 from ..dispatch.op import FUNCTIONS, METHODS, OPS
 from ..dispatch.signatures import signatures
 

@@ -31,8 +31,8 @@ from ..core.graph import AccumulateGrad, OutputEdge, next_number
 from ..core.rule_namespace import RULE_NAMESPACES
 from ..core.tensor import Tensor
 from ..core.torch_function import watch
-from ..dispatch.node_classes import TIMED as TIMED_CODE
-from ..dispatch.node_classes import UNWRITTEN, compile_source
+from ..dispatch.codegen import TIMED as TIMED_CODE
+from ..dispatch.codegen import UNWRITTEN, compile_source
 from ..dispatch.op import TENSORS
 from ..runtime import user_frame
 from ..runtime.timed_functions import PROFILED

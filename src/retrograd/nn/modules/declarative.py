@@ -15,7 +15,7 @@ from collections.abc import Callable
 from inspect import get_annotations
 from typing import Any, TypeVar, dataclass_transform
 
-from ...dispatch.node_classes import compile_source
+from ...dispatch.codegen import compile_source
 from ...operations.nn.losses import chosen
 from .module import Module
 

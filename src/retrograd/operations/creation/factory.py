@@ -13,7 +13,7 @@ from ...core.dtypes import dtype
 from ...core.size import Size
 from ...core.tensor import Tensor, channels_last, channels_last_3d, graded_leaf, layout, preserve_format, strided, wrap
 from ...dispatch.declare import public
-from ...dispatch.promotion import PLAIN, common_dtype, plain_number, storable
+from ...dispatch.operand_promotion import PLAIN, common_dtype, plain_number, storable
 from ...dispatch.transform_tensor import spread_as
 from ...kernels.numba_dispatch import LARGE
 from ...kernels.numba_dispatch import fill as fill_large

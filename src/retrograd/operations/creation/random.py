@@ -18,7 +18,7 @@ from ...core.tensor import Tensor, preserve_format, strided, wrap
 from ...core.views import bump_version
 from ...dispatch.declare import op, public
 from ...dispatch.generic_path import at_hand, modify
-from ...dispatch.promotion import F32, F64, PLAIN, mismatch
+from ...dispatch.operand_promotion import F32, F64, PLAIN, mismatch
 from ...dispatch.transform_tensor import draw, in_slices, runs, slicing
 from ...kernels import random as draws
 from ...kernels import samplers, small_arrays

@@ -10,7 +10,7 @@ from ...core import dtypes
 from ...core.rule_namespace import RULE_NAMESPACES
 from ...core.tensor import Tensor, offset_in_memory
 from ...dispatch.declare import op, public
-from ...dispatch.promotion import mismatch
+from ...dispatch.operand_promotion import mismatch
 from ...runtime.user_frame import strips_frames
 from ..engine_ops import as_strided_of
 from ..rule_helpers import check_parts

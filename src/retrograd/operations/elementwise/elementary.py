@@ -12,7 +12,7 @@ from ...core import dtypes, promotion
 from ...core.tensor import Tensor, wrap
 from ...dispatch.declare import ARRAYS, TENSORS, in_place_form, op, pointwise, public, variant
 from ...dispatch.generic_path import check_cast, modify
-from ...dispatch.promotion import mismatch
+from ...dispatch.operand_promotion import mismatch
 from ...dispatch.return_types import named
 from ...kernels.half_precision import ONE
 from ...kernels.numba_dispatch import LARGE, looped, multiply

@@ -16,7 +16,7 @@ from ...core.tensor import Tensor, dimension, wrap
 from ...core.views import check_partial_overlap
 from ...dispatch.declare import TENSORS, op, public
 from ...dispatch.generic_path import modify
-from ...dispatch.promotion import mismatch, plain_number
+from ...dispatch.operand_promotion import mismatch, plain_number
 from ...dispatch.transform_tensor import TransformTensor
 from ...kernels import indexing
 from ...kernels.gather_scatter import SOME, fits, taken, taken_along, within

@@ -16,7 +16,7 @@ from ...core.tensor import Tensor, share_memory, wrap
 from ...core.views import bump_version, view_of
 from ...dispatch.declare import in_place_form, op, public
 from ...dispatch.generic_path import at_hand, bare
-from ...dispatch.promotion import NUMBERS, storable
+from ...dispatch.operand_promotion import NUMBERS, storable
 from ...dispatch.transform_tensor import batched, runs
 from ...kernels import indexing
 from ...runtime.user_frame import strip_frames, warn

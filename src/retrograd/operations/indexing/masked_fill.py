@@ -11,7 +11,7 @@ from ...core.tensor import Tensor, element_strides, wrap
 from ...core.views import bump_version, check_in_place, check_partial_overlap
 from ...dispatch.declare import ARRAYS, TENSORS, in_place_form, op, public
 from ...dispatch.generic_path import at_hand, modify
-from ...dispatch.promotion import mismatch, storable
+from ...dispatch.operand_promotion import mismatch, storable
 from ...dispatch.transform_tensor import batched
 from ...kernels.numba_dispatch import LARGE, looped
 from ..creation.conversion import type_name

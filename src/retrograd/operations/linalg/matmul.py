@@ -19,7 +19,7 @@ from ...core.dtypes import c_name
 from ...core.tensor import Tensor, dimension, wrap
 from ...dispatch.argument_errors import INSTEAD
 from ...dispatch.declare import ARRAYS, TENSORS, exported, op, public
-from ...dispatch.promotion import PLAIN, broadcast_error, mismatch
+from ...dispatch.operand_promotion import PLAIN, broadcast_error, mismatch
 from ...kernels.matmul import FEW, batched, product
 from ...kernels.numba_dispatch import F32, F64, LARGE, add_row, available, loops, suits
 from ...runtime.user_frame import warn

@@ -10,7 +10,7 @@ import numpy
 from ...core import dtypes, promotion
 from ...core.tensor import Tensor, dimension, wrap
 from ...dispatch.declare import FUNCTIONS, TENSORS, exported, public
-from ...dispatch.promotion import mismatch
+from ...dispatch.operand_promotion import mismatch
 from ...kernels import lapack
 from ..creation.conversion import clone
 from ..elementwise.rounding import nan_to_num

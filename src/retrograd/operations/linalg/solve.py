@@ -10,7 +10,7 @@ import numpy
 
 from ...core.tensor import Tensor
 from ...dispatch.declare import ARRAYS, TENSORS, exported, public, shared
-from ...dispatch.promotion import mismatch
+from ...dispatch.operand_promotion import mismatch
 from ...dispatch.return_types import named
 from ...kernels import lapack
 from ..reductions.scan import product_of_others

@@ -11,7 +11,7 @@ from ...core.devices import module_of
 from ...core.dtypes import c_name
 from ...core.tensor import Tensor, wrap
 from ...dispatch.declare import ARRAYS, FUNCTIONS, TENSORS, op, shared
-from ...dispatch.promotion import mismatch
+from ...dispatch.operand_promotion import mismatch
 from ...kernels import attention
 from ..linalg.matmul import addmm, baddbmm, bmm, matmul
 from ..shape.join import cat

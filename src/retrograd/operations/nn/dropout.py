@@ -10,7 +10,7 @@ import numpy
 from ...core.devices import module_of
 from ...core.tensor import Tensor, wrap
 from ...dispatch.declare import op, public
-from ...dispatch.promotion import F32, F64
+from ...dispatch.operand_promotion import F32, F64
 from ...dispatch.transform_tensor import draw, in_slices
 from ...kernels import samplers
 from ...runtime.user_frame import warn

@@ -14,7 +14,7 @@ from ...core.grad_mode import no_grad
 from ...core.tensor import Tensor
 from ...dispatch.declare import op, public
 from ...dispatch.generic_path import check_cast
-from ...dispatch.promotion import common_dtype
+from ...dispatch.operand_promotion import common_dtype
 from ...dispatch.transform_tensor import batched
 from ...kernels.numba_dispatch import LARGE, looped
 from ...kernels.reductions import MOST, total

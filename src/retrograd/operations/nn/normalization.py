@@ -19,7 +19,7 @@ from ...core.tensor import Tensor, wrap
 from ...core.views import bump_version
 from ...dispatch.declare import op, public
 from ...dispatch.fast_path_codegen import FIRST
-from ...dispatch.promotion import PLAIN
+from ...dispatch.operand_promotion import PLAIN
 from ...dispatch.transform_tensor import batched, runs
 from ...kernels import normalization, normalization_numba, small_arrays
 from ...kernels.half_precision import upcast_all_half

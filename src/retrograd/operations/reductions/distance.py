@@ -15,7 +15,7 @@ from ...core.grad_mode import no_grad
 from ...core.tensor import Tensor, dimension, wrap
 from ...dispatch.declare import op, public
 from ...dispatch.generic_path import modify
-from ...dispatch.promotion import common_dtype, mismatch
+from ...dispatch.operand_promotion import common_dtype, mismatch
 from ...kernels import pairwise_distance as distance_kernels
 from ..creation.factory import place_of
 from ..elementwise.arithmetic import add, div, mul, sub

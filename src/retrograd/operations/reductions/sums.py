@@ -12,7 +12,7 @@ from ...core import dtypes
 from ...core.tensor import Tensor, dimension
 from ...dispatch.declare import ARRAYS, TENSORS, exported, public
 from ...dispatch.declare import op as declared
-from ...dispatch.promotion import F32, numbers_in, plain_number
+from ...dispatch.operand_promotion import F32, numbers_in, plain_number
 from ...kernels import reductions_numba, small_arrays
 from ...kernels.gather_scatter import largest
 from ...kernels.numba_dispatch import LARGE, copy_into

@@ -20,7 +20,7 @@ from ...core.rule_namespace import rule_namespace_of
 from ...core.tensor import Tensor, contiguous_format, dimension, new, wrap
 from ...core.views import current_edge
 from ...dispatch.declare import ARRAYS, TENSORS, op, public
-from ...dispatch.promotion import NUMBERS, PLAIN, common_dtype, mismatch, storable
+from ...dispatch.operand_promotion import NUMBERS, PLAIN, common_dtype, mismatch, storable
 from ...dispatch.transform_tensor import innermost
 from ...kernels import rearrangement
 from ...kernels.numba_dispatch import LARGE, looped

@@ -8,8 +8,8 @@ from typing import Any
 from ...core import dtypes
 from ...core.tensor import Tensor, dimension, memory_of
 from ...core.views import StridedLayout, strided_layout
-from ...dispatch.argument_errors import guarded
 from ...dispatch.declare import AXIS, op, public
+from ...dispatch.public_wrapper import guarded
 from ..engine_ops import as_strided_of, overlaps, strided_add
 from .views import ints, view_op
 

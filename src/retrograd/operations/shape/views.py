@@ -11,7 +11,7 @@ from ...core.devices import module_of
 from ...core.size import Size
 from ...core.tensor import Tensor, contiguous_format, dimension, element_strides
 from ...dispatch.declare import ARRAYS, AXIS, FUNCTIONS, NEW_AXIS, TENSORS, fronted, op, public
-from ...dispatch.promotion import broadcast_error
+from ...dispatch.operand_promotion import broadcast_error
 from ...dispatch.transform_tensor import slicewise
 from ...runtime.user_frame import strips_frames, warn
 from ..creation.conversion import clone
