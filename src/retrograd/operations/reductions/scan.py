@@ -140,8 +140,8 @@ def _scan(name: str, block: Any, what: str) -> Any:
     ):
         made.__name__ = made.__qualname__ = title
         made.__doc__ = doc
-        quick = {"quick": block, "guard": WHOLE} if made is running else {}
-        public(name=title, function=made is running, **quick)(made)
+        shortcut = {"fast_path": block, "when": WHOLE} if made is running else {}
+        public(name=title, function=made is running, **shortcut)(made)
     return running
 
 
