@@ -11,32 +11,40 @@ from ..runtime import user_frame
 
 
 def compile_source(filename: str, lines: Sequence[str], space: dict[str, Any], name: str) -> Any:
-    """The function that ``lines`` define, shown with its source in tracebacks and debuggers."""
+    """Compile ``lines`` with ``space`` as globals and return the function ``name`` that they define.
+
+    The source is entered in ``linecache``, so that tracebacks and debuggers show it. If another source has the same
+    ``filename``, which looks like ``<mul>``, a number is appended: ``<mul 2>``.
+    """
     source = "\n".join(lines) + "\n"
-    kept, whole, written = source.splitlines(keepends=True), filename, 1
-    while filename in linecache.cache and linecache.cache[filename][2:3] != (kept,):
-        written += 1  # a surface with two quick ways has two
-        filename = f"{whole[:-1]} {written}>"
-    space[user_frame.MARK] = True  # its frames are the package's
+    source_lines, first_filename, count = source.splitlines(keepends=True), filename, 1
+    while filename in linecache.cache and linecache.cache[filename][2:3] != (source_lines,):
+        count += 1  # a public function with two fast paths has two sources
+        filename = f"{first_filename[:-1]} {count}>"
+    space[user_frame.MARK] = True  # marks frames of the package, which tracebacks leave out
     exec(compile(source, filename, "exec"), space)
-    linecache.cache[filename] = (len(source), None, kept, filename)
+    linecache.cache[filename] = (len(source), None, source_lines, filename)
     return space[name]
 
 
+#: The file names of the code of functions that are not generated yet, and of functions that the profiler times.
 UNWRITTEN, TIMED = "<first call>", "<timed>"
-#: How the file names of code begin that only stands between a call and the function called.
+#: Prefixes of the file names of code that only forwards a call; error messages skip its frames.
 PASSED_OVER = (UNWRITTEN[:-1], TIMED[:-1])
-#: All functions whose code is written when they are first called, for those who exchange it (``profiler/recorder.py``).
+#: All functions created by ``lazy_function``, for the profiler, which replaces their code (``profiler/recorder.py``).
 LAZY_FUNCTIONS: list[FunctionType] = []
 
 
 def lazy_function(name: str, write: Callable[[FunctionType], None], space: dict[str, Any]) -> FunctionType:
-    """A function with ``space`` for its globals, whose code ``write`` is to give it when it is first called."""
-    made = FunctionType(_FIRST_CALL.replace(co_name=name, co_qualname=name), space, name)
-    LAZY_FUNCTIONS.append(made)
-    space.update(write=write, function=made, brief=user_frame.strip_frames, __name__=None)
+    """Return a function ``name`` with the globals ``space``; at its first call ``write(function)`` sets its code.
+
+    The import of the package creates about 2,500 functions and generates the code of none.
+    """
+    function = FunctionType(_FIRST_CALL.replace(co_name=name, co_qualname=name), space, name)
+    LAZY_FUNCTIONS.append(function)
+    space.update(write=write, function=function, brief=user_frame.strip_frames, __name__=None)
     space[user_frame.MARK] = True
-    return made
+    return function
 
 
 _FIRST_CALL: CodeType = compile_source(

@@ -1,19 +1,39 @@
-"""The table: what declares an operation, and what follows from the declaration.
+"""Decorators that declare operations: ``pointwise``, ``op`` and ``public``.
+
+A declaration consists of a kernel and derivative rules::
 
     @pointwise(lambda F, out: 1 - out * out, floats=True)
     def tanh(np, self, /):
-        '''Hyperbolic tangent, element by element.'''
+        '''Hyperbolic tangent, elementwise.'''
         return np.tanh(self)
 
-The decorated function is the kernel: arrays in, an array out. Its first parameter is the array module; tensors stand
-before the slash, parameters after it. A rule is a partial derivative (multiplied by the incoming gradient ``g``) or, if
-it names ``g``, the gradient itself. A number stands for a constant partial derivative, a string for one that is a saved
-value: ``"out"`` of exp. The names of a rule's arguments say what is kept for the backward pass: a tensor, ``out`` (or the
-name of one of several results), ``<tensor>_shape``, ``<tensor>_strides``, ``<tensor>_dtype``, ``<tensor>_device`` or a
-parameter. ``F`` is the level (see ``core/rule_namespace.py``), which only a rule that uses it names: in a rule only operators and
-names of ``F`` may be used.
-How a declaration becomes a fast function is the business of ``dispatch/fast_path.py`` and
-``dispatch/node_classes.py``.
+The decorated function is the kernel: arrays in, an array out. Its first parameter is the array module (NumPy or CuPy).
+The parameters before the slash are tensors; those after it are other values and are called *parameters* here. The
+kernel's docstring becomes that of the public function.
+
+A rule computes the gradient of one tensor. It is one of:
+
+    a function with an argument ``g``        the gradient; ``g`` is the incoming gradient
+    a function without an argument ``g``     the partial derivative, by which ``g`` is multiplied
+    a number                                 a constant partial derivative
+    a string                                 a partial derivative that is a saved value: ``"out"`` for ``exp``
+    ``None``                                 the tensor gets no gradient
+
+The names of a rule's arguments determine what a node saves for the backward pass:
+
+    ``F``                                    nothing: ``F`` is the namespace of kernels or of public operations
+    ``g``                                    nothing: ``g`` is the incoming gradient
+    the name of a tensor                     the operand, after promotion
+    ``out``, or a name of ``outputs``        the result, or one of several results
+    ``<tensor>_shape``, ``_strides``, ``_dtype``, ``_device``    this property of the operand
+    ``out_shape``, ``out_dtype``             this property of the result
+    the name of a parameter                  the parameter
+
+A rule may use only operators and names of ``F`` (``core/rule_namespace.py``), because it runs on arrays, on tensors
+(with ``create_graph=True``), and on the values of a trace.
+
+From a declaration, ``dispatch/fast_path.py`` generates the public functions, and ``dispatch/node_classes.py`` the
+classes of the nodes. Forward mode, ``vmap`` and ``torch.compile`` read the same rules.
 """
 
 from __future__ import annotations
@@ -37,14 +57,14 @@ from .signatures import PREFIXES
 
 
 class Operation(Protocol):
-    """The public function of an operation of the table."""
+    """Function of a declared operation, as the decorators return it."""
 
     op: Op
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
     def derivative(self, /, **rules: Rule) -> None:
-        """Give the rule for each tensor by name."""
+        """Set the derivative rule of each tensor by its name; a tensor without a rule gets no gradient."""
 
 
 #: The functions of public namespaces beside ``torch`` and ``Tensor``: by namespace and name.
@@ -61,7 +81,7 @@ def exported(space: str, name: str = "") -> Callable[[Any], Any]:
     return declare
 
 
-# --- Declaring ------------------------------------------------------------------------------------------------------
+# --- Declarations ---------------------------------------------------------------------------------------------------
 
 
 def pointwise(
@@ -82,16 +102,30 @@ def pointwise(
     inline_expr: tuple[Any, ...] | None = None,
     inplace_stmt: tuple[Any, ...] | None = None,
 ) -> Callable[[Callable[..., Any]], Operation]:
-    """Declare an operation that acts element by element on operands broadcast together.
+    """Declare an elementwise operation on broadcastable operands.
 
-    ``rules``: one per tensor. ``floats``: integer operands are calculated as floats. ``result``: the dtype of the
-    result if it is not that of the operands (``bool`` for comparisons). Operands may be numbers. ``holomorphic=False``:
-    the rules do for complex operands what they say, without conjugation. ``in_place_backward``: PyTorch's name for the
-    node of the in-place form where it differs. ``check``: called with the operands, as given, to refuse them.
-    ``refuses``: the name of PyTorch's kernel, and the kinds of numbers for which there is none (``"b"`` booleans, ``"i"``
-    integers, ``"f"`` floats, ``"h"`` floats of 16 bits, ``"c"`` complex). ``numbers``: whether operands may be numbers
-    (``"second"``: all but the first). ``in_place``: whether there is a ``name_``, as a method and, of one tensor, as a
-    function too (``"method"``, ``"function"``: PyTorch has it otherwise). ``inline_expr``, ``inplace_stmt``: see :func:`op`.
+    The operands are promoted to a common dtype before the kernel runs; float16 and bfloat16 are computed in float32.
+
+    rules              one derivative rule per tensor, in the order of the tensors; without rules, no gradient
+    name               the operation's name; the kernel's name by default. Suffixes such as ``_tensor``, ``_number`` and
+                       ``_block`` distinguish overloads and are left out in errors
+    backward           the name of PyTorch's node; ``<Name>Backward0`` by default
+    floats             integer and bool operands are converted to the default floating dtype
+    result             the dtype of the result if it is not the operands' dtype: ``bool`` for comparisons
+    function           the operation is a function of ``torch``
+    method             the operation is a method of Tensor
+    in_place           create ``<name>_`` as a method, and for an operation of one tensor also as a function;
+                       ``"method"``: only as a method; ``"function"``: always as a function too; False: not at all
+    aliases            further public names
+    holomorphic        the derivative is a complex derivative: saved values are conjugated for complex operands; with
+                       False the rules compute the complex gradient themselves
+    in_place_backward  the name of PyTorch's node of the in-place form; that of ``backward`` by default
+    check              function called with the operands before promotion; raises if PyTorch does not accept them
+    refuses            (name of PyTorch's kernel, kinds of dtypes for which it raises "not implemented"): ``b`` bool,
+                       ``i`` integers, ``f`` floating, ``h`` float16 and bfloat16, ``c`` complex
+    numbers            operands may be Python numbers; ``"second"``: all operands but the first
+    inline_expr        see :func:`op`
+    inplace_stmt       see :func:`op`
     """
 
     def declare(kernel: Callable[..., Any]) -> Operation:
@@ -101,7 +135,7 @@ def pointwise(
                 refuses=refuses, numbers=numbers, inline=inline_expr, over=inplace_stmt)  # fmt: skip
         if rules:
             op.derivative(**dict(zip(op.tensors, rules, strict=True)))
-        return _enter(op, function, method, in_place, aliases)
+        return _register(op, function, method, in_place, aliases)
 
     return declare
 
@@ -128,18 +162,27 @@ def op(
     inplace_stmt: tuple[Any, ...] | None = None,
     optional: Sequence[str] = (),
 ) -> Callable[[Callable[..., Any]], Operation]:
-    """Declare any other operation; its rules are given with ``<operation>.derivative(tensor=rule, …)``.
+    """Declare an operation that is not elementwise; set its rules with ``<operation>.derivative(tensor=rule, …)``.
 
-    ``view``: the result shares the first tensor's memory. ``opmath``: float16 and bfloat16 are calculated in float32.
-    ``outputs``: the names of several results (the kernel returns a tuple); ``differentiable``: how many of them, from
-    the first, have gradients. ``several``: the kernel returns a tuple of as many results as the arguments say.
-    With several differentiable results, ``g`` in a rule is the tuple of their gradients, None where there is none.
-    ``in_order``: the elements of the result lie in memory row by row, however the kernel leaves them. ``one``: the result
-    is one number.
-    ``linear``: linear in each tensor. ``optional``: the tensors in whose place there may be None. ``inline_expr``: a
-    condition and an expression, which stands for the kernel where the condition holds for arrays of NumPy (and what names
-    in both mean; FLOATS: the first is of float32 or float64); ``inplace_stmt``: likewise a statement that overwrites the first.
-    The kernel checks its arguments and raises torch's errors itself.
+    Operands are neither promoted nor broadcast: the kernel checks its arguments and raises PyTorch's errors itself.
+    In the rules of an operation with several differentiable results, ``g`` is the tuple of their gradients, with None for
+    a result that has none.
+
+    view            the result shares the first tensor's memory
+    opmath          float16 and bfloat16 operands are converted to float32 for the kernel, and its results back
+    outputs         the names of a fixed number of results; the kernel returns a tuple
+    differentiable  the number of ``outputs``, from the first, that have gradients; all by default
+    several         the kernel returns a tuple whose length depends on the arguments
+    in_order        the result is made C-contiguous if the kernel's result is not
+    one             the result is a 0-d tensor
+    linear          the operation is linear in each tensor
+    optional        the names of the tensors for which None may be passed
+    inline_expr     (condition, expression[, names]): source text that replaces the kernel call in generated functions
+                    for NumPy arrays where the condition holds. Both use the names of the kernel's tensors (as arrays) and
+                    parameters and those of the dict ``names``; ``FLOATS`` means that the first array is float32 or
+                    float64, ``_d`` is its dtype
+    inplace_stmt    (condition, statement[, names]): the same for a statement that writes the result into the first array
+    name, backward, function, method, in_place, aliases, holomorphic, in_place_backward    see :func:`pointwise`
     """
 
     def declare(kernel: Callable[..., Any]) -> Operation:
@@ -149,7 +192,7 @@ def op(
             holomorphic=holomorphic, in_place_backward=in_place_backward, inline=inline_expr, optional=optional,
             over=inplace_stmt,
         )  # fmt: skip
-        return _enter(op, function, method, in_place, aliases)
+        return _register(op, function, method, in_place, aliases)
 
     return declare
 
@@ -170,17 +213,29 @@ def public(
     identity_if: str = "",
     **fixed: Any,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make a plain function public: one that sorts out arguments, or is written in terms of other operations.
+    """Make a plain Python function public: one that prepares arguments, or is composed of other operations.
 
-    ``fast_path``: the block that it comes down to when all arguments but the block's own are left at their defaults; in
-    that case generated code does what the block does, and the function is not called. ``when``: what else must hold for
-    that, in Python (``"inline"`` at its beginning: what the block's ``inline_expr`` asks for); ``fixed``: the block's
-    parameters that the function does not have or has in another form; ``result_class``, ``operands``, ``identity_if``: what becomes of
-    several results, what the function calls the block's tensors, when it gives its argument back (see :class:`Front`);
-    ``then_try``: blocks to try next, each with what must hold; ``in_place``: the block's result replaces what its first tensor
-    held. ``array_factory``, of a function that makes a tensor of no other: the array of it, called with the arguments without
-    names, as they were given (of ``*args`` with the tuple), if there are no others but ``requires_grad=True``; None for
-    what is not so common.
+    With ``fast_path``, the generated public function runs this operation directly and does not call the decorated
+    function, if the arguments that the operation does not use have their default values and ``when`` holds.
+
+    name           the public name; the function's name by default
+    function       publish it as a function of ``torch``
+    method         publish it as a method of Tensor
+    aliases        further public names
+    fast_path      the operation that the function is equivalent to in the common case
+    when           a further condition for the fast path: source text in terms of the function's arguments; if it begins
+                   with ``inline``, the condition of the operation's ``inline_expr`` must hold, too
+    in_place       the result of ``fast_path`` is written into its first tensor
+    result_class   the tuple class of several results, or ``FIRST``: return only the first result
+    operands       the names of the function's arguments that are the operation's tensors; the first ones by default
+    then_try       further pairs of (operation, condition), tried in this order if the first does not apply
+    array_factory  for functions without tensor operands (``zeros``): a function that returns the new tensor's array, or
+                   None for arguments that it does not serve. It is called with the positional arguments (``*args`` as a
+                   tuple) if no keyword argument but ``requires_grad=True`` is passed
+    identity_if    a condition under which the fast path returns its first operand itself
+    fixed          values for the operation's parameters that the function does not have under the same name: a value,
+                   an expression of the function's arguments, a function (see :class:`Front`), or ``AXIS``/``NEW_AXIS``:
+                   a dimension to be normalised
     """
 
     def declare(target: Callable[..., Any]) -> Callable[..., Any]:
@@ -204,22 +259,24 @@ def public(
 
 
 def fronted(target: Callable[..., Any], fast_path: Operation, when: str, result_class: Any = None, **fixed: Any) -> Any:
-    """``target`` with a quick way (see :func:`public`)."""
+    """Return ``target`` with a fast path, for use inside the package (see :func:`public`)."""
     return _fronted(Front(fast_path.op, target, when, fixed, result_class), target.__name__)
 
 
 def _fronted(front: Front, name: str, public_kind: str = "") -> Any:
-    """The public function, called ``name``, of a surface with quick ways: each leaves to the next what is not for it."""
+    """Return the lazy function ``name`` for a chain of fast paths, each of which falls back to the next one."""
     target = front.surface
     if front.other is not None:
         front = front.behind(_fronted(front.other.behind(target), name, public_kind))
-    made = _stub(front.op, front, public_kind, name, front.over)
-    del made.op, made.derivative, made.over
-    made.__doc__, made.__module__, made.__wrapped__, made.front = target.__doc__, target.__module__, target, front
-    return made
+    function = _stub(front.op, front, public_kind, name, front.over)
+    del function.op, function.derivative, function.over
+    function.__doc__, function.__module__, function.__wrapped__ = target.__doc__, target.__module__, target
+    function.front = front
+    return function
 
 
-def _enter(op: Op, function: bool, method: bool, in_place: bool | str, aliases: Sequence[str]) -> Operation:
+def _register(op: Op, function: bool, method: bool, in_place: bool | str, aliases: Sequence[str]) -> Operation:
+    """Enter ``op`` in the tables ``OPS``, ``ARRAYS``, ``TENSORS``, ``FUNCTIONS`` and ``METHODS``; return its function."""
     function_form, method_form = _stub(op), _stub(op, generic_path.apply_method)
     OPS[op.name] = op
     ARRAYS.__dict__[op.name] = (
@@ -240,32 +297,40 @@ def _enter(op: Op, function: bool, method: bool, in_place: bool | str, aliases: 
 
 
 def in_place_form(op: Op, name: str) -> Any:
-    """The function ``name``, which writes the result of ``op`` into its first tensor."""
-    made = _stub(op, generic_path.apply_in_place, name=name, over=True)
-    made.__doc__ = f"In-place version of :func:`{op.name}`: the result replaces what the tensor held."
-    return made
+    """Return the function ``name``, which writes the result of ``op`` into its first tensor."""
+    function = _stub(op, generic_path.apply_in_place, name=name, over=True)
+    function.__doc__ = f"In-place version of :func:`{op.name}`: the result is written into the tensor."
+    return function
 
 
 def _stub(op: Op, slow: Any = generic_path.apply, public_kind: str = "", name: str = "", over: bool = False) -> Any:
-    """A function of ``op``, called ``name``. Its code is generated when it is first called (see ``dispatch/fast_path.py``).
+    """Return a function of ``op`` whose code is generated at the first call (``dispatch/fast_path.py``).
 
-    ``public_kind``: whether it is what users call as a ``"function"`` or ``"method"``, with whatever arguments; ``over``:
-    whether it overwrites its first tensor.
+    slow         the fallback for calls that the generated code does not serve
+    public_kind  "function" or "method" if users call it, so that its arguments must be checked; "operator" for a dunder
+                 method; "" for a function that only the package calls
+    name         the function's name; the operation's by default
+    over         the result is written into the first tensor
     """
     space = {"public": public_kind, "over": over, "watched": generic_path.watched}
-    made = lazy_function(name or op.name, lambda function: specialise(op, function, slow), space)
-    made.__doc__ = op.doc
-    made.__module__ = "retrograd"
-    made.__wrapped__ = Shown(op, "in place" if over else "method" if public_kind == "method" else "function")  # type: ignore[attr-defined]
-    made.op = op  # type: ignore[attr-defined]
-    made.derivative = op.derivative  # type: ignore[attr-defined]
-    made.over = over  # type: ignore[attr-defined]
-    op.forms.append((made, slow))
-    return made
+    function = lazy_function(name or op.name, lambda function: specialise(op, function, slow), space)
+    function.__doc__ = op.doc
+    function.__module__ = "retrograd"
+    form = "in place" if over else "method" if public_kind == "method" else "function"
+    function.__wrapped__ = Shown(op, form)  # type: ignore[attr-defined]
+    function.op = op  # type: ignore[attr-defined]
+    function.derivative = op.derivative  # type: ignore[attr-defined]
+    function.over = over  # type: ignore[attr-defined]
+    op.forms.append((function, slow))
+    return function
 
 
 def public_form(function: Any, space: str, name: str) -> Any:
-    """``function`` as users have it: as ``name`` in ``space`` (``torch``, ``Tensor``, ``linalg`` …), explaining errors."""
+    """Return the public form of ``function``, called ``name`` in ``space`` (``torch``, ``Tensor``, ``linalg``, …).
+
+    The public form raises PyTorch's argument errors. Dunder methods and objects that are not functions are returned as
+    they are.
+    """
     if function.__class__ is not FunctionType or name.startswith("__"):
         return function
     op, front, public_kind = getattr(function, "op", None), getattr(function, "front", None), "function"
@@ -278,37 +343,37 @@ def public_form(function: Any, space: str, name: str) -> Any:
             if space == "Tensor"
             else generic_path.apply
         )
-        made = _stub(op, public_wrapper.explained(run, op, space, name), public_kind, name, over)
-        made.__doc__ = function.__doc__
-        return made
+        public_function = _stub(op, public_wrapper.explained(run, op, space, name), public_kind, name, over)
+        public_function.__doc__ = function.__doc__
+        return public_function
     if front is not None:
         return _fronted(front.behind(public_wrapper.guarded(front.target, space, name)), name, public_kind)
     return public_wrapper.guarded(function, space, name)
 
 
 def of_package(name: str) -> Any:
-    """A function of the package as users have it (for parts that are loaded after it)."""
+    """Return the public function ``name`` of the top-level package (for modules that are imported after it)."""
     return vars(sys.modules[str(__package__).partition(".")[0]])[name]
 
 
 def publish(namespace: dict[str, Any], space: str, shared: Sequence[str] = ()) -> None:
-    """Put the public forms of its functions in a module that names them in ``__all__``.
+    """Replace the functions that ``namespace["__all__"]`` lists by their public forms in ``space``.
 
-    ``shared``: those that are the functions of the package itself (which is loaded before its parts).
+    ``shared``: the names of functions that are the same objects as in the top-level package.
     """
     for name in namespace["__all__"]:
-        made = namespace[name] = of_package(name) if name in shared else public_form(namespace[name], space, name)
-        if name not in shared and made.__class__ is FunctionType and space in PREFIXES:
-            made.__name__ = PREFIXES[space] + name  # as PyTorch's are called
+        function = namespace[name] = of_package(name) if name in shared else public_form(namespace[name], space, name)
+        if name not in shared and function.__class__ is FunctionType and space in PREFIXES:
+            function.__name__ = PREFIXES[space] + name  # PyTorch's name: linalg_inv
 
 
 def renamed(function: Any, shown: str) -> Any:
-    """The same operation for a caller who knows it by another name, which its errors then say."""
+    """Return a function of the same operation whose errors show the name ``shown``."""
     return _stub(variant(function, shown=shown))
 
 
 def variant(function: Any, **changes: Any) -> Op:
-    """The operation of a function with other properties, for a form that PyTorch names or refuses otherwise."""
+    """Return a copy of the function's operation with some attributes changed, for example the name of its node."""
     op = copy(function.op)
     op.forms, op.nodes = [], {}
     for name, value in changes.items():
@@ -317,7 +382,7 @@ def variant(function: Any, **changes: Any) -> Op:
 
 
 def operator_form(function: Any, name: str) -> Any:
-    """What stands for ``function`` as the operator ``name``: NotImplemented, not an error, for operands of foreign classes."""
+    """Return ``function`` as the operator ``name``, which returns NotImplemented for operands of foreign classes."""
     op, front = getattr(function, "op", None), getattr(function, "front", None)
     if front is not None and not front.over:
         return _fronted(front.before_operator(generic_path.guarded(front.target, name)), name, OPERATOR)

@@ -1,8 +1,10 @@
-"""From an operation's rules to the classes of its nodes, whose vjps are generated: what is kept, loaded and multiplied.
+"""Node classes of declared operations, and the generation of their vjps.
 
-A vjp is what one would write by hand for this operation: it loads what was saved, checks that it was not modified since,
-and calls the rules of the edges in use. There is one for arrays and one for Tensors, which puts what was saved back into
-the graph. It writes itself when it is first called.
+A node class has slots for the values that the operation's rules need, PyTorch's attributes ``_saved_…`` and
+``_raw_saved_…``, and two vjps, whose code is generated at their first call: ``vjp`` for gradients that are arrays, and
+``vjp_recorded`` for gradients that are tensors (``create_graph=True``). A vjp loads the saved values, checks that they have
+not been modified since, and calls the rules of the edges in use; ``vjp_recorded`` also attaches saved tensors to their
+gradient edges.
 """
 
 from __future__ import annotations
@@ -24,34 +26,36 @@ from .op import MISSING, arguments, is_shared
 from .operand_promotion import NUMBERS
 from .saved_values import OfNode
 
-#: What gradients of no dimension are: NumPy calculates with them in a tenth of the time that it takes for such arrays.
+#: Types of 0-d gradients. They are NumPy scalars, because arithmetic on these takes a tenth of the time of 0-d arrays.
 SCALARS = frozenset({numpy.float32, numpy.float64})
-FIXED: list[Any] = [0, None]  # the version cell of what can not be modified
+FIXED: list[Any] = [0, None]  # the version counter of saved arrays that cannot be modified
 
 
 def node_class(op: Any, conjugate: bool = False, in_place: bool = False, only: int | None = None) -> type[Node]:
-    """The class of this operation's nodes.
+    """Return the class of the nodes of ``op``; it is created once for each combination of the arguments.
 
-    ``conjugate``: for complex numbers, whose rules conjugate. ``only``: for a node of whose operands just this one has a
-    place in the graph; it keeps that place as ``edge`` and what its rule needs, and nothing else.
+    conjugate  an operand or the result is complex: saved values are conjugated
+    in_place   for nodes of the in-place form, whose name differs for some operations
+    only       the index of the only operand that has a gradient edge; such a node stores this edge as ``edge`` and only
+               the values that the rule of this operand needs
     """
     key = conjugate, in_place and op.in_place_backward != op.backward, only
     try:
         return op.nodes[key]
     except KeyError:
         pass
-    every = op.saved()
-    kept = every if only is None else [each for each in every if only in each.rules]
+    all_saved = op.saved()
+    saved = all_saved if only is None else [each for each in all_saved if only in each.rules]
     slots: list[str] = []
     body: dict[str, Any] = {"__module__": "builtins", "operation": op}
-    for each in kept:
+    for each in saved:
         slots += [each.held, each.cell, each.seen] if _is_array(each) else [each.held]
-    for each in every:
-        if (shown := _shown(each)) is not None:
-            body[f"_saved_{shown}"] = property(_saved_getter(op, each))
+    for each in all_saved:
+        if (public_name := _public_name(each)) is not None:
+            body[f"_saved_{public_name}"] = property(_saved_getter(op, each))
             if _is_array(each):
-                body[f"_raw_saved_{shown}"] = property(_raw_getter(each))
-    body["arrays"] = [each for each in kept if _is_array(each)]
+                body[f"_raw_saved_{public_name}"] = property(_raw_getter(each))
+    body["arrays"] = [each for each in saved if _is_array(each)]
     if None in op.rules:
         body["listed"] = tuple(index for index, rule in enumerate(op.rules) if rule is not None)
     base = Node
@@ -61,20 +65,19 @@ def node_class(op: Any, conjugate: bool = False, in_place: bool = False, only: i
     body["__slots__"] = tuple(slots)
     if op.has_rules:
         for record in (False, True):
-            body["vjp_recorded" if record else "vjp"] = _lazy_vjp(op, kept, conjugate, record, only)
-    made = type(op.in_place_backward if key[1] else op.backward, (base,), body)
-    op.nodes[key] = made
-    return made
+            body["vjp_recorded" if record else "vjp"] = _lazy_vjp(op, saved, conjugate, record, only)
+    op.nodes[key] = type(op.in_place_backward if key[1] else op.backward, (base,), body)
+    return op.nodes[key]
 
 
 def full_class(op: Any, conjugate: bool = False, in_place: bool = False) -> type[Node]:
-    """The class of its nodes at which the gradients of all results wait for each other, if several have gradients."""
+    """Return the node class of ``op`` with an edge for each operand; ``counted`` if several results have gradients."""
     kind, count = node_class(op, conjugate, in_place), len(op.outputs)
     return kind if count < 2 or op.differentiable == 1 else counted(kind, count)
 
 
 def counted(kind: type[Node], outputs: int) -> type[Node]:
-    """``kind`` for a node with so many results."""
+    """Return the subclass of the node class ``kind`` for nodes with ``outputs`` results."""
     key = kind, outputs
     if key not in _counted:
         _counted[key] = type(
@@ -92,8 +95,8 @@ def _is_array(each: Any) -> bool:
     return each.kind in ("tensor", "result")
 
 
-def _shown(each: Any) -> str | None:
-    """The name by which PyTorch shows a saved value, if it does."""
+def _public_name(each: Any) -> str | None:
+    """Return PyTorch's name of a saved value (``_saved_<name>``), or None if PyTorch does not show it."""
     if each.kind == "shape":
         return each.name.removesuffix("_shape") + "_sym_sizes"
     if each.kind in ("strides", "dtype", "device", "out_shape", "out_dtype"):
@@ -122,41 +125,49 @@ def _raw_getter(each: Any) -> Callable[[Any], Any]:
 
 
 def unpack_saved(node: Any, each: Any, value: Any) -> Any:
-    """A saved value as a Tensor at its place in the graph: the leaf itself if it is one that lives."""
+    """Return a node's saved value as a Tensor with its gradient edge; if it is a leaf that still exists, this leaf.
+
+    Raises RuntimeError if the value was modified in place since it was saved.
+    """
     if value.__class__ is PackedValue:
-        found = value.unpack()
-        array = found._array
-        place = node.edge_of(each.index) if each.kind == "tensor" else node.place(each.index, array)
+        tensor = value.unpack()
+        array = tensor._array
+        edge = node.edge_of(each.index) if each.kind == "tensor" else node.place(each.index, array)
         return (
-            found
-            if place is None or array.dtype.kind not in "fcV" or each.constant
-            else at_edge(array, [0, None], place)
+            tensor
+            if edge is None or array.dtype.kind not in "fcV" or each.constant
+            else at_edge(array, [0, None], edge)
         )
     if value.__class__ in NUMBERS or value.__class__ is complex:
         return wrap(numpy.asarray(value, promotion.of_number(value).numpy))
-    cell, seen = getattr(node, each.cell), getattr(node, each.seen)
-    place = node.edge_of(each.index) if each.kind == "tensor" else node.place(each.index, value)
-    if cell[0] != seen:
-        raise modified_inplace_error(node, value, cell, seen, place)
+    counter, version = getattr(node, each.cell), getattr(node, each.seen)
+    edge = node.edge_of(each.index) if each.kind == "tensor" else node.place(each.index, value)
+    if counter[0] != version:
+        raise modified_inplace_error(node, value, counter, version, edge)
     if value.dtype.kind not in "fcV" or each.constant:
-        place = None
-    leaf = place.variable_ref() if place.__class__ is AccumulateGrad else None
-    return leaf if leaf is not None and leaf._array is value else at_edge(value, cell, place)
+        edge = None
+    leaf = edge.variable_ref() if edge.__class__ is AccumulateGrad else None
+    return leaf if leaf is not None and leaf._array is value else at_edge(value, counter, edge)
 
 
-def _lazy_vjp(op: Any, kept: Sequence[Any], conjugate: bool, record: bool, only: int | None) -> Any:
-    """A vjp that writes itself when it is first called."""
+def _lazy_vjp(op: Any, saved: Sequence[Any], conjugate: bool, record: bool, only: int | None) -> Any:
+    """Return a vjp that generates its code at its first call and replaces itself in the node class."""
 
-    def first(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
-        made = _compile_vjp(op, kept, conjugate, record, only)
+    def first_call(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
+        vjp = _compile_vjp(op, saved, conjugate, record, only)
         kind = next(each for each in type(node).__mro__ if ("vjp_recorded" if record else "vjp") in each.__dict__)
-        setattr(kind, "vjp_recorded" if record else "vjp", made)
-        return made(node, grad, edges, keep)
+        setattr(kind, "vjp_recorded" if record else "vjp", vjp)
+        return vjp(node, grad, edges, keep)
 
-    return first
+    return first_call
 
 
-def _compile_vjp(op: Any, kept: Sequence[Any], conjugate: bool, record: bool, only: int | None) -> Any:
+def _compile_vjp(op: Any, saved: Sequence[Any], conjugate: bool, record: bool, only: int | None) -> Any:
+    """Generate ``vjp(node, g, edges, keep)``: it returns the operands' gradients as a tuple, a single one without it.
+
+    record  the gradients are tensors: saved arrays become tensors of the graph
+    keep    (argument of the vjp) do not release the saved arrays, because the graph is retained
+    """
     live = range(len(op.rules)) if only is None else (only,)
     rules = [op.rules[i] for i in live]
     space: dict[str, Any] = {
@@ -174,15 +185,15 @@ def _compile_vjp(op: Any, kept: Sequence[Any], conjugate: bool, record: bool, on
         lines.append("    F = TENSORS" if record else "    F = level_of(next(each for each in g if each is not None))")
     else:
         lines.append("    F = TENSORS" if record else "    F = ARRAYS if g.__class__ is ndarray else level_of(g)")
-    for each in kept:
+    for each in saved:
         lines += _load(each, record, conjugate and op.holomorphic, only)
-    arrays = [each for each in kept if _is_array(each)]
+    arrays = [each for each in saved if _is_array(each)]
     large = (
         not record and any(map(_calculates, rules)) and (op.kind == "pointwise" or (len(op.tensors) == 1 and arrays))
     )
     if large:
-        asked = "g" if op.kind == "pointwise" else arrays[0].name
-        lines.append(f"    large = {asked}.__class__ is ndarray and {asked}.size >= {LARGE}")
+        sample = "g" if op.kind == "pointwise" else arrays[0].name
+        lines.append(f"    large = {sample}.__class__ is ndarray and {sample}.size >= {LARGE}")
         lines += ["    if large:", "        if g.__class__ is ndarray: g = raised(g)"]
         for each in arrays:
             bound = f"if {_any_edge(each.rules)}: " if only is None else ""
@@ -202,7 +213,7 @@ def _compile_vjp(op: Any, kept: Sequence[Any], conjugate: bool, record: bool, on
         lines.append(f"    d{i} = {value}" + f" if e{i} is not None else None" * (rule is not None and only is None))
     if large:
         lines.append("    if large: " + "; ".join(f"d{i} = plain(d{i})" for i in live))
-    release = [f"node.s_{each.name}" for each in kept if _is_array(each)]
+    release = [f"node.s_{each.name}" for each in saved if _is_array(each)]
     if release:
         lines.append("    if not keep: " + " = ".join([*release, "None"]))
     lines.append("    return " + ", ".join(f"d{i}" for i in live))
@@ -210,30 +221,30 @@ def _compile_vjp(op: Any, kept: Sequence[Any], conjugate: bool, record: bool, on
 
 
 def _load(each: Any, record: bool, conjugate: bool, only: int | None) -> list[str]:
-    """Lines that fetch a saved value, check its version, and at the recorded level put it back into the graph.
+    """Return the lines of a vjp that load a saved value, check its version and, with ``record``, make it a Tensor.
 
-    The vjp of a holomorphic function multiplies by the conjugate of its derivative. Our derivatives have real
-    coefficients, so that is the derivative at the conjugate: for complex numbers saved values are conjugated here, and
-    no rule needs to think of it.
+    The vjp of a holomorphic function multiplies by the conjugate of its derivative. The derivatives of this package have
+    real coefficients, so that this is the derivative at the conjugate: with ``conjugate`` the saved value is conjugated
+    here, and the rules need no conjugation.
     """
     name = each.name
     lines = [f"{name} = node.s_{name}"]
     if _is_array(each):
         if each.kind != "tensor":
-            place = "None" if each.constant else f"node.place({each.index}, {name})"
+            edge = "None" if each.constant else f"node.place({each.index}, {name})"
         else:
-            place = f"node.edges[{each.index}]" if only is None else "node.edge" if each.index == only else "None"
+            edge = f"node.edges[{each.index}]" if only is None else "node.edge" if each.index == only else "None"
         lines.append(f"c = node.c_{name}")
         lines.append(f"if {name} is None:")
-        lines.append("    if c is not None: raise freed(node)")  # c is None: an optional tensor not given
-        lines.append(f"elif c[0] != node.v_{name}: raise stale(node, {name}, c, node.v_{name}, {place})")
+        lines.append("    if c is not None: raise freed(node)")  # c is None: None was passed for an optional tensor
+        lines.append(f"elif c[0] != node.v_{name}: raise stale(node, {name}, c, node.v_{name}, {edge})")
         if record:
-            # The same as at_place, written out: a call costs more than the stores.
+            # at_edge inlined, because a call costs more than the stores.
             lines.append(f"if {name}.__class__ not in NUMBERS and {name}.__class__ is not complex and c is not None:")
             lines.append(f"    a, {name} = {name}, new(Tensor)")
             lines.append(f"    {name}._array, {name}._counter, {name}._view = a, c, None")
-            lines.append(f"    {name}._grad, {name}._grad_edge = None, {place.replace(', ' + name, ', a')}")
-            if each.kind != "tensor" or place != "None":
+            lines.append(f"    {name}._grad, {name}._grad_edge = None, {edge.replace(', ' + name, ', a')}")
+            if each.kind != "tensor" or edge != "None":
                 lines.append(f"    if a.dtype.kind not in 'fcV': {name}._grad_edge = None")
         if conjugate:
             lines.append(f"if {name}.__class__ not in NUMBERS and c is not None: {name} = F.conj_physical({name})")
@@ -243,10 +254,12 @@ def _load(each: Any, record: bool, conjugate: bool, only: int | None) -> list[st
 
 
 def _any_edge(rules: Sequence[int]) -> str:
+    """Return the condition that one of these operands has a gradient edge."""
     return " or ".join(f"e{i} is not None" for i in rules)
 
 
 def _rule(i: int, rule: Any, space: dict[str, Any]) -> str:
+    """Return the expression of operand ``i``'s gradient; a rule that is a function is entered in ``space``."""
     if isinstance(rule, (int, float)):
         constants: dict[float, str] = {1: "g", -1: "-g", 0: "None"}
         return constants.get(rule, f"g * {rule}")
@@ -259,7 +272,7 @@ def _rule(i: int, rule: Any, space: dict[str, Any]) -> str:
 
 
 class _Symbol:
-    """An argument of a rule that is run on no values: it can be compared, indexed and called, but not calculated with."""
+    """Argument for a trial run of a rule: it supports comparison, indexing, attributes and calls, but no arithmetic."""
 
     __iter__ = None
 
@@ -279,10 +292,10 @@ class _Symbol:
 
 
 def _calculates(rule: Any) -> bool:
-    """Whether the gradient takes arithmetic of its own beside kernels.
+    """Whether a rule computes with arithmetic operators, not only with names of ``F``.
 
-    The rule is run on symbols, which support no arithmetic. Only speed depends on the answer, which is yes in doubt: for
-    a rule that decides by values.
+    The rule runs on :class:`_Symbol` arguments, which support no arithmetic. In doubt, for a rule that branches on values,
+    the result is True; only speed depends on it: large arrays become parallel arrays for such rules.
     """
     if not callable(rule):
         return rule not in (None, 0, 1)

@@ -1,4 +1,7 @@
-"""The record of an operation: what its declaration says, read off the kernel and the rules. Knows nothing of calls."""
+"""``Op``: the record of a declared operation, built from its kernel and rules; and the tables of operations.
+
+Knows nothing of calls.
+"""
 
 from __future__ import annotations
 
@@ -17,27 +20,28 @@ Rule = Callable[..., Any] | str | int | float | None
 
 
 class Level:
-    """The names that rules find in ``F``."""
+    """Namespace ``F`` of derivative rules: an attribute for each operation."""
 
     def __init__(self) -> None:
         self.__dict__: dict[str, Any] = {}
 
 
-#: Kernels on NumPy arrays, and the public operations on Tensors: the two levels of every rule.
+#: The namespaces for rules that run on NumPy arrays (kernels), and on Tensors (recording operations).
 ARRAYS: Any = Level()
 TENSORS: Any = Level()
 for _scalar in (numpy.ndarray, numpy.generic):
     RULE_NAMESPACES[_scalar] = ARRAYS
 RULE_NAMESPACES[Tensor] = TENSORS
 
+#: All operations by name.
 OPS: dict[str, Op] = {}
-#: What is installed in the package and on Tensor, by name.
+#: The functions of the package and the methods of Tensor by name, before they get their public forms.
 FUNCTIONS: dict[str, Any] = {}
 METHODS: dict[str, Any] = {}
 
 
 class _Missing:
-    """Stands for an argument that was not given: nothing can compute with it."""
+    """Class of ``MISSING``, the default of required parameters in generated functions; supports no operation."""
 
     __slots__ = ()
 
@@ -49,9 +53,16 @@ MISSING: Any = _Missing()
 
 
 class Saved:
-    """One value that a node keeps: ``kind`` is tensor, result, shape, dtype or parameter; ``index`` which of them.
+    """One value that nodes of an operation save.
 
-    ``held``, ``cell``, ``seen``: the node's attributes that have it, and of an array its count of versions and what that was.
+    name      the name of the rules' argument
+    kind      "tensor", "result", "parameter", "shape", "strides", "dtype", "device", "out_shape" or "out_dtype"
+    index     the index of the tensor, result or parameter
+    constant  it is a result that has no gradient
+    rules     the indices of the tensors whose rules need it
+    held      the name of the node's attribute with the value; for arrays also
+    cell      the name of the attribute with the array's version counter, and
+    seen      the name of the attribute with the version when it was saved
     """
 
     __slots__ = ("cell", "constant", "held", "index", "kind", "name", "rules", "seen")
@@ -59,12 +70,12 @@ class Saved:
     def __init__(self, name: str, kind: str, index: int, constant: bool = False) -> None:
         self.name, self.kind, self.index = name, kind, index
         self.held, self.cell, self.seen = f"s_{name}", f"c_{name}", f"v_{name}"
-        self.constant = constant  # a result that has no gradient
-        self.rules: list[int] = []  # the differentiable tensors whose rule needs it
+        self.constant = constant
+        self.rules: list[int] = []
 
 
 class Op:
-    """The record of one operation."""
+    """Record of one operation. For the keywords see ``pointwise`` and ``op`` in ``dispatch/declare.py``."""
 
     def __init__(
         self,
@@ -106,36 +117,36 @@ class Op:
         for key, value in zip(names[code.co_argcount - len(given) : code.co_argcount], given, strict=True):
             self.defaults[key] = value
         if "out" in self.tensors:
-            raise TypeError(f"{self.name}: no tensor can be named out, which is where a caller wants the result")
-        self.floats = floats  # integers and booleans are calculated as floats
-        self.result = result  # the NumPy dtype of the result where it is not that of the operands
-        self.opmath = opmath  # float16 and bfloat16 are calculated in float32
-        self.mixes = False  # short floats may stand beside others, which the kernel does not look at
-        self.outputs = tuple(outputs)  # names of several results
-        self.optional = tuple(optional)  # the tensors in whose place there may be None
-        self.one = one  # the result is one number
-        self.in_order = in_order  # the result lies in memory row by row, however the kernel leaves it
-        self.several = several  # several results, as many as the arguments say
-        self.differentiable = differentiable  # how many of the results, from the first, have gradients (None: all)
+            raise TypeError(f"{self.name}: no tensor can be named out, because callers pass out= for the result")
+        self.floats = floats
+        self.result = result  # a NumPy dtype, or None: the dtype of the operands
+        self.opmath = opmath
+        self.mixes = False  # half-precision operands may be mixed with others, because the kernel does not check that
+        self.outputs = tuple(outputs)
+        self.optional = tuple(optional)
+        self.one = one
+        self.in_order = in_order
+        self.several = several
+        self.differentiable = differentiable  # None: all results
         self.linear = linear
-        self.holomorphic = holomorphic  # its derivative in complex numbers is a limit, and the rules need no conjugate
+        self.holomorphic = holomorphic
         self.backward = backward or _camel(self.name) + "Backward0"
-        self.in_place_backward = in_place_backward or self.backward  # PyTorch numbers some in-place forms otherwise
-        self.check = check  # called with the operands before anything is converted; raises where they do not suit
-        self.refuses = refuses  # the name of PyTorch's kernel, and the kinds of numbers for which it has none
-        self.numbers = len(self.tensors) > 1 and numbers  # a number may stand where a tensor is expected
-        self.inline = inline  # a condition, and what stands for the kernel where it holds, for generated callers
-        self.over = over  # likewise a condition, and a statement that overwrites the first tensor with the result
+        self.in_place_backward = in_place_backward or self.backward
+        self.check = check
+        self.refuses = refuses
+        self.numbers = len(self.tensors) > 1 and numbers
+        self.inline = inline  # inline_expr
+        self.over = over  # inplace_stmt
         self.rules: tuple[Rule, ...] = (None,) * len(self.tensors)
-        self.nodes: dict[tuple[bool, bool, int | None], type[Node]] = {}
-        self.forms: list[tuple[Any, Any]] = []  # its public functions, and what each leaves the rare calls to
+        self.nodes: dict[tuple[bool, bool, int | None], type[Node]] = {}  # see node_class
+        self.forms: list[tuple[Any, Any]] = []  # its public functions, each with its fallback
         self.has_rules = False
         self._saved: list[Saved] | None = None
-        #: The tangents of the results, ``jvp(F, primals, tangents, params, outs)``, where the rules do not serve.
+        #: ``jvp(F, primals, tangents, params, outs)`` returns the results' tangents; None: derived from the rules.
         self.jvp: Callable[..., Any] | None = None
 
     def derivative(self, /, **rules: Rule) -> None:
-        """Give the rule for each tensor by name; a tensor without one gets no gradient."""
+        """Set the derivative rule of each tensor by its name; a tensor without a rule gets no gradient."""
         unknown = set(rules) - set(self.tensors)
         if unknown:
             raise TypeError(f"{self.name} has no tensor named {', '.join(sorted(unknown))}")
@@ -144,7 +155,7 @@ class Op:
         self._saved = None
 
     def saved(self) -> list[Saved]:
-        """What the rules need, in the order in which PyTorch packs it for hooks: operands by their names, then results."""
+        """Return the values that the rules need, in PyTorch's order of packing: operands by name, then results."""
         if self._saved is None:
             self._saved = self._read_rules()
         return self._saved
@@ -175,11 +186,13 @@ class Op:
             return Saved(name, "out_" + what, 0)
         if what in ("shape", "strides", "dtype", "device") and tensor in self.tensors:
             return Saved(name, what, self.tensors.index(tensor))
-        raise TypeError(f"the derivative of {self.name} asks for {name!r}, which is nothing that {self.name} has")
+        raise TypeError(
+            f"a rule of {self.name} has an argument {name!r}, which is no tensor, result or parameter of it"
+        )
 
 
 def arguments(rule: Rule) -> tuple[str, ...]:
-    """The argument names of a rule."""
+    """Return the names of a rule's arguments; for a rule that is a string, this name."""
     if rule is None or isinstance(rule, (int, float)):
         return ()
     if isinstance(rule, str):
@@ -196,13 +209,13 @@ def _camel(name: str) -> str:
 
 
 def shared(rule: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
-    """Mark a rule that is given to several tensors: it is called once, and returns the tuple of their gradients."""
+    """Mark a rule that is set for several tensors: it is called once and returns the tuple of their gradients."""
     _SHARED.add(rule)
     return rule
 
 
 def is_shared(rule: Rule) -> bool:
-    """Whether a rule returns the gradients of all tensors that it is given to."""
+    """Whether a rule is marked with :func:`shared`."""
     return rule in _SHARED
 
 

@@ -1,10 +1,10 @@
-"""Tensors that stand for more than their array: what an operation does with them is their class's business.
+"""Base classes of tensors with their own implementation of operations: forward mode, ``vmap``, tracing.
 
-A subclass of :class:`WrapperTensor` belongs to one :class:`Run` of a transformation: the duals of forward mode, the batches
-of vmap. What it stands for are other tensors (its *parts*), which belong to runs further out, or to none; only plain
-tensors lie in memory and in the graph. Its ``_array`` has the shape and dtype that the user sees, so that surfaces can
-sort out arguments by it; what is computed, ``process`` decides, once an operation has come as far as its block. Nothing is
-paid where there are none: they are looked for only among operands that are not exactly Tensors.
+A :class:`WrapperTensor` defines with ``process`` what an operation does. A :class:`TransformTensor` belongs to one level of a
+transformation (:class:`TransformLevel`), for example a dual tensor of forward mode or a batch of ``vmap``, and wraps an
+inner tensor, which belongs to an outer level or to none; only plain tensors are stored in the graph. Its ``_array`` has
+the shape and dtype that the user sees, because public functions check their arguments by them. Programs without
+transformations pay nothing: wrapper tensors are looked for only among operands whose class is not exactly Tensor.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ from ..core.tensor import Tensor, new, wrap
 from ..core.torch_function import DISABLED
 
 _runs: ContextVar[tuple[TransformLevel, ...]] = ContextVar("runs", default=())
-#: The transformations under way, the outermost first.
+#: Return the active transform levels, the outermost first.
 runs = _runs.get
 
 
 class TransformLevel:
-    """One run of a transformation; ``depth`` says how many are under way around it, itself included."""
+    """One active call of a transformation: a context manager; ``depth`` is 1 for the outermost level."""
 
     __slots__ = ("alive", "depth")
-    strict: ClassVar[bool] = True  # whether it is one of torch.func
-    sliced: ClassVar[bool] = False  # whether it has slices
-    size: int  # of one that has: how many
+    strict: ClassVar[bool] = True  # whether it is a transformation of torch.func
+    sliced: ClassVar[bool] = False  # whether it maps over slices (vmap)
+    size: int  # the number of slices, if it does
 
     def __init__(self) -> None:
         self.alive = False
         self.depth = 0
 
     def differs(self) -> bool:
-        """Whether random numbers are to be other ones in every slice. Raises RuntimeError where none may be drawn."""
+        """Whether every slice gets its own random numbers. Raises RuntimeError if drawing is not allowed."""
         return False
 
     def met(self, function: Any) -> None:
-        """A custom ``Function`` is being called."""
+        """Check the call of a custom ``Function`` at this level."""
 
     def drawn(self, made: Tensor) -> Any:
-        """Numbers drawn for every slice, along a first dimension, as a tensor of this run."""
+        """Return random numbers, with the slices along the first dimension, as a batch of this level."""
         raise NotImplementedError
 
     def __enter__(self) -> Any:
-        around = runs()
-        self.alive, self.depth = True, len(around) + 1
-        _runs.set((*around, self))
+        outer = runs()
+        self.alive, self.depth = True, len(outer) + 1
+        _runs.set((*outer, self))
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -58,9 +58,9 @@ class TransformLevel:
         _runs.set(tuple(each for each in runs() if each is not self))
 
     def around(self, inside: Callable[[], Any]) -> Any:
-        """What ``inside()`` gives while this run is under way.
+        """Return ``inside()``, called while this level is active.
 
-        No ``with``: at the beginning of ``__exit__`` an interrupt may be raised, and the run would never end.
+        No ``with`` statement, because an interrupt at the beginning of ``__exit__`` would leave the level active.
         """
         before = runs()
         try:
@@ -71,119 +71,121 @@ class TransformLevel:
             _runs.set(before)
 
 
-def _part(name: str) -> Any:
-    """A field that is the field of what stands in the memory and in the graph for an interpreted tensor."""
+def _inner_field(name: str) -> Any:
+    """Return a property that reads and writes the field ``name`` of the inner tensor."""
     return property(
         lambda self: getattr(self._inner, name),
         lambda self, value: setattr(self._inner, name, value),
-        doc=f"Its {name}.",
+        doc=f"The inner tensor's {name}.",
     )
 
 
-def _told(name: str) -> Any:
-    """A method that asks the inner tensor."""
-    return lambda self, *given, **named: getattr(self._inner, name)(*given, **named)
+def _inner_method(name: str) -> Any:
+    """Return a method that calls the method ``name`` of the inner tensor."""
+    return lambda self, *args, **kwargs: getattr(self._inner, name)(*args, **kwargs)
 
 
 class WrapperTensor(Tensor):
-    """A tensor whose class says what operations do with it; ``level`` says which acts first (the highest)."""
+    """Base class of tensors that implement operations themselves; the operand with the highest ``level`` acts first."""
 
-    __slots__ = ()  # so that an instance may become a plain tensor
+    __slots__ = ()  # no slots of its own, because the class of an instance may be set to Tensor
     __torch_function__ = DISABLED
     level: Any
 
     @abstractmethod
     def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
-        """What ``op`` gives for operands of which ``self`` is one of the highest level.
+        """Return the result of ``op`` for operands of which ``self`` has the highest level.
 
-        ``in_place``: the first operand takes the result, and is returned.
+        ``in_place``: write the result into the first operand and return it.
         """
 
     def refuse_out(self, name: str) -> Exception:
-        """The error for ``out=``."""
+        """Return the error for ``out=``."""
         return RuntimeError(f"{name}(): out= is not supported for {type(self).__name__}")
 
 
 class TransformTensor(WrapperTensor):
-    """A tensor of a run of a transformation; it stands for ``_inner`` and for whatever else its class says."""
+    """Base class of the tensors of a transform level; wraps the tensor ``_inner``."""
 
     __slots__ = ()
     __module__ = "torch"
-    _run: TransformLevel  # these two lie in the instance's dictionary, so that a plain Tensor can be given this class
+    _run: (
+        TransformLevel  # this and _inner are stored in __dict__, because a plain Tensor's class may be set to this one
+    )
     _inner: Tensor
     level = property(lambda self: self._run.depth)
 
-    _grad_edge = _part("_grad_edge")
-    _counter = _part("_counter")
-    _grad = _part("_grad")
-    _view = _part("_view")
-    _view_version = _part("_view_version")
-    _creation_meta = _part("_creation_meta")
-    _array = _part("_array")
+    _grad_edge = _inner_field("_grad_edge")
+    _counter = _inner_field("_counter")
+    _grad = _inner_field("_grad")
+    _view = _inner_field("_view")
+    _view_version = _inner_field("_view_version")
+    _creation_meta = _inner_field("_creation_meta")
+    _array = _inner_field("_array")
 
-    # What reads numbers reads those of the inner tensor, which may refuse it.
-    item, tolist, numpy, __array__, data_ptr = map(_told, ("item", "tolist", "numpy", "__array__", "data_ptr"))
-    __bool__, __float__, __int__ = map(_told, ("__bool__", "__float__", "__int__"))
-    __complex__, __index__ = map(_told, ("__complex__", "__index__"))
+    # Methods that read elements are those of the inner tensor, which may raise.
+    item, tolist, numpy, __array__, data_ptr = map(_inner_method, ("item", "tolist", "numpy", "__array__", "data_ptr"))
+    __bool__, __float__, __int__ = map(_inner_method, ("__bool__", "__float__", "__int__"))
+    __complex__, __index__ = map(_inner_method, ("__complex__", "__index__"))
 
     def become(self, other: Any) -> None:
-        """Stand for what ``other`` stands for from now on."""
+        """Take over the inner tensor and all other attributes of ``other``, as in-place operations do."""
         self.__dict__.update(other.__dict__)
 
     @abstractmethod
     def blank(self, members: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Tensor:
-        """:func:`blank` for ``members`` of which ``self`` is one of the innermost run."""
+        """Return :func:`placeholder` for ``members`` of which ``self`` has the innermost level."""
 
     @abstractmethod
     def gradients(self, outs: Any, inputs: Any, grads: Any, solve: Callable[..., Any]) -> list[Any]:
-        """The gradients of ``outs`` by ``inputs``, of which ``self`` is one of the innermost run, given ``grads``.
+        """Return the gradients of ``outs`` with respect to ``inputs``; ``self`` is among both and has the innermost level.
 
-        ``solve(outs, inputs, grads, last)`` finds those of tensors of runs further out; all calls but the last leave the
-        graph in place. A gradient is None where there is none; one of ``grads`` is None where it is 1.
+        ``grads`` are the gradients of ``outs``, None for 1. ``solve(outs, inputs, grads, last)`` computes the gradients of
+        tensors of outer levels; all calls but the last retain the graph. A gradient that does not exist is None.
         """
 
     @abstractmethod
     def custom(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """What a custom ``Function`` gives for arguments of which ``self`` is one of the innermost run."""
+        """Return the result of a custom ``Function`` for arguments of which ``self`` has the innermost level."""
 
     @abstractmethod
     def joined(self, tensors: Sequence[Any], dim: Any, join: Callable[..., Any]) -> Any:
-        """What ``join(tensors, dim)``, which is linear, gives for operands of which ``self`` is of the innermost run."""
+        """Return ``join(tensors, dim)``, which is linear, for operands of which ``self`` has the innermost level."""
 
     @abstractmethod
     def spread_as(self, made: Tensor) -> Any:
-        """``made`` (a new tensor like ``self``), with memory of its own for every slice of the batches of ``self``."""
+        """Return ``made``, a new tensor like ``self``, with a copy for every slice of the batches of ``self``."""
 
-    #: Whether it has slices, each with numbers of its own.
+    #: Whether it has slices: it is a batch of vmap.
     sliced: ClassVar[bool] = False
 
     def by_slices(self, surface: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """What ``public`` gives slice by slice."""
+        """Call the function ``surface`` for each slice and return the stacked results."""
         raise NotImplementedError
 
     def dynamic(self, name: str) -> Exception:
-        """The error for an operation whose result has a shape that depends on the numbers."""
+        """Return the error for an operation whose result's shape depends on the elements."""
         raise NotImplementedError
 
     @abstractmethod
     def merged(self, members: Sequence[Any], build: Callable[..., Any]) -> Any:
-        """Of ``members``, of which ``self`` is of the innermost run, one tensor of their run: of what ``build`` makes of
-        their parts, element by element."""
+        """Return a tensor of this level from ``members``: ``build`` is applied to the members' inner tensors."""
 
 
 def innermost(tensors: Sequence[Any]) -> Any:
-    """The operand whose transformation has to act first, or None."""
-    found = [each for each in tensors if isinstance(each, WrapperTensor)]
-    return max(found, key=lambda each: each.level) if found else None
+    """Return the operand whose transformation acts first, the one with the highest level; or None."""
+    wrappers = [each for each in tensors if isinstance(each, WrapperTensor)]
+    return max(wrappers, key=lambda each: each.level) if wrappers else None
 
 
 def batched(values: Sequence[Any]) -> Any:
-    """Of the operands, and of those in lists among them, the batch whose run is innermost, or None."""
-    every = [each for value in values for each in (value if isinstance(value, (tuple, list)) else (value,))]
-    return innermost([found for each in every if (found := _batch_in(each)) is not None])
+    """Return the batch of the innermost level among the operands and the elements of lists of them, or None."""
+    flat = [each for value in values for each in (value if isinstance(value, (tuple, list)) else (value,))]
+    return innermost([batch for each in flat if (batch := _batch_in(each)) is not None])
 
 
 def _batch_in(x: Any) -> TransformTensor | None:
+    """Return ``x`` or the outermost of its inner tensors that is a batch, or None."""
     while isinstance(x, TransformTensor):
         if x.sliced:
             return x
@@ -192,55 +194,55 @@ def _batch_in(x: Any) -> TransformTensor | None:
 
 
 def slicewise(surface: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a function that reads the numbers of tensors itself run slice by slice where these are batches."""
+    """Decorate a function that reads the elements of tensors, so that it runs slice by slice for batches."""
 
     @functools.wraps(surface)
     def checked(*args: Any, **kwargs: Any) -> Any:
-        found = batched([*args, *kwargs.values()]) if runs() else None
-        return surface(*args, **kwargs) if found is None else found.by_slices(surface, args, kwargs)
+        batch = batched([*args, *kwargs.values()]) if runs() else None
+        return surface(*args, **kwargs) if batch is None else batch.by_slices(surface, args, kwargs)
 
     return checked
 
 
 def spread_as(x: Any, made: Tensor) -> Any:
-    """``made``, a new tensor like ``x``, spread over the slices of whatever batches ``x`` belongs to."""
+    """Return ``made``, a new tensor like ``x``, with a copy for every slice of the batches that ``x`` belongs to."""
     return x.spread_as(made) if isinstance(x, TransformTensor) else made
 
 
 def slicing(x: Any) -> set[Any]:
-    """The runs of vmap of which ``x`` is a batch."""
+    """Return the levels of vmap of which ``x``, its inner tensors or their tangents are batches."""
     if not isinstance(x, TransformTensor):
         return set()
-    found = slicing(x._inner) | slicing(getattr(x, "_tangent", None))
-    return found | {x._run} if x.sliced else found
+    levels = slicing(x._inner) | slicing(getattr(x, "_tangent", None))
+    return levels | {x._run} if x.sliced else levels
 
 
 def in_slices() -> bool:
-    """Whether the function that is running is to be run for many slices at once."""
-    around = runs()
-    return bool(around) and any(each.sliced for each in around)
+    """Whether a level of vmap is active."""
+    levels = runs()
+    return bool(levels) and any(each.sliced for each in levels)
 
 
 def draw(sample: Callable[[tuple[int, ...]], Any], shape: tuple[int, ...]) -> Tensor:
-    """Random numbers of ``shape`` that ``sample`` draws: within vmap other ones for every slice, if it was told so."""
-    around = [each for each in runs() if each.differs()]
-    made = wrap(sample((*[each.size for each in around], *shape)))
-    for each in around:
-        made = each.drawn(made)
-    return made
+    """Return random numbers ``sample(shape)``; with ``vmap(randomness="different")`` a draw for every slice."""
+    levels = [each for each in runs() if each.differs()]
+    result = wrap(sample((*[each.size for each in levels], *shape)))
+    for each in levels:
+        result = each.drawn(result)
+    return result
 
 
 def wrap_in(kind: type[TransformTensor], run: TransformLevel, inner: Tensor) -> Any:
-    """A new interpreted tensor that stands for ``inner``."""
-    made = new(kind)
-    made._run, made._inner = run, inner
-    return made
+    """Return a new tensor of the class ``kind`` and the level ``run`` that wraps ``inner``."""
+    wrapper = new(kind)
+    wrapper._run, wrapper._inner = run, inner
+    return wrapper
 
 
 def placeholder(members: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Tensor:
-    """Zeros that require gradients, with a slice for every slice of whatever batches ``members`` belong to."""
+    """Return zeros that require gradients, with a slice for every slice of the batches among ``members``."""
     special = innermost(members)
     if special is not None:
         return special.blank(members, shape, dtype)
-    near = next(each._array for each in members if isinstance(each, Tensor))
-    return wrap(module_of(near).zeros(shape, dtype)).requires_grad_()
+    array = next(each._array for each in members if isinstance(each, Tensor))
+    return wrap(module_of(array).zeros(shape, dtype)).requires_grad_()
