@@ -1,9 +1,9 @@
-"""Calls that failed: whether their arguments were to blame, and then PyTorch's words for it.
+"""PyTorch's argument errors for calls of public functions that failed.
 
-A public function that raises, of whatever kind and from however deep, comes here with the arguments as they were
-given; if no signature takes them (``dispatch/signatures.py``), its error becomes the one that PyTorch's parser of arguments
-raises before anything is done. So no function checks the types of its arguments, and a call that succeeds pays nothing
-but a ``try``. Arguments that are missing are MISSING, which nothing can compute with.
+When a public function raises any exception, :func:`explain` compares the arguments of the call with PyTorch's
+signatures (``dispatch/signatures.py``). If none fits, the exception is replaced by the error that PyTorch's argument
+parser raises. Therefore functions need not check the types of their arguments, and a call that succeeds costs only a
+``try``. Missing arguments are ``MISSING``, which supports no operation, so that the call fails.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .op import MISSING
 from .operand_promotion import broadcast_error
 from .torch_function_overrides import Overridable, overridable
 
-#: What written code holds as ``public`` when it stands between a caller and a guard (see ``table.public_form``).
+#: The values of the global ``public`` in generated functions that users call (see ``declare.public_form``).
 PUBLIC = ("function", "method")
 
 
@@ -34,22 +34,28 @@ def explain(
     error: Exception, target: Callable[..., Any] | None, space: str, name: str, values: dict[str, Any], rest: tuple[Any, ...],
     named: dict[str, Any], defaults: dict[str, Any], depth: int,
 ) -> Exception | None:  # fmt: skip
-    """PyTorch's error if it was the arguments of ``name`` that made a call fail, otherwise None.
+    """Return PyTorch's error for a call of ``name`` whose arguments are wrong, or None if they are right.
 
-    ``values``: the arguments that may stand without a name, in order; ``rest`` and ``named``: all others; ``depth``: how
-    many frames above this one the call was made.
+    error     the exception that the call raised
+    target    the Python function behind the public one, if there is one
+    space     the namespace of the function: ``torch``, ``Tensor``, ``linalg``, …
+    values    the positional-or-keyword arguments by parameter name, in order
+    rest      further positional arguments
+    named     further keyword arguments
+    defaults  the defaults of the parameters
+    depth     the number of frames between this one and that of the call
     """
     args, named = _as_given(values, rest, named, defaults, depth + 1)
     if space == "Tensor" and args and not isinstance(args[0], Tensor):
         kind = type(args[0]).__name__
         return TypeError(f"descriptor '{name}' for 'torch._C.TensorBase' objects doesn't apply to a '{kind}' object")
-    said = signatures.refusal(space, name, args[1:] if space == "Tensor" else args, named)
-    if said is None:
-        said = _no_tensor(name, args) or _python_said(error, target, args, named, _full_name(space, name))
-    if said is None and target is not None and space in ("nn", "Tensor") and name in GIVEN_ON:
-        said = _given_on_said(name, target, args, named)
-    if said is not None:
-        return TypeError(said)
+    text = signatures.refusal(space, name, args[1:] if space == "Tensor" else args, named)
+    if text is None:
+        text = _no_tensor(name, args) or _python_text(error, target, args, named, _full_name(space, name))
+    if text is None and target is not None and space in ("nn", "Tensor") and name in GIVEN_ON:
+        text = _inner_text(name, target, args, named)
+    if text is not None:
+        return TypeError(text)
     given = {**dict(zip(values, args, strict=False)), **named}
     if (instead := INSTEAD.get(name)) is not None and (other := instead(given)) is not None:
         return other
@@ -58,19 +64,20 @@ def explain(
     return _leaked(error, name, given)
 
 
-#: What to ask first about the arguments of a public function whose call failed, where its own error is not PyTorch's.
+#: By function, a callable that returns PyTorch's error for the arguments of a failed call (or None), where the error of
+#: the kernel differs from it.
 INSTEAD: dict[str, Callable[[dict[str, Any]], Exception | None]] = {}
 
 
 def _as_given(
     values: dict[str, Any], rest: tuple[Any, ...], named: dict[str, Any], defaults: dict[str, Any], depth: int
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a call (see :func:`explain`) without names and with names, as they were written."""
+    """Return the positional and the keyword arguments as the call passed them (see :func:`explain`)."""
     given = {key: value for key, value in values.items() if value is not MISSING}
     keywords = [key for key in _keywords(sys._getframe(depth + 1)) if key in given]
     unnamed = {key: value for key, value in named.items() if value is not defaults.get(key, MISSING)}
     named = {**{key: given.pop(key) for key in keywords}, **unnamed}
-    if not rest:  # what ends the list and is as if it had not been given was not
+    if not rest:  # trailing arguments that equal their defaults count as not passed
         for key in reversed(list(given)):
             if given[key] is not defaults.get(key, MISSING):
                 break
@@ -82,30 +89,34 @@ def noticed(
     space: str, name: str, values: dict[str, Any], rest: tuple[Any, ...], named: dict[str, Any], defaults: dict[str, Any],
     depth: int,
 ) -> Callable[[], Any] | None:  # fmt: skip
-    """The call again if an argument's class has a ``__torch_function__``, of which nobody had heard; else None."""
+    """Return a function that repeats the call if an argument's class has a new ``__torch_function__``, else None.
+
+    Classes that do not derive from Tensor are registered here, when a call with an instance fails; the repeated call
+    dispatches to them.
+    """
     if not torch_function.register_overriding((*values.values(), *rest, *named.values()), Tensor):
         return None
-    found = overridable(space, name)
-    return None if found is None else partial(found.look, *_as_given(values, rest, named, defaults, depth + 1))
+    function = overridable(space, name)
+    return None if function is None else partial(function.look, *_as_given(values, rest, named, defaults, depth + 1))
 
 
-#: What NumPy says of shapes of more elements than it can count.
+#: The beginnings of NumPy's errors for shapes with too many elements.
 NUMPYS_TOO_BIG = ("array is too big", "Maximum allowed dimension")
 
 
 def _ints(*given: Any) -> list[int]:
-    """The ints among arguments, and among the elements of those that are sequences."""
-    listed = [each for one in given for each in (one if isinstance(one, (tuple, list)) else [one])]
-    return [each for each in listed if each.__class__ is int]
+    """Return the ints among the arguments and among the elements of arguments that are sequences."""
+    flat = [each for one in given for each in (one if isinstance(one, (tuple, list)) else [one])]
+    return [each for each in flat if each.__class__ is int]
 
 
 def _leaked(error: Exception, name: str, given: dict[str, Any]) -> Exception | None:
-    """What stands for an error of NumPy's or of the inside that got out, as no signature knows ``name``."""
+    """Return PyTorch's error for an internal error or one of NumPy's, or None; for functions without signatures."""
     if isinstance(error, AttributeError) and error.name in INSIDE and not isinstance(error.obj, Tensor):
         for position, (key, value) in enumerate(given.items()):
             if value is error.obj:
-                place = f"'{key}' (position {position + 1}) must be Tensor, not {type_name(value)}"
-                return TypeError(f"{name}(): argument {place}")
+                expected = f"'{key}' (position {position + 1}) must be Tensor, not {type_name(value)}"
+                return TypeError(f"{name}(): argument {expected}")
     if isinstance(error, ValueError) and "broadcast" in str(error):
         return broadcast_error([each for each in given.values() if isinstance(each, Tensor)])
     if isinstance(error, TypeError) and type(error).__module__.startswith("numpy"):
@@ -114,7 +125,7 @@ def _leaked(error: Exception, name: str, given: dict[str, Any]) -> Exception | N
     return None
 
 
-#: What only a Tensor has.
+#: Attributes that only Tensors have; an AttributeError about one means that an argument is no Tensor.
 INSIDE = ("_array", "_grad_edge", "_view", "dtype", "requires_grad")
 
 
@@ -122,33 +133,36 @@ def _full_name(space: str, name: str) -> str:
     return f"Tensor.{name}" if space == "Tensor" else name
 
 
-#: Functions of any number of tensors, which PyTorch gives on as a list to one that parses it.
+#: Functions of any number of tensors, which PyTorch passes as a list to an internal function that checks them.
 OF_TENSORS = (
     "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_tensors", "cartesian_prod", "chain_matmul", "meshgrid",
 )  # fmt: skip
 
 
 def _no_tensor(name: str, args: tuple[Any, ...]) -> str | None:
-    """What is said of an element of a list of tensors that is none."""
+    """Return PyTorch's text for an element of a list of tensors that is not a tensor, or None."""
     if name not in OF_TENSORS and not (name == "einsum" and args and isinstance(args[0], str)):
         return None
     start = int(name == "einsum")
-    listed = args[start] if len(args) == start + 1 and isinstance(args[start], (tuple, list)) else args[start:]
-    if all(isinstance(each, Tensor) for each in listed):
+    elements = args[start] if len(args) == start + 1 and isinstance(args[start], (tuple, list)) else args[start:]
+    if all(isinstance(each, Tensor) for each in elements):
         return None
-    if name.startswith("atleast") and len(listed) == 1 and listed is args:
+    if name.startswith("atleast") and len(elements) == 1 and elements is args:
         return (
             f"{name}() received an invalid combination of arguments - got ({type_name(args[0])}), but expected one of:"
         )
-    for index, each in enumerate(listed):
+    for index, each in enumerate(elements):
         if not isinstance(each, Tensor):
             kind = type_name(each)
             return f"expected Tensor as element {index} in argument {start}, but got {kind}"
     return None
 
 
-def _python_said(error: Exception, target: Any, args: Any, named: dict[str, Any], name: str) -> str | None:
-    """What Python says of a call for which a function has no parameters, as if the function were called ``name``."""
+def _python_text(error: Exception, target: Any, args: Any, named: dict[str, Any], name: str) -> str | None:
+    """Return Python's text for arguments that cannot be bound to the parameters of ``target``, or None if they can.
+
+    In the text the function is called ``name``.
+    """
     if target is None:
         return None
     try:
@@ -156,14 +170,14 @@ def _python_said(error: Exception, target: Any, args: Any, named: dict[str, Any]
     except TypeError:
         try:
             target(*args, **named)
-        except TypeError as found:
-            error = found
+        except TypeError as raised:
+            error = raised
     else:
         return None
     return str(error).replace(f"{target.__qualname__}()", f"{name}()", 1)
 
 
-#: What functions that PyTorch has in Python give on to those that parse arguments.
+#: Functions that PyTorch implements in Python, with the signature of the function that they call to check arguments.
 GIVEN_ON = {
     "batch_norm": "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
     "bool training, float momentum, float eps)",
@@ -182,12 +196,12 @@ GIVEN_ON = {
     "threshold": "threshold(Tensor input, Number threshold, Number value)",
     "unflatten": "unflatten(int dim, int[] sizes)",
 }
-#: Arguments that go by other names there, or are given as something else.
+#: Parameters of those signatures whose arguments have another name in Python, or ("") are not passed unchanged.
 GIVEN_AS = {"indices": "input", "reduction": ""}
 
 
-def _given_on_said(name: str, target: Any, args: tuple[Any, ...], named: dict[str, Any]) -> str | None:
-    """What is said of arguments that are given on to a function which parses them."""
+def _inner_text(name: str, target: Any, args: tuple[Any, ...], named: dict[str, Any]) -> str | None:
+    """Return PyTorch's text for wrong arguments that ``name`` passes on to a function in ``GIVEN_ON``, or None."""
     bound = inspect.signature(target).bind(*args, **named)
     bound.apply_defaults()
     line = signatures.Signature(GIVEN_ON[name])
@@ -200,9 +214,10 @@ def _given_on_said(name: str, target: Any, args: tuple[Any, ...], named: dict[st
 
 
 def _keywords(frame: FrameType | None) -> tuple[str, ...]:
-    """The names that the call under way in this frame gave to arguments, for errors that show a call as it was written.
+    """Return the keywords of the call that the frame is executing, for errors that list the arguments as written.
 
-    They are read from the source; where there is none, all names for arguments in the frame's code count.
+    The keywords are read from the source. Without source, all keyword names in the constants of the frame's code are
+    returned.
     """
     while frame is not None and (
         frame.f_code.co_filename.startswith(PASSED_OVER) or frame.f_globals.get("public") in PUBLIC

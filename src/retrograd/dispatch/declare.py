@@ -164,8 +164,8 @@ def op(
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Declare an operation that is not elementwise; set its rules with ``<operation>.derivative(tensor=rule, …)``.
 
-    Operands are neither promoted nor broadcast: the kernel checks its arguments and raises PyTorch's errors itself.
-    In the rules of an operation with several differentiable results, ``g`` is the tuple of their gradients, with None for
+    Operands are neither promoted nor broadcast: the kernel checks its arguments and raises PyTorch's errors itself. In
+    the rules of an operation with several differentiable results, ``g`` is the tuple of their gradients, with None for
     a result that has none.
 
     view            the result shares the first tensor's memory
@@ -178,10 +178,11 @@ def op(
     linear          the operation is linear in each tensor
     optional        the names of the tensors for which None may be passed
     inline_expr     (condition, expression[, names]): source text that replaces the kernel call in generated functions
-                    for NumPy arrays where the condition holds. Both use the names of the kernel's tensors (as arrays) and
-                    parameters and those of the dict ``names``; ``FLOATS`` means that the first array is float32 or
-                    float64, ``_d`` is its dtype
-    inplace_stmt    (condition, statement[, names]): the same for a statement that writes the result into the first array
+                    for NumPy arrays where the condition holds. Both use the names of the kernel's tensors (as arrays)
+                    and parameters and those of the dict ``names``; ``FLOATS`` means that the first array is float32
+                    or float64, ``_d`` is its dtype
+    inplace_stmt    (condition, statement[, names]): the same for a statement that writes the result into the first
+                    array
     name, backward, function, method, in_place, aliases, holomorphic, in_place_backward    see :func:`pointwise`
     """
 
@@ -276,7 +277,7 @@ def _fronted(front: Front, name: str, public_kind: str = "") -> Any:
 
 
 def _register(op: Op, function: bool, method: bool, in_place: bool | str, aliases: Sequence[str]) -> Operation:
-    """Enter ``op`` in the tables ``OPS``, ``ARRAYS``, ``TENSORS``, ``FUNCTIONS`` and ``METHODS``; return its function."""
+    """Enter ``op`` in ``OPS``, ``ARRAYS``, ``TENSORS``, ``FUNCTIONS`` and ``METHODS``, and return its function."""
     function_form, method_form = _stub(op), _stub(op, generic_path.apply_method)
     OPS[op.name] = op
     ARRAYS.__dict__[op.name] = (

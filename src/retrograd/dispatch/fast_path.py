@@ -1,11 +1,10 @@
-"""From a declaration to a caller: the hot path.
+"""The fast path: generation of the functions of an operation at their first call.
 
-What a user calls is generated for each operation on its first use, as one would write it by hand for this operation and
-nothing else: positional calls, plain stores, no loops. It serves tensors on the CPU in all dtypes that the kernel takes;
-anything else (short floats beside numbers, complex numbers, ``out=``, subclasses, GPUs, errors) goes to ``apply`` in
-``dispatch/generic_path.py``, which is written to be read. Measured with 8 elements: a recorded operation costs 1.2 µs generated and 7 to
-10 µs through ``apply``; calling the table's kernel alone costs 0.35 µs.
-``python -c "import retrograd; print(retrograd.mul.op.source)"`` after a first call shows what was generated.
+The code of each public function is specialised for its operation: positional calls, attribute stores, no loops. It
+serves tensors on the CPU in all dtypes that the kernel takes. Anything else (half precision with numbers, complex
+numbers, ``out=``, other subclasses, GPUs, errors) falls back to ``apply`` in ``dispatch/generic_path.py``. For 8
+elements, a recorded operation takes 1.2 µs here, 7 to 10 µs through ``apply``, and 0.35 µs for the kernel alone.
+``retrograd.mul.op.source`` is the generated source after a first call.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ from .operand_promotion import (
 
 
 def specialise(op: Any, function: FunctionType, slow: Any) -> None:
-    """Give a public function of ``op`` its own code, which leaves to ``slow`` what is not the common case."""
+    """Generate and set the code of a function of ``op``, with the fallback ``slow``."""
     op.ufunc, op.united = ufunc_of(op), {}
     op.large = for_ufunc(op.ufunc)
     taken = taken_by(op)
@@ -81,22 +80,22 @@ def specialise(op: Any, function: FunctionType, slow: Any) -> None:
 
 
 def specialise_all(op: Any) -> None:
-    """Generate the code of every public function of ``op`` anew."""
+    """Generate the code of every function of ``op`` again."""
     for function, slow in op.forms:
         specialise(op, function, slow)
 
 
 class _Probe:
-    """Stands for the array module and for arrays, to see whether a kernel is nothing but one ufunc."""
+    """Array module for a trial call of a kernel: its functions return their names and arguments."""
 
     def __getattr__(self, name: str) -> Any:
         return lambda *given: (name, given)
 
 
 def ufunc_of(op: Any) -> Any:
-    """The ufunc that a kernel calls with just its operands and does nothing else, or None.
+    """Return the ufunc if the kernel of ``op`` only calls one with its operands, or None.
 
-    Calling it directly saves the kernel's own call, 60 ns of 1200.
+    A direct call of the ufunc saves the kernel's own call, 60 ns of 1200.
     """
     if op.kind != "pointwise" or len(op.defaults) < len(op.params):
         return None
@@ -111,16 +110,17 @@ def ufunc_of(op: Any) -> Any:
 
 
 class _Operand:
-    """An operand without properties."""
+    """Operand without attributes, for the trial call of a kernel."""
 
     __slots__ = ()
 
 
 def taken_by(op: Any) -> frozenset[Any]:
-    """The dtypes besides float32 and float64 that generated callers of ``op`` may pass to its kernel as they are.
+    """Return the dtypes besides float32 and float64 that the generated functions pass to the kernel without conversion.
 
-    A pointwise kernel must keep the dtype, which is tried out. Of short floats it must be a ufunc: NumPy calculates
-    each in float32 by itself. Other kernels know what they do, but for short floats to be calculated in float32.
+    An elementwise kernel must preserve the dtype, which a trial call tests; for float16 and bfloat16 it must be a
+    ufunc, because NumPy's ufuncs compute these in float32. Other kernels get every dtype, except for float16 and
+    bfloat16 if the operation is declared with ``opmath``.
     """
     if op.kind != "pointwise":
         return frozenset({F32, F64} | OTHERS - dtypes.SHORT if op.opmath else {F32, F64} | OTHERS)
@@ -136,7 +136,7 @@ def taken_by(op: Any) -> frozenset[Any]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 result = op.kernel(numpy, *(one for _ in op.tensors), **op.defaults)
-        except Exception:  # this kernel does not take such numbers, or has parameters to be given
+        except Exception:  # the kernel does not take this dtype, or has required parameters
             continue
         if isinstance(result, (numpy.ndarray, numpy.generic)) and result.dtype == (op.result or dtype):
             found.add(dtype)

@@ -1,7 +1,7 @@
-"""What generated callers say, line by line: one that gives a new tensor or a view, one that overwrites its first operand.
+"""Source templates of the fast path: for functions that return a new tensor or a view, and for in-place functions.
 
-A caller is text about one operation and one way to call it. Its local names: ``_a0`` the array of the first operand (or a
-number), ``_n0`` its place in the graph, ``_d`` its dtype, ``_r`` the array of the result, ``_y`` the result.
+Local names in the generated source: ``_a0`` the array of the first operand (or a number), ``_n0`` its gradient edge,
+``_d`` its dtype, ``_r`` the array of the result, ``_y`` the result.
 """
 
 from __future__ import annotations
@@ -20,24 +20,25 @@ from .op import arguments
 from .operand_promotion import annotated_numbers
 
 INLINE, FIRST = "inline", "first"
-#: Say of a parameter that it is a dimension, which the block wants counted from the front: one there is, or a new one.
+#: Values in ``fixed``: the parameter is a dimension (of the operand, or a new one); negative ones are normalised for the
+#: operation.
 AXIS, NEW_AXIS = "axis", "new axis"
-#: Whom a caller is for that takes operands and nothing else.
+#: The ``public`` kind of operators, which take operands and no other arguments.
 OPERATOR = "operator"
 
 
 class Front:
-    """A surface that a block may stand in for: called in the common way it does the block's work itself, in generated
-    code, and is not called at all.
+    """Fast path of a public Python function (``surface``) that is equivalent to an operation in the common case.
 
-    ``guard``: what else must hold, in Python (beginning with INLINE: what the block's expression asks for too).
-    ``fixed``: the block's parameters that the surface does not have or has in another form, or that ``guard`` leaves no
-    choice: a value, AXIS, an expression of the surface's arguments, or a function, which is given the array and those of
-    these arguments that it names (or the ones without a name); what raises an error is no common call. ``gives``: what
-    the surface makes of several results: a tuple of this class, or FIRST: only the first. ``operands``: what it calls the
-    block's tensors (its first parameters, if nothing is said). ``other``: the front of another block, which takes over
-    what is not for this one. ``over``: whether it overwrites its first operand. ``itself``: a condition under which the
-    surface just gives back its first operand.
+    guard     a further condition, as source text; with INLINE at its beginning also the condition of ``op.inline``
+    fixed     values for parameters of the operation: a value, AXIS or NEW_AXIS, an expression of the function's arguments,
+              or a function, called with the array and the arguments that it names (or the positional ones); if it raises,
+              the fast path does not apply
+    gives     the tuple class of several results, or FIRST: only the first result is returned
+    operands  the names of the function's arguments that are the operation's tensors; its first parameters by default
+    other     the fast path to try if this one does not apply
+    over      the result is written into the first operand
+    itself    a condition under which the function returns its first operand
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class Front:
         self.op, self.fixed, self.gives, self.other, self.over = op, fixed, gives, other, over
         self.inline, self.itself = guard.startswith(INLINE), itself
         self.guard = guard.removeprefix(INLINE).removeprefix(" and ")
-        self.target = self.surface = surface  # the second is what is called if the block can not stand in
+        self.target = self.surface = surface  # surface: the fallback if the fast path does not apply
         count = code.co_argcount + code.co_kwonlyargcount
         self.names: tuple[str, ...] = code.co_varnames[:count]
         self.spread = code.co_varnames[count] if code.co_flags & inspect.CO_VARARGS else ""
@@ -98,7 +99,7 @@ class Front:
         return made
 
     def values(self) -> dict[str, str]:
-        """How the block's parameters are called in the written code."""
+        """Return the names of the operation's parameters in the generated source."""
         found = {each: each for each in self.op.params}
         for each, value in self.fixed.items():
             found[each] = f"_p_{each}" if callable(value) or value.__class__ is str else f"fixed_{each}"
@@ -130,11 +131,10 @@ def _unlike(name: str, default: Any) -> str:
 class Text:
     """The text of the callers of ``op``, before which ``front`` may stand.
 
-    ``public``: whether users call it, as a ``"function"`` or ``"method"``, or as an ``"operator"``, which has no parameters.
-    ``over``: whether the first operand is
-    overwritten. ``every``: what is appended to the name of each result; ``shown``: of those that become tensors;
-    ``returned``: what is returned; ``single``: only the first result has a gradient, which arrives at the node itself;
-    ``records``: whether there is anything to record.
+    ``public``: whether users call it, as a ``"function"`` or ``"method"``, or as an ``"operator"``, which has no
+    parameters. ``over``: whether the first operand is overwritten. ``every``: what is appended to the name of each
+    result; ``shown``: of those that become tensors; ``returned``: what is returned; ``single``: only the first result
+    has a gradient, which arrives at the node itself; ``records``: whether there is anything to record.
     """
 
     def __init__(self, op: Any, front: Front | None = None, public: str = "", over: bool = False) -> None:
@@ -197,7 +197,7 @@ class Text:
     def signature(self) -> str:
         """The parameters: those of a front's surface, or an operation's tensors and parameters, for users with ``out``.
 
-        A public caller takes any number of arguments, so that it is us who say what is wrong with them.
+        A public function takes any arguments, so that PyTorch's error is raised for wrong ones.
         """
         of = self.front or self.op
         every, positional = (*self.names, *self.op.params), self.count + self.op.positional
@@ -327,7 +327,7 @@ class Text:
         return [f"watched(op, {given})", f"return {self.returned}"]
 
     def call(self) -> tuple[str, str]:
-        """What must hold for a result to be calculated (nothing: an empty string), and the expression that does it."""
+        """Return the condition under which the result can be computed ("": always), and the expression for it."""
         op, call = self.op, self.kernel()
         if op.ufunc is not None:
             plain, done = self.at_defaults(), self.ufunc()
@@ -522,8 +522,8 @@ class Text:
     def facts(self) -> list[str]:
         """Lines that note on the node its age, the form of its result and the line of the user's program.
 
-        A pointwise result that has the shape of an operand takes over the very tuple: the sweep then sees at a glance
-        that a gradient fits.
+        A pointwise result with the shape of an operand reuses the same tuple: the backward pass then checks a
+        gradient's shape by identity.
         """
         names, pointwise = self.names, self.op.kind == "pointwise"
         lines = ["_node.number = next_number()", "_node.hooks = None", *self.placed()]
@@ -559,7 +559,7 @@ class Text:
         ]
 
     def store(self, each: Any, only: int | None) -> list[str]:
-        """Lines that keep one value. The shape of an operand that has a place in the graph stands there already."""
+        """Return the lines that save one value. The shape of the only operand with a gradient edge is read from it."""
         slot = f"_node.s_{each.name}"
         if each.kind == "result":
             k = self.every[each.index]

@@ -1,6 +1,7 @@
-"""Running an operation the readable way: whatever is not the common case that generated callers serve.
+"""The generic path of an operation, for calls that the generated fast path does not serve.
 
-Operands are checked and converted, the kernel is called, its result wrapped and recorded; in place likewise.
+``apply`` checks and converts the operands, calls the kernel, wraps the result and records the call; ``modify`` does the
+same for in-place operations.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def operating(apply: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def overridden(name: str, operands: tuple[Any, ...]) -> Any:
-    """What the operator ``name`` gives if an operand has a ``__torch_function__`` of which nobody had heard."""
+    """Repeat the operator ``name`` if an operand's class has a new ``__torch_function__``, else return NotImplemented."""
     return getattr(Tensor, name)(*operands) if torch_function.register_overriding(operands, Tensor) else NotImplemented
 
 
@@ -287,7 +288,7 @@ def _retype(op: Any, result: Any, target: Any) -> Any:
         and kind != target.kind
         and (kind == "b" or kind + target.kind == "fc")
     ):
-        return result  # a kernel that says so itself: abs of complex numbers …
+        return result  # a kernel that sets the dtype of its result, for example abs of complex numbers
     return result if result.dtype == target else result.astype(target)
 
 
@@ -362,7 +363,7 @@ def watched(
 ) -> None:
     """Record a call whose results are there already, made by a generated caller that leaves recording to us.
 
-    ``outs``: Tensors, or arrays for those that nobody gets to see.
+    ``outs``: Tensors, or arrays for results that are not returned.
     """
     if edges.count(None) < len(edges):
         outs = tuple([each if isinstance(each, Tensor) else wrap(each) for each in outs])
@@ -439,10 +440,10 @@ def bare(x: Any) -> bool:
 
 
 def at_hand(x: Any) -> bool:
-    """Whether the memory of ``x`` may be written at once: nothing to record, to refuse or to tell anybody."""
+    """Whether the memory of ``x`` may be written directly: nothing is recorded, no error or hook applies."""
     if not bare(x) or x._version_counter is None or before_writing:
         return False
-    return x._array.base is None or 0 not in x._array.strides  # of which elements might meet
+    return x._array.base is None or 0 not in x._array.strides  # stride 0: elements may overlap
 
 
 def apply_in_place(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Tensor:

@@ -1,7 +1,7 @@
-"""What ``help`` and ``inspect`` find behind a function of the table: PyTorch's parameters, and the block itself.
+"""Signatures and sources of public functions for ``help`` and ``inspect``: PyTorch's parameters, the kernel's source.
 
-Written code takes ``*rest`` and defaults of its own, to say in PyTorch's words what is wrong with a call; nobody wants to
-read that. Looked up when asked for: a function has a ``Shown`` for its ``__wrapped__``, and nothing else.
+Generated functions take ``*rest`` and defaults such as ``MISSING`` for their error messages, which users need not see.
+Each has as its ``__wrapped__`` a ``Shown`` or a ``ShownAsParsed``, which builds the signature when it is read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from . import signatures
 
 
 class Shown:
-    """Stands behind a function of ``op``: ``form`` is "function", "method" or "in place".
+    """``__wrapped__`` of a function of ``op``; ``form`` is "function", "method" or "in place".
 
     >>> import inspect
     >>> import retrograd as torch
@@ -36,7 +36,7 @@ class Shown:
 
     @property
     def __signature__(self) -> Signature:
-        """PyTorch's parameters."""
+        """The parameters that PyTorch's function has."""
         op, first = self.op, "input" if self.form == "function" else "self"
         free = [*op.tensors, *op.params[: op.positional]]
         kinds = dict.fromkeys(op.tensors + op.params, Parameter.KEYWORD_ONLY)
@@ -53,12 +53,12 @@ class Shown:
 
     @property
     def __wrapped__(self) -> Callable[..., Any]:
-        """The block as it stands in the table."""
+        """The kernel, so that ``inspect.getsource`` shows the declaration."""
         return self.op.kernel
 
 
 class ShownAsParsed:
-    """Stands behind a function that sorts out its arguments itself: the longest way to call it that PyTorch lists.
+    """``__wrapped__`` of a function with ``*args`` or ``**kwargs``: shows the longest signature that PyTorch lists.
 
     >>> import inspect
     >>> import retrograd as torch
@@ -73,30 +73,30 @@ class ShownAsParsed:
 
     @property
     def __signature__(self) -> Signature:
-        """PyTorch's parameters, or the function's own if PyTorch's stands in Python too."""
+        """The parameters in PyTorch's errors, or the function's own if PyTorch's function is written in Python."""
         known = [each for each in signatures.signatures(self.space, self.name) if not each.hidden]
         if not known:
             return signature(as_written(self.__wrapped__))
         longest = max(known, key=lambda each: (len(each.parameters), each.spread))
-        found = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)] if self.space == "Tensor" else []
+        parameters = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)] if self.space == "Tensor" else []
         for index, each in enumerate(longest.parameters):
             kind: Any = Parameter.KEYWORD_ONLY if each.keyword_only else Parameter.POSITIONAL_OR_KEYWORD
             default = _default(each, index >= _needed(longest, known))
             if longest.spread and not each.keyword_only:
                 kind, default = Parameter.VAR_POSITIONAL, Parameter.empty
-            found.append(Parameter(each.name + "_" * keyword.iskeyword(each.name), kind, default=default))
-        return Signature(found)
+            parameters.append(Parameter(each.name + "_" * keyword.iskeyword(each.name), kind, default=default))
+        return Signature(parameters)
 
 
 def _needed(longest: signatures.Signature, known: list[signatures.Signature]) -> int:
-    """How many arguments there must be, as another way to call the function may do with fewer of the same."""
+    """Return the number of required parameters: that of the shortest signature whose parameters begin ``longest``."""
     names = [each.name for each in longest.parameters]
     starts = [[each.name for each in one.parameters if not each.default] for one in known]
     return min(len(start) for start in starts if start == names[: len(start)])
 
 
 class _AsWritten:
-    """A default that shows as PyTorch writes it."""
+    """Default value whose repr is PyTorch's text, for example ``contiguous_format``."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -106,7 +106,7 @@ class _AsWritten:
 
 
 def _default(parameter: signatures.Parameter, optional: bool) -> Any:
-    """The default of a parameter."""
+    """Return the default of a parameter for a Signature; None for an optional one without a recorded default."""
     if not parameter.default:
         return None if optional or parameter.keyword_only else Parameter.empty
     try:

@@ -2,9 +2,9 @@
 
 A node class has slots for the values that the operation's rules need, PyTorch's attributes ``_saved_…`` and
 ``_raw_saved_…``, and two vjps, whose code is generated at their first call: ``vjp`` for gradients that are arrays, and
-``vjp_recorded`` for gradients that are tensors (``create_graph=True``). A vjp loads the saved values, checks that they have
-not been modified since, and calls the rules of the edges in use; ``vjp_recorded`` also attaches saved tensors to their
-gradient edges.
+``vjp_recorded`` for gradients that are tensors (``create_graph=True``). A vjp loads the saved values, checks that they
+have not been modified since, and calls the rules of the edges in use; ``vjp_recorded`` also attaches saved tensors to
+their gradient edges.
 """
 
 from __future__ import annotations
@@ -223,9 +223,9 @@ def _compile_vjp(op: Any, saved: Sequence[Any], conjugate: bool, record: bool, o
 def _load(each: Any, record: bool, conjugate: bool, only: int | None) -> list[str]:
     """Return the lines of a vjp that load a saved value, check its version and, with ``record``, make it a Tensor.
 
-    The vjp of a holomorphic function multiplies by the conjugate of its derivative. The derivatives of this package have
-    real coefficients, so that this is the derivative at the conjugate: with ``conjugate`` the saved value is conjugated
-    here, and the rules need no conjugation.
+    The vjp of a holomorphic function multiplies by the conjugate of its derivative. The derivatives of this package
+    have real coefficients, so that this is the derivative at the conjugate: with ``conjugate`` the saved value is
+    conjugated here, and the rules need no conjugation.
     """
     name = each.name
     lines = [f"{name} = node.s_{name}"]
@@ -294,8 +294,8 @@ class _Symbol:
 def _calculates(rule: Any) -> bool:
     """Whether a rule computes with arithmetic operators, not only with names of ``F``.
 
-    The rule runs on :class:`_Symbol` arguments, which support no arithmetic. In doubt, for a rule that branches on values,
-    the result is True; only speed depends on it: large arrays become parallel arrays for such rules.
+    The rule runs on :class:`_Symbol` arguments, which support no arithmetic. In doubt, for a rule that branches on
+    values, the result is True; only speed depends on it: large arrays become parallel arrays for such rules.
     """
     if not callable(rule):
         return rule not in (None, 0, 1)

@@ -1,4 +1,4 @@
-"""Operands brought together: the dtype in which tensors and numbers are calculated, and shapes that do not go together."""
+"""Promotion of operands (tensors and numbers) to a common dtype, and errors for shapes that cannot be broadcast."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ import numpy
 from ..core import dtypes, promotion
 from ..core.tensor import Tensor, wrap
 
-#: Classes whose instances behave exactly as Tensors do (Tensor itself and Parameter).
+#: Classes whose instances the fast path takes as Tensors: Tensor, Parameter, and subclasses of Tensor in the program.
 PLAIN: set[type] = {Tensor}
-#: Those among them that are not a program's own (see ``dispatch/torch_function_overrides.py``).
+#: Tensor and Parameter: those of ``PLAIN`` that the package defines (see ``dispatch/torch_function_overrides.py``).
 OURS: set[type] = {Tensor}
 NUMBERS = frozenset({float, int, bool})
 F32, F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 INTEGERS = frozenset(map(numpy.dtype, (numpy.int64, numpy.int32, numpy.int16, numpy.int8, numpy.uint8)))
+#: The dtypes besides float32 and float64 that kernels may take without conversion.
 OTHERS = INTEGERS | {numpy.dtype(bool)} | dtypes.SHORT
 
 
-#: NumPy's scalar types, which stand for Python's numbers beside tensors; complex128 and float64 are subclasses of these.
+#: NumPy's scalar types, which are treated as Python numbers. float64 and complex128 are also subclasses of these.
 SCALARS: frozenset[Any] = frozenset(numpy.sctypeDict.values()) - {
     numpy.object_, numpy.bytes_, numpy.str_, numpy.void, numpy.datetime64, numpy.timedelta64,
 }  # fmt: skip
 
 
 def plain_number(value: Any) -> Any:
-    """Return a NumPy scalar as a Python number, anything else as it is. A NumPy bool is a float, as in PyTorch."""
+    """Return a NumPy scalar as a Python number (a bool as a float, as in PyTorch), and any other value unchanged."""
     if isinstance(value, numpy.generic):
         return float(value) if isinstance(value, numpy.bool_) else value.item()
     return value
@@ -39,29 +40,34 @@ def annotated_numbers(function: Any) -> frozenset[str]:
 
 
 def common_dtype(operands: Sequence[Any]) -> dtypes.dtype:
-    """The dtype in which operands (Tensors and numbers) are calculated together."""
-    found: list[dtypes.dtype | None] = [None, None, None]
+    """Return the dtype to which operands (Tensors and numbers) are promoted.
+
+    Tensors with dimensions, 0-d tensors and numbers form three groups of decreasing priority, as in PyTorch.
+    """
+    groups: list[dtypes.dtype | None] = [None, None, None]
     for each in operands:
         if isinstance(each, Tensor):
             kind, dtype = (0 if each._array.ndim else 1), each.dtype
         else:
             kind, dtype = 2, promotion.of_number(plain_number(each))
-        held = found[kind]
-        found[kind] = dtype if held is None else promotion.promote_types(held, dtype)
-    return promotion.result_of(*found)
+        previous = groups[kind]
+        groups[kind] = dtype if previous is None else promotion.promote_types(previous, dtype)
+    return promotion.result_of(*groups)
 
 
 def promote_operands(op: Any, taken: frozenset[Any], *operands: Any) -> tuple[list[Any], Any]:
-    """Operands (arrays and numbers) in the dtype in which ``op`` calculates them, and that dtype.
+    """Return the operands (arrays and numbers) in the NumPy dtype in which ``op`` computes, and this dtype.
 
-    Raises ValueError where the generated caller is not to go on: ``apply`` knows what to do.
+    ``taken``: the dtypes besides float32 and float64 that the kernel takes without conversion. The dtype is cached in
+    ``op.united`` by the operands' dtypes. Raises ValueError for operands that the generated function must leave to the
+    fallback ``generic_path.apply``.
     """
     key = dtypes.default.floating, *([each.dtype.num * 2 + (not each.ndim) if isinstance(each, numpy.ndarray) else each.__class__
                                      for each in operands])  # fmt: skip
     try:
         target = op.united[key]
     except KeyError:
-        target = op.united[key] = _united(op, taken, operands)
+        target = op.united[key] = _common_numpy_dtype(op, taken, operands)
     if target is None:
         raise ValueError
     return [
@@ -70,8 +76,8 @@ def promote_operands(op: Any, taken: frozenset[Any], *operands: Any) -> tuple[li
     ], target
 
 
-def _united(op: Any, taken: frozenset[Any], operands: Sequence[Any]) -> Any:
-    """The NumPy dtype for :func:`unite`, or None."""
+def _common_numpy_dtype(op: Any, taken: frozenset[Any], operands: Sequence[Any]) -> Any:
+    """Return the dtype for :func:`promote_operands`, or None for operands that are left to the fallback."""
     if op.check is not None:
         op.check(*operands)
     common = common_dtype([wrap(each) if isinstance(each, numpy.ndarray) else each for each in operands])
@@ -84,14 +90,14 @@ def _united(op: Any, taken: frozenset[Any], operands: Sequence[Any]) -> Any:
     return target if target in (F32, F64) or target in taken else None
 
 
-#: The numbers that a dtype takes as they are.
+#: The smallest and the largest int of the range in which a dtype represents every int exactly.
 _LIMITS: dict[Any, tuple[int, int]] = {F32: (-(2**24), 2**24), F64: (-(2**53), 2**53)}
 for _each in INTEGERS:
     _LIMITS[_each] = int(numpy.iinfo(_each.str).min), int(numpy.iinfo(_each.str).max)
 
 
 def storable(value: Any, dtype: Any) -> bool:
-    """Whether NumPy writes a number into an array of ``dtype`` just as torch does; if not, it is to be converted first."""
+    """Whether NumPy writes the number into an array of ``dtype`` as PyTorch does, without a conversion before."""
     kind = value.__class__
     if kind is float:
         return dtype is F64 or (dtype is F32 and (-3e38 < value < 3e38 or value - value != 0))  # or inf, or nan
@@ -102,7 +108,7 @@ def storable(value: Any, dtype: Any) -> bool:
 
 
 def broadcast_error(operands: Sequence[Any]) -> RuntimeError | None:
-    """torch's error for shapes that do not go together, if they do not."""
+    """Return PyTorch's error if the operands' shapes cannot be broadcast together, or None."""
     shapes = [each._array.shape for each in operands if isinstance(each, Tensor)]
     merged: tuple[int, ...] = ()
     for shape in shapes:
@@ -114,7 +120,7 @@ def broadcast_error(operands: Sequence[Any]) -> RuntimeError | None:
 
 
 def mismatch(a: tuple[int, ...], b: tuple[int, ...]) -> RuntimeError | None:
-    """torch's error if shapes ``a`` and ``b`` can not be broadcast together."""
+    """Return PyTorch's error if the shapes ``a`` and ``b`` cannot be broadcast together, or None."""
     for back in range(1, min(len(a), len(b)) + 1):
         if a[-back] != b[-back] and 1 not in (a[-back], b[-back]):
             return RuntimeError(
@@ -125,8 +131,11 @@ def mismatch(a: tuple[int, ...], b: tuple[int, ...]) -> RuntimeError | None:
 
 
 def numbers_in(params: tuple[Any, ...]) -> tuple[Any, ...]:
-    """``params`` with the number for a tensor without dimensions; TypeError for any other tensor."""
+    """Return ``params`` with 0-d tensors replaced by numbers.
+
+    Raises TypeError for a tensor that has dimensions or requires a gradient.
+    """
     for each in params:
         if isinstance(each, Tensor) and (each._array.ndim or each.requires_grad):
-            raise TypeError("a parameter must be a number, or a tensor of no dimensions that requires no gradient")
+            raise TypeError("a parameter must be a number, or a 0-d tensor that requires no gradient")
     return tuple([each.item() if isinstance(each, Tensor) else each for each in params])

@@ -1,8 +1,8 @@
-"""``out=``: the result of a public function is written where the caller wants it.
+"""The ``out=`` argument of public functions.
 
-No operation knows of this: a function is called as if it had been given no ``out``, and what it returns is written if
-the outputs suit it. Which do, and in what words others are refused, is PyTorch's to say; ``outs.txt`` has it, function by
-function. Nothing is read from there before somebody gives an ``out``.
+Operations do not implement ``out=``: the function is called without it, and its result is copied into the outputs after
+their dtypes and shapes are checked. The checks and the error texts are recorded from PyTorch, function by function, in
+``outs.txt``, which is read at the first call with ``out=``.
 """
 
 from __future__ import annotations
@@ -21,18 +21,22 @@ from .generic_path import resized
 from .return_types import RESULTS, named
 from .transform_tensor import innermost
 
-#: Functions that calculate in the dtype of ``out`` (but for the mean), and are to be asked for no other.
+#: Reductions that compute in the dtype of ``out`` (except for ``mean``); an argument ``dtype`` must agree with it.
 REDUCING = frozenset(["sum", "prod", "cumsum", "cumprod", "nansum", "nanmean", "mean"])
+#: Functions that create a tensor in the dtype of ``out``.
 CREATING = frozenset((
     "zeros", "ones", "full", "empty", "eye", "linspace", "logspace", "range", "arange", "rand", "randn", "randint",
     "randperm", "fft.fftfreq", "fft.rfftfreq",
 ))  # fmt: skip
-#: Functions that take a number for any tensor, ``out`` not excepted.
+#: Functions that accept a number for any tensor argument, including ``out``.
 TAKE_NUMBERS = frozenset(["add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide"])
 
 
 def into(call: Callable[..., Any], space: str, name: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
-    """``call(*args, **named)``, written into ``named["out"]``, which is returned."""
+    """Write the result of ``call(*args, **named)`` without ``out`` into ``named["out"]`` and return this output.
+
+    ``space`` and ``name`` identify the public function, for ``outs.txt`` and for errors.
+    """
     key = name if space == "torch" else f"{space}.{name}"
     rest, out = dict(named), named["out"]
     del rest["out"]
@@ -41,14 +45,14 @@ def into(call: Callable[..., Any], space: str, name: str, args: Sequence[Any], n
     outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
     if not all(isinstance(each, Tensor) for each in outs):
         raise TypeError(f"{name}(): argument 'out' must be Tensor")
-    given = [each for one in (*args, *rest.values()) for each in (one if isinstance(one, (tuple, list)) else (one,))]
-    read = [each for each in given if isinstance(each, Tensor)]
+    flat = [each for one in (*args, *rest.values()) for each in (one if isinstance(one, (tuple, list)) else (one,))]
+    read = [each for each in flat if isinstance(each, Tensor)]
     special = innermost((*read, *outs))
     if special is not None:
         raise special.refuse_out(name)
     _refuse_graded(key, read, outs)
     if key in REDUCING or key in CREATING:
-        _check_asked(key, rest.setdefault("dtype", None), outs[0].dtype)
+        _check_dtype_argument(key, rest.setdefault("dtype", None), outs[0].dtype)
         if key != "mean":
             rest["dtype"] = outs[0].dtype
     before = set_recording(False)
@@ -63,8 +67,8 @@ def into(call: Callable[..., Any], space: str, name: str, args: Sequence[Any], n
     if len(outs) != len(results):
         raise _wrong_number(key, len(results), len(outs))
     overload = _overload(key, read, rest.get("dim", args[1] if len(args) > 1 else None), several)
-    for place, (result, target) in enumerate(zip(results, outs, strict=True)):
-        _check(key, overload, place, result, target, read)
+    for index, (result, target) in enumerate(zip(results, outs, strict=True)):
+        _check(key, overload, index, result, target, read)
     for result, target in zip(results, outs, strict=True):
         _write(key, target, result._array)
     if rest.get("requires_grad"):
@@ -73,7 +77,7 @@ def into(call: Callable[..., Any], space: str, name: str, args: Sequence[Any], n
 
 
 def _returned(key: str, found: Any, outs: tuple[Tensor, ...]) -> Any:
-    """Several outputs as PyTorch returns them: with names if the results had them."""
+    """Return several outputs as PyTorch does: as a named tuple if the results are one, None for copies of views."""
     kind = type(found)
     if kind.__module__ != "torch.return_types":
         return None if key.endswith("_copy") else outs
@@ -83,7 +87,7 @@ def _returned(key: str, found: Any, outs: tuple[Tensor, ...]) -> Any:
     return RESULTS[name](outs)
 
 
-# --- What suits ---------------------------------------------------------------------------------------------------------
+# --- Checks of the outputs ------------------------------------------------------------------------------------------
 
 
 def _wrong_number(key: str, wanted: int, given: int) -> Exception:
@@ -93,23 +97,23 @@ def _wrong_number(key: str, wanted: int, given: int) -> Exception:
     return RuntimeError(f"{form} expected an out= argument of size {wanted}, got size {given}")
 
 
-def _check_asked(key: str, asked: Any, out: dtypes.dtype) -> None:
-    """Refuse an output of another dtype than the one that was asked for by name."""
-    if asked is None or not isinstance(asked, dtypes.dtype) or asked is out:
+def _check_dtype_argument(key: str, dtype: Any, out: dtypes.dtype) -> None:
+    """Raise RuntimeError if the argument ``dtype`` differs from the dtype of the output."""
+    if dtype is None or not isinstance(dtype, dtypes.dtype) or dtype is out:
         return
     if key in CREATING:
-        scalars = f"{dtypes.scalar_name(asked)} does not match dtype of out parameter ({dtypes.scalar_name(out)})"
+        scalars = f"{dtypes.scalar_name(dtype)} does not match dtype of out parameter ({dtypes.scalar_name(out)})"
         raise RuntimeError(f"dtype {scalars}")
     if key == "nansum":
-        scalars = f"Got {dtypes.scalar_name(out)} and {dtypes.scalar_name(asked)}."
+        scalars = f"Got {dtypes.scalar_name(out)} and {dtypes.scalar_name(dtype)}."
         raise RuntimeError(f"nansum: provided dtype must match dtype of result. {scalars}")
     raise RuntimeError(
-        f"Expected out tensor to have dtype {dtypes.c_name(asked)}, but got {dtypes.c_name(out)} instead"
+        f"Expected out tensor to have dtype {dtypes.c_name(dtype)}, but got {dtypes.c_name(out)} instead"
     )
 
 
 def _refuse_graded(key: str, read: Sequence[Tensor], outs: Sequence[Tensor]) -> None:
-    """Refuse what gradients would have to flow through."""
+    """Raise RuntimeError if gradients are recorded and an operand or an output requires a gradient."""
     if not recording():
         return
     name = _table()["graded inputs"].get(key, "itself")
@@ -126,7 +130,7 @@ def _refuse_graded(key: str, read: Sequence[Tensor], outs: Sequence[Tensor]) -> 
 
 
 def _overload(key: str, read: Sequence[Tensor], dim: Any, several: bool) -> str:
-    """The name under which outs.txt has what was called, where PyTorch's overloads differ in what they say."""
+    """Return the name in outs.txt of the overload that was called; ``key`` where PyTorch's overloads agree."""
     if key in ("max", "min") and several:
         return "aminmax"
     if key in ("max", "min", "clamp", "clip", "clamp_min", "clamp_max") and len(read) > 1:
@@ -141,12 +145,15 @@ def _overload(key: str, read: Sequence[Tensor], dim: Any, several: bool) -> str:
     return key
 
 
-def _check(key: str, overload: str, place: int, result: Tensor, target: Tensor, read: Sequence[Tensor]) -> None:
-    """Refuse an output that ``result`` is not to be written into."""
-    tests = _table()["tests"].get(f"{overload}#{place}") or _table()["tests"].get(overload, USUAL)
-    for test, said in tests:
+def _check(key: str, overload: str, index: int, result: Tensor, target: Tensor, read: Sequence[Tensor]) -> None:
+    """Raise PyTorch's error if ``result`` may not be written into ``target``, the output at ``index``.
+
+    Checks the dtype, gradients, and overlap with the operands ``read``.
+    """
+    tests = _table()["tests"].get(f"{overload}#{index}") or _table()["tests"].get(overload, USUAL)
+    for test, text in tests:
         if not TESTS[test](result.dtype, target.dtype):
-            raise _error(said, result.dtype, target.dtype)
+            raise _error(text, result.dtype, target.dtype)
     graded = target.requires_grad and recording() and _table()["graded out"].get(key) == "in-place"
     if graded and key in CREATING:
         raise RuntimeError("cannot resize variables that require grad")
@@ -168,7 +175,7 @@ OVERLAP = (
     "location. Please clone() the tensor before performing the operation."
 )
 USUAL = (("cast", "result type {result} can't be cast to the desired output type {out}"),)
-#: The tests of outs.txt: whether a result of one dtype may be written into an output of another.
+#: The tests named in outs.txt: whether a result of one dtype may be written into an output of another.
 TESTS: dict[str, Callable[[dtypes.dtype, dtypes.dtype], bool]] = {
     "any": lambda result, out: True,
     "same": lambda result, out: result is out,
@@ -183,8 +190,9 @@ TESTS: dict[str, Callable[[dtypes.dtype, dtypes.dtype], bool]] = {
 }
 
 
-def _error(said: str, result: dtypes.dtype, out: dtypes.dtype) -> Exception:
-    kind, _, text = said.rpartition("Error: ")
+def _error(recorded: str, result: dtypes.dtype, out: dtypes.dtype) -> Exception:
+    """Return the error with the text from outs.txt, which begins with its class if this is not RuntimeError."""
+    kind, _, text = recorded.rpartition("Error: ")
     names = {"result": dtypes.scalar_name(result), "out": dtypes.scalar_name(out)}
     names |= {"c_result": dtypes.c_name(result), "c_out": dtypes.c_name(out)}
     names |= {"int32": str(result.name == "int32")}
@@ -196,28 +204,28 @@ def _error(said: str, result: dtypes.dtype, out: dtypes.dtype) -> Exception:
 
 @cache
 def _table() -> dict[str, Any]:
-    """outs.txt: under ``tests`` the tests by function, else by section what it says of each function."""
-    found: dict[str, Any] = {each: {} for each in SECTIONS}
+    """Return the contents of outs.txt: a dict by section, then by function; section ``tests``: (test, text) pairs."""
+    table: dict[str, Any] = {each: {} for each in SECTIONS}
     tests: dict[str, list[tuple[str, str]]] = {}
     with open(os.path.join(os.path.dirname(__file__), "outs.txt"), encoding="utf-8") as file:
         lines = [each for each in file.read().splitlines() if not each.startswith("#")]
     for head, names in zip(lines[::2], lines[1::2], strict=True):
-        section, _, said = head[1:].partition("]")
+        section, _, text = head[1:].partition("]")
         for name in names.split():
             if section in TESTS:
-                tests.setdefault(name, []).append((section, said.strip()))
+                tests.setdefault(name, []).append((section, text.strip()))
             else:
-                found[section][name] = said.strip()
-    return {**found, "tests": tests}
+                table[section][name] = text.strip()
+    return {**table, "tests": tests}
 
 
 SECTIONS = ("apart", "broadcast", "graded inputs", "graded out", "may overlap", "resized silently")
 
 
-# --- Writing ------------------------------------------------------------------------------------------------------------
+# --- Writing --------------------------------------------------------------------------------------------------------
 
 
-#: Like linalg's functions and those element by element, these leave a resized output in the order of their result.
+#: Like linalg's and elementwise functions, these give a resized output the strides of the result, not C order.
 BY_COLUMNS = frozenset((
     "cholesky", "cholesky_inverse", "cholesky_solve", "geqrf", "inverse", "lu_solve", "orgqr", "ormqr", "qr", "svd",
     "triangular_solve",
@@ -225,7 +233,7 @@ BY_COLUMNS = frozenset((
 
 
 def _write(key: str, target: Tensor, array: Any) -> None:
-    """Write ``array`` into ``target``, which takes its shape, and then its order in memory too."""
+    """Write ``array`` into ``target``, after resizing it to the same shape if necessary, and bump its version."""
     if target._array.shape != array.shape:
         if target._array.size and key not in _table()["resized silently"]:
             _warn_of_resizing(target, array.shape)
@@ -239,7 +247,7 @@ def _write(key: str, target: Tensor, array: Any) -> None:
 
 
 def _warn_of_resizing(target: Tensor, shape: tuple[int, ...]) -> None:
-    """Warn that an output which held something takes another shape."""
+    """Issue PyTorch's warning that an output with elements was resized."""
     warn(
         f"An output with one or more elements was resized since it had shape {list(target._array.shape)}, which does not "
         f"match the required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch release "

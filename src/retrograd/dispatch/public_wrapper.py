@@ -1,4 +1,8 @@
-"""Public functions: wrappers that check the number of arguments and turn errors into PyTorch's argument errors."""
+"""Public wrappers: generated functions that call a Python function and replace its errors by PyTorch's argument errors.
+
+A wrapper accepts any arguments (``*_rest, **_named``), so that PyTorch's error and not Python's is raised for wrong
+ones. It implements ``out=`` and converts NumPy scalars to Python numbers where PyTorch expects numbers.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ from .op import MISSING
 from .operand_promotion import SCALARS, annotated_numbers, plain_number
 from .out_argument import into
 
-#: Lines that do what ``wrap`` does, which takes twice as long.
+#: Source lines equivalent to ``_made = wrap(_array)``, inlined because the call takes twice as long.
 FRESH = (
     "_made = _new(_Tensor)",
     "_made._array = _array",
@@ -28,7 +32,7 @@ FRESH = (
 
 
 def guarded(target: Callable[..., Any], space: str, name: str) -> Any:
-    """``target`` as the public function ``name``; its code is written when it is first called."""
+    """Return the public wrapper of ``target``, called ``name`` in ``space``; the first call generates its code."""
     made = lazy_function(name, _write, {"target": target, "space": space, "name": name})
     made.__doc__, made.__module__, made.__qualname__ = target.__doc__, "retrograd", name
     loose = target.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
@@ -40,15 +44,15 @@ def guarded(target: Callable[..., Any], space: str, name: str) -> Any:
 
 
 def _write(function: FunctionType) -> None:
-    """Write the code for just the arguments of its target: 90 ns a call; ``*args, **kwargs`` would cost 150."""
+    """Generate the wrapper's code with the target's parameters: 90 ns a call; ``*args, **kwargs`` would take 150 ns."""
     space = function.__globals__
     target, name = space["target"], space["name"]
-    code = getattr(target, "own_code", target.__code__)  # while others have exchanged it, what it was
-    spread = code.co_flags & inspect.CO_VARARGS  # then what it is given goes on to it as it came
+    code = getattr(target, "own_code", target.__code__)  # own_code: the original, while __code__ is replaced
+    spread = code.co_flags & inspect.CO_VARARGS  # a target with *args gets the positional arguments as they are
     names = () if spread else code.co_varnames[: code.co_argcount]
     given = () if spread else target.__defaults__ or ()
     defaults = {**dict(zip(names[len(names) - len(given) :], given, strict=True)), **(target.__kwdefaults__ or {})}
-    # A method does not know of out=, so that even None is one too many.
+    # Methods have no out=, so that even out=None is an error.
     passed = {each: value for each, value in defaults.items() if each != "out" or space["space"] != "Tensor"}
     space.update(
         _call=target, _explain=explain, _noticed=noticed, _brief=user_frame.strip_frames, _vet=vet, _MISSING=MISSING, _defaults=passed,
@@ -66,7 +70,7 @@ def _write(function: FunctionType) -> None:
         "    try:",
         *(_commonly(names) if space["_common"] is not None else []),
         f"        if {missing}: raise TypeError" if missing and not loose else "",
-        # What takes names that it does not list would take any.
+        # A target with **kwargs would accept any keyword.
         f"        if _named and not _known.issuperset(_named): _vet({space['space']!r}, {name!r}, _named)"
         if loose
         else "",
@@ -83,7 +87,7 @@ def _write(function: FunctionType) -> None:
         f"            _error = _explain(_error, _call, {space['space']!r}, {name!r}, _values, _rest, _named, _defaults, 1)"
         " or _brief(_error)",
         *("            " + each for each in user_frame.RERAISE),
-        "    return _again()",  # out of the handler, so that errors are raised without this one
+        "    return _again()",  # outside the handler, so that its errors do not have this one as context
     ]
     made = compile_source(f"<guard of {name}>", [each for each in lines if each], dict(space), "guard")
     function.__defaults__ = made.__defaults__
@@ -91,7 +95,7 @@ def _write(function: FunctionType) -> None:
 
 
 def _commonly(names: tuple[str, ...]) -> list[str]:
-    """Lines for a call without names of what makes a tensor of no other (see ``table.surface``)."""
+    """Return the lines that call the ``array_factory`` (see ``declare.public``) for positional arguments."""
     given, more = (", ".join(names), " and not _rest") if names else ("_rest", "")
     return [
         f"        if not _named{more}:",
@@ -106,7 +110,7 @@ def _commonly(names: tuple[str, ...]) -> list[str]:
 
 
 def _numbers(space: str, name: str, target: Any, names: tuple[str, ...]) -> list[str]:
-    """Lines that make Python numbers of the NumPy scalars among the arguments that PyTorch takes as numbers."""
+    """Return the lines that convert NumPy scalars to Python numbers, for parameters that are numbers in PyTorch."""
     known = signatures.numbers(space, name) | annotated_numbers(target)
     return [
         *(f"        if {each}.__class__ in _SCALARS: {each} = _plain({each})" for each in names if each in known),
@@ -116,10 +120,10 @@ def _numbers(space: str, name: str, target: Any, names: tuple[str, ...]) -> list
 
 
 def _given_out(space: str, names: tuple[str, ...]) -> list[str]:
-    """Lines for a call with ``out=``, which methods do not have."""
+    """Return the lines for a call with ``out=``; for methods, which have no ``out=``, they raise."""
     if space == "Tensor":
         return ["        if 'out' in _named: raise TypeError"]
-    if "out" in names:  # which may stand without a name here; what comes after it is given by name
+    if "out" in names:  # out may be positional; the parameters after it are passed by name
         before, after = names[: names.index("out")], names[names.index("out") :]
         return [
             "        if out is not None:",
@@ -134,7 +138,7 @@ def _given_out(space: str, names: tuple[str, ...]) -> list[str]:
 
 
 def vet(space: str, name: str, named: dict[str, Any]) -> None:
-    """Refuse names that PyTorch's function does not have, before a function that takes any name is called."""
+    """Raise Misfit for a keyword that no signature has, before a function with ``**kwargs`` is called."""
     known = signatures.signatures(space, name)
     for key in named if known else ():
         if not any(each.find({key: None}) for one in known for each in one.parameters):
@@ -142,7 +146,7 @@ def vet(space: str, name: str, named: dict[str, Any]) -> None:
 
 
 def explained(apply: Callable[..., Any], op: Any, space: str, name: str) -> Callable[..., Any]:
-    """``apply``, to which the written code of a block leaves what is not the common case, for its public function."""
+    """Return the fallback ``apply`` of an operation's public function, with ``out=`` and PyTorch's argument errors."""
     free = (*("input" if each == "self" else each for each in op.tensors), *op.params[: op.positional])
     only = op.params[op.positional :]
 

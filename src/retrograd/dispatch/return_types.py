@@ -1,4 +1,4 @@
-"""Several results with names: ``torch.return_types``."""
+"""Named tuples of results: the classes of ``torch.return_types``."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from typing import Any
 
 
 def named(name: str, fields: Sequence[str]) -> Any:
-    """A tuple class whose items are also attributes, printed as PyTorch prints its results with names."""
+    """Create and return the tuple class ``torch.return_types.<name>``, whose items are also attributes.
+
+    Its repr and pickles are PyTorch's.
+    """
 
     def text(self: Any) -> str:
         shown = ",\n".join(f"{field}={value!r}" for field, value in zip(fields, self, strict=True))
         return f"torch.return_types.{name}(\n{shown})"
 
-    def make(cls: Any, values: Any, attributes: Any = None) -> Any:  # the latter in PyTorch's pickles
+    def make(cls: Any, values: Any, attributes: Any = None) -> Any:  # PyTorch's pickles pass attributes
         return tuple.__new__(cls, values)
 
     def reduce(self: Any) -> Any:
@@ -37,8 +40,9 @@ def named(name: str, fields: Sequence[str]) -> Any:
 
 
 def rebuild(name: str, values: tuple[Any, ...]) -> Any:
-    """A result with names from what a pickle holds."""
+    """Return an instance of the class ``name``; pickles call this."""
     return RESULTS[name](values)
 
 
+#: The classes by name.
 RESULTS: dict[str, Any] = {}

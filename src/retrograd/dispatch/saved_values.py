@@ -1,8 +1,8 @@
-"""Saved values that hooks have packed: the classes of nodes that unpack them, and what ``_raw_saved_…`` gives a user.
+"""Nodes whose saved values are packed by saved-tensor hooks, and the objects behind ``grad_fn._raw_saved_…``.
 
-A node that holds something packed is of a subclass of its class. Its vjp lets the hooks give it back, whereupon it is a plain
-node; if it is needed again, a stand-in of the plain class holds that. So the vjps of plain nodes never look whether anything
-is packed.
+A node with packed values is an instance of a subclass of its class. The subclass's vjp unpacks the values and makes the
+node an instance of the plain class again; with ``retain_graph=True`` a copy of the node in the plain class gets the
+unpacked values. Therefore the vjps of plain classes need not check whether a value is packed.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from ..core.tensor import Tensor, new
 
 
 def packed_class(kind: type[Node]) -> type[Node]:
-    """``kind`` for nodes that hold something packed."""
+    """Return the subclass of the node class ``kind`` for nodes with packed values; it has the same name."""
     if hasattr(kind, "plain"):
         return kind
     if kind not in _packed:
-        _packed[kind] = _made(kind)
+        _packed[kind] = _packed_subclass(kind)
     return _packed[kind]
 
 
 _packed: dict[type[Node], type[Node]] = {}
 
 
-def _made(kind: type[Node]) -> type[Node]:
+def _packed_subclass(kind: type[Node]) -> type[Node]:
     slots = [
         each.__dict__[name]
         for each in kind.__mro__
@@ -44,22 +44,22 @@ def _made(kind: type[Node]) -> type[Node]:
 
 
 def _unpacking(level: str, slots: Sequence[Any]) -> Callable[..., Any]:
-    """The vjp of a node that holds something packed."""
+    """Return the method ``level`` ("vjp" or "vjp_recorded") of nodes with packed values; ``slots``: of their class."""
 
     def vjp(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
         if keep:
-            return getattr(_stand_in(node, slots), level)(grad, edges, keep)
-        # It is not needed again: unpacked, it is a plain node.
+            return getattr(_unpacked_copy(node, slots), level)(grad, edges, keep)
+        # The graph is not retained: the node itself is unpacked and becomes a plain node.
         held = [getattr(node, each.held, None) for each in node.arrays]
-        _hold(node, [each.unpack()._array if each.__class__ is PackedValue else None for each in held])
+        _store_unpacked(node, [each.unpack()._array if each.__class__ is PackedValue else None for each in held])
         node.__class__ = node.plain
         return getattr(node, level)(grad, edges, keep)
 
     return vjp
 
 
-def _hold(node: Any, arrays: Sequence[Any]) -> None:
-    """Put what was unpacked (None: nothing was) in the place of what was packed."""
+def _store_unpacked(node: Any, arrays: Sequence[Any]) -> None:
+    """Replace the node's packed values by ``arrays``; None leaves a value as it is."""
     for each, array in zip(node.arrays, arrays, strict=True):
         if array is not None:
             setattr(node, each.held, array)
@@ -67,25 +67,25 @@ def _hold(node: Any, arrays: Sequence[Any]) -> None:
             setattr(node, each.seen, 0)
 
 
-def _stand_in(node: Any, slots: Sequence[Any]) -> Any:
-    """A node of the plain class that has all that ``node`` has, and holds what the hooks give back."""
-    twin: Any = new(node.plain)
+def _unpacked_copy(node: Any, slots: Sequence[Any]) -> Any:
+    """Return a copy of ``node`` in the plain class, with the values that the unpack hooks return."""
+    copied: Any = new(node.plain)
     for slot in slots:
         try:
-            slot.__set__(twin, slot.__get__(node))
-        except AttributeError:  # nothing lies there: no gradient needs it
+            slot.__set__(copied, slot.__get__(node))
+        except AttributeError:  # the slot is empty: no gradient needs this value
             continue
-    held = [getattr(twin, each.held, None) for each in node.arrays]
-    _hold(twin, [each.unpack()._array if each.__class__ is PackedValue else None for each in held])
-    twin.__dict__["place"] = node.place
-    return twin
+    held = [getattr(copied, each.held, None) for each in node.arrays]
+    _store_unpacked(copied, [each.unpack()._array if each.__class__ is PackedValue else None for each in held])
+    copied.__dict__["place"] = node.place
+    return copied
 
 
-# --- What a user sees -----------------------------------------------------------------------------------------------
+# --- Saved tensors in public ----------------------------------------------------------------------------------------
 
 
 class SavedTensor(ABC):
-    """One tensor that a node keeps, as ``grad_fn._raw_saved_…``: hooks can be given to it alone."""
+    """One tensor saved by a node, the value of ``grad_fn._raw_saved_…``; hooks can be registered on it."""
 
     __slots__ = ()
     __module__ = "torch._C._autograd"
@@ -93,33 +93,33 @@ class SavedTensor(ABC):
 
     @abstractmethod
     def held(self) -> Any:
-        """What lies on the node: something Packed, the tensor, None if there never was one, FREED if there was."""
+        """Return the saved value: a PackedValue, the tensor, None if there never was one, or FREED."""
 
     @abstractmethod
     def hold(self, packed: PackedValue) -> None:
-        """Let this lie on the node in the tensor's stead."""
+        """Save ``packed`` on the node in place of the tensor."""
 
     @property
     def data(self) -> Any:
-        """What is kept: the tensor, or what the pack hook has made of it."""
+        """The saved tensor, or the object that the pack hook returned for it."""
         value = self.held()
         return value.value if value.__class__ is PackedValue else value
 
     @property
     def unpack_hook(self) -> Any:
-        """The hook that makes a tensor of what is kept, or None."""
+        """The hook that converts :attr:`data` to the tensor, or None."""
         value = self.held()
         return value.hook if value.__class__ is PackedValue else None
 
     def unpack(self) -> Tensor:
-        """The saved tensor."""
+        """Return the saved tensor, unpacked by the hook if it has one."""
         value = self.held()
         return value.unpack() if value.__class__ is PackedValue else value
 
     def register_hooks(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
-        """Keep ``pack_hook(tensor)`` instead of the tensor, and give ``unpack_hook`` of that to the backward pass.
+        """Save ``pack_hook(tensor)`` instead of the tensor; the backward pass gets the tensor from ``unpack_hook``.
 
-        Raises RuntimeError if there is nothing to pack, if it was freed, or if it has hooks already.
+        Raises RuntimeError if no tensor is saved, if it was freed, or if it has hooks already.
         """
         value = self.held()
         if value is FREED:
@@ -132,19 +132,20 @@ class SavedTensor(ABC):
         if value.__class__ is PackedValue:
             raise RuntimeError(
                 "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks "
-                f"is allowed at a time.{describe_node(self._owner)} Remedy: do in one pair what both are to do."
+                f"is allowed at a time.{describe_node(self._owner)} Remedy: combine both in one pair of hooks."
             )
         if value is None:
             text = f"Calling register_hooks on a saved tensor with value None is forbidden.{describe_node(self._owner)}"
-            raise RuntimeError(with_remedy(text, "ask first whether there is a tensor: .data is None if there is not"))
+            raise RuntimeError(with_remedy(text, "check first that .data is not None"))
         self.hold(PackedValue(value, pack_hook, unpack_hook))
 
 
+#: The value of a saved tensor after a backward pass that did not retain the graph.
 FREED: Any = object()
 
 
 class OfNode(SavedTensor):
-    """One that a node of the table keeps."""
+    """Saved tensor of a node of a declared operation, in its slot ``s_<slot>``; ``lift()`` returns it as a Tensor."""
 
     __slots__ = ("_lift", "_owner", "_slot")
     __module__ = "torch._C._autograd"

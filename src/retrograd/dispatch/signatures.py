@@ -1,7 +1,7 @@
-"""What PyTorch accepts as arguments: the lines of ``signatures.txt``, and whether given arguments fit one of them.
+"""Signatures of PyTorch's functions, read from ``signatures.txt``, and checks of arguments against them.
 
-Read only when a call has failed, to say why in PyTorch's words; knows no operation and is never on the way of a call
-that succeeds. The rules are those of PyTorch's own parser of arguments, as its errors show them.
+Used only after a call has failed, to build PyTorch's error message; calls that succeed never come here. The rules are
+those of PyTorch's argument parser, as far as its errors show them. Knows no operation.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from ..compat.type_names import type_name
 from ..core import devices, dtypes
 from ..core.tensor import Tensor, layout, memory_format
 
-#: Functions that take a number for any tensor.
+#: Functions that accept a number for any tensor argument.
 TAKE_NUMBERS = frozenset(
     name + form
     for name in ("add", "sub", "mul", "div", "subtract", "multiply", "divide", "true_divide", "floor_divide")
     for form in ("", "_")
 )
-#: NumPy's names for arguments, which PyTorch takes too.
+#: NumPy's names for arguments, which PyTorch accepts, too.
 OTHER_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
+#: The names of types in PyTorch's errors, where they differ from those in signatures.txt.
 SHOWN = {
     "int[]": "tuple of ints", "float[]": "tuple of floats", "Tensor[]": "tuple of Tensors",
     "Number[]": "tuple of Scalars", "dtype": "torch.dtype", "layout": "torch.layout", "device": "torch.device",
@@ -34,39 +35,42 @@ SHOWN = {
 
 
 class Misfit(TypeError):
-    """Arguments that no signature takes; its text is PyTorch's."""
+    """Error for arguments that do not fit a signature; its text is PyTorch's."""
 
 
 class Unreadable(Misfit):
-    """Arguments that fit a signature at first sight, but have something wrong inside: no other signature is tried."""
+    """Error for a list with a wrong element after the first, which PyTorch finds after it has chosen a signature.
+
+    No other signature is tried.
+    """
 
 
 class Parameter:
-    """One argument of a signature: ``int[1]? dim=None``."""
+    """One parameter of a signature, for example ``int[1]? dim=None``."""
 
     __slots__ = ("default", "keyword_only", "kind", "name", "nullable", "single")
 
     def __init__(self, text: str, keyword_only: bool) -> None:
         kind, _, named = text.rpartition(" ")
         self.name, given, default = named.partition("=")
-        self.default = default if given else ""  # as text
+        self.default = default if given else ""  # source text; "" if the argument is required
         self.keyword_only = keyword_only
         self.nullable = kind.endswith("?") or default == "None"
         bare = kind.rstrip("?")
         self.kind = re.sub(r"\[\d\]", "[]", bare)
-        self.single = bare != self.kind and self.kind != "Tensor[]"  # one element stands for a list of them
+        self.single = bare != self.kind and self.kind != "Tensor[]"  # int[1]: a single int is accepted for the list
 
     @property
     def shown(self) -> str:
-        """Its type as errors name it."""
+        """The name of the type in errors."""
         return SHOWN.get(self.kind, self.kind)
 
     def find(self, given: dict[str, Any]) -> str | None:
-        """Under which name it was given."""
+        """Return the name under which the argument is in the keyword arguments ``given``, or None."""
         return next((each for each in (self.name, *OTHER_NAMES.get(self.name, ())) if each in given), None)
 
     def takes(self, value: Any, function: str) -> bool:
-        """Whether ``value`` is of its type."""
+        """Whether the parameter accepts ``value`` in a call of ``function``; only a list's first element is checked."""
         if value is None:
             return self.nullable or self.kind == "object"
         if self.kind == "Tensor":
@@ -78,7 +82,7 @@ class Parameter:
         return _CHECKS[self.kind](value)
 
     def refuse(self, value: Any, function: str, place: int) -> None:
-        """Raise for an element, further back than the first, that is not of the right type."""
+        """Raise Unreadable if an element of the list ``value`` has the wrong type; ``place``: the argument's index."""
         if not isinstance(value, (tuple, list)):
             return
         for index, each in enumerate(value):
@@ -92,7 +96,7 @@ class Parameter:
 
 
 class Signature:
-    """One way to call a function."""
+    """One signature of a function, parsed from a line such as ``sum(Tensor input, *, dtype dtype=None)``."""
 
     def __init__(self, line: str) -> None:
         self.function, _, rest = line.partition("(")
@@ -107,12 +111,12 @@ class Signature:
                 self.parameters.append(Parameter(each, only))
         self.positional = sum(not each.keyword_only for each in self.parameters)
         first = self.parameters[0] if self.parameters else None
-        #: Whether ints given one by one stand for the list of them.
+        #: Whether separate ints are accepted for the only parameter, a list of ints: ``x.view(2, 3)``.
         self.spread = self.positional == 1 and first is not None and first.kind == "int[]"
         self.required = sum(not each.default for each in self.parameters)
 
     def check(self, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-        """Raise a Misfit if the arguments do not fit."""
+        """Raise Misfit with PyTorch's text if the arguments do not fit the signature."""
         if len(args) > self.positional and not self.spread:
             raise self._too_many(len(args))
         left, place = dict(named), 0
@@ -120,12 +124,12 @@ class Signature:
             if place < len(args):
                 if each.keyword_only:
                     raise self._too_many(len(args))
-                found, key = True, None
+                passed, key = True, None
                 value = args[place]
             else:
                 key = each.find(left)
-                found, value = key is not None, left.pop(key) if key is not None else None
-            if not found:
+                passed, value = key is not None, left.pop(key) if key is not None else None
+            if not passed:
                 if not each.default:
                     raise self._missing(index)
                 continue
@@ -151,7 +155,7 @@ class Signature:
 
     def _missing(self, index: int) -> Misfit:
         names = [f'"{each.name}"' for each in self.parameters[index:] if not each.default]
-        plural = "s" if len(names) == 1 else ""  # the wrong way round, as in PyTorch
+        plural = "s" if len(names) == 1 else ""  # inverted, as in PyTorch
         return Misfit(
             f"{self.function}() missing {len(names)} required positional argument{plural}: {', '.join(names)}"
         )
@@ -171,7 +175,7 @@ class Signature:
 
 
 def refusal(space: str, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> str | None:
-    """What PyTorch says about these arguments of a function, or None if it takes them (or is not in the table).
+    """Return PyTorch's error text for these arguments of a function, or None if they fit or no signature is recorded.
 
     >>> refusal("torch", "exp", ("a",), {})
     "exp(): argument 'input' (position 1) must be Tensor, not str"
@@ -184,26 +188,27 @@ def refusal(space: str, name: str, args: tuple[Any, ...], named: dict[str, Any])
         if named:
             return f"{shown} takes no keyword arguments"
         return f"{shown} takes no arguments ({len(args)} given)" if args else None
-    if name == "nonzero" and len(known) > 1:  # which of the two is meant, the names say
+    if name == "nonzero" and len(known) > 1:  # the keyword as_tuple selects the signature
         known = known[1:] if "as_tuple" in named else known[:1]
-    said: dict[Signature, str] = {}
+    texts: dict[Signature, str] = {}
     for each in known:
         try:
             each.check(args, named)
         except Unreadable as error:
             return str(error)
         except Misfit as error:
-            said[each] = str(error)
+            texts[each] = str(error)
         else:
             return f"This overload of {name} is deprecated:\n\t{name}{_spaced(each)}" if each.hidden else None
     if len(known) == 1:
-        return said[known[0]]
+        return texts[known[0]]
     count = len(args) + len(named)
     plausible = [each for each in known if each.required <= count <= len(each.parameters) and not each.hidden]
-    return said[plausible[0]] if len(plausible) == 1 else _combinations(known, args, named)
+    return texts[plausible[0]] if len(plausible) == 1 else _combinations(known, args, named)
 
 
 def _combinations(known: list[Signature], args: tuple[Any, ...], named: dict[str, Any]) -> str:
+    """Return PyTorch's text "received an invalid combination of arguments", with the list of signatures."""
     got = [type_name(each) for each in args] + [f"{key}={type_name(value)}" for key, value in reversed(named.items())]
     listed = ", ".join(got) + (", " if named and not args else "")
     shown = [_spaced(each) for each in known if not each.hidden]
@@ -212,23 +217,25 @@ def _combinations(known: list[Signature], args: tuple[Any, ...], named: dict[str
 
 
 def _spaced(signature: Signature) -> str:
-    """A signature as errors list it."""
-    found: list[str] = []
+    """Return the text of a signature in PyTorch's errors."""
+    parts: list[str] = []
     for each in signature.shown.strip("()").split(", "):
         kind, _, named = each.rpartition(" ")
         bare = re.sub(r"\[\d\]", "[]", kind.rstrip("?"))
-        found.append(f"{SHOWN.get(bare, bare)} {named.replace('=', ' = ')}" if kind else each)
-    return f"({', '.join(found)})"
+        parts.append(f"{SHOWN.get(bare, bare)} {named.replace('=', ' = ')}" if kind else each)
+    return f"({', '.join(parts)})"
 
 
-# --- Reading the table ----------------------------------------------------------------------------------------------
+# --- signatures.txt -------------------------------------------------------------------------------------------------
 
+#: The prefixes that PyTorch's functions of a namespace have in their own names.
 PREFIXES = {"linalg": "linalg_", "fft": "fft_", "special": "special_"}
 
 
 @cache
 def _lines() -> dict[tuple[str, str], list[str]]:
-    found: dict[tuple[str, str], list[str]] = {}
+    """Return the lines of signatures.txt by namespace and name."""
+    lines: dict[tuple[str, str], list[str]] = {}
     space = ""
     with open(os.path.join(os.path.dirname(__file__), "signatures.txt"), encoding="utf-8") as file:
         text = file.read()
@@ -237,13 +244,13 @@ def _lines() -> dict[tuple[str, str], list[str]]:
             space = line.strip("[]")
         elif not line.startswith("#"):
             name = line.partition("(")[0]
-            found.setdefault((space, name.removeprefix(PREFIXES.get(space, ""))), []).append(line)
-    return found
+            lines.setdefault((space, name.removeprefix(PREFIXES.get(space, ""))), []).append(line)
+    return lines
 
 
 @cache
 def signatures(space: str, name: str) -> list[Signature]:
-    """The ways to call ``name``, a function of ``torch``, ``linalg`` … or a method (``space="Tensor"``)."""
+    """Return the signatures of the function ``name`` of ``space`` (``torch``, ``linalg``, …; ``Tensor``: a method)."""
     lines = _lines().get((space, name))
     if lines is None and space == "Tensor":
         lines = [_as_method(each) for each in _lines().get(("torch", name), ()) if "(Tensor input" in each]
@@ -252,7 +259,7 @@ def signatures(space: str, name: str) -> list[Signature]:
 
 @cache
 def numbers(space: str, name: str) -> frozenset[str]:
-    """Return the names of the parameters of ``name`` that PyTorch takes as numbers, in any of the ways to call it."""
+    """Return the names of the parameters of ``name`` that are numbers in any of its signatures."""
     parameters = [each for line in signatures(space, name) for each in line.parameters if each.kind in _NUMERIC]
     names = {each.name for each in parameters}
     return frozenset(names | {"self", "input"} if names & {"self", "input"} else names)
@@ -262,7 +269,7 @@ _NUMERIC = ("Number", "float")
 
 
 def _as_method(line: str) -> str:
-    """The signature of the method that belongs to a function: without ``input`` and ``out``."""
+    """Return the line for the method from that of the function: without ``input`` and ``out``."""
     line = re.sub(r"\(Tensor input(, )?", "(", line)
     return re.sub(r"(, \*)?, Tensor(\[\d\])? out=None\)|\*, Tensor(\[\d\])? out=None\)", ")", line)
 
@@ -287,7 +294,7 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _element(kind: str, value: Any) -> bool:
-    """Whether ``value`` can be an element of a list of this kind."""
+    """Whether ``value`` can be an element of a list of type ``kind`` ("int[]", "Tensor[]", …)."""
     if kind == "int[]":
         return _is_int(value)
     return isinstance(value, Tensor) if kind == "Tensor[]" else _is_scalar(value)

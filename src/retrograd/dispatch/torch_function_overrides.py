@@ -1,14 +1,15 @@
-"""How public functions look for ``__torch_function__``: code that is put into them when the first class or mode asks.
+"""Dispatch of public functions to ``__torch_function__``: installed when the first class or mode that needs it exists.
 
-# Note [Looking for overrides]
-As long as no class with a ``__torch_function__`` and no mode exists, nothing looks for one. The first that announces
-itself (``core/torch_function.py``) has the code of every public function replaced by LOOKING, which asks, and calls a twin
-that has the code of before. The functions stay the objects that they were, so ``from torch import add`` of before looks
-too, and handlers may compare: ``func is torch.add``. When the last mode ends and there never was a class, the code of
-before is put back (unless modes come and go all the time). Of a duck type, whose class is made behind our back, we
-hear when a call with it fails (``dispatch/argument_errors.py``, ``dispatch/generic_path.py``); what failed has changed nothing, and is called again.
+# Note [Looking for overrides] As long as no class with a ``__torch_function__`` and no mode exists, public functions do
+not check for them. When the first one is registered (``core/torch_function.py``), the code of every public function is
+replaced by LOOKING, which checks the arguments and modes, and calls a copy of the function that has the original code.
+The functions remain the same objects; therefore names imported before (``from torch import add``) check, too, and
+handlers may compare ``func is torch.add``. When the last mode ends and no class was registered, the original code is
+restored (unless modes are entered often). A class that does not derive from Tensor is registered when a call with an
+instance of it fails (``dispatch/argument_errors.py``, ``dispatch/generic_path.py``); the failed call has changed
+nothing and is repeated.
 
-What PyTorch hands over of its functions, and how, is recorded in ``overrides.txt``.
+The functions that PyTorch dispatches, and the form of their arguments, are recorded in ``overrides.txt``.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ PLACES = {
     "nn.init": "torch.nn.init", "autograd": "torch.autograd",
 }  # fmt: skip
 
-# What stands for operators and some methods: the method that is handed over.
+# For operators and some methods: the method that is passed to the handler as ``func``.
 _ALIASES = {
     "add": "__add__ __radd__", "add_": "__iadd__", "sub": "__sub__", "sub_": "__isub__", "mul": "__mul__ __rmul__",
     "mul_": "__imul__", "div": "__truediv__ __div__", "div_": "__itruediv__ __idiv__", "remainder": "__mod__",
@@ -44,7 +45,7 @@ _ALIASES = {
     "ge": "__ge__", "neg": "__neg__", "positive": "__pos__", "abs": "__abs__", "dim": "ndimension", "numel": "nelement",
 }  # fmt: skip
 ALIASES = {alias: name for name, aliases in _ALIASES.items() for alias in aliases.split()}
-#: Functions that in PyTorch only call something else, which is handed over.
+#: Functions that only call another function in PyTorch, which is passed to the handler.
 THROUGH = {
     **{f"nn.functional.{name}": f"Tensor.{name}" for name in ("sigmoid", "tanh")},
     **{f"nn.functional.upsample{kind}": f"nn.functional.upsample{kind}" for kind in ("", "_bilinear", "_nearest")},
@@ -58,19 +59,19 @@ OPERATORS = frozenset({
     "__irshift__",
 } - {"__neg__", "__pos__", "__abs__"})  # fmt: skip
 
-#: Functions that the package's own modules call as they stand in the table.
+#: Functions that the package's own modules call without the public wrapper.
 INSIDE = ("empty", "zeros", "ones", "full", "empty_like")
 
-#: What of Tensor is handed over though its name says that it is nobody's business.
+#: Private attributes of Tensor that are dispatched.
 PRIVATE = ("_base", "_version", "_is_view")
-#: What of Tensor is never handed over.
+#: Methods of Tensor that are never dispatched.
 UNSEEN = frozenset(
     {"as_subclass", "__iter__", "__hash__", "__new__", "__copy__", "__init_subclass__", "__array_wrap__"}
 )
 
 
 class Known:
-    """What ``overrides.txt`` says."""
+    """The contents of ``overrides.txt``."""
 
     def __init__(self) -> None:
         with open(os.path.join(os.path.dirname(__file__), "overrides.txt"), encoding="utf-8") as file:
@@ -92,7 +93,7 @@ known = cache(Known)
 
 
 def handing(name: str, parameters: str) -> Callable[..., tuple[tuple[Any, ...], dict[str, Any]]]:
-    """What a function of Python hands over for arguments: a function of the same parameters, as ``known`` has them.
+    """Return a function with these parameters that returns the ``args`` and ``kwargs`` which the handler gets.
 
     >>> handing("relu", "input, /, inplace=False")(1, True)
     ((1,), {'inplace': True})
@@ -121,7 +122,7 @@ LOOKING: CodeType = compile_source(
 
 
 class Overridable:
-    """A public function and what is to be known to hand it over."""
+    """A public function, with the data needed to dispatch its calls to ``__torch_function__``."""
 
     def __init__(self, function: FunctionType, func: Any, name: str, shown: str) -> None:
         self.function, self.func, self.name = function, func, name
@@ -142,7 +143,7 @@ class Overridable:
         self.shown = f"{module}.{function.__name__}" if module else shown
 
     def look(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What a call gives: what overrides say if there are any, else what the function does by itself."""
+        """Return the result of a call: of the handlers if an argument or a mode overrides it, else of the function."""
         level, modes = torch_function.state()
         modes_asked = modes and level < NONE
         if level or (self.only_modes and modes_asked):
@@ -162,7 +163,7 @@ class Overridable:
             raise
 
     def asked(self, found: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What those that override the function say."""
+        """Return the result of the handlers of ``found`` (the arguments that override the call) and of the modes."""
         if self.hand is not None:
             try:
                 args, kwargs = self.hand(*args, **kwargs)
@@ -185,7 +186,7 @@ class Overridable:
         function, plain = self.function, self.plain
         plain.__defaults__, plain.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
         plain.__code__ = function.__code__
-        function.own_code = getattr(function, "own_code", plain.__code__)  # type: ignore[attr-defined] # see refusals.py
+        function.own_code = getattr(function, "own_code", plain.__code__)  # type: ignore[attr-defined] # see public_wrapper.py
         _written_for(function, plain)
         function.__kwdefaults__ = {
             **(plain.__kwdefaults__ or {}),
@@ -234,7 +235,7 @@ def _module(place: str) -> Any:
 
 
 def public() -> Iterator[tuple[FunctionType, Any, str, str]]:
-    """The functions that are handed over: each with what is handed over of it, its name, and its name in errors."""
+    """Yield the functions that are dispatched: function, ``func`` for handlers, name, and name in errors."""
     nobody = known().names["nobody"]
     every = vars(_module(""))
     for place, shown in PLACES.items():
@@ -271,7 +272,7 @@ _looking: list[Overridable] = []
 
 
 def every() -> dict[str, Overridable]:
-    """All that is handed over of the modules that are loaded, by name."""
+    """Return the dispatched functions of the loaded modules, by name."""
     made = {id(each.function): each for each in _named.values()}
     for function, func, name, shown in public():
         if name not in _named:
@@ -303,7 +304,7 @@ def rest() -> None:
 
 
 def overridable(space: str, name: str) -> Overridable | None:
-    """What is handed over of the function that is called ``name`` in ``space``, if it is."""
+    """Return the dispatched function called ``name`` in ``space``, or None."""
     place = {"torch": "", "nn": "nn.functional."}.get(space, f"{space}.")
     return _named.get(f"{place}{name}")
 

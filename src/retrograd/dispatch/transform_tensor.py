@@ -1,10 +1,11 @@
 """Base classes of tensors with their own implementation of operations: forward mode, ``vmap``, tracing.
 
-A :class:`WrapperTensor` defines with ``process`` what an operation does. A :class:`TransformTensor` belongs to one level of a
-transformation (:class:`TransformLevel`), for example a dual tensor of forward mode or a batch of ``vmap``, and wraps an
-inner tensor, which belongs to an outer level or to none; only plain tensors are stored in the graph. Its ``_array`` has
-the shape and dtype that the user sees, because public functions check their arguments by them. Programs without
-transformations pay nothing: wrapper tensors are looked for only among operands whose class is not exactly Tensor.
+A :class:`WrapperTensor` defines with ``process`` what an operation does. A :class:`TransformTensor` belongs to one
+level of a transformation (:class:`TransformLevel`), for example a dual tensor of forward mode or a batch of ``vmap``,
+and wraps an inner tensor, which belongs to an outer level or to none; only plain tensors are stored in the graph. Its
+``_array`` has the shape and dtype that the user sees, because public functions check their arguments by them. Programs
+without transformations pay nothing: wrapper tensors are looked for only among operands whose class is not exactly
+Tensor.
 """
 
 from __future__ import annotations
@@ -138,10 +139,10 @@ class TransformTensor(WrapperTensor):
 
     @abstractmethod
     def gradients(self, outs: Any, inputs: Any, grads: Any, solve: Callable[..., Any]) -> list[Any]:
-        """Return the gradients of ``outs`` with respect to ``inputs``; ``self`` is among both and has the innermost level.
+        """Return the gradients of ``outs`` with respect to ``inputs``; ``self`` is one of these, of the innermost level.
 
-        ``grads`` are the gradients of ``outs``, None for 1. ``solve(outs, inputs, grads, last)`` computes the gradients of
-        tensors of outer levels; all calls but the last retain the graph. A gradient that does not exist is None.
+        ``grads`` are the gradients of ``outs``, None for 1. ``solve(outs, inputs, grads, last)`` computes the gradients
+        of tensors of outer levels; all calls but the last retain the graph. A gradient that does not exist is None.
         """
 
     @abstractmethod
