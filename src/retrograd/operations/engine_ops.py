@@ -1,4 +1,4 @@
-"""What the engine and the rules need of operations: casting, fitting shapes, reading and writing through strides."""
+"""Internal operations of the backward engine and of derivative rules: cast, sum to size, expand, strided read and write."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..kernels.reductions import sum_along, summed
     inline_expr=("self.dtype is not dtype.numpy", f"self.astype(dtype.numpy) if self.size < {LARGE} else kernel(np, self, dtype)"),
 )  # fmt: skip
 def to_dtype(np: Any, self: Any, /, dtype: Any) -> Any:
-    """``self`` with elements of ``dtype`` (a copy)."""
+    """Return a copy of ``self`` in ``dtype``; of a complex array only the real part if ``dtype`` is real."""
     if self.dtype.kind == "c" and not dtype.is_complex and dtype.numpy.kind != "b":
         self = self.real
     kind = dtype.numpy
@@ -31,18 +31,18 @@ def to_dtype(np: Any, self: Any, /, dtype: Any) -> Any:
     return self.astype(kind)
 
 
-to_dtype.derivative(self=1)  # the engine casts
+to_dtype.derivative(self=1)  # the engine casts the gradient
 
 
 @pointwise(lambda F, g: F.conj_physical(g), in_place=True, holomorphic=False, in_place_backward="ConjPhysicalBackward1")
 def conj_physical(np: Any, self: Any, /) -> Any:
-    """Complex conjugate, element by element, in memory of its own."""
+    """Elementwise complex conjugate, as a new array."""
     return self.conj()
 
 
 @op(function=False, method=False, opmath=True)
 def sum_to_size(np: Any, self: Any, /, size: Any) -> Any:
-    """Sum ``self`` over the dimensions along which a tensor of shape ``size`` would have to be broadcast."""
+    """Return ``self`` summed over the dimensions along which a tensor of shape ``size`` is broadcast to its shape."""
     lead = self.ndim - len(size)
     if lead:
         self = summed(np, self, tuple(range(lead)), False)
@@ -53,56 +53,58 @@ def sum_to_size(np: Any, self: Any, /, size: Any) -> Any:
 sum_to_size.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape))
 
 
-# -- Through strides: `whole` is the geometry of a memory's tensor, `part` of a view of it (see core/views.py).
+# -- Strided access. `whole` is the layout of the tensor that owns a storage, `part` that of a view (see core/views.py).
 
 
-def _span(geometry: StridedLayout) -> tuple[int, int]:
-    """The first element of the memory that a geometry touches, and the last."""
-    if 0 in geometry.shape:
-        return geometry.offset, geometry.offset
-    reach = sum((size - 1) * step for size, step in zip(geometry.shape, geometry.strides, strict=True))
-    return geometry.offset, geometry.offset + reach
+def _span(layout: StridedLayout) -> tuple[int, int]:
+    """Return the storage offsets of the first and the last element of a layout."""
+    if 0 in layout.shape:
+        return layout.offset, layout.offset
+    reach = sum((size - 1) * step for size, step in zip(layout.shape, layout.strides, strict=True))
+    return layout.offset, layout.offset + reach
 
 
-def _through(np: Any, memory: Any, start: int, geometry: StridedLayout) -> Any:
-    strides = tuple(step * memory.itemsize for step in geometry.strides)
-    return as_strided_of(np)(memory[geometry.offset - start :], geometry.shape, strides)
+def _strided_view(np: Any, memory: Any, start: int, layout: StridedLayout) -> Any:
+    """Return the view with this layout of the 1-d array ``memory``, whose first element has the offset ``start``."""
+    strides = tuple(step * memory.itemsize for step in layout.strides)
+    return as_strided_of(np)(memory[layout.offset - start :], layout.shape, strides)
 
 
 def as_strided_of(np: Any) -> Any:
+    """Return the function ``as_strided`` of the array module."""
     return _as_strided if np.__name__ == "numpy" else np.lib.stride_tricks.as_strided
 
 
-def _memory(np: Any, dtype: Any, *geometries: StridedLayout) -> tuple[Any, int]:
-    """A zeroed memory in which all geometries fit, and the place at which it starts."""
-    spans = [_span(each) for each in geometries]
+def _zeroed_memory(np: Any, dtype: Any, *layouts: StridedLayout) -> tuple[Any, int]:
+    """Return a 1-d array of zeros that contains all elements of the layouts, and the offset of its first element."""
+    spans = [_span(each) for each in layouts]
     start = min(first for first, _ in spans)
     return np.zeros(max(last for _, last in spans) - start + 1, dtype), start
 
 
-def _laid(np: Any, memory: Any, start: int, geometry: StridedLayout, values: Any) -> None:
-    """Write ``values`` into a zeroed memory, adding up what lies at one place."""
-    if overlaps(geometry):
-        np.add.at(memory, _through(np, np.arange(memory.size), start, geometry).ravel(), values.ravel())
+def _store(np: Any, memory: Any, start: int, layout: StridedLayout, values: Any) -> None:
+    """Write ``values`` into zeroed memory; values at the same address are added."""
+    if overlaps(layout):
+        np.add.at(memory, _strided_view(np, np.arange(memory.size), start, layout).ravel(), values.ravel())
     else:
-        _through(np, memory, start, geometry)[...] = values
+        _strided_view(np, memory, start, layout)[...] = values
 
 
-def _shared_out(np: Any, memory: Any, start: int, geometry: StridedLayout) -> Any:
-    """What lies in memory, divided at every place by how many elements of ``strided_layout`` lie there: they share it."""
-    if not overlaps(geometry):
+def _divided_by_counts(np: Any, memory: Any, start: int, layout: StridedLayout) -> Any:
+    """Return ``memory``, with each element divided by the number of elements of ``layout`` that share its address."""
+    if not overlaps(layout):
         return memory
     counts = np.zeros_like(memory)
-    _laid(np, counts, start, geometry, np.ones(geometry.shape, memory.dtype))
+    _store(np, counts, start, layout, np.ones(layout.shape, memory.dtype))
     return memory / np.maximum(counts.real, 1)
 
 
 @op(function=False, method=False, linear=True, opmath=True)
 def strided_read(np: Any, self: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """The elements of ``self``, which lies in memory as ``whole``, that a view ``part`` of that memory shows."""
-    memory, start = _memory(np, self.dtype, whole, part)
-    _laid(np, memory, start, whole, self)
-    return _through(np, _shared_out(np, memory, start, whole), start, part).copy()
+    """Return the elements of the view ``part`` of a storage in which ``self`` has the layout ``whole``."""
+    memory, start = _zeroed_memory(np, self.dtype, whole, part)
+    _store(np, memory, start, whole, self)
+    return _strided_view(np, _divided_by_counts(np, memory, start, whole), start, part).copy()
 
 
 strided_read.derivative(self=lambda F, g, whole, part: F.strided_add(g, whole, part))
@@ -110,19 +112,19 @@ strided_read.derivative(self=lambda F, g, whole, part: F.strided_add(g, whole, p
 
 @op(function=False, method=False, linear=True, opmath=True)
 def strided_add(np: Any, self: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """The adjoint of ``strided_read``: zeros as ``whole``, to which every element of ``self`` is added at its place."""
-    memory, start = _memory(np, self.dtype, whole, part)
-    _laid(np, memory, start, part, self)
-    return _through(np, _shared_out(np, memory, start, whole), start, whole).copy()
+    """Return zeros with the layout ``whole`` after ``self`` is added to the view ``part``: adjoint of ``strided_read``."""
+    memory, start = _zeroed_memory(np, self.dtype, whole, part)
+    _store(np, memory, start, part, self)
+    return _strided_view(np, _divided_by_counts(np, memory, start, whole), start, whole).copy()
 
 
 strided_add.derivative(self=lambda F, g, whole, part: F.strided_read(g, whole, part))
 
 
-def overlaps(geometry: StridedLayout) -> bool:
-    """Whether two elements of a geometry may lie at one place."""
+def overlaps(layout: StridedLayout) -> bool:
+    """Whether two elements of a layout may share an address."""
     reach = 0
-    for step, size in sorted(zip(geometry.strides, geometry.shape, strict=True)):
+    for step, size in sorted(zip(layout.strides, layout.shape, strict=True)):
         if size > 1:
             if step <= reach:
                 return True
@@ -132,11 +134,11 @@ def overlaps(geometry: StridedLayout) -> bool:
 
 @op(function=False, method=False, linear=True)
 def strided_write(np: Any, self: Any, source: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """``self``, which lies in memory as ``whole``, with its view ``part`` overwritten by ``source`` (None: zeros)."""
-    memory, start = _memory(np, self.dtype, whole, part)
-    _through(np, memory, start, whole)[...] = self
-    _through(np, memory, start, part)[...] = 0 if source is None else source
-    return _through(np, memory, start, whole).copy()
+    """Return ``self``, stored with the layout ``whole``, after its view ``part`` is set to ``source`` (None: zeros)."""
+    memory, start = _zeroed_memory(np, self.dtype, whole, part)
+    _strided_view(np, memory, start, whole)[...] = self
+    _strided_view(np, memory, start, part)[...] = 0 if source is None else source
+    return _strided_view(np, memory, start, whole).copy()
 
 
 strided_write.derivative(
@@ -147,14 +149,14 @@ strided_write.derivative(
 
 @op(view=True, name="expand", method=False, function=False)
 def expand(np: Any, self: Any, /, size: Any) -> Any:
-    """``self`` with dimensions of size 1 (and new ones in front) stretched to ``size`` without copying."""
+    """Return a view in which dimensions of size 1 and new leading dimensions have the given sizes (-1: unchanged)."""
     if self.__class__ is numpy.ndarray and self.flags.c_contiguous and self.size and self.dtype.kind != "V":
         for each in size:
             if each.__class__ is not int:
                 break
         else:
-            if (form := _form(self.shape, self.strides, tuple(size))) is not None:
-                return numpy.ndarray(form[0], self.dtype, self, 0, form[1])
+            if (expanded := _expanded_form(self.shape, self.strides, tuple(size))) is not None:
+                return numpy.ndarray(expanded[0], self.dtype, self, 0, expanded[1])
     if not hasattr(self, "strides"):
         self = np.asarray(self)
     steps, target = self.strides, list(size)
@@ -168,17 +170,17 @@ def expand(np: Any, self: Any, /, size: Any) -> Any:
             target[i], strides[i] = have, steps[i - lead]
         elif have != 1:
             raise inexpandable(self, list(size))
-    for i in range(lead - 1, -1, -1) if 1 in new else ():  # a new dimension of size 1 steps over all that follow
+    for i in range(lead - 1, -1, -1) if 1 in new else ():  # the stride of a new dimension of size 1 spans the next ones
         if target[i] == 1 and steps:
             strides[i] = target[i + 1] * strides[i + 1]
     if np is numpy and self.flags.c_contiguous and self.size and self.dtype.kind != "V":
-        return numpy.ndarray(target, self.dtype, self, 0, strides)  # as as_strided does, in a tenth of its time
+        return numpy.ndarray(target, self.dtype, self, 0, strides)  # ten times as fast as as_strided
     return as_strided_of(np)(self, target, strides)
 
 
 @lru_cache(maxsize=256)
-def _form(shape: tuple[int, ...], steps: tuple[int, ...], size: tuple[int, ...]) -> Any:
-    """Shape and strides of what has ``shape`` stretched to ``size``; None for what has to be looked at."""
+def _expanded_form(shape: tuple[int, ...], steps: tuple[int, ...], size: tuple[int, ...]) -> Any:
+    """Return the shape and the strides of an array expanded to ``size``, or None for the cases with -1 or errors."""
     lead = len(size) - len(shape)
     if lead < 0 or min(size, default=0) < 0 or 1 in size[:lead]:
         return None
@@ -192,15 +194,15 @@ expand.derivative(self=lambda F, g, self_shape: F.sum_to_size(g, self_shape))
 _summed_to, _expanded = ARRAYS.sum_to_size, ARRAYS.expand
 
 
-def _summed_to_at_once(x: Any, size: Any) -> Any:
-    """``sum_to_size`` of arrays: float32 over the first dimension, as for a bias, needs no looking at dimensions."""
+def _sum_to_size_fast(x: Any, size: Any) -> Any:
+    """``sum_to_size`` of arrays, with a fast path for float32 over the first dimension (the gradient of a bias)."""
     if x.ndim == len(size) + 1 and x.dtype is F32 and x.shape[1:] == size:
         return sum_along(numpy, x, 0, False)
     return _summed_to(x, size)
 
 
-def _expanded_at_once(x: Any, size: Any) -> Any:
-    """``expand`` of arrays: one number spread over few is written to each, which then is nobody's view."""
+def _expand_fast(x: Any, size: Any) -> Any:
+    """``expand`` of arrays, with a fast path for one float32 number and a small size: a new array filled with it."""
     if x.__class__ is numpy.float32 and math.prod(size) < LARGE:
         out = numpy.empty(size, F32)
         out.fill(x)
@@ -208,11 +210,11 @@ def _expanded_at_once(x: Any, size: Any) -> Any:
     return _expanded(x, size)
 
 
-ARRAYS.__dict__.update(sum_to_size=_summed_to_at_once, expand=_expanded_at_once)
+ARRAYS.__dict__.update(sum_to_size=_sum_to_size_fast, expand=_expand_fast)
 
 
 def inexpandable(x: Any, size: list[int]) -> RuntimeError:
-    """torch's error for what can not be stretched to ``size``, where -1 stands for the size that is there."""
+    """Return PyTorch's error for an array that cannot be expanded to ``size`` (-1: the existing size)."""
     shape = x.shape
     lead = len(size) - len(shape)
     if lead < 0:

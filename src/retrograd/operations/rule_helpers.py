@@ -1,4 +1,4 @@
-"""What many element-by-element operations share: rules of piecewise constant functions, choosing, refusals."""
+"""Derivative rules, small operations for rules, and operand checks that many operations share."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..kernels.numba_dispatch import LARGE, looped
 
 
 def zero_grad_rule(F: Any, g: Any) -> Any:
-    """The gradient of a piecewise constant function."""
+    """Derivative rule of a piecewise constant function: zeros."""
     return F.zeros_as(g)
 
 
 def not_implemented(what: str) -> Callable[..., Any]:
-    """The rule by one tensor of an operation that PyTorch can differentiate by the others only: it raises."""
+    """Return a rule that raises PyTorch's error, for a tensor with respect to which ``what`` has no derivative."""
 
     def refuse(F: Any, g: Any) -> None:
         raise NotImplementedError(f"the derivative for '{what}' is not implemented.")
@@ -29,13 +29,13 @@ def not_implemented(what: str) -> Callable[..., Any]:
 
 @pointwise(lambda F, g: F.zeros_as(g), function=False, method=False, in_place=False)
 def zeros_as(np: Any, self: Any, /) -> Any:
-    """Zeros in the shape of ``self``."""
+    """Return zeros with the shape and dtype of ``self``."""
     return np.zeros_like(self)
 
 
 @op(function=False, method=False, backward="MaskedFillBackward0")
 def masked_fill_scalar(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
-    """``self`` with ``value`` where ``mask`` is true."""
+    """Return ``self`` with elements replaced by the number ``value`` where ``mask`` is true."""
     if self.size >= LARGE and (large := looped("fill_where", self, mask, numbers=(value,))) is not None:
         return large
     return np.where(mask, np.asarray(value).astype(self.dtype), self)
@@ -46,7 +46,7 @@ masked_fill_scalar.derivative(self=lambda F, g, mask: F.masked_fill_scalar(g, ma
 
 @op(function=False, method=False, backward="WhereBackward0")
 def where_else(np: Any, condition: Any, self: Any, /) -> Any:
-    """``self`` where ``condition`` is true, else 0."""
+    """Return ``self`` where ``condition`` is true, else 0."""
     if self.size >= LARGE and (large := looped("keep", self, condition)) is not None:
         return large
     return np.where(condition, self, np.zeros((), self.dtype))
@@ -60,9 +60,9 @@ where_else.derivative(self=lambda F, g, condition: F.where_else(condition, g))
     function=False, method=False, in_place=False,
 )  # fmt: skip
 def masked_product(np: Any, self: Any, other: Any, /) -> Any:
-    """``self * other``, and 0 where ``other`` is 0, although ``self`` may be infinite or nan there."""
+    """Return ``self * other``, but 0 where ``other`` is 0, even if ``self`` is infinite or nan there."""
     product = self * other
-    if not self.ndim and self - self == 0:  # one finite number: a quarter of the time of isfinite
+    if not self.ndim and self - self == 0:  # a finite 0-d array: this takes a quarter of the time of isfinite
         return product
     return np.where(other == 0, product.dtype.type(0), product)
 
@@ -71,23 +71,23 @@ def masked_product(np: Any, self: Any, other: Any, /) -> Any:
 
 
 def kind_of(x: Any) -> str:
-    """NumPy's letter for the kind of an array's elements; nothing for a number."""
+    """Return the kind (NumPy's letter) of an array's dtype; "" for a number."""
     return x.dtype.kind if hasattr(x, "dtype") else ""
 
 
 def operand_kinds(x: Tensor) -> tuple[Any, Any]:
-    """The dtype of ``x`` as an operand with dimensions, or without (what ``promotion.result_of`` asks for)."""
+    """Return (dtype, None) for a tensor with dimensions, (None, dtype) for a 0-d one: for ``promotion.result_of``."""
     return (x.dtype, None) if x._array.ndim else (None, x.dtype)
 
 
 def check_divisor(np: Any, dividend: Any, divisor: Any) -> None:
-    """Refuse to divide whole numbers by zero, if there are any."""
+    """Raise PyTorch's RuntimeError if an integer array that is not empty is divided by zero."""
     if np.any(divisor == 0) and np.size(dividend):
         raise RuntimeError("ZeroDivisionError")
 
 
 def check_first(name: str, input: Any, other: Any) -> None:
-    """Refuse a number where PyTorch takes one only on the right."""
+    """Raise TypeError if ``input`` is a number: PyTorch accepts numbers only for ``other``."""
     if not isinstance(input, Tensor):
         raise TypeError(
             f"{name}() received an invalid combination of arguments - got ({type(input).__name__}, "
@@ -97,7 +97,7 @@ def check_first(name: str, input: Any, other: Any) -> None:
 
 
 def no_complex(name: str) -> Callable[..., None]:
-    """A check of operands: the first may not be complex."""
+    """Return a check that raises NotImplementedError if the first operand is complex."""
 
     def check(x: Any, *others: Any) -> None:
         if kind_of(x) == "c":
@@ -107,7 +107,7 @@ def no_complex(name: str) -> Callable[..., None]:
 
 
 def real_only(message: str, error: type[Exception] = RuntimeError) -> Callable[..., None]:
-    """A check of operands: none may be complex."""
+    """Return a check that raises ``error(message)`` if an operand is complex."""
 
     def check(*operands: Any) -> None:
         if any(kind_of(each) == "c" or each.__class__ is complex for each in operands):
@@ -117,7 +117,10 @@ def real_only(message: str, error: type[Exception] = RuntimeError) -> Callable[.
 
 
 def check_parts(name: str, names: tuple[str, str], parts: tuple[Any, Any]) -> None:
-    """Refuse what complex numbers can not be made of."""
+    """Raise PyTorch's error unless ``parts`` are tensors of the same dtype: float16, float32 or float64.
+
+    ``name`` and ``names``: the names of the function and of the arguments in errors.
+    """
     for position, each in enumerate(parts):
         if not isinstance(each, Tensor):
             raise TypeError(

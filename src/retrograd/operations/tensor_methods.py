@@ -1,9 +1,9 @@
-"""Gives Tensor its methods and operators: the one place that adds to a class from outside.
+"""Installation of methods and operators on Tensor.
 
-Importing this module imports the whole table.
+Importing this module imports all operations.
 """
 
-# ruff: noqa: F401 - each module of operations enters its operations in the table
+# ruff: noqa: F401 - the import of each module registers its operations
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from .reductions import distance, extrema, finite_differences, scan, segment, st
 from .shape import inplace, join, padding, rearrange, slicing, view_copies, views
 from .signal import fft, stft, windows
 
-# Operators: the name of the dunder, and of the function that is the operator.
+# Binary operators: the name of the dunder method without underscores, and that of the function that implements it.
 OPERATORS = {
     "add": "add", "radd": "add", "iadd": "add_", "sub": "sub", "isub": "sub_", "mul": "mul",
     "rmul": "mul", "imul": "mul_", "truediv": "div", "floordiv": "floor_divide",
@@ -50,27 +50,27 @@ OPERATORS = {
     "ilshift": "bitwise_left_shift_", "rshift": "bitwise_right_shift", "irshift": "bitwise_right_shift_",
     "div": "div", "idiv": "div_", "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge",
 }  # fmt: skip
-#: Operators that are called otherwise than they are written.
+#: Dunder methods whose ``__name__`` differs, as in PyTorch.
 CALLED = {"__pow__": "pow", "__ipow__": "pow_", "__rtruediv__": "__rdiv__"}
 UNARY = {"neg": "neg", "pos": "positive", "abs": "abs"}
 
 
 def install() -> None:
-    """Put every method of the table on Tensor."""
+    """Set all methods, operators and properties on Tensor."""
     for name, function in METHODS.items():
         setattr(Tensor, name, public_form(function, "Tensor", name))
     for dunder, name in OPERATORS.items():
-        found = arithmetic.div_true if name == "div" else FUNCTIONS.get(name) or METHODS[name]
-        setattr(Tensor, f"__{dunder}__", operator_form(found, f"__{dunder}__"))
+        function = arithmetic.div_true if name == "div" else FUNCTIONS.get(name) or METHODS[name]
+        setattr(Tensor, f"__{dunder}__", operator_form(function, f"__{dunder}__"))
     for dunder, name in UNARY.items():
         setattr(Tensor, f"__{dunder}__", METHODS[name])
-    for dunder, found in tensor_operators.OPERATORS.items():
-        setattr(Tensor, dunder, operator_form(found, dunder))
+    for dunder, function in tensor_operators.OPERATORS.items():
+        setattr(Tensor, dunder, operator_form(function, dunder))
     for name, shown in views.PROPERTIES.items():
         setattr(Tensor, name, shown)
     for name in unsupported.TENSOR:
         setattr(Tensor, name, UnsupportedAttribute(name))
-    # By the priority, NumPy's numbers and arrays leave operators to us.
+    # __array_priority__: NumPy's scalars and arrays leave binary operators with a tensor to Tensor.
     for name, given in (("__invert__", tensor_operators.invert), ("__array_priority__", 1000), ("__dir__", _listed)):
         setattr(Tensor, name, given)
     for dunder, alias in (("__rtruediv__", "__rdiv__"), ("__idiv__", "__itruediv__")):
@@ -86,12 +86,12 @@ def install() -> None:
 
 
 def _listed(self: Tensor) -> list[str]:
-    """What a tensor has: completion and Python's suggestions shall not offer what is left out."""
+    """Return the names for ``dir()``: without unsupported names, so that completion does not offer them."""
     return [name for name in object.__dir__(self) if name not in unsupported.TENSOR or name in vars(self)]
 
 
 def _unwritable(name: str) -> Callable[..., None]:
-    """What says, for a property, that it can be neither set nor deleted."""
+    """Return the setter and deleter of a read-only property: it raises PyTorch's AttributeError."""
 
     def refuse(self: Tensor, value: Any = None) -> None:
         raise AttributeError(f"attribute '{name}' of 'torch._C.TensorBase' objects is not writable")
@@ -100,7 +100,7 @@ def _unwritable(name: str) -> Callable[..., None]:
 
 
 def add_method(name: str, function: Any) -> None:
-    """Give Tensor a method that is written further to the right than the table."""
+    """Set the public form of ``function`` as a method of Tensor, for functions of layers above ``operations``."""
     setattr(Tensor, name, public_form(function, "Tensor", name))
 
 

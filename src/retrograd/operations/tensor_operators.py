@@ -1,4 +1,4 @@
-"""What stands behind an operator and is no function: ``~``, ``+x``, and operators with a number on the left."""
+"""Operators without a function of the same meaning: ``~``, ``+x``, and operators with a number on the left."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .elementwise.elementary import pow, reciprocal
 
 @public()
 def positive(input: Tensor) -> Tensor:
-    """The tensor itself."""
+    """Return ``input`` itself; raise RuntimeError for a bool tensor."""
     if input._array.dtype.kind == "b":
         raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
     return input
 
 
 def invert(input: Tensor) -> Tensor:
-    """The operator ``~``."""
+    """Return the bitwise (of bool tensors, the logical) complement: the operator ``~``."""
     if input._array.dtype.kind not in "biu":
         raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
     return cast(Tensor, bitwise_not(input))
@@ -30,12 +30,12 @@ def invert(input: Tensor) -> Tensor:
 
 @public(function=False, name="__array_wrap__")
 def array_wrap(input: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
-    """What NumPy's functions give for a tensor: a tensor."""
+    """Return the result of a NumPy function as a tensor; NumPy calls this for functions of tensors."""
     return wrap(numpy.asarray(array))
 
 
 def _reversed(function: Any) -> Any:
-    """The operator of which ``function`` gets the operands in the other order."""
+    """Return the reflected operator, which calls ``function(other, input)``."""
 
     def reflected(input: Tensor, other: Any) -> Any:
         return function(other, input)
@@ -45,11 +45,11 @@ def _reversed(function: Any) -> Any:
 
 
 def _divided(input: Tensor, other: Any) -> Any:
-    """``other / input``, as PyTorch computes it."""
+    """Return ``other / input``, computed as ``reciprocal(input) * other`` as in PyTorch."""
     return reciprocal(input) * (wrap(other) if isinstance(other, numpy.ndarray) else other)
 
 
-#: What stands on the right of a number.
+#: The operators with a number on the left.
 OPERATORS = {
     "__rsub__": rsub_number, "__rtruediv__": _divided, "__rpow__": _reversed(pow),
     "__rfloordiv__": _reversed(floor_divide), "__rmod__": _reversed(remainder),

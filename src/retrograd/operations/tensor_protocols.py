@@ -1,4 +1,4 @@
-"""Python's and NumPy's protocols of a tensor: numbers, iteration, text, copies, pickling."""
+"""Tensor's dunder methods for Python's and NumPy's protocols: conversion, iteration, printing, copying, pickling."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def _bool(self: Tensor) -> bool:
     raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
 
 
-def _one(self: Tensor) -> Any:
+def _single_value(self: Tensor) -> Any:
+    """Return the only element as a Python number; warn, as PyTorch does, if the tensor requires a gradient."""
     if self._array.size != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
     if self.requires_grad:
@@ -65,7 +66,8 @@ def _float(self: Tensor) -> float:
 
 
 def _real(self: Tensor, name: str) -> Any:
-    value = _one(self)
+    """Return the only element as a real number; ``name``: the C type in the error for a complex one."""
+    value = _single_value(self)
     if isinstance(value, complex):
         if value.imag:
             raise RuntimeError(f"value cannot be converted to type {name} without overflow")
@@ -75,7 +77,7 @@ def _real(self: Tensor, name: str) -> Any:
 
 def _complex(self: Tensor) -> complex:
     try:
-        return complex(_one(self))
+        return complex(_single_value(self))
     except Exception as error:
         raise strip_frames(error) or error from None
 
@@ -116,7 +118,7 @@ def _contains(self: Tensor, element: Any) -> bool:
 
 
 def _node_name(x: Tensor) -> str | None:
-    """The name of the node; of a view whose graph is refused, PyTorch prints ``Invalid`` where reading it would raise."""
+    """Return the name of the tensor's node, None without one, or PyTorch's "Invalid" if reading ``grad_fn`` raises."""
     try:
         node = x.grad_fn
     except RuntimeError:
@@ -125,14 +127,19 @@ def _node_name(x: Tensor) -> str | None:
 
 
 def text_of(x: Tensor, prefix: str = "tensor(", contents: str | None = None, more: Sequence[str] = ()) -> str:
-    """The printed text of a tensor, with ``contents`` in the place of its numbers if given; ``more`` is said last."""
-    place = x.device
+    """Return the repr of a tensor.
+
+    prefix    the beginning of the text
+    contents  text that replaces the elements
+    more      further items at the end, such as ``tangent=…``
+    """
+    device = x.device
     return formatting.tensor_text(
         on_cpu(x),
         dtype=repr(x.dtype),
         default_dtype=repr(dtypes.default.floating),
         default_complex=repr(dtypes.default.complex),
-        device=None if place.type == "cpu" else str(place),
+        device=None if device.type == "cpu" else str(device),
         requires_grad=x.requires_grad,
         grad_fn=_node_name(x),
         prefix=prefix,
@@ -175,7 +182,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
 
 
 def _copied(array: Any, memo: dict[Any, Any]) -> Any:
-    """A copy of ``array`` with the whole memory in which it lies, once for all that share it."""
+    """Return a copy of ``array`` as a view of a copy of its whole storage, which is copied once per ``memo``."""
     memory = memory_of(array)
     key = "memory", id(memory)
     if key not in memo:
@@ -189,36 +196,37 @@ def _copied(array: Any, memo: dict[Any, Any]) -> Any:
 
 
 def _like(x: Tensor, array: Any) -> Tensor:
+    """Return a tensor of the class of ``x`` with this array."""
     out = wrap(array)
     if x.__class__ is Tensor:
         return out
-    made: Tensor = object.__new__(x.__class__)
-    made._array, made._version_counter, made._grad_edge, made._view, made._grad = (
+    instance: Tensor = object.__new__(x.__class__)
+    instance._array, instance._version_counter, instance._grad_edge, instance._view, instance._grad = (
         out._array,
         out._version_counter,
         None,
         None,
         None,
     )
-    return made
+    return instance
 
 
 def _shallow(self: Tensor) -> Tensor:
-    with torch_function.disabled_overrides(torch_function.MODES):  # before it has its attributes
+    with torch_function.disabled_overrides(torch_function.MODES):  # modes must not see it without its attributes
         out: Tensor = leaf_of(self.__class__, self, self.requires_grad)
     out.__dict__.update(self.__dict__)
     return out
 
 
 def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any], place: str) -> Tensor:
-    """A tensor from what a pickle holds."""
-    made: Tensor = leaf_of(cls or Tensor, wrap(array), False)
+    """Return the tensor described by a pickle; ``place`` is the device, used only if a GPU is available."""
+    tensor: Tensor = leaf_of(cls or Tensor, wrap(array), False)
     if place != "cpu" and devices.gpu_count():
-        made._array = devices.move(made._array, devices.device(place))
+        tensor._array = devices.move(tensor._array, devices.device(place))
     with torch_function.disabled_overrides(torch_function.MODES):
-        made.requires_grad_(requires_grad)
-    made.__dict__.update(attributes)
-    return made
+        tensor.requires_grad_(requires_grad)
+    tensor.__dict__.update(attributes)
+    return tensor
 
 
 def _reduce(self: Tensor, protocol: int) -> Any:
