@@ -1,4 +1,4 @@
-"""Internal operations of the backward engine and of derivative rules: cast, sum to size, expand, strided read and write."""
+"""Internal operations of the backward engine and of derivative rules: casts, sum to size, expand, strided access."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ strided_read.derivative(self=lambda F, g, whole, part: F.strided_add(g, whole, p
 
 @op(function=False, method=False, linear=True, opmath=True)
 def strided_add(np: Any, self: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """Return zeros with the layout ``whole`` after ``self`` is added to the view ``part``: adjoint of ``strided_read``."""
+    """Return zeros with the layout ``whole``, with ``self`` added to the view ``part``: adjoint of ``strided_read``."""
     memory, start = _zeroed_memory(np, self.dtype, whole, part)
     _store(np, memory, start, part, self)
     return _strided_view(np, _divided_by_counts(np, memory, start, whole), start, whole).copy()

@@ -1,4 +1,4 @@
-"""Arithmetic, element by element: sums, products, quotients and remainders, signs, and combinations of three."""
+"""Elementwise arithmetic: sums, products, quotients, remainders, signs, and operations of three tensors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..rule_helpers import check_divisor, check_first, kind_of, zero_grad_rule
 
 
 def _add_scaled(x: Any, y: Any, alpha: float) -> None:
-    """Add ``alpha * y`` to an array of floats, in place."""
+    """Add ``alpha * y`` to an array of floats in place."""
     if y is x or not into("add_scaled_into", x, y, numbers=(alpha,)):
         x += y * numpy.asarray(alpha, x.dtype)
 
@@ -33,7 +33,7 @@ def _add_scaled(x: Any, y: Any, alpha: float) -> None:
     ),
 )
 def add(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
-    """Sum, element by element, of broadcastable tensors; ``other`` is multiplied by ``alpha`` first.
+    """Elementwise sum ``input + alpha * other`` of broadcastable tensors.
 
     >>> import retrograd as torch
     >>> torch.add(torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0]), alpha=2)
@@ -47,12 +47,12 @@ def add(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
 
 
 def _scaled(np: Any, x: Any, alpha: Any) -> Any:
-    """``x * alpha`` in the dtype of ``x``; torch's errors for an ``alpha`` that does not fit it."""
+    """Return ``x * alpha`` in the dtype of ``x``; raise PyTorch's errors for an ``alpha`` of another kind."""
     if alpha.__class__ is float and x.__class__ is np.ndarray and x.dtype.kind == "f":  # the common case first
         return np.multiply(x, np.asarray(alpha, x.dtype))
     kind = getattr(x, "dtype", np.dtype(type(x))).kind
     if isinstance(alpha, Tensor):
-        raise TypeError("alpha must be a number")  # which apply makes of a tensor without dimensions
+        raise TypeError("alpha must be a number")  # generic_path.apply converts a 0-d tensor and calls again
     if isinstance(alpha, bool) and kind != "b":
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
     if isinstance(alpha, (float, complex)) and kind in "biu":
@@ -63,16 +63,17 @@ def _scaled(np: Any, x: Any, alpha: Any) -> Any:
 
 
 def _no_booleans(*operands: Any) -> None:
-    found = [kind_of(each) == "b" or each.__class__ is bool for each in operands]
-    if any(found):
-        raise RuntimeError(_BOOL_MINUS if all(found) else _ONE_BOOL_MINUS)
+    """Raise PyTorch's error if an operand is boolean."""
+    boolean = [kind_of(each) == "b" or each.__class__ is bool for each in operands]
+    if any(boolean):
+        raise RuntimeError(_BOOL_MINUS if all(boolean) else _ONE_BOOL_MINUS)
 
 
 @pointwise(1, lambda g, alpha: -g if alpha == 1 else g * -alpha, aliases=("subtract",), check=_no_booleans,
     inplace_stmt=("alpha.__class__ is float", "self -= other * asarray(alpha, self.dtype)"),
 )  # fmt: skip
 def sub(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
-    """Difference, element by element, of broadcastable tensors; ``other`` is multiplied by ``alpha`` first."""
+    """Elementwise difference ``input - alpha * other`` of broadcastable tensors."""
     return np.subtract(self, other) if alpha == 1 else np.subtract(self, _scaled(np, other, alpha))
 
 
@@ -99,7 +100,7 @@ _BOOL_MINUS = (
     check=_no_booleans,
 )
 def rsub_number(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
-    """``other - alpha * self``, element by element."""
+    """Elementwise ``other - alpha * self``."""
     return np.subtract(other, self) if alpha == 1 else np.subtract(other, _scaled(np, self, alpha))
 
 
@@ -108,20 +109,20 @@ def rsub_number(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
     name="rsub_tensor", backward="RsubBackward0", in_place=False, function=False, method=False, check=_no_booleans,
 )  # fmt: skip
 def rsub_tensor(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
-    """``other - alpha * self``, element by element."""
+    """Elementwise ``other - alpha * self``."""
     return np.subtract(other, self) if alpha == 1 else np.subtract(other, _scaled(np, self, alpha))
 
 
 @public(method=False)
 def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Any:
-    """``other - alpha * input``, element by element."""
+    """Elementwise ``other - alpha * input``."""
     check_first("rsub", input, other)
     return (rsub_tensor if isinstance(other, Tensor) else rsub_number)(input, other, alpha=alpha)
 
 
 @pointwise("other", "self", aliases=("multiply",))
 def mul(np: Any, self: Any, other: Any, /) -> Any:
-    """Product, element by element, of broadcastable tensors.
+    """Elementwise product of broadcastable tensors.
 
     >>> import retrograd as torch
     >>> torch.mul(torch.tensor([1.0, 2.0]), 3)
@@ -136,7 +137,7 @@ def mul(np: Any, self: Any, other: Any, /) -> Any:
     name="div_true", backward="DivBackward0", floats=True, function=False, method=False, in_place=False,
 )  # fmt: skip
 def div_true(np: Any, self: Any, other: Any, /) -> Any:
-    """Quotient, element by element, of broadcastable tensors; integers are divided as floats."""
+    """Elementwise quotient of broadcastable tensors; integers are converted to floats first."""
     return np.divide(self, other)
 
 
@@ -145,7 +146,7 @@ def div_true(np: Any, self: Any, other: Any, /) -> Any:
     refuses=("div_floor_cpu", "bc"),
 )  # fmt: skip
 def div_floor(np: Any, self: Any, other: Any, /) -> Any:
-    """Quotient rounded towards minus infinity."""
+    """Elementwise quotient, rounded towards minus infinity."""
     return _floor_divide(np, self, other)
 
 
@@ -154,27 +155,28 @@ def div_floor(np: Any, self: Any, other: Any, /) -> Any:
     refuses=("div_trunc_cpu", "bc"),
 )  # fmt: skip
 def div_trunc(np: Any, self: Any, other: Any, /) -> Any:
-    """Quotient rounded towards zero."""
+    """Elementwise quotient, rounded towards zero."""
     if self.dtype.kind in "iu":
         check_divisor(np, self, other)
-        whole = np.floor_divide(self, other)
-        return whole + ((whole < 0) & (whole * other != self)).astype(self.dtype)
+        quotient = np.floor_divide(self, other)
+        return quotient + ((quotient < 0) & (quotient * other != self)).astype(self.dtype)
     return np.trunc(np.divide(self, other))
 
 
-div_trunc.op.opmath = False  # the quotient is rounded to its dtype before it is cut off
+div_trunc.op.opmath = False  # the quotient is rounded to its dtype before it is truncated
 
 
 def _floor_divide(np: Any, a: Any, b: Any) -> Any:
+    """Return ``a // b``; raise PyTorch's error for integers divided by 0."""
     if a.dtype.kind in "iu":
         check_divisor(np, a, b)
         return np.floor_divide(a, b)
-    # As C's fmod gives it: NumPy's floor_divide answers nan where torch says inf.
+    # Division by 0: NumPy's floor_divide returns nan where PyTorch, as a / b, returns an infinity.
     quotient = np.floor_divide(a, b)
     return np.where(b == 0, np.divide(a, b), quotient)
 
 
-#: The quotient where a mode of rounding is given and is None: PyTorch's node tells them apart.
+#: The quotient for ``rounding_mode=None``, which has another node in PyTorch than a call without the argument.
 _div_mode = pointwise(
     lambda g, other: g / other, lambda g, self, other: -g * ((self / other) / other), name="div_mode_true",
     backward="DivBackward2", floats=True, function=False, method=False, in_place=False,
@@ -184,7 +186,10 @@ _NOT_GIVEN: Any = "true"
 
 @public(aliases=("divide",))
 def div(input: Any, other: Any, *, rounding_mode: str | None = _NOT_GIVEN, out: Tensor | None = None) -> Any:
-    """Quotient, element by element; ``rounding_mode`` is None (true division), ``"trunc"`` or ``"floor"``.
+    """Elementwise quotient, unrounded or rounded.
+
+    ``rounding_mode``: None (true division, the default), ``"trunc"`` (towards zero) or ``"floor"`` (towards minus
+    infinity).
 
     >>> import retrograd as torch
     >>> torch.div(torch.tensor([7, -7]), 2, rounding_mode="floor")
@@ -214,7 +219,7 @@ def div_(input: Tensor, other: Any, *, rounding_mode: str | None = _NOT_GIVEN) -
 
 @public()
 def true_divide(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
-    """Quotient, element by element; integers are divided as floats."""
+    """Elementwise quotient; integers are converted to floats first."""
     return div_true(input, other)
 
 
@@ -228,15 +233,16 @@ def true_divide_(input: Tensor, other: Any) -> Tensor:
     zero_grad_rule, zero_grad_rule, backward="NotImplemented", refuses=("div_floor_cpu", "bc")
 )  # the name is PyTorch's
 def floor_divide(np: Any, self: Any, other: Any, /) -> Any:
-    """Quotient rounded towards minus infinity."""
+    """Elementwise quotient, rounded towards minus infinity."""
     return _floor_divide(np, self, other)
 
 
 def _remainder(np: Any, a: Any, b: Any) -> Any:
+    """Return ``a % b`` with the sign of ``b``; raise PyTorch's error for integers divided by 0."""
     if getattr(a, "dtype", b).kind in "biu":
         check_divisor(np, a, b)
         return np.remainder(a, b)
-    # From C's fmod, so that a remainder of 0 has the sign of the dividend.
+    # Computed from fmod, so that a remainder of 0 has the sign of the dividend.
     rest = np.fmod(a, b)
     return np.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
 
@@ -247,7 +253,7 @@ def _remainder(np: Any, a: Any, b: Any) -> Any:
     refuses=("remainder_cpu", "bc"),
 )  # fmt: skip
 def remainder_tensor(np: Any, self: Any, other: Any, /) -> Any:
-    """Remainder of the division, with the sign of the divisor (Python's ``%``)."""
+    """Elementwise remainder of the division, with the sign of the divisor (Python's ``%``)."""
     return _remainder(np, self, other)
 
 
@@ -256,7 +262,7 @@ def remainder_tensor(np: Any, self: Any, other: Any, /) -> Any:
     refuses=("remainder_cpu", "bc"),
 )  # fmt: skip
 def remainder_number(np: Any, self: Any, other: Any, /) -> Any:
-    """Remainder of the division, with the sign of the divisor (Python's ``%``)."""
+    """Elementwise remainder of the division, with the sign of the divisor (Python's ``%``)."""
     return _remainder(np, self, other)
 
 
@@ -265,13 +271,13 @@ def remainder_number(np: Any, self: Any, other: Any, /) -> Any:
     function=False, method=False, in_place=False, refuses=("remainder_cpu", "bc"),
 )  # fmt: skip
 def remainder_of_number(np: Any, self: Any, other: Any, /) -> Any:
-    """A number's remainder of the division by each element."""
+    """Remainder of the division of a number by each element."""
     return remainder_tensor.op.kernel(np, self, other)
 
 
 @public()
 def remainder(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
-    """Remainder of the division, with the sign of the divisor (Python's ``%``).
+    """Elementwise remainder of the division, with the sign of the divisor (Python's ``%``).
 
     >>> import retrograd as torch
     >>> torch.remainder(torch.tensor([-3, 3]), 2)
@@ -294,7 +300,7 @@ def remainder_(input: Tensor, other: Any) -> Tensor:
     refuses=("fmod_cpu", "bc"),
 )  # fmt: skip
 def fmod_tensor(np: Any, self: Any, other: Any, /) -> Any:
-    """Remainder of the division, with the sign of the dividend (C's ``fmod``)."""
+    """Elementwise remainder of the division, with the sign of the dividend (C's ``fmod``)."""
     if getattr(self, "dtype", other).kind in "biu":
         check_divisor(np, self, other)
     return np.fmod(self, other)
@@ -305,7 +311,7 @@ def fmod_tensor(np: Any, self: Any, other: Any, /) -> Any:
     refuses=("fmod_cpu", "bc"),
 )  # fmt: skip
 def fmod_number(np: Any, self: Any, other: Any, /) -> Any:
-    """Remainder of the division, with the sign of the dividend (C's ``fmod``)."""
+    """Elementwise remainder of the division, with the sign of the dividend (C's ``fmod``)."""
     if getattr(self, "dtype", other).kind in "biu":
         check_divisor(np, self, other)
     return np.fmod(self, other)
@@ -313,7 +319,7 @@ def fmod_number(np: Any, self: Any, other: Any, /) -> Any:
 
 @public()
 def fmod(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
-    """Remainder of the division, with the sign of the dividend (C's ``fmod``).
+    """Elementwise remainder of the division, with the sign of the dividend (C's ``fmod``).
 
     >>> import retrograd as torch
     >>> torch.fmod(torch.tensor([-3, 3]), 2)
@@ -334,7 +340,7 @@ def fmod_(input: Tensor, other: Any) -> Tensor:
 
 @pointwise(lambda g: -g, aliases=("negative",))
 def neg(np: Any, self: Any, /) -> Any:
-    """The negative, element by element."""
+    """Elementwise negative. Raises RuntimeError for a bool tensor."""
     if self.dtype == bool:
         raise RuntimeError(
             "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
@@ -348,7 +354,7 @@ def neg(np: Any, self: Any, /) -> Any:
     refuses=("abs_cpu", "b"), numbers=False,
 )  # fmt: skip
 def abs(np: Any, self: Any, /) -> Any:
-    """Absolute value, element by element (of a complex number its length).
+    """Elementwise absolute value; of a complex tensor the modulus, a real tensor.
 
     >>> import retrograd as torch
     >>> torch.abs(torch.tensor([-1.0, 2.0]))
@@ -370,7 +376,7 @@ public(name="absolute_", function=False, fast_path=abs, in_place=True)(_abs_in_p
 
 @pointwise(zero_grad_rule, in_place="method")
 def sign(np: Any, self: Any, /) -> Any:
-    """-1, 0 or 1 by the sign of each element.
+    """Elementwise sign: -1, 0 or 1; 0 for nan.
 
     >>> import retrograd as torch
     >>> torch.sign(torch.tensor([-2.0, 0.0, 3.0]))
@@ -384,18 +390,18 @@ def sign(np: Any, self: Any, /) -> Any:
         return self.copy()
     if self.size >= LARGE and self.dtype.kind == "f" and (large := looped("sign", self)) is not None:
         return large
-    found = np.sign(self)
-    return np.where(np.isnan(self), 0, found).astype(self.dtype) if self.dtype.kind == "f" else found
+    signs = np.sign(self)
+    return np.where(np.isnan(self), 0, signs).astype(self.dtype) if self.dtype.kind == "f" else signs
 
 
 def _sgn_rule(F: Any, g: Any, self: Any, out: Any) -> Any:
-    # Across the direction only: for real numbers out * out is 1 and nothing is left.
+    # The component of g orthogonal to out; for real elements, out * out is 1 and the component is 0.
     return F.where_else(out != 0, (g - out * out * F.conj_physical(g)) / (2 * F.abs(self)))
 
 
 @pointwise(_sgn_rule, holomorphic=False, in_place="method")
 def sgn(np: Any, self: Any, /) -> Any:
-    """The sign of each element; of a complex number the direction (0 for 0)."""
+    """Elementwise sign; of a complex element ``x / abs(x)``, and 0 for 0."""
     if self.dtype.kind == "b":
         return self.copy()
     if self.size >= LARGE and (large := looped("sign", self)) is not None:
@@ -409,7 +415,7 @@ def sgn(np: Any, self: Any, /) -> Any:
     return out
 
 
-# -- Of three ----------------------------------------------------------------------------------------------------------
+# -- Three tensors -----------------------------------------------------------------------------------------------------
 
 
 def _same_dtype(input: Any, *others: Any) -> None:
@@ -427,7 +433,7 @@ def _same_dtype(input: Any, *others: Any) -> None:
     inplace_stmt=("weight.__class__ is float and -0.5 < weight < 0.5", "self += asarray(weight, self.dtype) * (end - self)"),
 )  # fmt: skip
 def lerp_number(np: Any, self: Any, end: Any, /, weight: Any) -> Any:
-    """``self + weight * (end - self)`` with a number."""
+    """Elementwise ``self + weight * (end - self)`` with a number as ``weight``."""
     if weight.__class__ is complex or not -0.5 < weight < 0.5:
         return lerp_tensor.op.kernel(np, self, end, weight)
     if self.size >= LARGE and (large := looped("lerp", self, end, numbers=(weight,))) is not None:
@@ -443,13 +449,13 @@ def lerp_number(np: Any, self: Any, end: Any, /, weight: Any) -> Any:
     refuses=("lerp_kernel_tensor", "bi"), numbers=False, check=_same_dtype,
 )  # fmt: skip
 def lerp_tensor(np: Any, self: Any, end: Any, weight: Any, /) -> Any:
-    """``self + weight * (end - self)``, element by element."""
+    """Elementwise ``self + weight * (end - self)``."""
     small = np.absolute(weight) < 0.5
     return np.where(small, self + weight * (end - self), end - (end - self) * (1 - weight))
 
 
 def _weight(input: Tensor, weight: Any) -> Any:
-    """``weight``; a tensor without dimensions of another real dtype counts as a number."""
+    """Return ``weight``; a 0-d tensor of another real dtype that requires no gradient is returned as a number."""
     if not isinstance(weight, Tensor) or weight._array.ndim or weight.dtype is input.dtype:
         return weight
     return weight if weight.requires_grad or weight.is_complex() else weight.item()
@@ -457,7 +463,7 @@ def _weight(input: Tensor, weight: Any) -> Any:
 
 @public(fast_path=lerp_number, when="weight.__class__ in NUMBERS")
 def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) -> Any:
-    """``input + weight * (end - input)``: from ``input`` to ``end`` as ``weight`` goes from 0 to 1.
+    """Elementwise linear interpolation ``input + weight * (end - input)``; ``weight`` is a number or a tensor.
 
     >>> import retrograd as torch
     >>> torch.lerp(torch.tensor([0.0, 10.0]), torch.tensor([1.0, 20.0]), 0.5)
@@ -484,7 +490,7 @@ def lerp_(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     inplace_stmt=("value.__class__ is float", "self += asarray(value, self.dtype) * tensor1 * tensor2"),
 )
 def addcmul(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1) -> Any:
-    """``self + value * tensor1 * tensor2``, element by element."""
+    """Elementwise ``input + value * tensor1 * tensor2``."""
     if self.size >= LARGE and value.__class__ in (int, float):
         large = looped("addcmul", self, tensor1, tensor2, numbers=(value,))
         if large is not None:
@@ -501,7 +507,7 @@ def addcmul(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1
     inplace_stmt=("value.__class__ is float", "self += asarray(value, self.dtype) * tensor1 / tensor2"),
 )
 def addcdiv(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1) -> Any:
-    """``self + value * tensor1 / tensor2``, element by element."""
+    """Elementwise ``input + value * tensor1 / tensor2``. Raises RuntimeError if both divided tensors are integers."""
     if tensor1.dtype.kind in "biu" and tensor2.dtype.kind in "biu":
         raise RuntimeError(
             "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true "

@@ -1,4 +1,4 @@
-"""Comparisons, logic, and questions about numbers: results are booleans, and nothing has a derivative."""
+"""Elementwise comparisons, logical operations and tests such as ``isnan``: bool results, no derivatives."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..rule_helpers import zero_grad_rule
     zero_grad_rule, zero_grad_rule, result=bool, numbers="second", in_place=False,
 )  # fmt: skip
 def eq(np: Any, self: Any, other: Any, /) -> Any:
-    """Whether elements are equal.
+    """Return True where elements are equal (a bool tensor).
 
     >>> import retrograd as torch
     >>> torch.eq(torch.tensor([1, 2]), 2)
@@ -30,7 +30,7 @@ def eq(np: Any, self: Any, other: Any, /) -> Any:
     zero_grad_rule, zero_grad_rule, result=bool, numbers="second", in_place=False, aliases=("not_equal",),
 )  # fmt: skip
 def ne(np: Any, self: Any, other: Any, /) -> Any:
-    """Whether elements differ."""
+    """Return True where elements are not equal (a bool tensor)."""
     return np.not_equal(self, other)
 
 
@@ -38,7 +38,7 @@ def ne(np: Any, self: Any, other: Any, /) -> Any:
     zero_grad_rule, zero_grad_rule, result=bool, numbers="second", in_place=False, aliases=("less",), refuses=("lt_cpu", "c"),
 )  # fmt: skip
 def lt(np: Any, self: Any, other: Any, /) -> Any:
-    """Whether each element is smaller."""
+    """Return True where ``input < other`` (a bool tensor)."""
     return np.less(self, other)
 
 
@@ -46,7 +46,7 @@ def lt(np: Any, self: Any, other: Any, /) -> Any:
     zero_grad_rule, zero_grad_rule, result=bool, numbers="second", in_place=False, aliases=("less_equal",), refuses=("le_cpu", "c"),
 )  # fmt: skip
 def le(np: Any, self: Any, other: Any, /) -> Any:
-    """Whether each element is smaller or equal."""
+    """Return True where ``input <= other`` (a bool tensor)."""
     return np.less_equal(self, other)
 
 
@@ -54,7 +54,7 @@ def le(np: Any, self: Any, other: Any, /) -> Any:
     zero_grad_rule, zero_grad_rule, result=bool, numbers="second", in_place=False, aliases=("greater",), refuses=("gt_cpu", "c"),
 )  # fmt: skip
 def gt(np: Any, self: Any, other: Any, /) -> Any:
-    """Whether each element is larger."""
+    """Return True where ``input > other`` (a bool tensor)."""
     return np.greater(self, other)
 
 
@@ -62,11 +62,12 @@ def gt(np: Any, self: Any, other: Any, /) -> Any:
     zero_grad_rule, zero_grad_rule, result=bool, numbers="second", in_place=False, aliases=("greater_equal",), refuses=("ge_cpu", "c"),
 )  # fmt: skip
 def ge(np: Any, self: Any, other: Any, /) -> Any:
-    """Whether each element is larger or equal."""
+    """Return True where ``input >= other`` (a bool tensor)."""
     return np.greater_equal(self, other)
 
 
 def _in_place(function: Any, names: tuple[str, ...]) -> None:
+    """Publish the in-place forms of a comparison, whose nodes have different names for tensors and numbers."""
     of_number = function.op
     of_tensor = variant(function, in_place_backward=of_number.backward[:-1] + "1")
 
@@ -88,7 +89,7 @@ for _function, _names in (
 
 @pointwise(result=bool, numbers=False)
 def logical_and(np: Any, self: Any, other: Any, /) -> Any:
-    """Whether both elements are true (not zero).
+    """Return True where both elements are nonzero (a bool tensor).
 
     >>> import retrograd as torch
     >>> torch.logical_and(torch.tensor([True, False]), torch.tensor([True, True]))
@@ -99,37 +100,37 @@ def logical_and(np: Any, self: Any, other: Any, /) -> Any:
 
 @pointwise(result=bool, numbers=False)
 def logical_or(np: Any, self: Any, other: Any, /) -> Any:
-    """Whether either element is true (not zero)."""
+    """Return True where at least one of the elements is nonzero (a bool tensor)."""
     return np.logical_or(self, other)
 
 
 @pointwise(result=bool, numbers=False)
 def logical_xor(np: Any, self: Any, other: Any, /) -> Any:
-    """Whether just one of the elements is true (not zero)."""
+    """Return True where exactly one of the elements is nonzero (a bool tensor)."""
     return np.logical_xor(self, other)
 
 
 @pointwise(result=bool, in_place="method")
 def logical_not(np: Any, self: Any, /) -> Any:
-    """Whether each element is zero (false)."""
+    """Return True where elements are zero (a bool tensor)."""
     return np.logical_not(self)
 
 
 @pointwise(result=bool, in_place=False)
 def isnan(np: Any, self: Any, /) -> Any:
-    """Whether each element is not a number."""
+    """Return True where elements are nan (a bool tensor)."""
     return np.not_equal(self, self)
 
 
 @pointwise(result=bool, in_place=False)
 def isinf(np: Any, self: Any, /) -> Any:
-    """Whether each element is infinite."""
+    """Return True where elements are infinite (a bool tensor)."""
     return np.isinf(self) if self.dtype.kind in "fcV" else np.zeros(self.shape, bool)
 
 
 @pointwise(result=bool, in_place=False)
 def isposinf(np: Any, self: Any, /) -> Any:
-    """Whether each element is plus infinity."""
+    """Return True where elements are positive infinity (a bool tensor)."""
     if self.dtype.kind == "c":
         raise RuntimeError("isposinf does not support complex inputs.")
     return np.equal(self, np.inf)
@@ -137,7 +138,7 @@ def isposinf(np: Any, self: Any, /) -> Any:
 
 @pointwise(result=bool, in_place=False)
 def isneginf(np: Any, self: Any, /) -> Any:
-    """Whether each element is minus infinity."""
+    """Return True where elements are negative infinity (a bool tensor)."""
     if self.dtype.kind == "c":
         raise RuntimeError("isneginf does not support complex inputs.")
     return np.equal(self, -np.inf)
@@ -145,19 +146,19 @@ def isneginf(np: Any, self: Any, /) -> Any:
 
 @pointwise(result=bool, in_place=False)
 def isfinite(np: Any, self: Any, /) -> Any:
-    """Whether each element is neither infinite nor nan."""
+    """Return True where elements are neither infinite nor nan (a bool tensor)."""
     return np.isfinite(self) if self.dtype.kind in "fcV" else np.ones(self.shape, bool)
 
 
 @pointwise(result=bool, in_place=False)
 def isreal(np: Any, self: Any, /) -> Any:
-    """Whether the imaginary part of each element is zero."""
+    """Return True where the imaginary part is zero; everywhere for a real tensor (a bool tensor)."""
     return np.equal(np.imag(self), 0)
 
 
 @pointwise(result=bool, in_place=False)
 def signbit(np: Any, self: Any, /) -> Any:
-    """Whether the sign of each element is minus (also of -0.0)."""
+    """Return True where the sign is negative, including -0.0 (a bool tensor)."""
     if self.dtype.kind == "c":
         raise NotImplementedError("signbit is not implemented for complex tensors.")
     return np.signbit(self) if self.dtype.kind in "fV" else np.less(self, 0)
@@ -176,7 +177,7 @@ def _check_close(input: Any, other: Any, rtol: float, atol: float) -> None:
 
 @op(name="isclose_arrays", function=False, method=False)
 def isclose_arrays(np: Any, self: Any, other: Any, /, rtol: float, atol: float, equal_nan: bool) -> Any:
-    """See :func:`isclose`."""
+    """Kernel of :func:`isclose`."""
     near = np.equal(self, other)
     if equal_nan and self.dtype.kind in "fcV":
         near = near | ((self != self) & (other != other))
@@ -190,7 +191,9 @@ def isclose_arrays(np: Any, self: Any, other: Any, /, rtol: float, atol: float, 
 
 @public()
 def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
-    """Whether ``abs(input - other) <= atol + rtol * abs(other)``, element by element.
+    """Return True where ``abs(input - other) <= atol + rtol * abs(other)`` (a bool tensor).
+
+    Equal infinities are close; nan is close to nan only with ``equal_nan=True``.
 
     >>> import retrograd as torch
     >>> torch.isclose(torch.tensor([1.0, 2.0]), torch.tensor([1.0 + 1e-9, 2.1]))
@@ -213,7 +216,7 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e
 
 @public()
 def equal(input: Any, other: Any) -> bool:
-    """Whether two tensors have the same shape and the same elements."""
+    """Whether two tensors have the same shape and equal elements (nan is not equal to nan)."""
     for position, each in enumerate((input, other)):
         if not isinstance(each, Tensor):
             name = ("input", "other")[position]

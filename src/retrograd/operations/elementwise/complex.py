@@ -1,4 +1,4 @@
-"""Complex tensors and their parts: views as real numbers and back, conjugates."""
+"""Complex tensors: real and imaginary parts, views as real tensors and back, conjugates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..shape.views import PROPERTIES
 
 @op(view=True, name="view_as_real", backward="ViewAsRealBackward0", method=False)
 def view_as_real(np: Any, self: Any, /) -> Any:
-    """A complex tensor as real numbers, real and imaginary parts in a new last dimension; a view."""
+    """View of a complex tensor as a real tensor with a new last dimension of size 2: real and imaginary part."""
     if self.dtype.kind != "c":
         raise RuntimeError("view_as_real is only supported for complex tensors")
     part = np.dtype(np.float32 if self.dtype.itemsize == 8 else np.float64)
@@ -28,18 +28,18 @@ def view_as_real(np: Any, self: Any, /) -> Any:
                               self[..., None].view(part), (*self.shape, 2), (*self.strides, part.itemsize))  # fmt: skip
 
 
-def _joined(F: Any, g: Any) -> Any:
-    """Return the pairs ``g`` as complex numbers: a view where their memory allows it, which an expanded gradient's does not."""
-    even = g.__class__ is numpy.ndarray and g.flags.c_contiguous and g.base is None
-    return F.view_as_complex(g) if even else F.complex_of_pairs(g)
+def _as_complex(F: Any, g: Any) -> Any:
+    """Return the pairs ``g`` as complex: a view if ``g`` is contiguous, which an expanded gradient is not."""
+    owned = g.__class__ is numpy.ndarray and g.flags.c_contiguous and g.base is None
+    return F.view_as_complex(g) if owned else F.complex_of_pairs(g)
 
 
-view_as_real.derivative(self=_joined)
+view_as_real.derivative(self=_as_complex)
 
 
 @op(name="complex_of_pairs", function=False, method=False, holomorphic=False)
 def complex_of_pairs(np: Any, self: Any, /) -> Any:
-    """Return pairs of real numbers in the last dimension as complex numbers, in memory of its own."""
+    """Return a new complex array from the pairs (real and imaginary part) in the last dimension."""
     return np.array(self, order="C").view(np.complex64 if self.itemsize == 4 else np.complex128)[..., 0]
 
 
@@ -48,7 +48,7 @@ complex_of_pairs.derivative(self=lambda F, g: F.view_as_real(g))
 
 @op(view=True, name="view_as_complex", backward="ViewAsComplexBackward0", method=False)
 def view_as_complex(np: Any, self: Any, /) -> Any:
-    """Pairs of real numbers in the last dimension as complex numbers; a view."""
+    """View of a real tensor as a complex tensor; the last dimension, of size 2, holds real and imaginary parts."""
     if self.dtype.kind != "f":
         raise RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a tensor of "
                            f"scalar type: {dtypes.scalar_name(dtypes.of(self.dtype))}")  # fmt: skip
@@ -66,8 +66,8 @@ def view_as_complex(np: Any, self: Any, /) -> Any:
     if offset_in_memory(self) % 2:
         raise RuntimeError("Tensor must have a storage_offset divisible by 2")
     pairs = as_strided_of(np)(self, (max(self.size, 2),) if self.size else (0,), (size,))
-    whole = pairs.view(np.complex64 if size == 4 else np.complex128)
-    return as_strided_of(np)(whole, self.shape[:-1], self.strides[:-1])
+    elements = pairs.view(np.complex64 if size == 4 else np.complex128)
+    return as_strided_of(np)(elements, self.shape[:-1], self.strides[:-1])
 
 
 view_as_complex.derivative(self=lambda F, g: F.view_as_real(g))
@@ -75,7 +75,7 @@ view_as_complex.derivative(self=lambda F, g: F.view_as_real(g))
 
 @op(name="real", backward="RealBackward0", method=False, function=False, holomorphic=False)
 def real_block(np: Any, self: Any, /) -> Any:
-    """The real part, in memory of its own: what the engine makes of a complex gradient for a real tensor."""
+    """Return a copy of the real part; the engine applies this to the complex gradient of a real tensor."""
     return self.real.copy()
 
 
@@ -84,7 +84,7 @@ real_block.derivative(self=lambda F, g, self_dtype: F.complex_of(g, None, self_d
 
 @op(name="imag_of", function=False, method=False, holomorphic=False)
 def imag_of(np: Any, self: Any, /) -> Any:
-    """The imaginary part, in memory of its own."""
+    """Return a copy of the imaginary part."""
     return self.imag.copy()
 
 
@@ -93,7 +93,7 @@ imag_of.derivative(self=lambda F, g, self_dtype: F.complex_of(None, g, self_dtyp
 
 @op(name="complex_of", function=False, method=False, holomorphic=False)
 def complex_of(np: Any, re: Any, im: Any, /, dtype: Any) -> Any:
-    """Complex numbers of their parts; None stands for zeros."""
+    """Return a complex array of ``dtype`` with the real part ``re`` and the imaginary part ``im`` (None: zeros)."""
     out = np.zeros((re if im is None else im).shape, dtype)
     if re is not None:
         out.real = re
@@ -106,19 +106,20 @@ complex_of.derivative(re=lambda F, g: F.real(g), im=lambda F, g: F.imag_of(g))
 
 
 def _part(input: Tensor, which: int) -> Tensor:
+    """Return the real (0) or imaginary (1) part of a complex tensor as a view."""
     pairs = view_as_real(input)
     return select_block(pairs, pairs._array.ndim - 1, which)
 
 
 @public(method=False)
 def real(input: Tensor) -> Tensor:
-    """The real part: a view of a complex tensor, a real tensor itself."""
+    """Return the real part of a complex tensor as a view; return a real tensor itself."""
     return _part(input, 0) if input.is_complex() else input
 
 
 @public(method=False)
 def imag(input: Tensor) -> Tensor:
-    """The imaginary part of a complex tensor, as a view."""
+    """Return the imaginary part of a complex tensor as a view. Raises RuntimeError for a real tensor."""
     if not input.is_complex():
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
     return _part(input, 1)
@@ -138,7 +139,7 @@ PROPERTIES["imag"] = property(strips_frames(imag), strips_frames(_set_imag), doc
 
 @op(name="conj_block", backward="ConjBackward0", function=False, method=False, holomorphic=False)
 def conj_block(np: Any, self: Any, /) -> Any:
-    """Complex conjugate, in memory of its own."""
+    """Return the complex conjugate as a new array."""
     return self.conj()
 
 
@@ -147,25 +148,25 @@ conj_block.derivative(self=lambda F, g: F.conj_block(g))
 
 @public()
 def conj(input: Tensor) -> Tensor:
-    """Complex conjugate (here a copy; PyTorch puts the work off); a real tensor itself."""
+    """Return the elementwise complex conjugate as a copy (in PyTorch a lazy view); return a real tensor itself."""
     return conj_block(input) if input.is_complex() else input
 
 
 @public()
 def conj_physical(input: Tensor, *, out: Any = None) -> Tensor:
-    """Complex conjugate in memory of its own; a real tensor itself."""
+    """Return the elementwise complex conjugate as a copy; return a real tensor itself."""
     return RULE_NAMESPACES[Tensor].conj_physical(input) if input.is_complex() else input
 
 
 @public(aliases=("resolve_neg",))
 def resolve_conj(input: Tensor) -> Tensor:
-    """The tensor itself: conjugation is never put off here."""
+    """Return the tensor itself, because conjugation and negation are never lazy here."""
     return _tensor(input)
 
 
 @public(aliases=("is_neg",))
 def is_conj(input: Tensor) -> bool:
-    """False: conjugation is never put off here."""
+    """Return False, because conjugation and negation are never lazy here."""
     return _tensor(input) is None
 
 
@@ -177,7 +178,7 @@ def _tensor(input: Any) -> Any:
 
 @op(name="complex_pair", backward="ComplexBackward0", function=False, method=False, holomorphic=False)
 def complex_pair(np: Any, real: Any, imag: Any, /) -> Any:
-    """Complex numbers of real and imaginary parts."""
+    """Complex tensor with the given real and imaginary parts, which are broadcast together."""
     out = np.empty(
         np.broadcast_shapes(real.shape, imag.shape), np.complex64 if real.dtype == np.float32 else np.complex128
     )
@@ -190,7 +191,7 @@ complex_pair.derivative(real=lambda F, g: F.real(g), imag=lambda F, g: F.imag_of
 
 @public(method=False, name="complex")
 def complex_(real: Tensor, imag: Tensor, *, out: Any = None) -> Tensor:
-    """Complex numbers of real and imaginary parts."""
+    """Complex tensor with the given real and imaginary parts, which are broadcast together."""
     check_parts("complex", ("real", "imag"), (real, imag))
     error = mismatch(real._array.shape, imag._array.shape)
     if error is not None:

@@ -1,4 +1,4 @@
-"""Elementary functions, element by element: powers, exponentials, logarithms, trigonometry."""
+"""Elementwise elementary functions: powers, exponentials, logarithms, trigonometric and hyperbolic functions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,11 @@ F: Any = TENSORS
     inline_expr=("exponent == 2", "np.multiply(self, self)"),
 )  # fmt: skip
 def pow_scalar(np: Any, self: Any, /, exponent: Any) -> Any:
-    """``self`` to the power of a number. Small powers are products: NumPy's power is slow and no more exact."""
+    """Elementwise ``self ** exponent`` for a number ``exponent``.
+
+    Small exponents are computed by multiplication, division and square roots, because NumPy's power is slower and not
+    more exact.
+    """
     large = self.size >= LARGE
     if exponent == 2:
         return multiply(self, self) if large else np.multiply(self, self)
@@ -59,34 +63,37 @@ def pow_scalar(np: Any, self: Any, /, exponent: Any) -> Any:
     return np.power(self, np.asarray(exponent).astype(self.dtype)) if kind != "b" else np.power(self, exponent)
 
 
-def _slope_of_array(x: Any, exponent: Any) -> Any:
+def _power_derivative_of_array(x: Any, exponent: Any) -> Any:
+    """Return ``exponent * x ** (exponent - 1)`` for an array."""
     if exponent == 2:
         return x + x  # NumPy takes twice as long for 2 * x
     return exponent * ARRAYS.pow_scalar(x, exponent - 1)
 
 
-def _slope_of_tensor(x: Tensor, exponent: Any) -> Any:
+def _power_derivative_of_tensor(x: Tensor, exponent: Any) -> Any:
+    """Return ``exponent * x ** (exponent - 1)`` for a tensor."""
     return exponent * TENSORS.pow_scalar(x, exponent - 1)
 
 
-ARRAYS.__dict__["pow_slope"], TENSORS.__dict__["pow_slope"] = _slope_of_array, _slope_of_tensor
+ARRAYS.__dict__["pow_slope"] = _power_derivative_of_array
+TENSORS.__dict__["pow_slope"] = _power_derivative_of_tensor
 
 
-def _slope_of_base(F: Any, g: Any, self: Any, exponent: Any) -> Any:
-    """The gradient by the base: 0 for an exponent of 0, even if ``g`` is infinite or nan."""
+def _base_gradient(F: Any, g: Any, self: Any, exponent: Any) -> Any:
+    """Return the gradient of the base: 0 for an exponent of 0, even if ``g`` is infinite or nan."""
     return F.masked_fill_scalar(g * (exponent * F.pow_tensor(self, F.safe_less_one(exponent))), exponent == 0, 0)
 
 
 @pointwise(
-    lambda F, g, self, exponent: _slope_of_base(F, g, self, exponent),
+    lambda F, g, self, exponent: _base_gradient(F, g, self, exponent),
     lambda F, g, self, exponent, out: g * F.log_power(self, exponent, out),
     name="pow_tensor", backward="PowBackward1", function=False, method=False, in_place=False, refuses=("pow", "b"),
 )  # fmt: skip
 def pow_tensor(np: Any, self: Any, exponent: Any, /) -> Any:
-    """``self`` to the power ``exponent``, element by element."""
+    """Elementwise ``self ** exponent``."""
     if getattr(self, "dtype", None) is not None and self.dtype.kind in "iu":
         if self.dtype.kind == "i" and np.any(exponent < 0):
-            # As C's integer arithmetic has it: 1 and -1 have inverses, what is larger vanishes.
+            # Integer division: 1 and -1 are their own inverses, the inverse of a larger integer is 0.
             positive = np.power(self, np.where(exponent < 0, 0, exponent))
             odd = np.where(exponent % 2 == 0, 1, -1)
             return np.where(exponent < 0, np.where(self == 1, 1, np.where(self == -1, odd, 0)), positive).astype(
@@ -98,7 +105,7 @@ def pow_tensor(np: Any, self: Any, exponent: Any, /) -> Any:
 
 @pointwise(1, function=False, method=False, in_place=False)
 def safe_less_one(np: Any, exponent: Any, /) -> Any:
-    """``exponent - 1``, and 0 where ``exponent`` is 0, so that 0 ** -1 does not spoil a product with 0."""
+    """Return ``exponent - 1``, but 0 where ``exponent`` is 0, because 0 ** -1 times 0 is nan."""
     return np.where(exponent == 0, np.zeros_like(exponent), exponent - 1)
 
 
@@ -109,26 +116,26 @@ def safe_less_one(np: Any, exponent: Any, /) -> Any:
     function=False, method=False, in_place=False,
 )  # fmt: skip
 def log_power(np: Any, self: Any, exponent: Any, power: Any, /) -> Any:
-    """``self ** exponent * log(self)``, 0 where a positive power of 0 is."""
+    """Return ``power * log(self)`` with ``power = self ** exponent``; 0 where ``self`` is 0 and ``exponent`` >= 0."""
     return np.where((self == 0) & (np.real(exponent) >= 0), 0, power * np.log(self)).astype(power.dtype)
 
 
 @public(function=False, method=False)
 def log_power_base(self: Any, exponent: Any) -> Any:
-    """The derivative of ``log_power`` by its base."""
+    """Return the derivative of ``log_power`` with respect to its base."""
     power = F.pow_tensor(self, F.safe_less_one(exponent))
     return power * (exponent * F.log(self) + 1)
 
 
 @public(function=False, method=False)
 def log_power_twice(self: Any, exponent: Any) -> Any:
-    """The derivative of ``log_power`` by its exponent."""
+    """Return the derivative of ``log_power`` with respect to its exponent."""
     out = F.pow_tensor(self, exponent)
     return F.log_power(self, exponent, F.log_power(self, exponent, out))
 
 
 def _on_arrays(function: Any) -> Any:
-    """A function of Tensors for the level of arrays."""
+    """Return a function of Tensors as a function of arrays."""
 
     def on_arrays(*arrays: Any) -> Any:
         return function(*(wrap(numpy.asarray(each)) for each in arrays))._array
@@ -136,21 +143,23 @@ def _on_arrays(function: Any) -> Any:
     return on_arrays
 
 
-def _two_levels(function: Any) -> None:
+def _register_for_rules(function: Any) -> None:
+    """Enter a function of Tensors in both namespaces of derivative rules."""
     setattr(TENSORS, function.__name__, function)
     setattr(ARRAYS, function.__name__, _on_arrays(function))
 
 
-_two_levels(log_power_base)
+_register_for_rules(log_power_base)
 
 
-_two_levels(log_power_twice)
+_register_for_rules(log_power_twice)
 
 
 def _power_of_number(F: Any, g: Any, out: Any, out_dtype: Any, base: Any) -> Any:
-    if not base:  # log(0) times the power, 0 where that is finite
-        slope = math.nan if out_dtype.kind == "c" else -math.inf
-        return g * F.masked_fill_scalar(out * slope, F.abs(out) <= 1, 0)
+    """Return the gradient of the exponent for a number ``base``."""
+    if not base:  # log(0) times the power, but 0 where the power is finite
+        log_base = math.nan if out_dtype.kind == "c" else -math.inf
+        return g * F.masked_fill_scalar(out * log_base, F.abs(out) <= 1, 0)
     if out_dtype.kind == "c":
         return g * F.conj_physical(out * cmath.log(base))
     return g * (out * (math.log(base) if base > 0 else math.nan))
@@ -166,7 +175,7 @@ def _power_of_number(F: Any, g: Any, out: Any, out_dtype: Any, base: Any) -> Any
     holomorphic=False,
 )
 def pow_of_number(np: Any, exponent: Any, /, base: Any) -> Any:
-    """A number to the power of each element."""
+    """Elementwise ``base ** exponent`` for a number ``base``."""
     if exponent.dtype.kind == "b":
         raise dtypes.unsupported("pow", exponent.dtype)
     if base == 1:
@@ -176,7 +185,7 @@ def pow_of_number(np: Any, exponent: Any, /, base: Any) -> Any:
 
 @public(fast_path=pow_scalar, when="exponent.__class__ is float or exponent.__class__ is int")
 def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Any:
-    """``input`` to the power ``exponent``, element by element; either may be a number.
+    """Elementwise ``input ** exponent``; one of them may be a number.
 
     >>> import retrograd as torch
     >>> torch.pow(2, torch.tensor([1, 2, 3]))
@@ -211,13 +220,13 @@ def pow_(input: Tensor, exponent: Any) -> Tensor:
 
 @public()
 def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Any:
-    """``input`` to the power ``exponent`` in double precision."""
+    """Elementwise ``input ** exponent``, computed in float64 or complex128."""
     return pow(*_in_double(input, exponent))
 
 
 @public(function=False)
 def float_power_(input: Tensor, exponent: Any) -> Tensor:
-    """In-place version of :func:`float_power`: the tensor must hold doubles."""
+    """In-place version of :func:`float_power`; the tensor must be float64 or complex128."""
     operands = _in_double(input, exponent)
     if operands[0].dtype is not input.dtype:
         raise RuntimeError(
@@ -228,7 +237,7 @@ def float_power_(input: Tensor, exponent: Any) -> Tensor:
 
 
 def _in_double(input: Any, exponent: Any) -> list[Any]:
-    """Base and exponent, tensors among them as float64 or complex128."""
+    """Return base and exponent with tensors converted to float64, or to complex128 if one of the two is complex."""
     is_complex = any(
         (isinstance(each, Tensor) and each.is_complex()) or isinstance(each, complex) for each in (input, exponent)
     )
@@ -241,7 +250,7 @@ def _in_double(input: Any, exponent: Any) -> list[Any]:
     in_place=False,
 )  # fmt: skip
 def square_block(np: Any, self: Any, /) -> Any:
-    """The square of numbers that are no booleans, element by element."""
+    """Elementwise square, for dtypes other than bool."""
     if self.size >= LARGE:
         return multiply(self, self)
     return np.multiply(self, self)
@@ -249,7 +258,7 @@ def square_block(np: Any, self: Any, /) -> Any:
 
 @public()
 def square(input: Tensor, *, out: Tensor | None = None) -> Any:
-    """The square, element by element; of booleans an integer."""
+    """Elementwise square; for a bool tensor int64."""
     if not isinstance(input, Tensor) or input._array.dtype.kind != "b":
         return square_block(input)
     return pow(input, 2)
@@ -263,7 +272,7 @@ def square_(input: Tensor) -> Tensor:
 
 @pointwise(lambda g, out: g / (2 * out), floats=True)
 def sqrt(np: Any, self: Any, /) -> Any:
-    """Square root, element by element; nan for negative numbers.
+    """Elementwise square root; nan for negative elements.
 
     >>> import retrograd as torch
     >>> torch.sqrt(torch.tensor([4.0, -1.0]))
@@ -274,7 +283,7 @@ def sqrt(np: Any, self: Any, /) -> Any:
 
 @pointwise(lambda F, g, out: -0.5 * g * F.pow_scalar(out, 3), floats=True)
 def rsqrt(np: Any, self: Any, /) -> Any:
-    """One over the square root, element by element."""
+    """Elementwise ``1 / sqrt(input)``."""
     if self.size >= LARGE and (large := looped("rsqrt", self)) is not None:
         return large
     return np.divide(1, np.sqrt(self))
@@ -282,7 +291,7 @@ def rsqrt(np: Any, self: Any, /) -> Any:
 
 @pointwise(lambda g, out: -g * out * out, floats=True)
 def reciprocal(np: Any, self: Any, /) -> Any:
-    """One over each element."""
+    """Elementwise ``1 / input``."""
     if self.size >= LARGE and (large := looped("reciprocal", self)) is not None:
         return large
     return np.divide(1, self)
@@ -293,7 +302,7 @@ def reciprocal(np: Any, self: Any, /) -> Any:
 
 @pointwise("out", floats=True)
 def exp(np: Any, self: Any, /) -> Any:
-    """e to the power of each element.
+    """Elementwise exponential, ``e ** input``.
 
     >>> import retrograd as torch
     >>> torch.exp(torch.tensor([0.0, 1.0]))
@@ -304,19 +313,19 @@ def exp(np: Any, self: Any, /) -> Any:
 
 @pointwise(lambda g, out: g * out * math.log(2), floats=True)
 def exp2(np: Any, self: Any, /) -> Any:
-    """2 to the power of each element."""
+    """Elementwise ``2 ** input``."""
     return np.exp2(self)
 
 
 @pointwise(lambda g, out: g * (out + 1), floats=True)
 def expm1(np: Any, self: Any, /) -> Any:
-    """``exp(x) - 1``, exact for small elements too."""
+    """Elementwise ``exp(input) - 1``, accurate for small elements, too."""
     return np.expm1(self)
 
 
 @pointwise(lambda g, self: g / self, floats=True)
 def log(np: Any, self: Any, /) -> Any:
-    """Natural logarithm, element by element.
+    """Elementwise natural logarithm.
 
     >>> import retrograd as torch
     >>> torch.log(torch.tensor([1.0, 10.0]))
@@ -327,19 +336,19 @@ def log(np: Any, self: Any, /) -> Any:
 
 @pointwise(lambda g, self: g / (self * math.log(2)), floats=True)
 def log2(np: Any, self: Any, /) -> Any:
-    """Logarithm to base 2, element by element."""
+    """Elementwise logarithm to base 2."""
     return np.log2(self)
 
 
 @pointwise(lambda g, self: g / (self * math.log(10)), floats=True)
 def log10(np: Any, self: Any, /) -> Any:
-    """Logarithm to base 10, element by element."""
+    """Elementwise logarithm to base 10."""
     return np.log10(self)
 
 
 @pointwise(lambda g, self: g / (self + 1), floats=True, backward="Log1PBackward0")
 def log1p(np: Any, self: Any, /) -> Any:
-    """``log(1 + x)``, exact for small elements too."""
+    """Elementwise ``log(1 + input)``, accurate for small elements, too."""
     if self.size >= LARGE and (large := looped("log1p", self)) is not None:
         return large
     return np.log1p(self)
@@ -351,7 +360,7 @@ def log1p(np: Any, self: Any, /) -> Any:
     in_place=False, refuses=("logaddexp_cpu", "bi"), numbers=False,
 )  # fmt: skip
 def logaddexp(np: Any, self: Any, other: Any, /) -> Any:
-    """``log(exp(x) + exp(y))`` without overflow."""
+    """Elementwise ``log(exp(input) + exp(other))``, computed without overflow."""
     if self.dtype.kind != "c":
         return np.logaddexp(self, other)
     low = self.real < other.real
@@ -364,7 +373,7 @@ def logaddexp(np: Any, self: Any, other: Any, /) -> Any:
 
 @pointwise(lambda F, self: F.cos(self), floats=True)
 def sin(np: Any, self: Any, /) -> Any:
-    """Sine, element by element (radians).
+    """Elementwise sine; the elements are in radians.
 
     >>> import retrograd as torch
     >>> torch.sin(torch.tensor([0.0, torch.pi / 2]))
@@ -375,36 +384,36 @@ def sin(np: Any, self: Any, /) -> Any:
 
 @pointwise(lambda F, g, self: g * -F.sin(self), floats=True)
 def cos(np: Any, self: Any, /) -> Any:
-    """Cosine, element by element (radians)."""
+    """Elementwise cosine; the elements are in radians."""
     return np.cos(self)
 
 
 @pointwise(lambda g, out: g * (1 + out * out), floats=True)
 def tan(np: Any, self: Any, /) -> Any:
-    """Tangent, element by element (radians)."""
+    """Elementwise tangent; the elements are in radians."""
     return np.tan(self)
 
 
 @pointwise(lambda F, g, self: g * F.rsqrt(1 - self * self), floats=True, aliases=("arcsin",))
 def asin(np: Any, self: Any, /) -> Any:
-    """Inverse sine, element by element, in radians."""
+    """Elementwise inverse sine, in radians."""
     return np.arcsin(self)
 
 
 @pointwise(lambda F, g, self: g * -F.rsqrt(1 - self * self), floats=True, aliases=("arccos",))
 def acos(np: Any, self: Any, /) -> Any:
-    """Inverse cosine, element by element, in radians."""
+    """Elementwise inverse cosine, in radians."""
     return np.arccos(self)
 
 
 @pointwise(lambda g, self: g / (self * self + 1), floats=True, aliases=("arctan",))
 def atan(np: Any, self: Any, /) -> Any:
-    """Inverse tangent, element by element, in radians."""
+    """Elementwise inverse tangent, in radians."""
     return np.arctan(self)
 
 
 def _over_square(F: Any, x: Any, self: Any, other: Any) -> Any:
-    """``x / (self**2 + other**2)``, and 0 where that is a division by 0, at a point that has no angle."""
+    """Return ``x / (self**2 + other**2)``, but 0 where the divisor is 0, because the origin has no angle."""
     square = self * self + other * other
     return F.masked_fill_scalar(x / square, square == 0, 0)
 
@@ -415,7 +424,7 @@ def _over_square(F: Any, x: Any, self: Any, other: Any) -> Any:
     floats=True, aliases=("arctan2",), refuses=("atan2_cpu", "c"), numbers=False,
 )  # fmt: skip
 def atan2(np: Any, self: Any, other: Any, /) -> Any:
-    """The angle of the point (``other``, ``self``), in radians between -π and π.
+    """Elementwise angle of the point with x-coordinate ``other`` and y-coordinate ``input``, in radians from -π to π.
 
     >>> import retrograd as torch
     >>> torch.atan2(torch.tensor([1.0]), torch.tensor([-1.0]))
@@ -426,19 +435,19 @@ def atan2(np: Any, self: Any, other: Any, /) -> Any:
 
 @pointwise(lambda F, g, self: g * F.cosh(self), floats=True)
 def sinh(np: Any, self: Any, /) -> Any:
-    """Hyperbolic sine, element by element."""
+    """Elementwise hyperbolic sine."""
     return np.sinh(self)
 
 
 @pointwise(lambda F, g, self: g * F.sinh(self), floats=True)
 def cosh(np: Any, self: Any, /) -> Any:
-    """Hyperbolic cosine, element by element."""
+    """Elementwise hyperbolic cosine."""
     return np.cosh(self)
 
 
 @op(function=False, method=False)
 def tanh_backward(np: Any, slope: Any, value: Any, /) -> Any:
-    """``slope * (1 - value * value)``: the gradient of tanh as one operation, for graphs of gradients."""
+    """Return ``slope * (1 - value * value)``, the gradient of tanh; one operation: ``create_graph`` adds one node."""
     if slope.size >= LARGE and (large := looped("tanh_backward", slope, value)) is not None:
         return large
     return slope * np.subtract(1, np.multiply(value, value))
@@ -452,7 +461,7 @@ tanh_backward.derivative(
 
 @pointwise(lambda F, g, out: F.tanh_backward(g, out), floats=True)
 def tanh(np: Any, self: Any, /) -> Any:
-    """Hyperbolic tangent, element by element.
+    """Elementwise hyperbolic tangent.
 
     >>> import retrograd as torch
     >>> torch.tanh(torch.tensor([-1.0, 0.0, 1.0]))
@@ -463,7 +472,7 @@ def tanh(np: Any, self: Any, /) -> Any:
 
 @pointwise(lambda F, g, self: g * F.rsqrt(self * self + 1), floats=True, aliases=("arcsinh",), in_place=False)
 def asinh(np: Any, self: Any, /) -> Any:
-    """Inverse hyperbolic sine, element by element."""
+    """Elementwise inverse hyperbolic sine."""
     return np.arcsinh(self)
 
 
@@ -475,24 +484,24 @@ def _acosh_rule(F: Any, g: Any, self: Any, self_dtype: Any) -> Any:
 
 @pointwise(_acosh_rule, floats=True, aliases=("arccosh",), in_place=False)
 def acosh(np: Any, self: Any, /) -> Any:
-    """Inverse hyperbolic cosine, element by element."""
+    """Elementwise inverse hyperbolic cosine; nan for elements below 1."""
     return np.arccosh(self)
 
 
 @pointwise(lambda g, self: g / (1 - self * self), floats=True, aliases=("arctanh",), in_place=False)
 def atanh(np: Any, self: Any, /) -> Any:
-    """Inverse hyperbolic tangent, element by element."""
+    """Elementwise inverse hyperbolic tangent; nan for elements outside [-1, 1]."""
     return np.arctanh(self)
 
 
 def _in_place_too(function: Any) -> None:
-    """In-place forms of ``function``, which PyTorch computes and can not differentiate; their nodes have other numbers."""
+    """Publish the in-place forms of ``function``, whose nodes end in 1: ``AsinhBackward1``."""
     name = function.op.name
     node = function.op.backward[:-1] + "1"
-    other = variant(function, backward=node, in_place_backward=node)
-    other.derivative(self=function.op.rules[0])
+    in_place_op = variant(function, backward=node, in_place_backward=node)
+    in_place_op.derivative(self=function.op.rules[0])
     for each in (name, f"arc{name[1:]}"):
-        form = in_place_form(other, f"{each}_")
+        form = in_place_form(in_place_op, f"{each}_")
         public(name=f"{each}_")(form)
 
 
@@ -502,7 +511,7 @@ for _inverse in (asinh, acosh, atanh):
 
 @op(function=False, method=False)
 def sigmoid_backward(np: Any, slope: Any, value: Any, /) -> Any:
-    """``slope * (1 - value) * value``: the gradient of sigmoid as one operation, for graphs of gradients."""
+    """Return ``slope * (1 - value) * value``, the gradient of sigmoid (see :func:`tanh_backward`)."""
     if slope.size >= LARGE and (large := looped("sigmoid_backward", slope, value)) is not None:
         return large
     return slope * np.subtract(1, value) * value
@@ -520,7 +529,7 @@ sigmoid_backward.derivative(
             {"reciprocal": numpy.reciprocal, "add": numpy.add, "exp": numpy.exp, "negative": numpy.negative, "ones": ONE}),
 )  # fmt: skip
 def sigmoid(np: Any, self: Any, /) -> Any:
-    """``1 / (1 + exp(-x))``, element by element.
+    """Elementwise logistic function, ``1 / (1 + exp(-input))``.
 
     >>> import retrograd as torch
     >>> torch.sigmoid(torch.tensor([-1.0, 0.0, 1.0]))
@@ -533,7 +542,7 @@ def sigmoid(np: Any, self: Any, /) -> Any:
 
 @op(function=False, method=False, opmath=True)
 def threshold_backward(np: Any, grad_output: Any, self: Any, /, threshold: float) -> Any:
-    """``grad_output`` where ``self`` is above ``threshold``, else 0."""
+    """Return ``grad_output`` where ``self > threshold``, else 0."""
     if grad_output.size >= LARGE and (large := looped("above", grad_output, self, numbers=(threshold,))) is not None:
         return large
     return np.where(self <= threshold, np.zeros((), grad_output.dtype), grad_output)
@@ -547,7 +556,7 @@ threshold_backward.derivative(
 
 @pointwise(lambda F, g, out: F.threshold_backward(g, out, 0))
 def relu(np: Any, self: Any, /) -> Any:
-    """Each element where it is positive, else 0.
+    """Elementwise rectified linear unit, ``max(0, input)``.
 
     >>> import retrograd as torch
     >>> torch.relu(torch.tensor([-1.0, 2.0]))
@@ -560,7 +569,7 @@ def relu(np: Any, self: Any, /) -> Any:
         raise NotImplementedError("clamp is not supported for complex types")
     if self.size >= LARGE and (large := looped("relu", self)) is not None:
         return large
-    return np.maximum(np.asarray(0, self.dtype), self)  # in this order -0.0 stays what it is
+    return np.maximum(np.asarray(0, self.dtype), self)  # in this order -0.0 is preserved
 
 
 @pointwise(
@@ -568,7 +577,7 @@ def relu(np: Any, self: Any, /) -> Any:
     refuses=("hypot_cpu", "bic"), numbers=False,
 )  # fmt: skip
 def hypot(np: Any, self: Any, other: Any, /) -> Any:
-    """The length of the hypotenuse, element by element."""
+    """Elementwise ``sqrt(input ** 2 + other ** 2)``, computed without overflow."""
     return np.hypot(self, other)
 
 
@@ -580,7 +589,7 @@ def hypot(np: Any, self: Any, other: Any, /) -> Any:
     check=real_only("deg2rad is not supported for complex tensors."),
 )  # fmt: skip
 def deg2rad(np: Any, self: Any, /) -> Any:
-    """Degrees as radians."""
+    """Elementwise conversion from degrees to radians."""
     return self * self.dtype.type(math.pi / 180)
 
 
@@ -589,7 +598,7 @@ def deg2rad(np: Any, self: Any, /) -> Any:
     check=real_only("rad2deg is not supported for complex tensors."),
 )  # fmt: skip
 def rad2deg(np: Any, self: Any, /) -> Any:
-    """Radians as degrees."""
+    """Elementwise conversion from radians to degrees."""
     return self * self.dtype.type(180 / math.pi)
 
 
@@ -601,7 +610,7 @@ def _sinc_rule(F: Any, g: Any, self: Any) -> Any:
 
 @pointwise(_sinc_rule, floats=True)
 def sinc(np: Any, self: Any, /) -> Any:
-    """``sin(πx) / (πx)``, and 1 at 0."""
+    """Elementwise normalised sinc, ``sin(πx) / (πx)``; 1 at 0."""
     turned = self * self.dtype.type(math.pi)
     return np.where(turned == 0, 1, np.sin(turned) / np.where(turned == 0, 1, turned)).astype(self.dtype)
 
@@ -615,7 +624,7 @@ def _angle_rule(F: Any, g: Any, self: Any, self_dtype: Any) -> Any:
 
 @pointwise(_angle_rule, floats=True, holomorphic=False, in_place=False)
 def angle(np: Any, self: Any, /) -> Any:
-    """The angle of each complex number, in radians; of a real number 0, or π if it is negative."""
+    """Elementwise angle (argument) of complex numbers, in radians; of a real number 0, or π if it is negative."""
     if self.dtype.kind == "c":
         return np.angle(self)
     return np.where(self != self, self, np.where(self < 0, self.dtype.type(np.pi), 0)).astype(self.dtype)
@@ -623,7 +632,7 @@ def angle(np: Any, self: Any, /) -> Any:
 
 @op(name="polar_block", backward="PolarBackward0", function=False, method=False, holomorphic=False)
 def polar_block(np: Any, abs: Any, angle: Any, /) -> Any:
-    """Complex numbers of lengths and angles."""
+    """Complex array with the absolute values ``abs`` and the angles ``angle`` (radians)."""
     out = np.empty(np.broadcast_shapes(abs.shape, angle.shape), np.complex64 if abs.itemsize == 4 else np.complex128)
     out.real, out.imag = abs * np.cos(angle), abs * np.sin(angle)
     return out
@@ -637,7 +646,10 @@ polar_block.derivative(
 
 @public(method=False)
 def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Any:
-    """Complex numbers of lengths ``abs`` and angles ``angle`` (radians), both float32 or both float64."""
+    """Complex tensor with the absolute values ``abs`` and the angles ``angle`` (radians).
+
+    Both must be float32 or both float64.
+    """
     check_parts("polar", ("abs", "angle"), (abs, angle))
     if abs.dtype is dtypes.float16:
         raise dtypes.unsupported("polar_cpu", abs.dtype.numpy)
@@ -653,7 +665,7 @@ def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Any:
     in_place=False, refuses=("logaddexp2_cpu", "bic"), numbers=False,
 )  # fmt: skip
 def logaddexp2(np: Any, self: Any, other: Any, /) -> Any:
-    """``log2(2 ** x + 2 ** y)`` without overflow."""
+    """Elementwise ``log2(2 ** input + 2 ** other)``, computed without overflow."""
     return np.logaddexp2(self, other)
 
 
@@ -665,7 +677,7 @@ _Frexp = named("frexp", ("mantissa", "exponent"))
     function=False, method=False,
 )  # fmt: skip
 def frexp_block(np: Any, self: Any, /) -> Any:
-    """Each number as ``mantissa * 2 ** exponent``."""
+    """Return mantissas and int32 exponents with ``self = mantissa * 2 ** exponent``."""
     if self.dtype.kind not in "fV":
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
     mantissa, exponent = np.frexp(self.astype(np.float32) if self.itemsize == 2 else self)
@@ -677,13 +689,16 @@ frexp_block.derivative(self=lambda F, g, exponent: F.ldexp_block(g, -exponent))
 
 @public()
 def frexp(input: Tensor, *, out: Any = None) -> Any:
-    """Mantissas between 1/2 and 1 and whole exponents: ``input = mantissa * 2 ** exponent``."""
+    """Decompose elements into ``(mantissa, exponent)`` with ``input = mantissa * 2 ** exponent``.
+
+    The absolute values of the mantissas are in [0.5, 1) or 0; the exponents are int32.
+    """
     return _Frexp(frexp_block(input))
 
 
 @op(name="ldexp_block", backward="LdexpBackward0", opmath=True, function=False, method=False)
 def ldexp_block(np: Any, self: Any, other: Any, /) -> Any:
-    """``self * 2 ** other`` for whole ``other``, without a power that could overflow."""
+    """Return ``self * 2 ** other`` for integers ``other``, without computing the power, which could overflow."""
     if other.dtype.kind == "b":
         raise dtypes.unsupported("ldexp_cpu_exp", other.dtype)
     if (error := mismatch(self.shape, other.shape)) is not None:
@@ -699,28 +714,30 @@ ldexp_block.derivative(self=lambda F, g, other: F.ldexp_block(g, other))
     name="ldexp_power", backward="LdexpBackward0", floats=True, function=False, method=False, in_place=False,
 )  # fmt: skip
 def ldexp_power(np: Any, self: Any, other: Any, /) -> Any:
-    """``self * 2 ** other``."""
+    """Return ``self * 2 ** other`` for any real ``other``."""
     return self * np.exp2(other)
 
 
 def _ldexp_call(input: Tensor, other: Tensor) -> Any:
+    """Return the operation for a call of ``ldexp``; raise TypeError if an argument is no tensor."""
     for position, (name, each) in enumerate((("input", input), ("other", other)), 1):
         if not isinstance(each, Tensor):
             raise TypeError(
                 f"ldexp(): argument '{name}' (position {position}) must be Tensor, not {type(each).__name__}"
             )
-    whole = other._array.dtype.kind in "biu"
-    return ldexp_block if whole and input.is_floating_point() else ldexp_power
+    integer = other._array.dtype.kind in "biu"
+    return ldexp_block if integer and input.is_floating_point() else ldexp_power
 
 
 def _writable_ldexp(target: Any) -> None:
+    """Raise PyTorch's RuntimeError if ``target``, the tensor to write into, has an integer or bool dtype."""
     if target is not None and target._array.dtype.kind in "biu":
         raise RuntimeError(f"ldexp can't be cast to the desired output type {dtypes.scalar_name(target.dtype)}")
 
 
 @public()
 def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Any:
-    """``input * 2 ** other``, element by element.
+    """Elementwise ``input * 2 ** other``.
 
     >>> import retrograd as torch
     >>> torch.ldexp(torch.tensor([1.0, 3.0]), torch.tensor([4, -1]))

@@ -1,4 +1,4 @@
-"""Rounding, choosing the larger or smaller, clamping, and taking signs: what is piecewise linear."""
+"""Elementwise piecewise linear functions: rounding, maximum and minimum, clamping, sign and step functions."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from ..rule_helpers import check_first, kind_of, no_complex, operand_kinds, real
 
 @pointwise(zero_grad_rule, check=no_complex("floor"), refuses=("floor_vml_cpu", "b"))
 def floor(np: Any, self: Any, /) -> Any:
-    """The largest whole number not above each element."""
+    """Elementwise floor: the largest integer not greater than the element, in the same dtype."""
     return np.floor(self) if self.dtype.kind in "fV" else self.copy()
 
 
 @pointwise(zero_grad_rule, check=no_complex("ceil"), refuses=("ceil_vml_cpu", "b"))
 def ceil(np: Any, self: Any, /) -> Any:
-    """The smallest whole number not below each element."""
+    """Elementwise ceiling: the smallest integer not less than the element, in the same dtype."""
     return np.ceil(self) if self.dtype.kind in "fV" else self.copy()
 
 
 @pointwise(zero_grad_rule, aliases=("fix",), check=no_complex("trunc"), refuses=("trunc_vml_cpu", "b"))
 def trunc(np: Any, self: Any, /) -> Any:
-    """Each element without its fraction."""
+    """Elementwise rounding towards zero, in the same dtype."""
     return np.trunc(self) if self.dtype.kind in "fV" else self.copy()
 
 
 @pointwise(1, refuses=("frac_cpu", "bic"))
 def frac(np: Any, self: Any, /) -> Any:
-    """The fraction of each element, with its sign."""
+    """Elementwise fractional part, ``input - trunc(input)``; it has the sign of the element."""
     return self - np.trunc(self)
 
 
@@ -47,7 +47,7 @@ def frac(np: Any, self: Any, /) -> Any:
     refuses=("round_vml_cpu", "bc"),
 )  # fmt: skip
 def round_whole(np: Any, self: Any, /) -> Any:
-    """The nearest whole number, ties to even."""
+    """Elementwise rounding to the nearest integer, ties to even."""
     return np.rint(self) if self.dtype.kind in "fV" else self.copy()
 
 
@@ -56,7 +56,7 @@ def round_whole(np: Any, self: Any, /) -> Any:
 
 )  # fmt: skip
 def round_decimals(np: Any, self: Any, /, decimals: int) -> Any:
-    """The nearest number with so many decimals."""
+    """Elementwise rounding to ``decimals`` decimal places, which may be negative."""
     if self.dtype.kind not in "fV":
         raise dtypes.unsupported("round_cpu" if decimals else "round_vml_cpu", self.dtype)
     scale = self.dtype.type(10.0 ** (decimals if decimals > 0 else -decimals))
@@ -65,7 +65,7 @@ def round_decimals(np: Any, self: Any, /, decimals: int) -> Any:
 
 @public()
 def round(input: Tensor, *, decimals: int | None = None, out: Tensor | None = None) -> Any:
-    """The nearest whole number (ties to even), or the nearest with so many ``decimals``.
+    """Elementwise rounding to the nearest integer (ties to even), or to ``decimals`` decimal places.
 
     >>> import retrograd as torch
     >>> torch.round(torch.tensor([0.5, 1.5, 2.25]), decimals=1)
@@ -82,7 +82,7 @@ def round_(input: Tensor, *, decimals: int | None = None) -> Tensor:
     )
 
 
-# -- Choosing ----------------------------------------------------------------------------------------------------------
+# -- Maximum, minimum and clamping -------------------------------------------------------------------------------------
 
 
 @pointwise(
@@ -91,7 +91,7 @@ def round_(input: Tensor, *, decimals: int | None = None) -> Tensor:
     in_place=False, check=real_only("maximum not implemented for complex tensors."), numbers=False,
 )  # fmt: skip
 def maximum(np: Any, self: Any, other: Any, /) -> Any:
-    """The larger of two elements; nan if either is.
+    """Elementwise maximum of two tensors; nan if either element is nan.
 
     >>> import retrograd as torch
     >>> torch.maximum(torch.tensor([1, 5]), torch.tensor([3, 2]))
@@ -106,13 +106,13 @@ def maximum(np: Any, self: Any, other: Any, /) -> Any:
     in_place=False, check=real_only("minimum not implemented for complex tensors."), numbers=False,
 )  # fmt: skip
 def minimum(np: Any, self: Any, other: Any, /) -> Any:
-    """The smaller of two elements; nan if either is."""
+    """Elementwise minimum of two tensors; nan if either element is nan."""
     return np.minimum(self, other)
 
 
 @op(function=False, method=False)
 def where_half(np: Any, g: Any, self: Any, other: Any, /) -> Any:
-    """``g``, halved where ``self`` and ``other`` are equal."""
+    """Return ``g``, halved where ``self`` and ``other`` are equal."""
     return np.where(self == other, g / 2, g)
 
 
@@ -125,8 +125,8 @@ where_half.derivative(g=lambda F, g, self, other: F.where_half(g, self, other))
     in_place=False, check=real_only("fmax not implemented for complex tensors."), numbers=False,
 )  # fmt: skip
 def fmax(np: Any, self: Any, other: Any, /) -> Any:
-    """The larger of two elements; of a nan and a number the number."""
-    return np.fmax(other, self)  # in this order of two zeros the first is taken
+    """Elementwise maximum of two tensors; if one element is nan, the other one."""
+    return np.fmax(other, self)  # in this order, the first of 0.0 and -0.0 is returned
 
 
 @pointwise(
@@ -135,11 +135,12 @@ def fmax(np: Any, self: Any, other: Any, /) -> Any:
     in_place=False, check=real_only("fmin not implemented for complex tensors."), numbers=False,
 )  # fmt: skip
 def fmin(np: Any, self: Any, other: Any, /) -> Any:
-    """The smaller of two elements; of a nan and a number the number."""
-    return np.fmin(other, self)  # in this order of two zeros the first is taken
+    """Elementwise minimum of two tensors; if one element is nan, the other one."""
+    return np.fmin(other, self)  # in this order, the first of 0.0 and -0.0 is returned
 
 
 def _in_bounds(x: Any, low: Any, high: Any) -> Any:
+    """Return True where ``low <= x <= high``; None for one of them: no bound."""
     if low is None:
         return x <= high
     return (x >= low) if high is None else (x >= low) & (x <= high)
@@ -147,7 +148,7 @@ def _in_bounds(x: Any, low: Any, high: Any) -> Any:
 
 @op(function=False, method=False, backward="WhereBackward0")
 def clamp_backward(np: Any, grad_output: Any, self: Any, /, min: Any, max: Any) -> Any:
-    """``grad_output`` where ``self`` is within the bounds, else 0."""
+    """Return ``grad_output`` where ``self`` is within the bounds, else 0: the gradient of ``clamp``."""
     if self.size >= LARGE and self.dtype.kind == "f":
         bounds = (-math.inf if min is None else min, math.inf if max is None else max)
         if (large := looped("within", grad_output, self, numbers=bounds)) is not None:
@@ -162,11 +163,11 @@ clamp_backward.derivative(
 
 def _clamp_over(x: Any, low: Any, high: Any) -> None:
     """Clamp an array of floats in place."""
-    found = x
+    raised = x
     if low is not None:
-        found = numpy.maximum(x, numpy.asarray(low, x.dtype), out=x if high is None else None)
+        raised = numpy.maximum(x, numpy.asarray(low, x.dtype), out=x if high is None else None)
     if high is not None:
-        numpy.minimum(found, numpy.asarray(high, x.dtype), out=x)
+        numpy.minimum(raised, numpy.asarray(high, x.dtype), out=x)
 
 
 @pointwise(
@@ -175,7 +176,7 @@ def _clamp_over(x: Any, low: Any, high: Any) -> None:
     inplace_stmt=("True", "clamp_over(self, min, max)", {"clamp_over": _clamp_over}),
 )  # fmt: skip
 def clamp_scalar(np: Any, self: Any, /, min: Any, max: Any) -> Any:
-    """Each element, or the number ``min`` or ``max`` where it is beyond."""
+    """Elementwise clamping to the numbers ``min`` and ``max`` (None: no bound)."""
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if self.size >= LARGE and self.dtype.kind == "f":
@@ -188,7 +189,7 @@ def clamp_scalar(np: Any, self: Any, /, min: Any, max: Any) -> Any:
 
 
 def _limit(np: Any, value: Any, dtype: Any) -> Any:
-    """A bound as what it bounds is compared with it; RuntimeError for a number that an integer dtype can not hold."""
+    """Return a bound as an array of ``dtype``. Raises RuntimeError for a number that an integer dtype cannot hold."""
     if dtype.kind == "f":
         return np.asarray(value, dtype)
     return converted(value, dtype)[()] if dtype.kind in "iu" else np.asarray(value).astype(dtype)
@@ -201,12 +202,13 @@ def _limit(np: Any, value: Any, dtype: Any) -> Any:
     name="clamp_tensor", backward="ClampBackward0", refuses=("clamp_cpu", "b"), function=False, method=False, in_place=False,
 )  # fmt: skip
 def clamp_tensor(np: Any, self: Any, min: Any, max: Any, /) -> Any:
-    """Each element, or that of ``min`` or ``max`` where it is beyond."""
+    """Elementwise clamping to the elements of the tensors ``min`` and ``max``."""
     return np.minimum(np.maximum(self, min), max)
 
 
-# A bound on one side, a tensor or a number. PyTorch's nodes say whether clamp or clamp_min was called.
+# One bound, a tensor or a number. PyTorch's nodes have different names for clamp and clamp_min.
 def _bound_of_tensor(name: str, backward: str, kernel: Any) -> Any:
+    """Declare the clamping to one bound that is a tensor, with ``_at_least`` or ``_at_most`` as its kernel."""
     inside, outside = (_not_below, _below) if kernel is _at_least else (_not_above, _above)
     return pointwise(
         inside, outside, name=name, backward=backward, function=False, method=False, in_place=False
@@ -230,12 +232,12 @@ def _above(F: Any, g: Any, self: Any, bound: Any) -> Any:
 
 
 def _at_least(np: Any, self: Any, bound: Any, /) -> Any:
-    """Each element, or that of the bound where it is below."""
+    """Elementwise clamping to a lower bound that is a tensor."""
     return np.maximum(self, bound)
 
 
 def _at_most(np: Any, self: Any, bound: Any, /) -> Any:
-    """Each element, or that of the bound where it is above."""
+    """Elementwise clamping to an upper bound that is a tensor."""
     return np.minimum(self, bound)
 
 
@@ -247,29 +249,31 @@ _clamp_max_tensor = _bound_of_tensor("clamp_max_tensor", "ClampMaxBackward1", _a
 
 @pointwise(_not_below, backward="ClampMinBackward0", function=False, method=False, in_place=False)
 def clamp_min_scalar(np: Any, self: Any, /, bound: Any) -> Any:
-    """Each element, or the bound where it is below."""
+    """Elementwise clamping to a lower bound that is a number."""
     return np.maximum(self, _limit(np, bound, self.dtype))
 
 
 @pointwise(_not_above, backward="ClampMaxBackward0", function=False, method=False, in_place=False)
 def clamp_max_scalar(np: Any, self: Any, /, bound: Any) -> Any:
-    """Each element, or the bound where it is above."""
+    """Elementwise clamping to an upper bound that is a number."""
     return np.minimum(self, _limit(np, bound, self.dtype))
 
 
+#: An operation, its tensors and its parameters.
 _Call = tuple[Any, tuple[Any, ...], tuple[Any, ...]]
 
 
 def _is_plain_number(x: Any) -> bool:
+    """Whether ``x`` is a 0-d tensor that requires no gradient, which counts as a number."""
     return isinstance(x, Tensor) and not x._array.ndim and not x.requires_grad
 
 
 def _clamp_call(input: Tensor, low: Any, high: Any) -> _Call:
-    """The block, its tensors and its parameters for a call of ``clamp``."""
+    """Return the operation, its tensors and its parameters for a call of ``clamp``."""
     if low is None and high is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     tensors = [isinstance(each, Tensor) for each in (low, high) if each is not None]
-    if any(tensors) != all(tensors):  # a number and a tensor without dimensions are two numbers
+    if any(tensors) != all(tensors):  # beside a number, a 0-d tensor counts as a number
         low, high = (each.item() if _is_plain_number(each) else each for each in (low, high))
         tensors = [isinstance(each, Tensor) for each in (low, high)]
     if any(tensors) != all(tensors) or any(isinstance(each, str) for each in (low, high)):
@@ -293,7 +297,7 @@ def _is_complex(x: Any) -> bool:
 
 
 def _bound_call(name: str, input: Tensor, bound: Any, of_tensor: Any, of_number: Any) -> _Call:
-    """The block, its tensors and its parameters for a call of ``clamp_min`` or ``clamp_max``."""
+    """Return the operation, its tensors and its parameters for a call of ``clamp_min`` or ``clamp_max``."""
     if not (isinstance(input, Tensor) and isinstance(bound, (Tensor, bool, int, float, complex))):
         argument, given = name[-3:], f"{type(input).__name__}, {type(bound).__name__}"
         raise TypeError(
@@ -310,7 +314,7 @@ def _bound_call(name: str, input: Tensor, bound: Any, of_tensor: Any, of_number:
 
 
 def _promoted(input: Tensor, bounds: tuple[Any, ...]) -> Tensor:
-    """``input`` in the dtype that it has together with numbers."""
+    """Return ``input``, promoted with the numbers ``bounds``."""
     for each in bounds:
         if each is not None:
             target = promotion.result_of(*operand_kinds(input), promotion.of_number(each))
@@ -320,6 +324,7 @@ def _promoted(input: Tensor, bounds: tuple[Any, ...]) -> Tensor:
 
 
 def _clamped(call: _Call) -> Tensor:
+    """Return the result of a call."""
     block, tensors, params = call
     if params:
         tensors = (_promoted(tensors[0], params),)
@@ -327,19 +332,20 @@ def _clamped(call: _Call) -> Tensor:
 
 
 def _clamp_in_place(call: _Call) -> Tensor:
+    """Write the result of a call into its first tensor and return it. Raises RuntimeError if the dtype does not fit."""
     block, tensors, params = call
     if params:
         check_cast(_promoted(tensors[0], params).dtype, tensors[0].dtype)
     return modify(block.op, tensors, params)
 
 
-#: What bounds are in the common way.
+#: The condition for the fast path of ``clamp``: the bounds are numbers or None, but not both None.
 _BOUNDS = "(min is None or min.__class__ in NUMBERS) and (max is None or max.__class__ in NUMBERS) and min is not max"
 
 
 @public(aliases=("clip",), fast_path=clamp_scalar, when=_BOUNDS)
 def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
-    """Each element, or the bound where it is below ``min`` or above ``max`` (numbers or tensors; None: no bound).
+    """Elementwise clamping to the range from ``min`` to ``max``: numbers or broadcastable tensors; None: no bound.
 
     >>> import retrograd as torch
     >>> torch.clamp(torch.tensor([-1.0, 0.5, 2.0]), 0, 1)
@@ -356,13 +362,13 @@ def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 @public(fast_path=clamp_min_scalar, when="min.__class__ in NUMBERS", bound="min")
 def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
-    """Each element, or ``min`` where it is below."""
+    """Elementwise clamping to the lower bound ``min``, a number or a tensor."""
     return _clamped(_bound_call("clamp_min", input, min, _clamp_min_tensor, clamp_min_scalar))
 
 
 @public(fast_path=clamp_max_scalar, when="max.__class__ in NUMBERS", bound="max")
 def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
-    """Each element, or ``max`` where it is above."""
+    """Elementwise clamping to the upper bound ``max``, a number or a tensor."""
     return _clamped(_bound_call("clamp_max", input, max, _clamp_max_tensor, clamp_max_scalar))
 
 
@@ -390,7 +396,7 @@ def _ratio(F: Any, g: Any, self: Any, out: Any) -> Any:
     function=False, method=False, in_place=False, backward="CopysignBackward0",
 )  # fmt: skip
 def copysign_tensor(np: Any, self: Any, other: Any, /) -> Any:
-    """The size of ``self`` with the sign of ``other``."""
+    """Elementwise absolute value of ``self`` with the sign of ``other``."""
     return np.copysign(self, other)
 
 
@@ -399,7 +405,7 @@ def copysign_tensor(np: Any, self: Any, other: Any, /) -> Any:
     function=False, method=False, in_place=False, backward="CopysignBackward1",
 )  # fmt: skip
 def copysign_number(np: Any, self: Any, other: Any, /) -> Any:
-    """The size of ``self`` with the sign of a number."""
+    """Elementwise absolute value of ``self`` with the sign of a number."""
     return np.copysign(self, other)
 
 
@@ -410,7 +416,7 @@ def _copysign_call(input: Any, other: Any) -> Any:
 
 @public()
 def copysign(input: Tensor, other: Any, *, out: Tensor | None = None) -> Any:
-    """The size of each element with the sign of ``other`` (a tensor or a number)."""
+    """Elementwise absolute value of ``input`` with the sign of ``other`` (a tensor or a number)."""
     return _copysign_call(input, other)(input, other)
 
 
@@ -431,7 +437,7 @@ def _check_step(input: Any, values: Any) -> None:
     zero_grad_rule, lambda F, g, self: F.where_else(self == 0, g), backward="NotImplemented", check=_check_step, numbers=False,
 )  # fmt: skip
 def heaviside(np: Any, self: Any, values: Any, /) -> Any:
-    """0 for negative elements, 1 for positive ones, and the element of ``values`` for 0."""
+    """Elementwise Heaviside step function: 0 for negative elements, 1 for positive ones, ``values`` for 0."""
     return np.where(self == 0, values, (self > 0).astype(self.dtype))
 
 
@@ -439,19 +445,20 @@ def heaviside(np: Any, self: Any, values: Any, /) -> Any:
     lambda F, g, self, other: F.where_else(self != other, g), zero_grad_rule, refuses=("nextafter_cpu", "bic"), numbers=False,
 )  # fmt: skip
 def nextafter(np: Any, self: Any, other: Any, /) -> Any:
-    """The floating-point number that comes next to each element on the way to ``other``."""
+    """Elementwise next floating-point number after ``input`` in the direction of ``other``."""
     return np.where(self == other, other, np.nextafter(self, other))
 
 
-def _keep_finite(np: Any, x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
-    kept = np.where(x != x, np.asarray(nan).astype(x.dtype), x)
-    kept = np.where(x == np.inf, np.asarray(posinf).astype(x.dtype), kept)
-    return np.where(x == -np.inf, np.asarray(neginf).astype(x.dtype), kept)
+def _replace_nonfinite(np: Any, x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
+    """Return ``x`` with nan and the infinities replaced by these numbers."""
+    finite = np.where(x != x, np.asarray(nan).astype(x.dtype), x)
+    finite = np.where(x == np.inf, np.asarray(posinf).astype(x.dtype), finite)
+    return np.where(x == -np.inf, np.asarray(neginf).astype(x.dtype), finite)
 
 
 @pointwise(lambda F, g, self: g * F.isfinite(self))
 def nan_to_num(np: Any, self: Any, /, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
-    """Each element, or ``nan`` (0), ``posinf`` or ``neginf`` (the limits of the dtype) where it is not finite.
+    """Replace nan and infinities: by default, nan by 0 and infinities by the largest and smallest number of the dtype.
 
     >>> import retrograd as torch
     >>> torch.nan_to_num(torch.tensor([1.0, torch.nan]))
@@ -463,11 +470,11 @@ def nan_to_num(np: Any, self: Any, /, nan: Any = None, posinf: Any = None, negin
     values = (0 if nan is None else nan, limits.max if posinf is None else posinf,
               limits.min if neginf is None else neginf)  # fmt: skip
     if self.dtype.kind != "c":
-        return _keep_finite(np, self, *values)
+        return _replace_nonfinite(np, self, *values)
     out = np.empty_like(self)
-    out.real, out.imag = (_keep_finite(np, part, *values) for part in (self.real, self.imag))
+    out.real, out.imag = (_replace_nonfinite(np, part, *values) for part in (self.real, self.imag))
     return out
 
 
 for _exact in (nextafter, nan_to_num):
-    _exact.op.opmath = False  # what is next, and what is largest, depends on the dtype
+    _exact.op.opmath = False  # the next and the largest number depend on the dtype

@@ -1,7 +1,7 @@
-"""Special functions, element by element: gamma and its kin, errors and normal probabilities, Bessel's, polynomials.
+"""Elementwise special functions: gamma and error functions, normal probabilities, Bessel functions, polynomials.
 
-SciPy does the numerics (see ``kernels/scipy_backend.py``). Names that begin with ``special_`` are public in
-``retrograd.special`` only.
+SciPy computes most of them (see ``kernels/scipy_backend.py``). Names that begin with ``special_`` are public only in
+``retrograd.special``.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ...kernels.scipy_backend import special
 
 _ROOT_PI = math.sqrt(math.pi)
 
-# -- Gamma and its kin -----------------------------------------------------------------------------------------------
+# -- Gamma functions -------------------------------------------------------------------------------------------------
 
 
 @pointwise(lambda F, g, self: g * F.digamma(self), floats=True, in_place="method", refuses=("lgamma_vml_cpu", "c"))
 def lgamma(np: Any, self: Any, /) -> Any:
-    """The logarithm of the size of the gamma function.
+    """Elementwise logarithm of the absolute value of the gamma function.
 
     >>> import retrograd as torch
     >>> torch.lgamma(torch.tensor([1.0, 5.0]))
@@ -38,7 +38,7 @@ def lgamma(np: Any, self: Any, /) -> Any:
 
 @pointwise(lambda F, g, self: g * F.polygamma(self, 1), floats=True, in_place="method", refuses=("digamma", "c"))
 def digamma(np: Any, self: Any, /) -> Any:
-    """The derivative of the logarithm of the gamma function."""
+    """Elementwise digamma function, the derivative of ``lgamma``."""
     return special(np, "psi", self)
 
 
@@ -48,7 +48,7 @@ def digamma(np: Any, self: Any, /) -> Any:
     in_place_backward="PolygammaBackward1",
 )  # fmt: skip
 def polygamma_block(np: Any, self: Any, /, n: int) -> Any:
-    """The derivative of order ``n`` of ``digamma``."""
+    """Elementwise derivative of order ``n`` of the digamma function."""
     if self.dtype.kind == "c":
         raise dtypes.unsupported(("digamma", "trigamma", "polygamma")[min(n, 2)], self.dtype)
     if n == 0:
@@ -60,19 +60,21 @@ def polygamma_block(np: Any, self: Any, /, n: int) -> Any:
 
 
 def _hurwitz(np: Any, x: Any, q: Any) -> Any:
-    """Hurwitz's zeta function; its formula says nothing at infinity, as at PyTorch."""
-    found = special(np, "zeta", x, q)
-    return np.where((q == np.inf) & (x > 1), np.nan, found).astype(found.dtype)
+    """Return the Hurwitz zeta function; as in PyTorch, nan at an infinite ``q`` if ``x > 1``."""
+    values = special(np, "zeta", x, q)
+    return np.where((q == np.inf) & (x > 1), np.nan, values).astype(values.dtype)
 
 
 def _trigamma(np: Any, x: Any) -> Any:
-    # Reflected at 1/2: π² / sin²(πx) = trigamma(x) + trigamma(1 - x).
+    """Return the derivative of digamma."""
+    # Reflection at 1/2: π² / sin²(πx) = trigamma(x) + trigamma(1 - x).
     low = x < 0.5
-    found = special(np, "zeta", x.dtype.type(2), np.where(low, 1 - x, x))
-    return np.where(low, (np.pi / np.sin(np.pi * x)) ** 2 - found, found).astype(x.dtype)
+    values = special(np, "zeta", x.dtype.type(2), np.where(low, 1 - x, x))
+    return np.where(low, (np.pi / np.sin(np.pi * x)) ** 2 - values, values).astype(x.dtype)
 
 
 def _order(n: Any) -> int:
+    """Return the order of a polygamma function as an int. Raises PyTorch's errors for other types and negative ints."""
     if isinstance(n, bool) or not isinstance(n, (int, numpy.integer)):
         raise TypeError(f"polygamma(): argument 'n' (position 1) must be int, not {type(n).__name__}")
     if n < 0:
@@ -82,13 +84,13 @@ def _order(n: Any) -> int:
 
 @public(method=False)
 def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Any:
-    """The derivative of order ``n`` of the digamma function."""
+    """Elementwise polygamma function: the derivative of order ``n`` of the digamma function."""
     return polygamma_block(input, _order(n))
 
 
 @public(function=False, name="polygamma")
 def polygamma_method(input: Tensor, n: int) -> Any:
-    """The derivative of order ``n`` of the digamma function."""
+    """Elementwise polygamma function: the derivative of order ``n`` of the digamma function."""
     return polygamma_block(input, _order(n))
 
 
@@ -107,7 +109,7 @@ def _mvlgamma_rule(F: Any, g: Any, self: Any, p: int) -> Any:
 
 @op(name="mvlgamma_block", backward="MvlgammaBackward0", opmath=True, function=False, method=False)
 def mvlgamma_block(np: Any, self: Any, /, p: int) -> Any:
-    """See :func:`mvlgamma`."""
+    """Kernel of :func:`mvlgamma`."""
     if self.dtype.kind == "b":
         raise RuntimeError("The input tensor may not be a boolean tensor.")
     if p < 1:
@@ -127,7 +129,7 @@ mvlgamma_block.derivative(self=_mvlgamma_rule)
 
 @public()
 def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Any:
-    """The logarithm of the multivariate gamma function of dimension ``p``."""
+    """Elementwise logarithm of the multivariate gamma function of dimension ``p``."""
     return mvlgamma_block(input, p)
 
 
@@ -143,55 +145,61 @@ def mvlgamma_(input: Tensor, p: int) -> Tensor:
 
 
 @pointwise(
-    lambda F, g, self, other, n: g * _moment_by_order(F, self, other, n),
-    lambda F, g, self, other, n: _igamma_slope(F, g, self, other) * (F.log(other) - F.digamma(self)) ** n,
+    lambda F, g, self, other, n: g * _gamma_moment_derivative(F, self, other, n),
+    lambda F, g, self, other, n: _igamma_gradient(F, g, self, other) * (F.log(other) - F.digamma(self)) ** n,
     function=False, method=False, in_place=False, numbers=False,
 )  # fmt: skip
 def gamma_moment(np: Any, self: Any, other: Any, /, n: int) -> Any:
-    """``E[(ln T - ψ(a))ⁿ; T < x]`` for T of the gamma distribution of order ``self``, and x in ``other``."""
+    """Return ``E[(ln T - ψ(a))ⁿ; T < x]`` for T with the gamma distribution of shape ``a = self``, and ``x = other``.
+
+    These truncated moments are the derivatives of ``igamma`` with respect to its order.
+    """
     return special_derivatives.gamma_moment(np, self, other, n)
 
 
-def _moment_by_order(F: Any, a: Any, x: Any, n: int) -> Any:
+def _gamma_moment_derivative(F: Any, a: Any, x: Any, n: int) -> Any:
+    """Return the derivative of ``gamma_moment(a, x, n)`` with respect to ``a``."""
     below = 0 if n == 0 else F.igamma(a, x) if n == 1 else F.gamma_moment(a, x, n - 1)
     return F.gamma_moment(a, x, n + 1) - n * F.polygamma(a, 1) * below if n else F.gamma_moment(a, x, 1)
 
 
-def _igamma_slope(F: Any, g: Any, self: Any, other: Any) -> Any:
+def _igamma_gradient(F: Any, g: Any, self: Any, other: Any) -> Any:
+    """Return ``g`` times the derivative of ``igamma`` with respect to ``other``, the gamma distribution's density."""
     return g * F.exp((self - 1) * F.log(other) - other - F.lgamma(self))
 
 
-def _at_the_ends(np: Any, order: Any, x: Any, found: Any, at_zero: int, at_infinity: int) -> Any:
-    # PyTorch asks for 0 and infinity before it asks for nan.
+def _at_the_ends(np: Any, order: Any, x: Any, values: Any, at_zero: int, at_infinity: int) -> Any:
+    """Return ``values`` with PyTorch's results where one argument is nan and the other one 0 or infinite."""
+    # PyTorch tests for 0 and infinity before it tests for nan.
     no_order = order != order
-    found = np.where(no_order & (x == 0), at_zero, np.where(no_order & (x == np.inf), at_infinity, found))
-    return np.where((order == np.inf) & (x != x), at_zero, found).astype(order.dtype)
+    values = np.where(no_order & (x == 0), at_zero, np.where(no_order & (x == np.inf), at_infinity, values))
+    return np.where((order == np.inf) & (x != x), at_zero, values).astype(order.dtype)
 
 
 @pointwise(
-    lambda F, g, self, other: g * F.gamma_moment(self, other, 1), _igamma_slope, refuses=("igamma_cpu", "bic"), numbers=False,
+    lambda F, g, self, other: g * F.gamma_moment(self, other, 1), _igamma_gradient, refuses=("igamma_cpu", "bic"), numbers=False,
 )  # fmt: skip
 def igamma(np: Any, self: Any, other: Any, /) -> Any:
-    """The regularized lower incomplete gamma function: of order ``self``, integrated up to ``other``."""
+    """Elementwise regularized lower incomplete gamma function of order ``input``, integrated from 0 to ``other``."""
     return _at_the_ends(np, self, other, special(np, "gammainc", self, other), 0, 1)
 
 
 @pointwise(
     lambda F, g, self, other: -g * F.gamma_moment(self, other, 1),
-    lambda F, g, self, other: -_igamma_slope(F, g, self, other),
+    lambda F, g, self, other: -_igamma_gradient(F, g, self, other),
     refuses=("igammac_cpu", "bic"), numbers=False,
 )  # fmt: skip
 def igammac(np: Any, self: Any, other: Any, /) -> Any:
-    """The regularized upper incomplete gamma function: of order ``self``, integrated from ``other``."""
+    """Elementwise regularized upper incomplete gamma function of order ``input``, integrated from ``other``."""
     return _at_the_ends(np, self, other, special(np, "gammaincc", self, other), 1, 0)
 
 
-# -- Errors and normal probabilities ---------------------------------------------------------------------------------
+# -- Error functions and normal probabilities ------------------------------------------------------------------------
 
 
 @pointwise(lambda F, g, self: g * (2 / _ROOT_PI * F.exp(-(self * self))), floats=True, refuses=("erf_vml_cpu", "c"))
 def erf(np: Any, self: Any, /) -> Any:
-    """The error function: ``2 / sqrt(π)`` times the integral of ``exp(-t²)`` from 0 to each element."""
+    """Elementwise error function: ``2 / sqrt(π)`` times the integral of ``exp(-t²)`` from 0 to the element."""
     if self.size >= LARGE and (large := looped("erf", self)) is not None:
         return large
     return special(np, "erf", self)
@@ -199,7 +207,7 @@ def erf(np: Any, self: Any, /) -> Any:
 
 @pointwise(lambda F, g, self: g * (-2 / _ROOT_PI * F.exp(-(self * self))), floats=True, refuses=("erfc_vml_cpu", "c"))
 def erfc(np: Any, self: Any, /) -> Any:
-    """``1 - erf(x)``, exact where that is small."""
+    """Elementwise complementary error function, ``1 - erf(x)``; accurate where the result is small."""
     return special(np, "erfc", self)
 
 
@@ -208,19 +216,19 @@ def erfc(np: Any, self: Any, /) -> Any:
     refuses=("erfinv_vml_cpu", "c"),
 )  # fmt: skip
 def erfinv(np: Any, self: Any, /) -> Any:
-    """The inverse of the error function: infinite at -1 and 1, nan beyond."""
-    return np.where(self == 0, self, special(np, "erfinv", self)).astype(self.dtype)  # -0.0 stays what it is
+    """Elementwise inverse error function: infinite at -1 and 1, nan outside."""
+    return np.where(self == 0, self, special(np, "erfinv", self)).astype(self.dtype)  # preserves -0.0
 
 
 def _hidden(*rules: Any, refuses: str, kinds: str = "c", **options: Any) -> Any:
-    """An operation of floats that only ``special`` shows."""
+    """Declare an elementwise operation with ``floats=True`` that is public only in ``retrograd.special``."""
     options = {"function": False, "method": False, "in_place": False, **options}
     return pointwise(*rules, floats=True, refuses=(refuses, kinds), **options)
 
 
 @_hidden(lambda g, self, out: g * (2 * self * out - 2 / _ROOT_PI), refuses="erfcx_cpu", kinds="hc")
 def special_erfcx(np: Any, self: Any, /) -> Any:
-    """``exp(x²) * erfc(x)``, which falls as ``1 / x``."""
+    """Elementwise scaled complementary error function, ``exp(x²) * erfc(x)``."""
     return special(np, "erfcx", self)
 
 
@@ -229,14 +237,14 @@ def special_erfcx(np: Any, self: Any, /) -> Any:
     refuses="erf_vml_cpu", backward="MulBackward1",
 )  # fmt: skip
 def special_ndtr(np: Any, self: Any, /) -> Any:
-    """The probability that a normal variable is below each element."""
-    # Of 1 + erf, as PyTorch has it: nothing is left far below 0.
+    """Elementwise cumulative distribution function of the standard normal distribution."""
+    # Computed from 1 + erf as in PyTorch, although that is 0 far below 0.
     return (1 + special(np, "erf", self / self.dtype.type(math.sqrt(2)))) * self.dtype.type(0.5)
 
 
 @_hidden(lambda F, g, out: g * (math.sqrt(2 * math.pi) * F.exp(out * out * 0.5)), refuses="ndtri_cpu", kinds="hc")
 def special_ndtri(np: Any, self: Any, /) -> Any:
-    """The element below which a normal variable is with each probability."""
+    """Elementwise quantile function of the standard normal distribution, the inverse of ``ndtr``."""
     return special(np, "ndtri", self)
 
 
@@ -245,25 +253,25 @@ def special_ndtri(np: Any, self: Any, /) -> Any:
     refuses="log_ndtr_cpu", kinds="hc",
 )  # fmt: skip
 def special_log_ndtr(np: Any, self: Any, /) -> Any:
-    """The logarithm of the probability that a normal variable is below each element."""
+    """Elementwise logarithm of the cumulative distribution function of the standard normal distribution."""
     return special(np, "log_ndtr", self)
 
 
 @_hidden(lambda F, g, self: g * (-F.log(self) - 1), refuses="entr_cpu")
 def special_entr(np: Any, self: Any, /) -> Any:
-    """``-x * log(x)``: 0 at 0, minus infinity below."""
+    """Elementwise entropy term ``-x * log(x)``: 0 at 0, minus infinity below."""
     inside = np.where(self > 0, self, 1)
-    found = np.where(self > 0, -self * np.log(inside), np.where(self == 0, 0, -np.inf))
-    return np.where(self != self, self, found).astype(self.dtype)
+    values = np.where(self > 0, -self * np.log(inside), np.where(self == 0, 0, -np.inf))
+    return np.where(self != self, self, values).astype(self.dtype)
 
 
-# -- Bessel's functions ----------------------------------------------------------------------------------------------
+# -- Bessel functions ------------------------------------------------------------------------------------------------
 
 
 def _tiny(F: Any, self: Any, dtype: Any) -> tuple[Any, Any]:
-    """Where elements are so near 0 that what is divided by them means nothing; and elements with which to divide."""
+    """Return a mask of elements too near 0 to divide by them, and the elements with eps where the mask is true."""
     eps = dtypes.finfo(dtypes.of(dtype)).eps
-    near = ~(F.abs(self) > eps)  # nan counts as near, as at PyTorch
+    near = ~(F.abs(self) > eps)  # nan counts as near, as in PyTorch
     return near, F.masked_fill_scalar(self, near, eps)
 
 
@@ -279,7 +287,7 @@ def _i1e_rule(F: Any, g: Any, self: Any, out: Any, self_dtype: Any) -> Any:
 
 @pointwise(lambda F, g, self: g * F.special_i1(self), floats=True, refuses=("i0_vml_cpu", "c"))
 def i0(np: Any, self: Any, /) -> Any:
-    """The modified Bessel function of the first kind of order 0."""
+    """Elementwise modified Bessel function of the first kind of order 0."""
     return special(np, "i0", self)
 
 
@@ -288,38 +296,48 @@ def i0(np: Any, self: Any, /) -> Any:
     backward="SpecialI0EBackward0", refuses="i0e_cpu",
 )  # fmt: skip
 def special_i0e(np: Any, self: Any, /) -> Any:
-    """``exp(-|x|) * i0(x)``."""
+    """Elementwise ``exp(-|x|) * i0(x)``."""
     return special(np, "i0e", self)
 
 
 @_hidden(_i1_rule, refuses="i1_cpu")
 def special_i1(np: Any, self: Any, /) -> Any:
-    """The modified Bessel function of the first kind of order 1."""
+    """Elementwise modified Bessel function of the first kind of order 1."""
     return special(np, "i1", self)
 
 
 @_hidden(_i1e_rule, backward="SpecialI1EBackward0", refuses="i1e_cpu")
 def special_i1e(np: Any, self: Any, /) -> Any:
-    """``exp(-|x|) * i1(x)``."""
+    """Elementwise ``exp(-|x|) * i1(x)``."""
     return special(np, "i1e", self)
 
 
-#: Functions without a derivative at PyTorch: the name, SciPy's, what its argument is called, and what it is.
+#: Functions without a derivative in PyTorch: the name, SciPy's name, the name of the argument, and the docstring.
 _WITHOUT_DERIVATIVE = {
-    "bessel_j0": ("j0", "input", "The Bessel function of the first kind of order 0."),
-    "bessel_j1": ("j1", "input", "The Bessel function of the first kind of order 1."),
-    "bessel_y0": ("y0", "input", "The Bessel function of the second kind of order 0."),
-    "bessel_y1": ("y1", "input", "The Bessel function of the second kind of order 1."),
-    "modified_bessel_i0": ("i0", "input", "The modified Bessel function of the first kind of order 0."),
-    "modified_bessel_i1": ("i1", "input", "The modified Bessel function of the first kind of order 1."),
-    "modified_bessel_k0": ("k0", "input", "The modified Bessel function of the second kind of order 0."),
-    "modified_bessel_k1": ("k1", "input", "The modified Bessel function of the second kind of order 1."),
-    "scaled_modified_bessel_k0": ("k0e", "x", "``exp(x)`` times the modified Bessel function K of order 0."),
-    "scaled_modified_bessel_k1": ("k1e", "x", "``exp(x)`` times the modified Bessel function K of order 1."),
+    "bessel_j0": ("j0", "input", "Elementwise Bessel function of the first kind of order 0."),
+    "bessel_j1": ("j1", "input", "Elementwise Bessel function of the first kind of order 1."),
+    "bessel_y0": ("y0", "input", "Elementwise Bessel function of the second kind of order 0."),
+    "bessel_y1": ("y1", "input", "Elementwise Bessel function of the second kind of order 1."),
+    "modified_bessel_i0": ("i0", "input", "Elementwise modified Bessel function of the first kind of order 0."),
+    "modified_bessel_i1": ("i1", "input", "Elementwise modified Bessel function of the first kind of order 1."),
+    "modified_bessel_k0": ("k0", "input", "Elementwise modified Bessel function of the second kind of order 0."),
+    "modified_bessel_k1": ("k1", "input", "Elementwise modified Bessel function of the second kind of order 1."),
+    "scaled_modified_bessel_k0": (
+        "k0e",
+        "x",
+        "Elementwise ``exp(x)`` times the modified Bessel function K of order 0.",
+    ),
+    "scaled_modified_bessel_k1": (
+        "k1e",
+        "x",
+        "Elementwise ``exp(x)`` times the modified Bessel function K of order 1.",
+    ),
 }
 
 
 def _bessel(name: str, scipy_name: str, argument: str, doc: str) -> Any:
+    """Declare a function of ``_WITHOUT_DERIVATIVE``."""
+
     def of_input(np: Any, input: Any, /) -> Any:
         return special(np, scipy_name, input)
 
@@ -336,44 +354,46 @@ BESSEL = {name: _bessel(name, *row) for name, row in _WITHOUT_DERIVATIVE.items()
 
 @_hidden(refuses="airy_ai_cpu", kinds="hc")
 def special_airy_ai(np: Any, x: Any, /) -> Any:
-    """The Airy function Ai."""
+    """Elementwise Airy function Ai."""
     return kernels.airy_ai(np, x)
 
 
 @_hidden(refuses="spherical_bessel_j0_cpu", kinds="hc")
 def special_spherical_bessel_j0(np: Any, x: Any, /) -> Any:
-    """The spherical Bessel function of the first kind of order 0: ``sin(x) / x``."""
+    """Elementwise spherical Bessel function of the first kind of order 0: ``sin(x) / x``."""
     return kernels.spherical_bessel_j0(np, x)
 
 
 # -- Orthogonal polynomials ------------------------------------------------------------------------------------------
 
-#: The name, its kernel and what the kernel is told besides, and whose polynomials they are.
+#: By name: the kernel, its arguments ``kind`` and ``high`` (None: it has none), and the beginning of the docstring.
 _POLYNOMIALS = {
     **{
-        f"chebyshev_polynomial_{kind}": (polynomials.chebyshev, kind, high, f"Chebyshev's polynomial of the {which} kind")
+        f"chebyshev_polynomial_{kind}": (polynomials.chebyshev, kind, high, f"Chebyshev polynomial of the {which} kind")
         for kind, high, which in (("t", 6, "first"), ("u", 8, "second"), ("v", 8, "third"), ("w", 8, "fourth"))
     },
     **{
         f"shifted_chebyshev_polynomial_{kind}": (
-            polynomials.shifted, kind, high, f"Chebyshev's polynomial of the {which} kind on the interval from 0 to 1"
+            polynomials.shifted, kind, high, f"Shifted Chebyshev polynomial (on [0, 1]) of the {which} kind"
         )
         for kind, high, which in (("t", 6, "first"), ("u", 6, "second"), ("v", 6, "third"), ("w", 4, "fourth"))
     },
-    "hermite_polynomial_h": (polynomials.hermite_h, None, 0, "Hermite's polynomial, as physicists write it,"),
-    "hermite_polynomial_he": (polynomials.hermite_he, None, 0, "Hermite's polynomial, as it stands in probability,"),
-    "laguerre_polynomial_l": (polynomials.laguerre_l, None, 0, "Laguerre's polynomial"),
-    "legendre_polynomial_p": (polynomials.legendre_p, None, 0, "Legendre's polynomial"),
+    "hermite_polynomial_h": (polynomials.hermite_h, None, 0, "Physicist's Hermite polynomial"),
+    "hermite_polynomial_he": (polynomials.hermite_he, None, 0, "Probabilist's Hermite polynomial"),
+    "laguerre_polynomial_l": (polynomials.laguerre_l, None, 0, "Laguerre polynomial"),
+    "legendre_polynomial_p": (polynomials.legendre_p, None, 0, "Legendre polynomial"),
 }  # fmt: skip
 
 
-def _polynomial(name: str, calculate: Any, kind: str | None, high: int, whose: str) -> Any:
+def _polynomial(name: str, evaluate: Any, kind: str | None, high: int, title: str) -> Any:
+    """Declare a function of ``_POLYNOMIALS``."""
+
     def kernel(np: Any, x: Any, n: Any, /) -> Any:
         x, n = np.broadcast_arrays(x, n if hasattr(n, "dtype") else x.dtype.type(n))
         degree = n.astype(np.int64)
-        return calculate(np, x, degree) if kind is None else calculate(np, kind, x, degree, high)
+        return evaluate(np, x, degree) if kind is None else evaluate(np, kind, x, degree, high)
 
-    kernel.__doc__ = f"{whose} of degree ``n`` (a fraction is cut off; 0 for a negative degree), at ``x``."
+    kernel.__doc__ = f"{title} of degree ``n`` at ``x``, elementwise (0 for a negative ``n``)."
     return _hidden(name=f"special_{name}", refuses=f"{name}_cpu", kinds="hc")(kernel)
 
 
@@ -382,17 +402,17 @@ POLYNOMIALS = {name: _polynomial(name, *row) for name, row in _POLYNOMIALS.items
 # -- Logarithms, and zeta --------------------------------------------------------------------------------------------
 
 
-def _logit_slope(F: Any, g: Any, self: Any, eps: Any) -> Any:
+def _logit_rule(F: Any, g: Any, self: Any, eps: Any) -> Any:
     bounded = eps is not None and eps >= 0
     low, high = (eps, 1 - eps) if bounded else (0.0, 1.0)
     outside = (self < low) | (self > high)
-    slope = g / (self * (1 - self) + 0.0)  # which makes -0.0 a 0
-    return F.masked_fill_scalar(slope, outside, 0 if bounded else math.nan)
+    grad = g / (self * (1 - self) + 0.0)  # + 0.0 turns -0.0 into 0.0
+    return F.masked_fill_scalar(grad, outside, 0 if bounded else math.nan)
 
 
-@pointwise(_logit_slope, floats=True, refuses=("logit_cpu", "c"))
+@pointwise(_logit_rule, floats=True, refuses=("logit_cpu", "c"))
 def logit(np: Any, self: Any, /, eps: Any = None) -> Any:
-    """``log(x / (1 - x))``, of elements moved between ``eps`` and ``1 - eps`` first if ``eps`` is given."""
+    """Elementwise ``log(x / (1 - x))``; with ``eps``, elements are clamped to [``eps``, ``1 - eps``] first."""
     if eps is not None:
         low, high = self.dtype.type(eps), self.dtype.type(1) - self.dtype.type(eps)
         self = np.where(self < low, low, np.where(self > high, high, self))
@@ -400,7 +420,10 @@ def logit(np: Any, self: Any, /, eps: Any = None) -> Any:
 
 
 def _of_two(*rules: Any, name: str, backward: str, refuses: str, kinds: str = "c") -> Any:
-    """Declare a function of two tensors, or of a tensor and a number on either side: PyTorch numbers their nodes."""
+    """Declare three operations: of two tensors, of a number and a tensor, of a tensor and a number.
+
+    Their nodes end in 0, 1 and 2, as in PyTorch.
+    """
 
     def declare(kernel: Any) -> tuple[Any, ...]:
         return tuple(
@@ -415,7 +438,7 @@ def _of_two(*rules: Any, name: str, backward: str, refuses: str, kinds: str = "c
 
 
 def _choose(blocks: tuple[Any, ...], input: Any, other: Any) -> Any:
-    """The block for two tensors, for a number and a tensor, or for a tensor and a number."""
+    """Return the one of three operations for the types of the arguments (see :func:`_of_two`)."""
     if isinstance(input, Tensor):
         return blocks[0 if isinstance(other, Tensor) else 2]
     if isinstance(other, Tensor):
@@ -435,13 +458,13 @@ def _choose(blocks: tuple[Any, ...], input: Any, other: Any) -> Any:
     name="xlogy", backward="Xlogy", refuses="xlogy_cpu",
 )  # fmt: skip
 def _xlogy(np: Any, self: Any, other: Any, /) -> Any:
-    """``x * log(y)``, 0 where x is 0 and y is a number."""
+    """Elementwise ``self * log(other)``; 0 where ``self`` is 0 and ``other`` is not nan."""
     return special(np, "xlogy", self, other)
 
 
 @public()
 def xlogy(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
-    """``input * log(other)``, 0 where ``input`` is 0 and ``other`` is not nan; either may be a number.
+    """Elementwise ``input * log(other)``; 0 where ``input`` is 0 and ``other`` is not nan. One may be a number.
 
     >>> import retrograd as torch
     >>> torch.xlogy(torch.tensor([0.0, 2.0]), torch.tensor([0.0, 1.0]))
@@ -462,7 +485,7 @@ def xlogy_(input: Tensor, other: Any) -> Tensor:
     name="special_xlog1py", backward="SpecialXlog1Py", refuses="xlog1py_cpu",
 )  # fmt: skip
 def _xlog1py(np: Any, self: Any, other: Any, /) -> Any:
-    """``x * log(1 + y)``, 0 where x is 0 and y is a number."""
+    """Elementwise ``self * log(1 + other)``; 0 where ``self`` is 0 and ``other`` is not nan."""
     return special(np, "xlog1py", self, other)
 
 
@@ -474,7 +497,7 @@ def _xlog1py(np: Any, self: Any, other: Any, /) -> Any:
     function=False, method=False, in_place=False,
 )  # fmt: skip
 def zeta_sum(np: Any, self: Any, other: Any, /, n: int) -> Any:
-    """The sum of ``ln(k + other)ⁿ (k + other)^-self`` over k from 0."""
+    """Return the sum of ``ln(k + other)ⁿ (k + other)^-self`` over k from 0, for derivatives of the zeta function."""
     x, q = (each if hasattr(each, "dtype") else np.asarray(each, np.float64) for each in (self, other))
     return special_derivatives.zeta_sum(np, x, q, n)
 
@@ -485,15 +508,15 @@ def zeta_sum(np: Any, self: Any, other: Any, /, n: int) -> Any:
     name="special_zeta", backward="SpecialZeta", refuses="zeta_cpu", kinds="hc",
 )  # fmt: skip
 def _zeta(np: Any, self: Any, other: Any, /) -> Any:
-    """Hurwitz's zeta function: the sum of ``(k + other) ** -self`` over k from 0."""
+    """Elementwise Hurwitz zeta function: the sum of ``(k + other) ** -self`` over k from 0."""
     return _hurwitz(np, self, other)
 
 
 def xlog1py(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
-    """``input * log(1 + other)``, 0 where ``input`` is 0 and ``other`` is not nan; either may be a number."""
+    """Elementwise ``input * log(1 + other)``; 0 where ``input`` is 0 and ``other`` is not nan. One may be a number."""
     return _choose(_xlog1py, input, other)(input, other)
 
 
 def zeta(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
-    """Hurwitz's zeta function: the sum of ``(k + other) ** -input`` over k from 0; either may be a number."""
+    """Elementwise Hurwitz zeta function: the sum of ``(k + other) ** -input`` over k from 0. One may be a number."""
     return _choose(_zeta, input, other)(input, other)
