@@ -262,7 +262,7 @@ def test_an_imported_submodule_does_not_replace_the_function_of_its_name() -> No
     found = json.loads(out.stdout)
     assert len(found) > 100
     assert {name for name in found if recorded[name] == "function"} >= {
-        "torch.autograd.gradcheck", "torch.nn.parallel.data_parallel", "torch.nn.utils.spectral_norm",
+        "torch.autograd.gradcheck", "torch.autograd.variable", "torch.nn.parallel.data_parallel", "torch.nn.utils.spectral_norm",
         "torch.nn.utils.weight_norm",
     }  # fmt: skip
     wrong = {name: kind for name, kind in found.items() if recorded[name] not in (kind, "absent")}
@@ -277,3 +277,13 @@ def test_an_error_class_is_imported_beside_the_function_of_its_module() -> None:
     assert names["found"] is names["gradcheck"] is names["other"] is retrograd.autograd.gradcheck
     assert callable(names["found"])
     assert names["GradcheckError"] is sys.modules["retrograd.autograd.gradcheck"].GradcheckError  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", ["backward", "variable"])
+def test_a_function_of_autograd_hides_the_module_of_its_name(name: str) -> None:
+    function = getattr(retrograd.autograd, name)
+    module = importlib.import_module(f"retrograd.autograd.{name}")
+    assert isinstance(module, types.ModuleType) and getattr(module, name) is function
+    found = imports(f"import torch.autograd.{name} as other\nfrom torch.autograd import {name}\nimport torch")
+    assert found["other"] is found[name] is getattr(retrograd.autograd, name) is function
+    assert function.__module__ == "retrograd.autograd"
