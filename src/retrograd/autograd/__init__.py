@@ -1,4 +1,4 @@
-"""Derivatives: ``backward``, ``grad`` and what surrounds them, as ``torch.autograd``."""
+"""Public names of ``torch.autograd``: ``backward``, ``grad``, ``Function``, ``gradcheck`` and the submodules."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ for _public in (Variable, backward, grad, variable):
     _public.__module__ = __name__
 del _public
 
-#: What is loaded when it is asked for: parts of the package, and what PyTorch does not have.
+#: Names loaded on first access: submodules, and functions that PyTorch does not have.
 _PARTS = {name: name for name in ("functional", "profiler", "profiler_util")}
 _LATER = {"explain": ".inspection.explain", "tracing": ".inspection.tracing"}
 __all__ = [

@@ -1,4 +1,4 @@
-"""``detect_anomaly`` and ``set_detect_anomaly``; what they switch on is in ``core/anomaly_mode.py``."""
+"""``detect_anomaly`` and ``set_detect_anomaly``; the checks that they enable are in ``core/anomaly_mode.py``."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from ..runtime.user_frame import warn
 
 
 class set_detect_anomaly:
-    """Switch anomaly detection on or off: at once as a function, for a block as a context manager.
+    """Switch anomaly detection on or off: permanently when called, for a block when used as a context manager.
 
-    While it is on, an error in a backward pass is preceded by a warning that shows where the operation concerned was
-    recorded, and with ``check_nan`` a NaN that an operation's derivative makes is an error; with ``check_inf``, which PyTorch
-    does not have, an infinity too.
+    While it is on, an error in a backward pass is preceded by a warning that shows where the failing operation was
+    recorded. With ``check_nan``, a gradient that contains NaN raises RuntimeError; with ``check_inf``, which PyTorch does
+    not have, so does a gradient that contains an infinity.
     """
 
     __module__ = "torch.autograd.anomaly_mode"
@@ -31,10 +31,10 @@ class set_detect_anomaly:
 
 
 class detect_anomaly(set_detect_anomaly):
-    """Within this block, find out which operation makes a backward pass fail, or makes the first NaN in it.
+    """Context manager that reports the operation which makes a backward pass fail or produces its first NaN.
 
-    The error names the operation and its line in the program, and shows the values around the first NaN. It costs time:
-    for debugging only.
+    The error names the operation and its line in the program, and shows the values around the first NaN. The checks slow
+    the backward pass down, so use them for debugging only.
 
     >>> import retrograd as torch
     >>> x = torch.zeros(1, requires_grad=True)
