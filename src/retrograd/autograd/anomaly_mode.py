@@ -10,8 +10,8 @@ class set_detect_anomaly:
     """Switch anomaly detection on or off: permanently when called, for a block when used as a context manager.
 
     While it is on, an error in a backward pass is preceded by a warning that shows where the failing operation was
-    recorded. With ``check_nan``, a gradient that contains NaN raises RuntimeError; with ``check_inf``, which PyTorch does
-    not have, so does a gradient that contains an infinity.
+    recorded. With ``check_nan``, a gradient that contains NaN raises RuntimeError; with ``check_inf``, which PyTorch
+    does not have, so does a gradient that contains an infinity.
     """
 
     __module__ = "torch.autograd.anomaly_mode"
@@ -33,8 +33,8 @@ class set_detect_anomaly:
 class detect_anomaly(set_detect_anomaly):
     """Context manager that reports the operation which makes a backward pass fail or produces its first NaN.
 
-    The error names the operation and its line in the program, and shows the values around the first NaN. The checks slow
-    the backward pass down, so use them for debugging only.
+    The error names the operation and its line in the program, and shows the values around the first NaN. The checks
+    slow the backward pass down, so use them for debugging only.
 
     >>> import retrograd as torch
     >>> x = torch.zeros(1, requires_grad=True)

@@ -180,7 +180,7 @@ def _backward(
         return
     for each in targets:
         if isinstance(each, Tensor):
-            each.retain_grad()  # the engine writes the gradient of leaves, and of other tensors only if they retain it
+            each.retain_grad()  # the engine writes ``grad`` of tensors that are no leaves only if they retain it
     engine.run_backward(roots, retain, create_graph, dict.fromkeys(map(place_of, targets)))
 
 
@@ -380,7 +380,7 @@ def _stacked_gradients(
 
 
 def _batch_size(outs: tuple[Any, ...], grads: tuple[Any, ...]) -> int:
-    """Return the number of stacked gradients of each output; raise if missing, of wrong shape or of unequal number."""
+    """Return the number of gradients stacked in each of ``grads``; raise if one is missing or of a wrong shape."""
     for index, (out, grad) in enumerate(zip(outs, grads, strict=False)):
         if not isinstance(grad, Tensor):
             _initial_gradient(index, out, place_of(out), grad)
@@ -413,7 +413,7 @@ def _batch_size(outs: tuple[Any, ...], grads: tuple[Any, ...]) -> int:
 
 
 def solve(outs: Sequence[Any], inputs: Sequence[Any], grads: Sequence[Any], keep: bool, record: bool) -> list[Any]:
-    """Return the gradients of ``outs`` with respect to each of ``inputs`` as Tensors, None where no output depends on it.
+    """Return the gradients of ``outs`` with respect to each of ``inputs`` as Tensors, None for an unused input.
 
     Unlike ``grad`` it accepts tensors of a transform, and returns None for inputs that require no gradient.
 
@@ -426,7 +426,7 @@ def solve(outs: Sequence[Any], inputs: Sequence[Any], grads: Sequence[Any], keep
     """
     special = innermost([*outs, *inputs])
     if special is not None:
-        before = set_recording(True)  # the transform's operations on the outputs must keep them connected to the graph
+        before = set_recording(True)  # the transform's operations on the outputs belong to the graph
         try:
             return special.gradients(
                 outs, inputs, grads, lambda o, i, g, last: solve(o, i, g, keep or not last, record)

@@ -1,7 +1,7 @@
-"""``Function``: operations that a user writes, with a forward and a backward of their own.
+"""``Function``: user-defined operations with their own forward and backward.
 
-A call makes one node, and that is the ``ctx`` which ``forward`` and ``backward`` see. A result that its own node saves is
-kept as an array and its version: the Tensor would refer to the node in a circle.
+A call creates one node, which is also the ``ctx`` that ``forward`` and ``backward`` receive. Of its own results the node
+saves the array and the version counter, because the Tensor would form a reference cycle with the node.
 See https://docs.pytorch.org/docs/stable/notes/extending.html.
 """
 
@@ -32,56 +32,56 @@ from ..runtime.user_frame import warn
 
 
 class _SavedResult:
-    """A result that its own node saved."""
+    """One of the node's own results, saved as its array and version."""
 
-    __slots__ = ("array", "cell", "position", "seen")
+    __slots__ = ("array", "counter", "position", "version")
 
     def __init__(self, tensor: Tensor, position: int) -> None:
-        self.array, self.cell, self.position = tensor._array, tensor._version_counter, position
-        self.seen = self.cell[0] if self.cell else 0
+        self.array, self.counter, self.position = tensor._array, tensor._version_counter, position
+        self.version = self.counter[0] if self.counter else 0
 
     def tensor(self, node: Any) -> Tensor:
-        place = node if node.single else OutputEdge(node, self.position, self.array.shape, self.array.dtype)
-        if self.cell and self.cell[0] != self.seen:
-            raise modified_inplace_error(node, self.array, self.cell, self.seen, place)
-        return at_edge(self.array, self.cell, place if self.array.dtype.kind in "fcV" else None)
+        edge = node if node.single else OutputEdge(node, self.position, self.array.shape, self.array.dtype)
+        if self.counter and self.counter[0] != self.version:
+            raise modified_inplace_error(node, self.array, self.counter, self.version, edge)
+        return at_edge(self.array, self.counter, edge if self.array.dtype.kind in "fcV" else None)
 
 
 class _SavedTensor:
-    """Any other Tensor that a node saved."""
+    """A saved Tensor that is not a result of the node."""
 
-    __slots__ = ("given", "seen")
+    __slots__ = ("source", "version")
 
     def __init__(self, tensor: Tensor) -> None:
         if tensor._version_counter is None:
             raise RuntimeError(f"{INFERENCE_SAVED} {NO_INFERENCE}")
-        self.given, self.seen = tensor, tensor._version_counter[0]
+        self.source, self.version = tensor, tensor._version_counter[0]
 
     def tensor(self, node: Any) -> Tensor:
-        cell = self.given._version_counter
-        if cell and cell[0] != self.seen:
-            raise modified_inplace_error(node, self.given._array, cell, self.seen, current_edge(self.given))
-        return self.given
+        counter = self.source._version_counter
+        if counter and counter[0] != self.version:
+            raise modified_inplace_error(node, self.source._array, counter, self.version, current_edge(self.source))
+        return self.source
 
 
 class _SavedPacked:
-    """A Tensor that a node saved while saved-tensor hooks were active."""
+    """A Tensor saved while saved-tensor hooks were active, as the pack hook returned it."""
 
-    __slots__ = ("packed", "place", "position")
+    __slots__ = ("edge", "packed", "position")
 
-    def __init__(self, packed: PackedValue, place: Any, position: int | None) -> None:
-        self.packed, self.place, self.position = packed, place, position
+    def __init__(self, packed: PackedValue, edge: Any, position: int | None) -> None:
+        self.packed, self.edge, self.position = packed, edge, position
 
     def tensor(self, node: Any) -> Tensor:
-        found = self.packed.unpack()
-        place, array = self.place, found._array
+        tensor = self.packed.unpack()
+        edge, array = self.edge, tensor._array
         if self.position is not None:
-            place = node if node.single else OutputEdge(node, self.position, array.shape, array.dtype)
-        return found if place is None or array.dtype.kind not in "fcV" else at_edge(array, [0, None], place)
+            edge = node if node.single else OutputEdge(node, self.position, array.shape, array.dtype)
+        return tensor if edge is None or array.dtype.kind not in "fcV" else at_edge(array, [0, None], edge)
 
 
 class _RawSaved(SavedTensor):
-    """What ``ctx._raw_saved_tensors`` gives: the ``index``-th of the saved tensors."""
+    """One element of ``ctx._raw_saved_tensors``: the saved tensor number ``index`` of a node."""
 
     __slots__ = ("_index", "_owner")
     __module__ = "torch._C._autograd"
@@ -100,8 +100,8 @@ class _RawSaved(SavedTensor):
         node, saved = self._owner, list(self._owner.saved)
         value = saved[self._index]
         of_result = value.__class__ is _SavedResult
-        place = None if of_result else current_edge(value.given)
-        saved[self._index] = _SavedPacked(packed, place, value.position if of_result else None)
+        edge = None if of_result else current_edge(value.source)
+        saved[self._index] = _SavedPacked(packed, edge, value.position if of_result else None)
         node.saved = tuple(saved)
 
 
@@ -109,20 +109,20 @@ _RawSaved.__name__ = _RawSaved.__qualname__ = "SavedTensor"
 
 
 class FunctionCtx:
-    """What ``forward`` and ``backward`` are given as ``ctx``, to hand things from one to the other."""
+    """Context passed as ``ctx`` to ``forward`` and ``backward``, which carries values from one to the other."""
 
     __module__ = "torch.autograd.function"
 
     def save_for_backward(self, *tensors: Any) -> None:
-        """Keep tensors (or None) for ``backward``, which reads them as ``ctx.saved_tensors``.
+        """Save tensors (or None) for ``backward``, which reads them as ``ctx.saved_tensors``.
 
-        Only so is it noticed if they are modified in between. To be called at most once, in ``forward`` or
-        ``setup_context``; what is no tensor can be kept as an attribute of ``ctx``.
+        Reading them raises RuntimeError if they were modified in place since. Call it at most once, in ``forward`` or
+        ``setup_context``. Other values than tensors can be saved as attributes of ``ctx``.
         """
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
-        """Keep tensors (or None) for ``jvp``, which reads them as ``ctx.saved_tensors``."""
+        """Save tensors (or None) for ``jvp``, which reads them as ``ctx.saved_tensors``."""
         for each in tensors:
             if not isinstance(each, Tensor) and each is not None:
                 raise AssertionError(
@@ -132,15 +132,15 @@ class FunctionCtx:
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *args: Tensor) -> None:
-        """Say which inputs were modified in place; each must be returned."""
+        """Declare the inputs that ``forward`` modified in place; it must return each of them."""
         self.dirty_tensors = args
 
     def mark_non_differentiable(self, *args: Tensor) -> None:
-        """Say which results have no gradient; ``backward`` still gets an argument for each, of zeros."""
+        """Declare the results that have no gradient; ``backward`` still receives zeros for each."""
         self.non_differentiable = args
 
     def mark_shared_storage(self, *pairs: Any) -> None:
-        """An old name without effect."""
+        """Warn that the method is deprecated, and do nothing else."""
         warn(
             "mark_shared_storage is deprecated. Tensors with shared storages are automatically tracked. Note that calls to "
             "`set_()` are not tracked",
@@ -148,12 +148,12 @@ class FunctionCtx:
         )
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether a gradient that did not arrive is given to ``backward`` as zeros (True, the default) or as None."""
+        """Choose how ``backward`` receives a missing gradient: as zeros (True, the default) or as None."""
         self.materialize_grads = value
 
 
 class BackwardCFunction(FunctionCtx, Node):
-    """The node of a call of a :class:`Function`."""
+    """Base class of the nodes that calls of a :class:`Function` record."""
 
     __slots__ = ()
     __module__ = "torch.autograd.function"
@@ -165,21 +165,21 @@ class BackwardCFunction(FunctionCtx, Node):
     non_differentiable: Any = ()
     materialize_grads: bool = True
     needs_input_grad: tuple[bool, ...] = ()
-    saved: Any = ()  # what is kept of `to_save`; None once it was freed
-    operands_at: tuple[int, ...] = ()  # the argument to which each edge belongs
+    saved: Any = ()  # the saved forms of `to_save`; None after they were freed
+    operands_at: tuple[int, ...] = ()  # for each edge, the index of its argument
     arguments: int = 0
     forward_mode: bool = False  # whether `jvp` is running
     forms: tuple[Any, ...] = ()  # shape, dtype and device of each result, None for one that is no tensor
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What :meth:`save_for_backward` kept, or in ``jvp`` what :meth:`save_for_forward` did."""
+        """Tensors passed to :meth:`save_for_backward`, or in ``jvp`` those passed to :meth:`save_for_forward`."""
         if self.forward_mode:
             return tuple(self.saved_for_forward)
         if self.saved is None:
             raise freed_error(self)
         if not self.saved and self.to_save:
-            return tuple(self.to_save)  # still in forward
+            return tuple(self.to_save)  # read during forward
         return tuple(None if each is None else each.tensor(self) for each in self.saved)
 
     saved_variables = saved_tensors
@@ -192,13 +192,13 @@ class BackwardCFunction(FunctionCtx, Node):
 
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
         grads = [as_tensor(each) for each in ((grad,) if self.single else grad)]
-        found = [None if each is None else each._array for each in self._called(grads, edges)]
+        found = [None if each is None else each._array for each in self._call_backward(grads, edges)]
         if not keep:
             self._release()
         return found[0] if len(edges) == 1 else tuple(found)
 
     def vjp_recorded(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
-        found = self._called(list((grad,) if self.single else grad), edges)
+        found = self._call_backward(list((grad,) if self.single else grad), edges)
         if not keep:
             self._release()
         return found[0] if len(edges) == 1 else tuple(found)
@@ -207,8 +207,8 @@ class BackwardCFunction(FunctionCtx, Node):
         if self.saved:
             self.saved = None
 
-    def _called(self, grads: list[Any], edges: tuple[Any, ...]) -> list[Any]:
-        """What the user's backward makes of ``grads``, checked, one for each edge."""
+    def _call_backward(self, grads: list[Any], edges: tuple[Any, ...]) -> list[Any]:
+        """Call the user's backward with ``grads`` and return its checked gradients, one for each edge."""
         if self.materialize_grads:
             for index, form in enumerate(self.forms):
                 if grads[index] is None and form is not None:
@@ -218,14 +218,14 @@ class BackwardCFunction(FunctionCtx, Node):
         if kind.backward is not Function.backward and kind.vjp is not Function.vjp:
             raise RuntimeError(
                 "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement "
-                f"one of them. {kind.__name__} has a backward{describe_definition(kind.backward)} and a vjp{describe_definition(kind.vjp)}. Remedy: "
-                "delete one."
+                f"one of them. {kind.__name__} has a backward{describe_definition(kind.backward)} and a "
+                f"vjp{describe_definition(kind.vjp)}. Remedy: delete one."
             )
         run = kind.vjp if kind.vjp is not Function.vjp else kind.backward
         results = run(self, *grads)
-        return self._checked(results if isinstance(results, tuple) else (results,), edges)
+        return self._checked_gradients(results if isinstance(results, tuple) else (results,), edges)
 
-    def _checked(self, results: tuple[Any, ...], edges: tuple[Any, ...]) -> list[Any]:
+    def _checked_gradients(self, results: tuple[Any, ...], edges: tuple[Any, ...]) -> list[Any]:
         name, count = type(self).__name__, self.arguments
         if len(results) > count and all(each is None for each in results[count:]):
             results = results[:count]
@@ -251,7 +251,7 @@ class BackwardCFunction(FunctionCtx, Node):
 
 
 class FunctionMeta(type):
-    """Gives each :class:`Function` the class of its nodes, ``<name>Backward``."""
+    """Metaclass that creates the node class ``<name>Backward`` of each :class:`Function`."""
 
     _backward_cls: Any
 
@@ -269,7 +269,7 @@ _LEGACY = (
 
 
 class Function(metaclass=FunctionMeta):
-    """An operation of one's own: subclass it, write ``forward`` and ``backward``, and call ``apply``.
+    """Base class of user-defined operations: write ``forward`` and ``backward`` in a subclass, and call ``apply``.
 
     >>> import retrograd as torch
     >>> class Cube(torch.autograd.Function):
@@ -305,9 +305,9 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
-        """Compute the result: ``forward(ctx, *args)``, or ``forward(*args)`` beside :meth:`setup_context`.
+        """Compute the result: ``forward(ctx, *args)``, or ``forward(*args)`` if the class has :meth:`setup_context`.
 
-        Nothing is recorded in it. Arguments may be anything; gradients go to those that are tensors.
+        Recording is off inside it. Arguments may be of any type; only tensors receive gradients.
         """
         raise NotImplementedError(
             "You must implement the forward function for custom autograd.Function. Remedy: write a static method "
@@ -316,12 +316,12 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
-        """Keep what ``backward`` needs, if ``forward`` has no ``ctx``."""
+        """Save the values that ``backward`` needs, for a ``forward`` without ``ctx``."""
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        """The gradients of all arguments (None for those that are no tensors), given those of the results."""
+        """Return the gradients of all arguments from those of the results, None for those that are no tensors."""
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
             "backward mode AD. Remedy: write a static method backward(ctx, *grads), which returns a gradient for each "
@@ -332,9 +332,9 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        """All slices at once: the results, and along which dimension each has the slices (None: all see the same).
+        """Compute the batched results; return them with the batch dimension of each (None: not batched).
 
-        ``info`` has ``batch_size`` and ``randomness``; ``in_dims`` says along which dimension each argument is sliced.
+        ``info`` has ``batch_size`` and ``randomness``; ``in_dims`` holds the batch dimension of each argument.
         """
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
@@ -343,7 +343,7 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        """The tangents of the results, given those of the arguments (None where there is none)."""
+        """Return the tangents of the results from those of the arguments (None for an argument without one)."""
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
         )
@@ -364,10 +364,10 @@ class Function(metaclass=FunctionMeta):
 
     @classmethod
     def _called(cls, args: tuple[Any, ...], split: bool) -> tuple[Any, Any]:
-        """The ``ctx`` and the result of a call with ordinary tensors."""
+        """Call ``forward`` with tensors of no transform; return ``ctx`` and the result."""
         ctx = cls._backward_cls()
-        places = {index: current_edge(each) for index, each in enumerate(args) if isinstance(each, Tensor)}
-        ctx.operands_at, ctx.edges, ctx.arguments = tuple(places), tuple(places.values()), len(args)
+        edges = {index: current_edge(each) for index, each in enumerate(args) if isinstance(each, Tensor)}
+        ctx.operands_at, ctx.edges, ctx.arguments = tuple(edges), tuple(edges.values()), len(args)
         ctx.needs_input_grad = tuple([isinstance(each, Tensor) and each.requires_grad for each in args])
         ctx.number, ctx.hooks = next_number(), None
         ctx.code, ctx.instruction = user_frame.user_location()
@@ -382,11 +382,14 @@ class Function(metaclass=FunctionMeta):
                 cls.setup_context(ctx, args, output)
         finally:
             restore_recording(before)
-        return ctx, _returned(ctx, args, output, recorded)
+        return ctx, _recorded_results(ctx, args, output, recorded)
 
 
 def _transformed(cls: type[Function], args: tuple[Any, ...], split: bool) -> TransformTensor | None:
-    """The argument whose transformation has to act first, or None; refuses Functions that can not be transformed."""
+    """Return the argument of the innermost transform, or None.
+
+    Raise RuntimeError if a transform of ``torch.func`` is active and the class has no ``setup_context``.
+    """
     special = innermost(args)
     if not split and any(each.strict for each in runs()):
         raise RuntimeError(
@@ -399,7 +402,7 @@ def _transformed(cls: type[Function], args: tuple[Any, ...], split: bool) -> Tra
 
 
 def _arguments(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any], split: bool) -> tuple[Any, ...]:
-    """All arguments in their order; beside ``setup_context`` with the defaults of ``forward``."""
+    """Return all arguments in order of the parameters; if ``split``, with the defaults of ``forward``."""
     signature = inspect.signature(cls.forward)
     bound = signature.bind(*args, **kwargs) if split else signature.bind(None, *args, **kwargs)
     if split:
@@ -407,48 +410,50 @@ def _arguments(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any
     return bound.args if split else bound.args[1:]
 
 
-def _returned(ctx: Any, args: tuple[Any, ...], output: Any, recorded: Any) -> Any:
-    """The results as the caller gets them, the node set on those that have gradients, and what was saved kept."""
+def _recorded_results(ctx: Any, args: tuple[Any, ...], output: Any, recorded: Any) -> Any:
+    """Return the results with their gradient edges set, and store the saved tensors in the node."""
     outs = list(output) if isinstance(output, tuple) else [output]
     if ctx.dirty_tensors:
         _check_dirty(ctx, outs)
-    given, dirty = set(map(id, args)), set(map(id, ctx.dirty_tensors))
+    arguments, dirty = set(map(id, args)), set(map(id, ctx.dirty_tensors))
     if len(outs) != 1:
         ctx.outputs, ctx.single = len(outs), False
     forms: list[Any] = []
-    results: dict[int, int] = {}  # by identity, at which position a tensor is a result that the call made or modified
+    results: dict[int, int] = {}  # identity of each created or modified result -> its position
     for position, out in enumerate(outs):
         if isinstance(out, Tensor):
             array = out._array
             forms.append((array.shape, array.dtype, module_of(array)))
-            if id(out) not in given or id(out) in dirty:
+            if id(out) not in arguments or id(out) in dirty:
                 results[id(out)] = position
-            outs[position] = _result(ctx, out, position, id(out) in given, id(out) in dirty, recorded)
+            outs[position] = _recorded_result(ctx, out, position, id(out) in arguments, id(out) in dirty, recorded)
         else:
             forms.append(None)
     ctx.forms = tuple(forms)
     ctx.shape, ctx.dtype = forms[0][:2] if len(forms) == 1 and forms[0] else ((), None)
     if recorded:
-        ctx.saved = tuple([_kept(index, each, results) for index, each in enumerate(ctx.to_save)])
-    ctx.to_save = ctx.dirty_tensors = ctx.non_differentiable = ()  # they may be results, and these lead back here
+        ctx.saved = tuple([_saved_form(index, each, results) for index, each in enumerate(ctx.to_save)])
+    ctx.to_save = ctx.dirty_tensors = (
+        ctx.non_differentiable
+    ) = ()  # results among them would form reference cycles with the node
     return tuple(outs) if isinstance(output, tuple) else outs[0]
 
 
-def _kept(index: int, each: Any, results: dict[int, int]) -> Any:
+def _saved_form(index: int, each: Any, results: dict[int, int]) -> Any:
     if each is None:
         return None
     if not isinstance(each, Tensor):
         raise TypeError(
-            f"save_for_backward can only save variables, but argument {index} is of type {type(each).__name__}. Remedy: keep "
+            f"save_for_backward can only save variables, but argument {index} is of type {type(each).__name__}. Remedy: save "
             "it as an attribute of ctx."
         )
     return kept(each, results.get(id(each)))
 
 
 def kept(tensor: Tensor, position: int | None = None) -> _SavedTensor | _SavedResult | _SavedPacked:
-    """A tensor saved for later, as hooks have packed it if there are any: ``.tensor(node)`` gives it back to its node.
+    """Return ``tensor`` in its saved form, packed if saved-tensor hooks are active; ``.tensor(node)`` unpacks it.
 
-    ``position``: which of the node's own results it is, if any.
+    ``position``: the position among the node's own results, or None for another tensor.
     """
     saved = _SavedTensor(tensor) if position is None else _SavedResult(tensor, position)
     hooks = active_hooks()
@@ -463,7 +468,7 @@ def _check_dirty(ctx: Any, outs: list[Any]) -> None:
     for each in ctx.dirty_tensors:
         if not isinstance(each, Tensor):
             text = f"mark_dirty can only take variables, but argument 0 is of type {type(each).__name__}"
-            raise TypeError(with_remedy(text, "give it the tensors that forward has modified"))
+            raise TypeError(with_remedy(text, "pass the tensors that forward has modified"))
         if not any(each is out for out in outs):
             raise RuntimeError(
                 "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
@@ -475,8 +480,8 @@ def _check_dirty(ctx: Any, outs: list[Any]) -> None:
 VIEW = "a view of a leaf Variable that requires grad is being"
 
 
-def _result(ctx: Any, out: Tensor, position: int, given: bool, modified: bool, recorded: Any) -> Tensor:
-    """One result, at its place in the graph if it has a gradient. ``given``: it is an argument, too."""
+def _recorded_result(ctx: Any, out: Tensor, position: int, given: bool, modified: bool, recorded: Any) -> Tensor:
+    """Return the result ``out``, with its gradient edge if it has a gradient. ``given``: it is also an argument."""
     fixed = ctx.non_differentiable and any(out is each for each in ctx.non_differentiable)
     if not recorded or fixed or out._array.dtype.kind not in "fcV":
         if modified:
@@ -487,27 +492,28 @@ def _result(ctx: Any, out: Tensor, position: int, given: bool, modified: bool, r
             return out
         with no_grad():
             return alias(out)
-    place: Any = ctx if ctx.single else OutputEdge(ctx, position, out._array.shape, out._array.dtype)
+    edge: Any = ctx if ctx.single else OutputEdge(ctx, position, out._array.shape, out._array.dtype)
     if modified:
-        for leaf, said in ((out, "a leaf Variable that requires grad has been"), (out._view, VIEW)):
+        for leaf, subject in ((out, "a leaf Variable that requires grad has been"), (out._view, VIEW)):
             if leaf is not None and leaf._grad_edge.__class__ is AccumulateGrad:
                 raise RuntimeError(
-                    f"{said} used in an in-place operation.{recorded_at(ctx)} It is {describe_origin(leaf._grad_edge)}. Remedy: pass a clone."
+                    f"{subject} used in an in-place operation.{recorded_at(ctx)} It is {describe_origin(leaf._grad_edge)}. "
+                    "Remedy: pass a clone."
                 )
         bump_version(out)
-        rebase_history(out, place)
+        rebase_history(out, edge)
         return out
     if given:
         with no_grad():
             out = alias(out)
     if out._view is not None:
         out._creation_meta, out._view_version = CUSTOM, out._version
-    out._grad_edge = place
+    out._grad_edge = edge
     return out
 
 
 class _DelayedError(Node):
-    """Where a result of a backward that can not be differentiated comes from."""
+    """Node of a gradient computed by a ``once_differentiable`` backward: differentiating it raises RuntimeError."""
 
     __slots__ = ("function",)
     function: Any
@@ -515,7 +521,7 @@ class _DelayedError(Node):
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
         text = "trying to differentiate twice a function that was marked with @once_differentiable"
         text += f". It is defined{describe_definition(self.function)}."
-        raise RuntimeError(with_remedy(text, "write it with recorded operations, and without the mark"))
+        raise RuntimeError(with_remedy(text, "write it with recorded operations, and remove the decorator"))
 
     vjp_recorded = vjp
 
@@ -524,7 +530,7 @@ _DelayedError.__name__ = _DelayedError.__qualname__ = "DelayedError"
 
 
 def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a ``backward`` that can not be differentiated again: trying to raises an error."""
+    """Mark a ``backward`` as not differentiable: differentiating its results raises RuntimeError."""
 
     @functools.wraps(fn)
     def wrapper(ctx: Any, *args: Any) -> Any:
@@ -551,7 +557,7 @@ def _delayed(output: Any, function: Any) -> Any:
 
 
 class InplaceFunction(Function):
-    """An old name: use :class:`Function`."""
+    """Deprecated alias of :class:`Function`, with an attribute ``inplace``."""
 
     __module__ = "torch.autograd.function"
 

@@ -8,14 +8,14 @@ from ..core.tensor import Tensor
 
 
 class _TensorInstanceCheck(type):
-    """Metaclass that makes ``isinstance(x, Variable)`` true for tensors, which have been Variables since PyTorch 0.4."""
+    """Metaclass that makes ``isinstance(x, Variable)`` true for tensors, as since PyTorch 0.4."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Tensor)
 
 
 class Variable(metaclass=_TensorInstanceCheck):
-    """PyTorch's old wrapper: ``Variable(x, requires_grad=True)`` returns a new leaf that shares the memory of ``x``."""
+    """PyTorch's old wrapper: ``Variable(x, requires_grad=True)`` returns a leaf that shares the memory of ``x``."""
 
     def __new__(cls, data: Any, requires_grad: bool = False, volatile: bool = False) -> Any:
         """Return a leaf that shares the memory of ``data``."""
