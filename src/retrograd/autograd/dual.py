@@ -1,11 +1,12 @@
-"""Forward mode: duals, which carry a tangent along with their number, and the tangent of every block of the table.
+"""Forward mode: dual tensors, which carry a tangent beside the primal, and the tangent rule of every operation.
 
-Only the parts of a dual lie in the graph: its primal, and its tangent, which is computed by recorded operations too. So
-reverse over forward needs nothing more. Forward over reverse follows from it: if ``y + y' e`` is computed from ``x + x' e``,
-the gradient of ``y`` by ``x + x' e`` is itself a dual, the gradients of ``y`` and of ``y'`` by ``x`` (``Dual.gradients``).
+The graph contains the parts of a dual, not the dual: the primal, and the tangent, which is computed by recorded
+operations too. Reverse over forward therefore needs no further code. For forward over reverse, let ``y + y' e`` be
+computed from ``x + x' e``: the gradient of ``y`` with respect to ``x + x' e`` is a dual, whose parts are the gradients of
+``y`` and of ``y'`` with respect to ``x`` (``Dual.gradients``).
 
-What the tangent of a block is, its rules say: a rule is the transpose of the derivative, and the transpose of the rule,
-taken by differentiating the rule by the gradient that it is given, is the derivative again.
+The tangent of an operation follows from its gradient rules. A rule computes the transpose of the derivative; it is
+linear in the incoming gradient, and differentiating it by that gradient transposes it again, which gives the derivative.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from .function import Function
 
 F = TENSORS
 
-#: Linear in all tensors that have a rule, taken together: the tangent is the block of the tangents.
+#: Operations linear in all tensors with a rule jointly: the tangent is the operation applied to the tangents.
 _JOINT = frozenset(
     """
     copy_block fill_tensor_block index_put_block scatter_src scatter_add_block index_add_block index_copy_block
@@ -39,16 +40,16 @@ _JOINT = frozenset(
     conj_block sum_to_size where_else complex_pair complex_of complex_of_pairs view_as_real view_as_complex expand
     """.split()  # noqa: SIM905
 )
-#: Linear in each tensor that has a rule: the tangent is the sum over the tensors, each in its turn replaced.
+#: Operations linear in each tensor with a rule: the tangent is a sum of calls, each with the tangent of one tensor.
 _EACH = frozenset({"mm", "bmm", "mv", "dot", "convolution_output", "convolution_input", "convolution_weight", "mul"})
-#: Views that reach into the memory of their tensors: of tangents too, if these lie there as their primals do.
+#: Views defined by strides in memory: applied to tangents only if these have the strides of their primals.
 _BY_STRIDES = ("as_strided_block", "slice_inverse_block")
-#: What a linear block puts where nothing of its tensor is: nothing of it is in the tangent.
+#: Parameters of linear operations that are constants written into the result: they are 0 in the tangent.
 _CONSTANTS = ("value", "fill")
 
 
 class Dual(TransformTensor):
-    """``inner``, the primal, and the tangent that goes with it, of its shape."""
+    """Dual tensor: the primal ``_inner`` and a ``_tangent`` of the same shape."""
 
     __slots__ = ()
     _tangent: Tensor
@@ -60,7 +61,7 @@ class Dual(TransformTensor):
         if not run.alive or in_inference():
             tangents = (None,) * len(tangents)
         if in_place:
-            return _modified(run, op, tensors[0], primals, tangents, params)
+            return _modified_dual(run, op, tensors[0], primals, tangents, params)
         result = apply(op, primals, params)
         outs = result if isinstance(result, tuple) else (result,)
         found = [make(run, *each) for each in zip(outs, tangents_of(op, primals, tangents, params, outs), strict=True)]
@@ -79,21 +80,21 @@ class Dual(TransformTensor):
     def gradients(self, outs: Any, inputs: Any, grads: Any, solve: Callable[..., Any]) -> list[Any]:
         run = self._run
         inputs = [primal_in(each, run) for each in inputs]
-        primals, slopes = [primal_in(each, run) for each in outs], [tangent_in(each, run) for each in outs]
-        given, bent = [primal_in(each, run) for each in grads], [tangent_in(each, run) for each in grads]
-        pairs = [(out, grad) for out, grad in zip(slopes, given, strict=True) if out is not None]
-        pairs += [(out, grad) for out, grad in zip(primals, bent, strict=True) if grad is not None]
-        found: list[Any] = solve(primals, inputs, given, not pairs)
+        primals, out_tangents = [primal_in(each, run) for each in outs], [tangent_in(each, run) for each in outs]
+        grads_in, grad_tangents = [primal_in(each, run) for each in grads], [tangent_in(each, run) for each in grads]
+        pairs = [(out, grad) for out, grad in zip(out_tangents, grads_in, strict=True) if out is not None]
+        pairs += [(out, grad) for out, grad in zip(primals, grad_tangents, strict=True) if grad is not None]
+        primal_part: list[Any] = solve(primals, inputs, grads_in, not pairs)
         if not pairs:
-            return found
-        turned = solve([out for out, _ in pairs], inputs, [grad for _, grad in pairs], True)
+            return primal_part
+        tangent_part = solve([out for out, _ in pairs], inputs, [grad for _, grad in pairs], True)
         return [
-            None if a is None and b is None else _paired(run, a, b, each)
-            for a, b, each in zip(found, turned, inputs, strict=True)
+            None if a is None and b is None else _make_pair(run, a, b, each)
+            for a, b, each in zip(primal_part, tangent_part, inputs, strict=True)
         ]
 
     def custom(self, function: Any, args: tuple[Any, ...]) -> Any:
-        return _custom(self._run, function, args)
+        return _apply_custom(self._run, function, args)
 
     def joined(self, tensors: Sequence[Any], dim: Any, join: Callable[..., Any]) -> Any:
         primals = [primal_in(each, self._run) for each in tensors]
@@ -108,7 +109,7 @@ class Dual(TransformTensor):
         found = spread_as(self._inner, made)
         if not self._run.strict or made._array.dtype.kind not in "fcV":
             return found
-        # What is written into it may have a tangent, and of this run a view of it could not tell it that it has one now.
+        # A value with a tangent may be written into a view of it, which could not give a plain base its tangent.
         return make(
             self._run, found, placeholder((found, self._tangent), made._array.shape, made._array.dtype).detach()
         )
@@ -120,7 +121,7 @@ class Dual(TransformTensor):
         return make(self._run, build(*primals), build(*filled))
 
     def detach(self) -> Tensor:
-        """The primal without the tangent, outside the graph."""
+        """Return the primal without the tangent, detached from the graph."""
         return self._inner.detach()
 
     data = property(lambda self: self._inner.data, lambda self, value: setattr(self._inner, "data", value))
@@ -137,21 +138,21 @@ class Dual(TransformTensor):
 
 
 def make(run: Any, primal: Any, tangent: Any) -> Any:
-    """The dual of two parts; the primal alone if there is no tangent."""
+    """Return the dual of ``primal`` and ``tangent``, or the primal if the tangent is None."""
     if tangent is None:
         return primal
     special = innermost((primal, tangent))
     if special is not None and special._run.depth > run.depth:
         return special.merged((primal, tangent), lambda a, b: make(run, a, b))
     if isinstance(primal, TransformTensor) and not slicing(primal) <= slicing(tangent):
-        tangent = tangent + zeros_as(primal)  # what is written into slices needs a place for each
+        tangent = tangent + zeros_as(primal)  # batch it like the primal, so that a write to a slice has memory
     made = wrap_in(Dual, run, primal)
     made._tangent = tangent
     return made
 
 
 def primal_in(x: Any, run: Any) -> Any:
-    """``x`` without its tangent of ``run``."""
+    """Return ``x`` without its tangent at the level ``run``."""
     if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return x
     if x._run is run:
@@ -160,7 +161,7 @@ def primal_in(x: Any, run: Any) -> Any:
 
 
 def tangent_in(x: Any, run: Any) -> Any:
-    """The tangent of ``x`` in ``run``, or None."""
+    """Return the tangent of ``x`` at the level ``run``, or None."""
     if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return None
     if x._run is run:
@@ -176,29 +177,29 @@ def tangent_in(x: Any, run: Any) -> Any:
 
 
 def _has_tangent(x: Any, run: Any) -> bool:
-    """Whether ``x``, or what it stands for, has a tangent in ``run``."""
+    """Whether ``x`` or a tensor that it wraps has a tangent at the level ``run``."""
     if not isinstance(x, TransformTensor):
         return False
     return x._run is run or any(_has_tangent(each, run) for each in (x._inner, getattr(x, "_tangent", None)))
 
 
 def zeros_as(x: Any) -> Tensor:
-    """Zeros of the shape of ``x`` with a slice for every slice of the batches that it belongs to."""
+    """Return zeros of the shape of ``x``, batched as ``x`` is at every level of vmap."""
     return F.zeros_as(x)
 
 
-def _paired(run: Any, primal: Any, tangent: Any, like: Any) -> Any:
+def _make_pair(run: Any, primal: Any, tangent: Any, like: Any) -> Any:
     return make(run, zeros_as(tangent) if primal is None else primal, tangent)
 
 
 # --- In place -------------------------------------------------------------------------------------------------------
 
 
-def _modified(run: Any, op: Any, x: Any, primals: Any, tangents: Any, params: Any) -> Any:
-    """Write the result of ``op`` into ``x``, and its tangent into that of ``x``, which it now has if it had none."""
+def _modified_dual(run: Any, op: Any, x: Any, primals: Any, tangents: Any, params: Any) -> Any:
+    """Write the result of ``op`` into ``x`` and its tangent into that of ``x``, which becomes a dual if needed."""
     tangent = None
     if any(each is not None for each in tangents) and op.has_rules:
-        # What is written over may be needed.
+        # The rules may need the overwritten value.
         before = (F.clone_block(primals[0], preserve_format), *primals[1:])
         members = [each for each in (*primals, *tangents) if isinstance(each, Tensor)]
         if tangents[0] is not None and recording() and any(map(_is_recorded, members)):
@@ -207,35 +208,35 @@ def _modified(run: Any, op: Any, x: Any, primals: Any, tangents: Any, params: An
     modify(op, primals, params)
     if tangent is None:
         if tangents[0] is not None and x._array.dtype.kind in "fcV":
-            _settle(run, x, zeros_as(x._tangent))
+            _set_tangent(run, x, zeros_as(x._tangent))
     else:
-        _settle(run, x, tangent)
+        _set_tangent(run, x, tangent)
     return x
 
 
-def _settle(run: Any, x: Any, tangent: Any) -> None:
-    """Let ``tangent`` be the tangent of ``x``: in the memory of the old one, which views of ``x`` share."""
+def _set_tangent(run: Any, x: Any, tangent: Any) -> None:
+    """Set the tangent of ``x``, in the memory of the old tangent if possible, because views of ``x`` share it."""
     if not (isinstance(x, Dual) and x._run is run):
         if isinstance(x, TransformTensor):
-            raise RuntimeError(CAPTURED)
+            raise RuntimeError(_CAPTURED)
         base = x._view
         if base is None:
-            become(run, x, expand(F.to_dtype(tangent, x.dtype), x._array.shape).clone())
+            _become_dual(run, x, expand(F.to_dtype(tangent, x.dtype), x._array.shape).clone())
             return
         if base.__class__ is not Dual:
             zeros = placeholder((base, tangent), base._array.shape, base._array.dtype).detach()
-            become(run, base, zeros if isinstance(zeros, TransformTensor) else _zeros_in_order_of(base))
+            _become_dual(run, base, zeros if isinstance(zeros, TransformTensor) else _zeros_in_order_of(base))
         start = x.storage_offset() - base.storage_offset()
-        become(run, x, base._tangent.as_strided(x._array.shape, element_strides(x._array), start))
+        _become_dual(run, x, base._tangent.as_strided(x._array.shape, element_strides(x._array), start))
     held = x._tangent
-    if _takes(held, tangent):
+    if _can_hold(held, tangent):
         held.copy_(tangent)
     else:
         x._tangent = tangent
 
 
-def _takes(held: Any, value: Any) -> bool:
-    """Whether ``value`` can be written into the memory of ``held``: it has as many slices, and each element a place."""
+def _can_hold(held: Any, value: Any) -> bool:
+    """Whether ``held`` has memory for each element of ``value`` in each batch, and is no leaf."""
     special = innermost((held, value))
     if special is None:
         array = held._array
@@ -244,20 +245,20 @@ def _takes(held: Any, value: Any) -> bool:
     run = special._run
     if special.sliced:
         inner = value._inner if isinstance(value, TransformTensor) and value._run is run else value
-        return isinstance(held, TransformTensor) and held._run is run and _takes(held._inner, inner)
-    own, slope = tangent_in(held, run), tangent_in(value, run)
-    return _takes(primal_in(held, run), primal_in(value, run)) and (
-        slope is None or (own is not None and _takes(own, slope))
+        return isinstance(held, TransformTensor) and held._run is run and _can_hold(held._inner, inner)
+    held_tangent, value_tangent = tangent_in(held, run), tangent_in(value, run)
+    return _can_hold(primal_in(held, run), primal_in(value, run)) and (
+        value_tangent is None or (held_tangent is not None and _can_hold(held_tangent, value_tangent))
     )
 
 
 def _zeros_in_order_of(x: Tensor) -> Tensor:
-    """Zeros of the shape of ``x``, in memory of their own in the same order."""
+    """Return zeros of the shape and memory format of ``x``."""
     return x.detach().clone().zero_()
 
 
-def become(run: Any, x: Tensor, tangent: Tensor) -> None:
-    """Give a plain tensor a tangent: the same object is a dual from now on."""
+def _become_dual(run: Any, x: Tensor, tangent: Tensor) -> None:
+    """Turn a plain tensor into a dual with ``tangent``, keeping the object's identity."""
     inner: Tensor = new(Tensor)
     for name in ("_array", "_grad_edge", "_counter", "_view", "_grad"):
         setattr(inner, name, getattr(x, name))
@@ -267,7 +268,7 @@ def become(run: Any, x: Tensor, tangent: Tensor) -> None:
     x._run, x._inner, x._tangent = run, inner, tangent  # type: ignore[attr-defined]
 
 
-CAPTURED = (
+_CAPTURED = (
     "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place operation that would "
     "mutate a captured Tensor. This is not supported; please rewrite the function being transformed to explicitly accept "
     "the mutated Tensor(s) as inputs."
@@ -277,8 +278,8 @@ CAPTURED = (
 # --- Custom functions -------------------------------------------------------------------------------------------------
 
 
-def _custom(run: Any, function: Any, args: tuple[Any, ...]) -> Any:
-    """What a custom function gives: the tangents by its ``jvp``, or if it has none by the transpose of its backward."""
+def _apply_custom(run: Any, function: Any, args: tuple[Any, ...]) -> Any:
+    """Apply a custom function to duals, with tangents from its ``jvp``, or without one from the transposed backward."""
     primals = tuple([primal_in(each, run) for each in args])
     tangents = tuple([tangent_in(each, run) for each in args])
     if not run.alive or all(each is None for each in tangents):
@@ -286,105 +287,105 @@ def _custom(run: Any, function: Any, args: tuple[Any, ...]) -> Any:
     if function.jvp is Function.jvp or innermost(primals) is not None:
         result = function.apply(*primals)
         outs = result if isinstance(result, tuple) else (result,)
-        slopes = _pushed(function, primals, tangents, len(outs))
+        out_tangents = _transposed_backward(function, primals, tangents, len(outs))
     else:
         ctx, result = function._called(primals, function.setup_context is not Function.setup_context)
         outs = result if isinstance(result, tuple) else (result,)
-        slopes = _own_slopes(ctx, function, primals, tangents, outs)
-    found = []
-    for out, slope in zip(outs, slopes, strict=True):
+        out_tangents = _jvp_tangents(ctx, function, primals, tangents, outs)
+    results = []
+    for out, tangent in zip(outs, out_tangents, strict=True):
         at = next((i for i, each in enumerate(primals) if each is out and tangents[i] is not None), None)
-        if at is not None and slope is not None:  # modified in place
-            _settle(run, args[at], slope)
-            found.append(args[at])
+        if at is not None and tangent is not None:  # modified in place
+            _set_tangent(run, args[at], tangent)
+            results.append(args[at])
         else:
-            found.append(make(run, out, slope))
-    return tuple(found) if isinstance(result, tuple) else found[0]
+            results.append(make(run, out, tangent))
+    return tuple(results) if isinstance(result, tuple) else results[0]
 
 
-def _own_slopes(ctx: Any, function: Any, primals: Any, tangents: Any, outs: Sequence[Any]) -> list[Any]:
-    """What the user's ``jvp`` gives, checked."""
-    given = [
-        zeros_as(primal) if slope is None and isinstance(primal, Tensor) and ctx.materialize_grads else slope
-        for primal, slope in zip(primals, tangents, strict=True)
+def _jvp_tangents(ctx: Any, function: Any, primals: Any, tangents: Any, outs: Sequence[Any]) -> list[Any]:
+    """Return the tangents from the user's ``jvp``; raise RuntimeError for a wrong number, type or shape."""
+    in_tangents = [
+        zeros_as(primal) if tangent is None and isinstance(primal, Tensor) and ctx.materialize_grads else tangent
+        for primal, tangent in zip(primals, tangents, strict=True)
     ]
     ctx.forward_mode = True
     try:
-        slopes = function.jvp(ctx, *given)
+        out_tangents = function.jvp(ctx, *in_tangents)
     finally:
         ctx.forward_mode = False
-    slopes = slopes if isinstance(slopes, tuple) else (slopes,)
-    if len(slopes) != len(outs):
+    out_tangents = out_tangents if isinstance(out_tangents, tuple) else (out_tangents,)
+    if len(out_tangents) != len(outs):
         raise RuntimeError(
-            f"Function's jvp returned an invalid number of forward gradients (expected {len(outs)} but got {len(slopes)})"
+            f"Function's jvp returned an invalid number of forward gradients (expected {len(outs)} but got {len(out_tangents)})"
             f"{_jvp_hint(function)}"
         )
-    for index, (out, slope) in enumerate(zip(outs, slopes, strict=True)):
-        if slope is None:
+    for index, (out, tangent) in enumerate(zip(outs, out_tangents, strict=True)):
+        if tangent is None:
             continue
-        if not isinstance(slope, Tensor):
+        if not isinstance(tangent, Tensor):
             raise RuntimeError(
-                f"expected Variable or None (got {type(slope).__name__}) for grad output {index}.{_jvp_hint(function)}"
+                f"expected Variable or None (got {type(tangent).__name__}) for grad output {index}.{_jvp_hint(function)}"
             )
-        if slope._array.shape != out._array.shape:
+        if tangent._array.shape != out._array.shape:
             raise RuntimeError(
                 "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
                 f"supported. Tensor is of size {list(out._array.shape)} while the given forward gradient is of size "
-                f"{list(slope._array.shape)}.{_jvp_hint(function)}"
+                f"{list(tangent._array.shape)}.{_jvp_hint(function)}"
             )
-    return list(slopes)
+    return list(out_tangents)
 
 
 def _jvp_hint(function: Any) -> str:
     return (
-        f" The jvp of {function.__name__} is defined{describe_definition(function.jvp)}. Remedy: return a tangent, or None, for each "
-        "result of forward, of its shape."
+        f" The jvp of {function.__name__} is defined{describe_definition(function.jvp)}. Remedy: return a tangent, or None, "
+        "for each result of forward, of its shape."
     )
 
 
-def _pushed(function: Any, primals: Any, tangents: Any, count: int) -> list[Any]:
-    """The tangents of a function by the transpose of its backward."""
+def _transposed_backward(function: Any, primals: Any, tangents: Any, count: int) -> list[Any]:
+    """Return the tangents of a custom function, computed by transposing its backward."""
     members = [each for each in (*primals, *tangents) if isinstance(each, Tensor)]
     record = bool(recording()) and any(map(_is_recorded, members))
     live = [i for i, each in enumerate(tangents) if each is not None]
     before = set_recording(True)
     try:
-        inputs = {i: placed(primals[i], members) for i in live}
+        inputs = {i: _with_new_edge(primals[i], members) for i in live}
         result = function.apply(*[inputs.get(i, each) for i, each in enumerate(primals)])
         outs = result if isinstance(result, tuple) else (result,)
         graded = [k for k, out in enumerate(outs) if isinstance(out, Tensor) and out.requires_grad]
-        places = [placeholder(members, outs[k]._array.shape, outs[k]._array.dtype) for k in graded]
-        values = solve([outs[k] for k in graded], list(inputs.values()), places, True, True)
+        incoming = [placeholder(members, outs[k]._array.shape, outs[k]._array.dtype) for k in graded]
+        values = solve([outs[k] for k in graded], list(inputs.values()), incoming, True, True)
     finally:
         restore_recording(before)
     pairs = [(w, tangents[i]) for w, i in zip(values, live, strict=True) if w is not None]
-    found = solve([w for w, _ in pairs], places, [t for _, t in pairs], False, record)
-    return [found[graded.index(k)] if k in graded else None for k in range(count)]
+    out_tangents = solve([w for w, _ in pairs], incoming, [t for _, t in pairs], False, record)
+    return [out_tangents[graded.index(k)] if k in graded else None for k in range(count)]
 
 
-def placed(x: Any, members: Sequence[Any]) -> Any:
-    """``x`` at a place of its own in the graph, with a slice for every slice of ``members``."""
-    wide = placeholder(members, x._array.shape, x._array.dtype)
-    return x + wide
+def _with_new_edge(x: Any, members: Sequence[Any]) -> Any:
+    """Return ``x`` with a new gradient edge, batched like ``members``."""
+    zeros = placeholder(members, x._array.shape, x._array.dtype)
+    return x + zeros
 
 
-# --- The tangent of a block -----------------------------------------------------------------------------------------
+# --- The tangent of an operation ------------------------------------------------------------------------------------
 
 
 def tangents_of(op: Any, primals: Any, tangents: Any, params: Any, outs: Sequence[Any]) -> list[Any]:
-    """The tangents of the results ``outs`` of a block, given those of its tensors (None: there is none)."""
+    """Return the tangents of the results ``outs`` of ``op`` from the tangents of its tensors (None: no tangent)."""
     live = [i for i, each in enumerate(tangents) if each is not None and op.rules[i] is not None]
     count = len(outs) if op.differentiable is None else op.differentiable
     graded = [k for k, out in enumerate(outs) if k < count and out._array.dtype.kind in "fcV"]
-    found: list[Any] = [None] * len(outs)
+    out_tangents: list[Any] = [None] * len(outs)
     if not live or not graded:
-        return found
+        return out_tangents
     tangents = tuple([each if i in live else None for i, each in enumerate(tangents)])
     ruled = [i for i, rule in enumerate(op.rules) if rule is not None]
     if op.jvp is not None:
         results = op.jvp(F, primals, tangents, params, outs)
     elif op.name in _JOINT or (
-        _lie_alike(primals, tangents) if op.name in _BY_STRIDES else ruled == [0] and (op.linear or op.kind == "view")
+        _same_layout(primals, tangents) if op.name in _BY_STRIDES else ruled == [0] and (op.linear or op.kind == "view")
     ):
         results = _linear(op, primals, tangents, params, ruled)
     elif op.name in _EACH:
@@ -395,12 +396,12 @@ def tangents_of(op: Any, primals: Any, tangents: Any, params: Any, outs: Sequenc
         results = _transposed(op, primals, tangents, params, outs, live, graded)
     results = results if isinstance(results, tuple) else (results,)
     for k in graded:
-        found[k] = _fitted(results[k], outs[k])
-    return found
+        out_tangents[k] = _shaped_like(results[k], outs[k])
+    return out_tangents
 
 
-def _fitted(tangent: Any, out: Any) -> Any:
-    """``tangent`` in the shape and dtype of ``out``."""
+def _shaped_like(tangent: Any, out: Any) -> Any:
+    """Return ``tangent`` expanded and cast to the shape and dtype of ``out``."""
     if tangent is None:
         return None
     if tangent._array.shape != out._array.shape:
@@ -416,8 +417,8 @@ def _sum(terms: Sequence[Any]) -> Any:
     return total
 
 
-def _lie_alike(primals: Any, tangents: Any) -> bool:
-    """Whether each primal and its tangent lie in their memory in the same way."""
+def _same_layout(primals: Any, tangents: Any) -> bool:
+    """Whether each primal and its tangent have the same shape, strides and storage offset."""
     return all(
         isinstance(a, Tensor)
         and isinstance(b, Tensor)
@@ -430,7 +431,7 @@ def _lie_alike(primals: Any, tangents: Any) -> bool:
 
 
 def _linear(op: Any, primals: Any, tangents: Any, params: Any, ruled: Sequence[int]) -> Any:
-    """The block of the tangents, zeros where there is none, and of nothing else that it would put in."""
+    """Apply a linear ``op`` to the tangents, with zeros for missing ones and for constants that it writes."""
     parts = list(primals)
     for i in ruled:
         if isinstance(parts[i], Tensor):
@@ -442,7 +443,7 @@ def _linear(op: Any, primals: Any, tangents: Any, params: Any, ruled: Sequence[i
 
 
 def _is_direct(op: Any, primals: Any, outs: Any) -> bool:
-    """Whether the rules, which say what is multiplied with the gradient, say the same of a tangent."""
+    """Whether the factors by which the rules multiply a gradient apply to a tangent too: real or holomorphic rules."""
     if any(is_shared(rule) for rule in op.rules):
         return False
     operands = [each for each in primals if isinstance(each, Tensor)]
@@ -450,18 +451,18 @@ def _is_direct(op: Any, primals: Any, outs: Any) -> bool:
 
 
 def _pointwise(op: Any, primals: Any, tangents: Any, params: Any, outs: Any, live: Sequence[int]) -> Any:
-    saved = _saved(op, _together(op, primals), params, outs, live)
+    saved = _saved_values(op, _promoted_operands(op, primals), params, outs, live)
     shape, terms = outs[0]._array.shape, []
     for i in live:
         tangent = tangents[i]
         if tangent._array.shape != shape:
             tangent = expand(tangent, shape)
-        terms.append(_ruled(op.rules[i], tangent, saved))
+        terms.append(_rule_value(op.rules[i], tangent, saved))
     return _sum(terms)
 
 
-def _together(op: Any, primals: Any) -> tuple[Any, ...]:
-    """The operands of a pointwise block in the dtype in which it calculates them; numbers as they are."""
+def _promoted_operands(op: Any, primals: Any) -> tuple[Any, ...]:
+    """Return the operands of a pointwise ``op`` cast to its computation dtype; Python numbers stay unchanged."""
     if op.kind != "pointwise":
         return tuple(primals)
     common = common_dtype(primals)
@@ -472,34 +473,34 @@ def _together(op: Any, primals: Any) -> tuple[Any, ...]:
     )
 
 
-def _saved(
+def _saved_values(
     op: Any, primals: Any, params: Any, outs: Any, live: Sequence[int], change: Callable[[Any], Any] | None = None
 ) -> dict[str, Any]:
-    """What the rules of the tensors ``live`` name, by name; ``change``: what is done to each tensor."""
-    found: dict[str, Any] = {}
+    """Return the saved values that the rules of the tensors ``live`` use, by name, each tensor mapped by ``change``."""
+    values: dict[str, Any] = {}
     for each in op.saved():
         if not any(i in each.rules for i in live):
             continue
         source: Any = primals[each.index] if each.kind in ("tensor", "shape", "strides", "dtype", "device") else None
         if each.kind == "parameter":
-            found[each.name] = params[each.index]
+            values[each.name] = params[each.index]
         elif each.kind in ("shape", "out_shape"):
             tensor = outs[0] if each.kind == "out_shape" else source
-            found[each.name] = tensor._array.shape if isinstance(tensor, Tensor) else ()
+            values[each.name] = tensor._array.shape if isinstance(tensor, Tensor) else ()
         elif each.kind in ("dtype", "out_dtype"):
-            found[each.name] = (outs[0] if each.kind == "out_dtype" else source)._array.dtype
+            values[each.name] = (outs[0] if each.kind == "out_dtype" else source)._array.dtype
         elif each.kind == "strides":
-            found[each.name] = source._array.strides
+            values[each.name] = source._array.strides
         elif each.kind == "device":
-            found[each.name] = devices.device_of(source._array)
+            values[each.name] = devices.device_of(source._array)
         else:
             value = source if each.kind == "tensor" else outs[each.index]
-            found[each.name] = change(value) if change is not None and isinstance(value, Tensor) else value
-    return found
+            values[each.name] = change(value) if change is not None and isinstance(value, Tensor) else value
+    return values
 
 
-def _ruled(rule: Any, g: Any, saved: dict[str, Any]) -> Any:
-    """What a rule makes of the incoming ``g``."""
+def _rule_value(rule: Any, g: Any, saved: dict[str, Any]) -> Any:
+    """Return the value of a rule for the incoming gradient or tangent ``g``."""
     if isinstance(rule, (int, float)):
         return g if rule == 1 else None if rule == 0 else g * rule
     if isinstance(rule, str):
@@ -509,8 +510,8 @@ def _ruled(rule: Any, g: Any, saved: dict[str, Any]) -> Any:
     return value if "g" in names else g * value
 
 
-class _Form:
-    """A shape and a dtype, to which a gradient is fitted."""
+class _TensorSpec:
+    """Shape and dtype of a tensor, in the form that ``validate_gradient`` takes."""
 
     def __init__(self, like: Tensor) -> None:
         self.shape, self.dtype, self.edges = like._array.shape, like._array.dtype, ()
@@ -519,37 +520,43 @@ class _Form:
 def _transposed(
     op: Any, primals: Any, tangents: Any, params: Any, outs: Any, live: Sequence[int], graded: Sequence[int]
 ) -> Any:
-    """The transpose of the transpose: the rules' values differentiated by the gradients that they are given."""
+    """Return the tangents by differentiating the values of the rules with respect to the incoming gradients."""
     members = [each for each in (*primals, *tangents) if isinstance(each, Tensor)]
     record = bool(recording()) and any(map(_is_recorded, members))
     conjugate = op.holomorphic and any(each.is_complex() for each in (outs[0], *members))
     before = set_recording(True)
     try:
-        saved = _saved(op, _together(op, primals), params, outs, live, F.conj_physical if conjugate else None)
-        places = [placeholder(members, outs[k]._array.shape, outs[k]._array.dtype) for k in graded]
+        saved = _saved_values(
+            op, _promoted_operands(op, primals), params, outs, live, F.conj_physical if conjugate else None
+        )
+        incoming = [placeholder(members, outs[k]._array.shape, outs[k]._array.dtype) for k in graded]
         several = op.several or (op.outputs and op.differentiable != 1)
-        given = [places[graded.index(k)] if k in graded else None for k in range(len(outs))]
+        given = [incoming[graded.index(k)] if k in graded else None for k in range(len(outs))]
         values = _values(op, tuple(given) if several else given[0], saved, live)
-        pairs = [(validate_gradient(w, _Form(primals[i]), _Form(w)), tangents[i]) for i, w in values if w is not None]
+        pairs = [
+            (validate_gradient(w, _TensorSpec(primals[i]), _TensorSpec(w)), tangents[i])
+            for i, w in values
+            if w is not None
+        ]
     finally:
         restore_recording(before)
-    found = solve([w for w, _ in pairs], places, [t for _, t in pairs], False, record)
-    return tuple(found[graded.index(k)] if k in graded else None for k in range(len(outs)))
+    out_tangents = solve([w for w, _ in pairs], incoming, [t for _, t in pairs], False, record)
+    return tuple(out_tangents[graded.index(k)] if k in graded else None for k in range(len(outs)))
 
 
 def _values(op: Any, g: Any, saved: dict[str, Any], live: Sequence[int]) -> list[tuple[int, Any]]:
-    """For each tensor of ``live`` its gradient by the rules."""
-    found, shared = [], {}
+    """Return the gradient by the rules for each tensor of ``live``, with the tensor's index."""
+    gradients, shared = [], {}
     for i in live:
         rule = op.rules[i]
         if is_shared(rule):
             if rule not in shared:
-                shared[rule] = _ruled(rule, g, saved)
+                shared[rule] = _rule_value(rule, g, saved)
             sharing = [k for k, each in enumerate(op.rules) if each is rule]
-            found.append((i, shared[rule][sharing.index(i)]))
+            gradients.append((i, shared[rule][sharing.index(i)]))
         else:
-            found.append((i, _ruled(rule, g, saved)))
-    return found
+            gradients.append((i, _rule_value(rule, g, saved)))
+    return gradients
 
 
 def _is_recorded(x: Any) -> bool:

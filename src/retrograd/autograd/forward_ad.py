@@ -1,4 +1,4 @@
-"""``torch.autograd.forward_ad``: dual numbers made and taken apart by hand.
+"""``torch.autograd.forward_ad``: forward mode with explicitly created and unpacked dual tensors.
 
 >>> import retrograd as torch
 >>> import retrograd.autograd.forward_ad as fwAD
@@ -22,7 +22,7 @@ from .dual import Dual, make, primal_in, tangent_in
 
 
 class DualRun(TransformLevel):
-    """The one level of duals that may be open at a time."""
+    """Level of ``dual_level``; at most one is open at a time."""
 
     __slots__ = ()
     strict = False
@@ -33,7 +33,7 @@ def _open() -> DualRun | None:
 
 
 def enter_dual_level() -> int:
-    """Open a level, in which duals can be made; returns its number. :class:`dual_level` closes it by itself."""
+    """Open a level, in which duals can be created, and return its number; ``exit_dual_level`` closes it."""
     if _open() is not None:
         text = "Nested forward mode AD is not supported at the moment"
         raise RuntimeError(with_remedy(text, "nest torch.func.jvp instead"))
@@ -42,7 +42,7 @@ def enter_dual_level() -> int:
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Close the level: the duals made in it are their primals from now on."""
+    """Close the level; the duals created in it act as their primals from then on."""
     run = _open()
     if run is None and level is None:
         raise RuntimeError("Dual level must be a positive number.")
@@ -54,7 +54,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
 
 
 class dual_level:
-    """A block in which duals can be made (or, as a decorator, a function)."""
+    """Context manager in which duals can be created."""
 
     def __enter__(self) -> int:
         return enter_dual_level()
@@ -64,16 +64,16 @@ class dual_level:
 
 
 class UnpackedDualTensor(NamedTuple):
-    """The parts of a dual: its primal and its tangent, which is None for a tensor that is no dual."""
+    """Primal and tangent of a dual; the tangent is None for a tensor that is no dual."""
 
     primal: Tensor
     tangent: Tensor | None
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """A dual of the primal ``tensor`` and a ``tangent`` of its shape: what is computed from it has a tangent too.
+    """Return a dual of the primal ``tensor`` and a ``tangent`` of its shape; results computed from it have tangents.
 
-    Raises RuntimeError outside :class:`dual_level`, and ValueError for what are no floating-point numbers.
+    Raises RuntimeError outside :class:`dual_level` or if the shapes differ, and ValueError for integers and booleans.
     """
     run = _open()
     if run is None:
@@ -88,20 +88,20 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     if tangent_in(tensor, run) is not None:
         raise RuntimeError(
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not "
-            "supported. Remedy: make it of unpack_dual(tensor).primal."
+            "supported. Remedy: pass unpack_dual(tensor).primal."
         )
     if tangent._array.shape != tensor._array.shape:
         raise RuntimeError(
             "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
             f"supported. Tensor is of size {list(tensor._array.shape)} while the given forward gradient is of size "
-            f"{list(tangent._array.shape)}.{with_remedy('', 'give a tangent of its shape', tensor._grad_edge, 'The tensor is')}"
+            f"{list(tangent._array.shape)}.{with_remedy('', 'pass a tangent of its shape', tensor._grad_edge, 'The tensor is')}"
         )
-    made: Tensor = make(run, view(tensor, tensor._array.shape), tangent)
-    return made
+    dual: Tensor = make(run, view(tensor, tensor._array.shape), tangent)
+    return dual
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """The primal and the tangent of a dual; of any other tensor, itself and None."""
+    """Return the primal and the tangent of a dual; for any other tensor, the tensor and None."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {type(tensor).__name__}")
     run = _open()

@@ -1,7 +1,7 @@
 """``Function``: user-defined operations with their own forward and backward.
 
-A call creates one node, which is also the ``ctx`` that ``forward`` and ``backward`` receive. Of its own results the node
-saves the array and the version counter, because the Tensor would form a reference cycle with the node.
+A call creates one node, which is also the ``ctx`` that ``forward`` and ``backward`` receive. Of its own results this
+node saves the array and the version counter, because the Tensor would form a reference cycle with the node.
 See https://docs.pytorch.org/docs/stable/notes/extending.html.
 """
 

@@ -1,4 +1,4 @@
-"""The graph as a user handles it: ``Node``, edges, hooks on several gradients, and hooks on what is saved."""
+"""``torch.autograd.graph``: ``Node``, gradient edges, hooks on several gradients, and saved-tensor hooks."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from ..core.tensor import REQUIRE, Tensor, at_edge, wrap
 from ..core.views import bump_version
 
 
-class _EveryNode(type):
-    """So that leaves' ends of the graph count as nodes too."""
+class _NodeInstanceCheck(type):
+    """Metaclass that makes ``isinstance(x, Node)`` true for recorded nodes and for AccumulateGrad."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, (RecordedNode, AccumulateGrad))
@@ -30,47 +30,50 @@ class _EveryNode(type):
         return cls is subclass or issubclass(subclass, (RecordedNode, AccumulateGrad))
 
 
-class Node(metaclass=_EveryNode):
-    """What every ``grad_fn`` is an instance of."""
+class Node(metaclass=_NodeInstanceCheck):
+    """Abstract base class of every ``grad_fn``."""
 
 
 class GradientEdge(NamedTuple):
-    """A place of the graph at which a gradient arrives: result ``output_nr`` of ``node``."""
+    """Gradient edge: the gradient with respect to result ``output_nr`` of ``node`` accumulates there."""
 
     node: Any
     output_nr: int
-    ownership_token: Any = None  # the place itself; an edge made by hand has none
+    ownership_token: Any = None  # the engine's edge; None if the user created the tuple
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """The place at which the gradient of ``tensor`` arrives; ``grad`` and ``backward`` take it as an input."""
+    """Return the gradient edge of ``tensor``, which ``grad`` and ``backward`` accept in place of the tensor.
+
+    Raises RuntimeError for a tensor that requires no gradient.
+    """
     if not tensor.requires_grad:
         text = "It is not possible to get the gradient edge for a Tensor that does not require gradients"
         raise RuntimeError(with_remedy(text, REQUIRE))
-    place = Tensor._current(tensor)
-    return GradientEdge(place.node, place.position, place)
+    edge = Tensor._current(tensor)
+    return GradientEdge(edge.node, edge.position, edge)
 
 
 def place_of(edge: GradientEdge) -> Any:
-    """The place that an edge names."""
+    """Return the engine's edge (a node, AccumulateGrad or OutputEdge) for a ``GradientEdge``."""
     if edge.ownership_token is not None or edge.node.__class__ is AccumulateGrad or edge.node.single:
         return edge.node if edge.ownership_token is None else edge.ownership_token
     return OutputEdge(edge.node, edge.output_nr, edge.node.shape, edge.node.dtype)
 
 
 def like(edge: GradientEdge) -> Tensor:
-    """A tensor of the shape and dtype of the gradients that arrive at ``edge``, there in the graph."""
-    place = place_of(edge)
-    return at_edge(numpy.broadcast_to(numpy.zeros((), place.dtype), place.shape), [0, None], place)
+    """Return zeros of the shape and dtype of the gradients at ``edge``, with that gradient edge."""
+    engine_edge = place_of(edge)
+    return at_edge(numpy.broadcast_to(numpy.zeros((), engine_edge.dtype), engine_edge.shape), [0, None], engine_edge)
 
 
-def zeros_at(place: Any, require_grad: bool) -> Tensor:
-    """The gradient of what did not contribute."""
-    return wrap(numpy.zeros(place.shape, place.dtype)).requires_grad_(require_grad)
+def zeros_at(edge: Any, require_grad: bool) -> Tensor:
+    """Return zeros of the shape and dtype of a gradient edge, the gradient of an unused input."""
+    return wrap(numpy.zeros(edge.shape, edge.dtype)).requires_grad_(require_grad)
 
 
 def increment_version(tensor: Any) -> None:
-    """Count a modification of ``tensor`` (or of several) that its version counter could not see."""
+    """Increment the version counter of a tensor, or of each of several, after a modification it did not count."""
     for each in (tensor,) if isinstance(tensor, Tensor) else tensor:
         bump_version(each)
 
@@ -78,9 +81,9 @@ def increment_version(tensor: Any) -> None:
 def register_multi_grad_hook(tensors: Any, fn: Callable[..., Any], *, mode: str = "all") -> MultiHandle:
     """Call ``fn`` with the gradients of several tensors, in every backward pass that computes them.
 
-    ``mode="all"``: ``fn(grads)`` once all are there, with None for those that the pass does not compute.
-    ``mode="any"``: ``fn(grad)`` with the first one. Returns a handle whose ``remove()`` takes the hook away. Raises
-    ValueError for another mode, RuntimeError for a tensor that requires no gradient.
+    With ``mode="all"``, call ``fn(grads)`` after the last of them, with None for those that the pass does not compute.
+    With ``mode="any"``, call ``fn(grad)`` with the first one. Return a handle whose ``remove()`` removes the hook.
+    Raise ValueError for another mode, AssertionError for a tensor that requires no gradient.
 
     >>> import retrograd as torch
     >>> x, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
@@ -93,20 +96,20 @@ def register_multi_grad_hook(tensors: Any, fn: Callable[..., Any], *, mode: str 
     tensors = tuple(tensors)
     if mode == "any":
         tensors = tuple(each for each in tensors if each.requires_grad)
-    places = [_place(each) for each in tensors]
-    hooks = [_first_of(fn)] * len(tensors) if mode == "any" else _all_of(fn, places)
-    for place in places:
-        plan_for(place)
+    edges = [_edge_of(each) for each in tensors]
+    hooks = [_hook_for_first(fn)] * len(tensors) if mode == "any" else _hooks_for_all(fn, edges)
+    for edge in edges:
+        plan_for(edge)
     return MultiHandle(tuple(each.register_hook(hook) for each, hook in zip(tensors, hooks, strict=True)))
 
 
-def _place(tensor: Tensor) -> Any:
+def _edge_of(tensor: Tensor) -> Any:
     if not tensor.requires_grad:
         raise AssertionError("Expected gradient function to be set")
     return Tensor._current(tensor)
 
 
-def _first_of(fn: Callable[[Tensor], None]) -> Callable[[Tensor], None]:
+def _hook_for_first(fn: Callable[[Tensor], None]) -> Callable[[Tensor], None]:
     done: WeakSet[Any] = WeakSet()
     lock = threading.Lock()
 
@@ -122,9 +125,9 @@ def _first_of(fn: Callable[[Tensor], None]) -> Callable[[Tensor], None]:
     return hook
 
 
-def _all_of(fn: Callable[[list[Any]], None], places: list[Any]) -> list[Callable[[Tensor], None]]:
-    """A hook for each of the ``places``; the one that is called last calls ``fn``."""
-    # The plan of a sweep stands for it: it is held by nobody else once the sweep is over.
+def _hooks_for_all(fn: Callable[[list[Any]], None], edges: list[Any]) -> list[Callable[[Tensor], None]]:
+    """Return a hook for each of ``edges``; the last of them to run in a backward pass calls ``fn``."""
+    # Keyed weakly by the plan of a backward pass, which no other object references after the pass.
     collected: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
     missing: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
     lock = threading.Lock()
@@ -135,8 +138,8 @@ def _all_of(fn: Callable[[list[Any]], None], places: list[Any]) -> list[Callable
             raise AssertionError("expected this hook to be called inside a backward call")
         with lock:
             if plan not in collected:
-                collected[plan] = [None] * len(places)
-                missing[plan] = sum(map(plan.serves, places))
+                collected[plan] = [None] * len(edges)
+                missing[plan] = sum(map(plan.serves, edges))
             collected[plan][index] = grad
             missing[plan] -= 1
             ready = not missing[plan]
@@ -144,11 +147,11 @@ def _all_of(fn: Callable[[list[Any]], None], places: list[Any]) -> list[Callable
             del missing[plan]
             fn(collected.pop(plan))
 
-    return [functools.partial(collect, index) for index in range(len(places))]
+    return [functools.partial(collect, index) for index in range(len(edges))]
 
 
 class MultiHandle(Handle):
-    """What :func:`register_multi_grad_hook` returns: ``remove()`` takes the hook away from all its tensors."""
+    """Handle of :func:`register_multi_grad_hook`: ``remove()`` removes the hook from all its tensors."""
 
     __module__ = "torch.autograd.graph"
 
@@ -156,7 +159,7 @@ class MultiHandle(Handle):
         self.handles = handles
 
     def remove(self) -> None:
-        """Take the hook away; nothing happens if it is gone already."""
+        """Remove the hook; a second call has no effect."""
         for each in self.handles:
             each.remove()
 
@@ -171,23 +174,23 @@ MultiHandle.__name__ = MultiHandle.__qualname__ = "_MultiHandle"
 
 
 def set_retain_grad_last(last: bool) -> None:
-    """Choose when a gradient is retained: after all hooks of its tensor, as PyTorch 2 does, or in its turn (False).
+    """Retain gradients after all hooks of their tensor (True, as PyTorch 2 does), or in order of registration (False).
 
-    By default ``retain_grad`` acts among the hooks in the order of registration: hooks registered later do not show in
-    the retained gradient. One setting for the process.
+    The default is False: the retained gradient does not show the effect of hooks registered after ``retain_grad``. The
+    setting applies to the whole process.
     """
     engine.retain_last = bool(last)
 
 
-# --- What is saved for the backward pass ----------------------------------------------------------------------------
+# --- Saved tensors --------------------------------------------------------------------------------------------------
 
 
 class saved_tensors_hooks:
-    """Within this block, keep ``pack_hook(tensor)`` in place of each tensor that is saved for the backward pass.
+    """Context manager that saves ``pack_hook(tensor)`` in place of each tensor saved for the backward pass.
 
-    When the backward pass (or ``grad_fn._saved_…``) asks for the tensor, ``unpack_hook`` is given what ``pack_hook`` made of
-    it. Blocks may be nested: the innermost acts. Nothing is recorded within ``pack_hook``, and it must not modify the tensor
-    (RuntimeError). What ``unpack_hook`` gives back must be a tensor (TypeError), of the same numbers.
+    When the backward pass or ``grad_fn._saved_…`` reads the tensor, ``unpack_hook`` is called with the packed object.
+    Of nested blocks the innermost applies. ``pack_hook`` runs with recording off, and must not modify the tensor
+    (RuntimeError). ``unpack_hook`` must return a tensor (TypeError) with the same values.
 
     >>> import retrograd as torch
     >>> x = torch.tensor(3.0, requires_grad=True)
@@ -209,9 +212,9 @@ class saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Within this block, keep what is saved for the backward pass in the processor's memory instead of a GPU's.
+    """Context manager that saves tensors for the backward pass in CPU memory instead of GPU memory.
 
-    ``pin_memory`` and ``device_type`` are accepted as PyTorch accepts them; memory is not pinned.
+    ``pin_memory`` and ``device_type`` have no effect.
     """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
@@ -220,9 +223,9 @@ class save_on_cpu(saved_tensors_hooks):
 
 @contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-    """Within this block, entering :class:`saved_tensors_hooks` raises a RuntimeError that says ``error_message``.
+    """Make :class:`saved_tensors_hooks` raise a RuntimeError with ``error_message`` within this block.
 
-    So does entering this block while there are such hooks.
+    Entering this block while such hooks are active raises it too.
     """
     before = saved_tensor_hooks.refuse(error_message)
     try:
@@ -231,43 +234,43 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
         saved_tensor_hooks.refuse(before)
 
 
-class _Kept:
-    """A saved tensor that may be written to: a copy of its numbers is made first."""
+class _SavedArray:
+    """Array of a saved tensor, replaced by a copy before the tensor is modified."""
 
-    __slots__ = ("__weakref__", "array", "cell")
+    __slots__ = ("__weakref__", "array", "counter")
 
     def __init__(self, tensor: Tensor) -> None:
-        self.array, self.cell = tensor._array, tensor._version_counter
+        self.array, self.counter = tensor._array, tensor._version_counter
 
 
 class AllowMutation:
-    """What :func:`allow_mutation_on_saved_tensors` gives: the tensors saved within it."""
+    """Context of :func:`allow_mutation_on_saved_tensors`, which holds the tensors saved within it."""
 
     def __init__(self) -> None:
-        self.kept: WeakValueDictionary[int, _Kept] = WeakValueDictionary()  # by the numbers of their arrays
+        self.saved: WeakValueDictionary[int, _SavedArray] = WeakValueDictionary()  # by the identity of their arrays
         self.over = False
 
-    def pack(self, tensor: Tensor) -> _Kept:
-        """Remember a tensor; one that is saved twice is remembered once."""
-        found = self.kept.get(id(tensor._array))
-        if found is None:
-            found = self.kept[id(tensor._array)] = _Kept(tensor)
-        return found
+    def pack(self, tensor: Tensor) -> _SavedArray:
+        """Return the saved form of a tensor, the same one if the tensor is saved twice."""
+        saved = self.saved.get(id(tensor._array))
+        if saved is None:
+            saved = self.saved[id(tensor._array)] = _SavedArray(tensor)
+        return saved
 
-    def unpack(self, kept: _Kept) -> Tensor:
-        """The tensor as it was when it was saved."""
+    def unpack(self, saved: _SavedArray) -> Tensor:
+        """Return the tensor with its values at the time it was saved."""
         if self.over:
             raise AssertionError(
                 "Trying to backward outside of the 'allow_mutation_on_saved_tensors' contextin which the graph was "
                 "originally recorded. Remedy: run the backward pass within the block."
             )
-        return wrap(kept.array)
+        return wrap(saved.array)
 
     def copy(self, tensor: Tensor) -> None:
-        """``tensor`` is going to be written to: copy what was saved of its memory."""
-        for number, each in list(self.kept.items()):
-            if each.cell is tensor._version_counter:
-                del self.kept[number]
+        """Copy the saved arrays that share memory with ``tensor``, before it is modified."""
+        for number, each in list(self.saved.items()):
+            if each.counter is tensor._version_counter:
+                del self.saved[number]
                 each.array = each.array.copy()
 
 
@@ -276,9 +279,9 @@ _mutable = threading.Lock()
 
 @contextlib.contextmanager
 def allow_mutation_on_saved_tensors() -> Iterator[AllowMutation]:
-    """Within this block, tensors saved for the backward pass may be modified in place: they are copied first.
+    """Allow in-place modification of saved tensors within this block, by copying them first.
 
-    The backward pass must be run within it, too (AssertionError). Such blocks can not be nested (RuntimeError).
+    The backward pass must run within the block too (AssertionError). Blocks can not be nested (RuntimeError).
 
     >>> import retrograd as torch
     >>> x = torch.tensor(2.0, requires_grad=True)
@@ -305,7 +308,7 @@ def allow_mutation_on_saved_tensors() -> Iterator[AllowMutation]:
         _mutable.release()
 
 
-#: What PyTorch does not have: loaded when it is asked for.
+#: Functions that PyTorch does not have, loaded on first access.
 _LATER = {"draw": "..inspection.draw", "memory": "..inspection.memory", "watch_leaks": "..inspection.memory"}
 __all__ = [
     "AccumulateGrad", "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks",
