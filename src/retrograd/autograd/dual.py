@@ -2,11 +2,11 @@
 
 The graph contains the parts of a dual, not the dual: the primal, and the tangent, which is computed by recorded
 operations too. Reverse over forward therefore needs no further code. For forward over reverse, let ``y + y' e`` be
-computed from ``x + x' e``: the gradient of ``y`` with respect to ``x + x' e`` is a dual, whose parts are the gradients of
-``y`` and of ``y'`` with respect to ``x`` (``Dual.gradients``).
+computed from ``x + x' e``: the gradient of ``y`` with respect to ``x + x' e`` is a dual, whose parts are the gradients
+of ``y`` and of ``y'`` with respect to ``x`` (``Dual.gradients``).
 
-The tangent of an operation follows from its gradient rules. A rule computes the transpose of the derivative; it is
-linear in the incoming gradient, and differentiating it by that gradient transposes it again, which gives the derivative.
+The tangent of an operation follows from its gradient rules. A rule applies the transpose of the derivative and is
+linear in the incoming gradient; differentiating it with respect to that gradient transposes it back.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Products with Jacobians and Hessians, and both whole, as ``torch.autograd.functional``.
+"""Jacobians, Hessians, and their products with vectors, as ``torch.autograd.functional``.
 
-Everything here is made of ``autograd.grad``. A forward derivative is had by differentiating twice: the product of a
-vector with the Jacobian is linear in the vector, so the derivative of that product by its vector is the Jacobian's
-product with another one. Knows no operation.
+All functions call ``autograd.grad``. ``jvp`` differentiates twice: the vector-Jacobian product is linear in the vector,
+so the vector-Jacobian product of that linear map is a Jacobian-vector product.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from . import grad
 Tensors = tuple[Tensor, ...]
 Function = Callable[..., Any]
 
-# What strict=True says of a result (of some stage) that does not require gradients.
+# Error messages of strict=True for a result that requires no gradients, by the stage that computed it.
 _CONSTANT = {
     "outputs": "Output {i} of the user-provided function does not require gradients. The outputs must be computed in a "
     "differentiable manner from the input when running in strict mode.",
@@ -32,7 +31,7 @@ _CONSTANT = {
     "twice differentiable and that the jacobian depends on the inputs (this would be violated by a linear function for "
     "example).",
 }
-# What strict=True says where there is no derivative at all.
+# Error messages of strict=True for a missing derivative, by function.
 _NONE = {
     "vjp": "The output of the user-provided function is independent of input {i}. This is not allowed in strict mode.",
     "jvp": "The gradient with respect to the input is independent of entry {i} in the grad_outputs when using the double "
@@ -45,33 +44,33 @@ _CONSTANT_PRODUCT = (
     "The {what} of the user-provided function is independent of input {i}. This is not allowed in strict mode when "
     "create_graph=True."
 )
-_LENIENT = "say strict=False, which gives zeros there"
+_LENIENT = "pass strict=False, which returns zeros there"
 _OF_INPUT = "input to the user-provided function is a single Tensor with a single element"
 _OF_OUTPUT = "user-provided function returns a single Tensor with a single element"
 
 
-# --- What all have in common ----------------------------------------------------------------------------------------
+# --- Common helpers -------------------------------------------------------------------------------------------------
 
 
 def _tensors(given: Any, what: str, function: str) -> tuple[bool, Tensors]:
-    """Whether a tuple was given, and the tuple."""
+    """Return whether ``given`` is a tuple, and its Tensors as a tuple; raise TypeError for anything else."""
     several = isinstance(given, tuple)
-    found = given if several else (given,)
-    for index, each in enumerate(found):
+    tensors = given if several else (given,)
+    for index, each in enumerate(tensors):
         if not isinstance(each, Tensor):
             which = f"value at index {index}" if several else f"given {what}"
             raise TypeError(
                 f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but the {which} has type "
                 f"{type(each)}."
             )
-    return several, found
+    return several, tensors
 
 
-def _own(tensors: Tensors, create_graph: bool, track: bool) -> Tensors:
-    """Tensors of our own on the same memory.
+def _with_new_edges(tensors: Tensors, create_graph: bool, track: bool) -> Tensors:
+    """Return tensors that share memory with ``tensors`` and have new gradient edges.
 
-    The user's function may use the inputs in other ways too (as variables from around it): those do not count, and
-    only a new place in the graph tells them apart.
+    The user's function may also use the inputs as global or captured variables; such uses must not contribute to the
+    derivatives, and the new edges distinguish them from the arguments.
     """
     return tuple(
         each.view_as(each) if create_graph and each.requires_grad else each.detach().requires_grad_(track)
@@ -81,37 +80,35 @@ def _own(tensors: Tensors, create_graph: bool, track: bool) -> Tensors:
 
 def _outputs(func: Function, inputs: Tensors, function: str, strict: bool) -> tuple[bool, Tensors]:
     several, outputs = _tensors(func(*inputs), "outputs of the user-provided function", function)
-    _must_depend(outputs, "outputs", strict, func)
+    _require_dependence(outputs, "outputs", strict, func)
     return several, outputs
 
 
-def _defined(func: Function | None) -> str:
-    """Where the user's function is defined, if that is known."""
+def _definition_hint(func: Function | None) -> str:
+    """Return a sentence with the file and line of the user's function, or "" if these are unknown."""
     line = describe_definition(func)
     return f" The function is defined{line}." if line else ""
 
 
-def _number(func: Function, inputs: Tensors, function: str, strict: bool) -> Tensor:
-    """What ``func`` gives, which must be one number."""
+def _scalar_output(func: Function, inputs: Tensors, function: str, strict: bool) -> Tensor:
+    """Return the result of ``func``; raise RuntimeError unless it is a Tensor of one element."""
     several, outputs = _outputs(func, inputs, function, strict)
     if several:
-        text = f"The function given to {function} should return a single Tensor.{_defined(func)}"
+        text = f"The function given to {function} should return a single Tensor.{_definition_hint(func)}"
         raise RuntimeError(with_remedy(text, "return one of its results, or their sum"))
     if outputs[0].nelement() != 1:
-        text = (
-            f"The Tensor returned by the function given to {function} should contain a single element.{_defined(func)}"
-        )
+        text = f"The Tensor returned by the function given to {function} should contain a single element.{_definition_hint(func)}"
         raise RuntimeError(with_remedy(text, "reduce it to one number, as by .sum()"))
     return outputs[0]
 
 
 def _vector(v: Any, like: Tensors, several: bool, create_graph: bool, function: str, single: str) -> Tensors | None:
-    """The given vector, which must fit ``like``; None stands for 1 where that is a single number."""
+    """Return ``v`` as a tuple of tensors shaped like ``like``; None is allowed if that is a single element."""
     if v is None:
         if len(like) != 1 or like[0].nelement() != 1:
             raise RuntimeError(f"The vector v can only be None if the {single}.")
         return None
-    vector = _own(_tensors(v, "v", function)[1], create_graph, False)
+    vector = _with_new_edges(_tensors(v, "v", function)[1], create_graph, False)
     if len(vector) != len(like):
         if several:
             raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(vector)}.")
@@ -123,12 +120,14 @@ def _vector(v: Any, like: Tensors, several: bool, create_graph: bool, function: 
     return vector
 
 
-def _must_depend(results: Sequence[Tensor | None], stage: str, strict: bool, func: Function | None = None) -> None:
+def _require_dependence(
+    results: Sequence[Tensor | None], stage: str, strict: bool, func: Function | None = None
+) -> None:
     for index, each in enumerate(results if strict else ()):
         if each is None:
-            raise RuntimeError(with_remedy(_NONE["vjp"].format(i=index) + _defined(func), _LENIENT))
+            raise RuntimeError(with_remedy(_NONE["vjp"].format(i=index) + _definition_hint(func), _LENIENT))
         if not each.requires_grad:
-            raise RuntimeError(with_remedy(_CONSTANT[stage].format(i=index) + _defined(func), _LENIENT))
+            raise RuntimeError(with_remedy(_CONSTANT[stage].format(i=index) + _definition_hint(func), _LENIENT))
 
 
 def _gradients(
@@ -139,7 +138,7 @@ def _gradients(
     retain_graph: bool | None = None,
     batched: bool = False,
 ) -> tuple[Tensor | None, ...]:
-    """``grad`` of those outputs that have one; None for an input on which none of them depends."""
+    """Return ``grad`` of the outputs that require gradients; None for an input on which no output depends."""
     weights = vector or (None,) * len(outputs)
     kept = [(out, by) for out, by in zip(outputs, weights, strict=True) if out is not None and out.requires_grad]
     if not kept:
@@ -148,10 +147,10 @@ def _gradients(
     return grad(outs, inputs, by, retain_graph, create_graph, allow_unused=True, is_grads_batched=batched)
 
 
-def _filled(
+def _zeros_for_none(
     products: Sequence[Tensor | None], like: Tensors, function: str, strict: bool, create_graph: bool
 ) -> Tensors:
-    """Zeros instead of None; with strict, an error instead of either."""
+    """Replace None by zeros; with ``strict``, raise RuntimeError instead, and for constant products."""
     for index, each in enumerate(products if strict else ()):
         if each is None:
             raise RuntimeError(with_remedy(_NONE[function].format(i=index), _LENIENT))
@@ -166,31 +165,32 @@ def _zeros(like: Tensor) -> Tensor:
 
 
 def _seeds(like: Tensors) -> Tensors:
-    """What stands for the vector by which a product is differentiated.
+    """Return ones that require gradients, as the vectors with respect to which a product is differentiated.
 
-    The product is linear, so any value would do; but a rule may be written with a logarithm of the gradient, or with
-    branches on its sign (``logcumsumexp``), and those are differentiable only away from zero.
+    The product is linear in the vector, so its derivative is the same at any value. Ones are used because some
+    gradient rules take a logarithm of the gradient or branch on its sign (``logcumsumexp``), which are not
+    differentiable at zero.
     """
     return tuple(each.new_ones(each.shape, requires_grad=True) for each in like)
 
 
-def _given_back(tensors: Tensors, several: bool, create_graph: bool) -> Any:
-    found = tensors if create_graph else tuple(each.detach() for each in tensors)
-    return found if several else found[0]
+def _as_returned(tensors: Tensors, several: bool, create_graph: bool) -> Any:
+    results = tensors if create_graph else tuple(each.detach() for each in tensors)
+    return results if several else results[0]
 
 
 # --- Products -------------------------------------------------------------------------------------------------------
 
 
 def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
-    """``(func(inputs), vᵀ J)``: the product of a vector with the Jacobian of ``func`` at ``inputs``.
+    """Return ``(func(inputs), vᵀ J)``, where ``J`` is the Jacobian of ``func`` at ``inputs``.
 
     Args:
-        func: takes Tensors, gives a Tensor or a tuple of them.
-        inputs: a Tensor or a tuple of them; they need not require gradients.
-        v: of the shape of what ``func`` gives; may be left out where that is a single number.
-        create_graph: both results can be differentiated, by inputs and vectors that require gradients.
-        strict: a RuntimeError where an output does not depend on an input, instead of zeros.
+        func: a function that takes Tensors and returns a Tensor or a tuple of Tensors.
+        inputs: a Tensor or a tuple of Tensors, which need not require gradients.
+        v: the vector, of the shapes of the outputs; may be omitted if the output is a single element.
+        create_graph: make both results differentiable with respect to inputs and vectors that require gradients.
+        strict: raise RuntimeError if an output does not depend on an input, instead of returning zeros.
 
     >>> import retrograd as torch
     >>> torch.autograd.functional.vjp(torch.exp, torch.zeros(2), torch.tensor([1.0, 3.0]))
@@ -200,23 +200,23 @@ def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
     """
     with enable_grad():
         several, given = _tensors(inputs, "inputs", "vjp")
-        own = _own(given, create_graph, True)
+        own = _with_new_edges(given, create_graph, True)
         several_out, outputs = _outputs(func, own, "vjp", strict)
         vector = _vector(v, outputs, several_out, create_graph, "vjp", _OF_OUTPUT)
     with set_grad_enabled(create_graph or is_grad_enabled()):
-        products = _filled(_gradients(outputs, own, vector, create_graph), own, "vjp", strict, create_graph)
-    return _given_back(outputs, several_out, create_graph), _given_back(products, several, create_graph)
+        products = _zeros_for_none(_gradients(outputs, own, vector, create_graph), own, "vjp", strict, create_graph)
+    return _as_returned(outputs, several_out, create_graph), _as_returned(products, several, create_graph)
 
 
 def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
-    """``(func(inputs), J v)``: the derivative of ``func`` at ``inputs`` in the direction ``v``.
+    """Return ``(func(inputs), J v)``: the value and the derivative of ``func`` at ``inputs`` in the direction ``v``.
 
     Args:
-        func: takes Tensors, gives a Tensor or a tuple of them.
-        inputs: a Tensor or a tuple of them; they need not require gradients.
-        v: of the shape of ``inputs``; may be left out where they are a single number.
-        create_graph: both results can be differentiated, by inputs and vectors that require gradients.
-        strict: a RuntimeError where an output does not depend on the inputs, instead of zeros.
+        func: a function that takes Tensors and returns a Tensor or a tuple of Tensors.
+        inputs: a Tensor or a tuple of Tensors, which need not require gradients.
+        v: the vector, of the shapes of ``inputs``; may be omitted if the input is a single element.
+        create_graph: make both results differentiable with respect to inputs and vectors that require gradients.
+        strict: raise RuntimeError if an output does not depend on the inputs, instead of returning zeros.
 
     >>> import retrograd as torch
     >>> torch.autograd.functional.jvp(lambda x: x * x, torch.tensor([1.0, 2.0]), torch.tensor([1.0, 10.0]))
@@ -226,21 +226,21 @@ def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
     """
     with enable_grad():
         several, given = _tensors(inputs, "inputs", "jvp")
-        own = _own(given, create_graph, True)
+        own = _with_new_edges(given, create_graph, True)
         vector = _vector(v, own, several, create_graph, "jvp", _OF_INPUT)
         several_out, outputs = _outputs(func, own, "jvp", strict)
         seeds = _seeds(outputs)
         back = _gradients(outputs, own, seeds, True)
-        _must_depend(back, "grad_inputs", strict)
+        _require_dependence(back, "grad_inputs", strict)
     with set_grad_enabled(create_graph or is_grad_enabled()):
-        products = _filled(_gradients(back, seeds, vector, create_graph), outputs, "jvp", strict, create_graph)
-    return _given_back(outputs, several_out, create_graph), _given_back(products, several_out, create_graph)
+        products = _zeros_for_none(_gradients(back, seeds, vector, create_graph), outputs, "jvp", strict, create_graph)
+    return _as_returned(outputs, several_out, create_graph), _as_returned(products, several_out, create_graph)
 
 
 def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
-    """``(func(inputs), vᵀ H)``: the product of a vector with the Hessian of ``func``, which gives one number.
+    """Return ``(func(inputs), vᵀ H)``, where ``H`` is the Hessian of ``func``, which returns a single element.
 
-    Args: as :func:`jvp`; ``v`` has the shape of ``inputs``. Two sweeps, whatever the number of inputs.
+    The arguments are those of :func:`jvp`. It takes two backward passes, whatever the number of inputs.
 
     >>> import retrograd as torch
     >>> x = torch.tensor([1.0, 2.0])
@@ -251,20 +251,21 @@ def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
     """
     with enable_grad():
         several, given = _tensors(inputs, "inputs", "vhp")
-        own = _own(given, create_graph, True)
+        own = _with_new_edges(given, create_graph, True)
         vector = _vector(v, own, several, create_graph, "vhp", _OF_INPUT)
-        output = _number(func, own, "vhp", strict)
+        output = _scalar_output(func, own, "vhp", strict)
         slopes = _gradients((output,), own, None, True)
-        _must_depend(slopes, "jacobian", strict)
+        _require_dependence(slopes, "jacobian", strict)
     with set_grad_enabled(create_graph or is_grad_enabled()):
-        products = _filled(_gradients(slopes, own, vector, create_graph), own, "vhp", strict, create_graph)
-    return _given_back((output,), False, create_graph), _given_back(products, several, create_graph)
+        products = _zeros_for_none(_gradients(slopes, own, vector, create_graph), own, "vhp", strict, create_graph)
+    return _as_returned((output,), False, create_graph), _as_returned(products, several, create_graph)
 
 
 def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
-    """``(func(inputs), H v)``: the Hessian of ``func``, which gives one number, times a vector.
+    """Return ``(func(inputs), H v)``, where ``H`` is the Hessian of ``func``, which returns a single element.
 
-    Args: as :func:`jvp`. Three sweeps: where the Hessian is symmetric, :func:`vhp` gives the same with two.
+    The arguments are those of :func:`jvp`. It takes three backward passes; if the Hessian is symmetric, :func:`vhp`
+    returns the same with two.
 
     >>> import retrograd as torch
     >>> x = torch.tensor([1.0, 2.0])
@@ -275,25 +276,25 @@ def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
     """
     with enable_grad():
         several, given = _tensors(inputs, "inputs", "hvp")
-        own = _own(given, create_graph, True)
+        own = _with_new_edges(given, create_graph, True)
         vector = _vector(v, own, several, create_graph, "hvp", _OF_INPUT)
-        output = _number(func, own, "hvp", strict)
+        output = _scalar_output(func, own, "hvp", strict)
         slopes = _gradients((output,), own, None, True)
-        _must_depend(slopes, "jacobian", strict)
+        _require_dependence(slopes, "jacobian", strict)
         seeds = _seeds(own)
         back = _gradients(slopes, own, seeds, True)
     with set_grad_enabled(create_graph or is_grad_enabled()):
-        products = _filled(_gradients(back, seeds, vector, create_graph), own, "hvp", strict, create_graph)
-    return _given_back((output,), False, create_graph), _given_back(products, several, create_graph)
+        products = _zeros_for_none(_gradients(back, seeds, vector, create_graph), own, "hvp", strict, create_graph)
+    return _as_returned((output,), False, create_graph), _as_returned(products, several, create_graph)
 
 
-# --- Whole matrices -------------------------------------------------------------------------------------------------
+# --- Jacobians and Hessians -----------------------------------------------------------------------------------------
 
 Matrix = tuple[Tensors, ...]
 
 
 def _basis(tensors: Tensors) -> Iterator[Tensors]:
-    """The unit vectors of the space of ``tensors``, one after the other."""
+    """Yield the unit vectors of the space of ``tensors``, each as a tuple of tensors."""
     for index, each in enumerate(tensors):
         for row in numpy.eye(each.numel(), dtype=bool):
             unit = each.new_tensor(row).to(each.dtype).reshape(each.shape)
@@ -301,7 +302,7 @@ def _basis(tensors: Tensors) -> Iterator[Tensors]:
 
 
 def _by_rows(outputs: Tensors, inputs: Tensors, create_graph: bool, strict: bool) -> Matrix:
-    """A sweep for every element of the outputs."""
+    """Compute the Jacobian with a backward pass for every element of the outputs."""
     matrix = []
     for index, out in enumerate(outputs):
         flat = out.reshape(-1)
@@ -316,8 +317,8 @@ def _by_rows(outputs: Tensors, inputs: Tensors, create_graph: bool, strict: bool
 
 
 def _row(element: Tensor, inputs: Tensors, index: int, create_graph: bool, strict: bool) -> Tensors:
-    found = _gradients((element,), inputs, None, create_graph, True)
-    for which, each in enumerate(found if strict else ()):
+    gradients = _gradients((element,), inputs, None, create_graph, True)
+    for which, each in enumerate(gradients if strict else ()):
         if each is None:
             raise RuntimeError(
                 f"Output {index} of the user-provided function is independent of input {which}. This is not allowed in "
@@ -325,17 +326,17 @@ def _row(element: Tensor, inputs: Tensors, index: int, create_graph: bool, stric
             )
         if create_graph and not each.requires_grad:
             raise RuntimeError(with_remedy(_CONSTANT_PRODUCT.format(what="jacobian", i=index), _LENIENT))
-    return _filled(found, inputs, "vjp", False, create_graph)
+    return _zeros_for_none(gradients, inputs, "vjp", False, create_graph)
 
 
-def _at_once(outputs: Tensors, inputs: Tensors, create_graph: bool) -> Matrix:
-    """One batched sweep for all elements of all outputs."""
+def _by_batched_grad(outputs: Tensors, inputs: Tensors, create_graph: bool) -> Matrix:
+    """Compute the Jacobian with one batched call of ``grad`` for all elements of all outputs."""
     sizes = [out.numel() for out in outputs]
     units = [stack(list(column)) for column in zip(*_basis(outputs), strict=True)]
-    found = _gradients(outputs, inputs, units, create_graph, batched=True)
+    gradients = _gradients(outputs, inputs, units, create_graph, batched=True)
     rows = [
         (each.new_zeros((sum(sizes), *each.shape)) if got is None else got).split(sizes)
-        for got, each in zip(found, inputs, strict=True)
+        for got, each in zip(gradients, inputs, strict=True)
     ]
     return tuple(
         tuple(rows[j][i].view(out.shape + each.shape) for j, each in enumerate(inputs)) for i, out in enumerate(outputs)
@@ -343,15 +344,16 @@ def _at_once(outputs: Tensors, inputs: Tensors, create_graph: bool) -> Matrix:
 
 
 def _by_columns(func: Function, inputs: Tensors) -> tuple[bool, Matrix]:
-    """A forward derivative for every element of the inputs."""
+    """Compute the Jacobian with a Jacobian-vector product for every element of the inputs."""
     record = is_grad_enabled() and any(each.requires_grad for each in inputs)
     with enable_grad():
-        own = _own(inputs, record, True)
+        own = _with_new_edges(inputs, record, True)
         several, outputs = _outputs(func, own, "jacobian", False)
         seeds = _seeds(outputs)
         back = _gradients(outputs, own, seeds, True)
         columns = [
-            _filled(_gradients(back, seeds, unit, record, True), outputs, "jvp", False, record) for unit in _basis(own)
+            _zeros_for_none(_gradients(back, seeds, unit, record, True), outputs, "jvp", False, record)
+            for unit in _basis(own)
         ]
     starts = [0, *numpy.cumsum([each.numel() for each in own]).tolist()]
     return several, tuple(
@@ -371,16 +373,16 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:
-    """The Jacobian of ``func`` at ``inputs``: for each output and input a Tensor of the shape of both together.
+    """Return the Jacobian of ``func`` at ``inputs``: for each output and input a Tensor of shape output + input.
 
     Args:
-        func: takes Tensors, gives a Tensor or a tuple of them; where a tuple, so is the result.
-        inputs: a Tensor or a tuple of them; where a tuple, so is the result (or each of its members).
-        create_graph: the result can be differentiated by inputs that require gradients.
-        strict: a RuntimeError where an output does not depend on an input, instead of zeros.
-        vectorize: all rows in one batched call of ``grad``.
-        strategy: ``"reverse-mode"`` computes rows; ``"forward-mode"`` columns, which are fewer where ``func`` has more
-            outputs than inputs (with ``vectorize=True`` only, as in PyTorch).
+        func: a function that takes Tensors and returns a Tensor or a tuple; with a tuple, the result is a tuple too.
+        inputs: a Tensor or a tuple of Tensors; with a tuple, the result (or each of its members) is a tuple too.
+        create_graph: make the result differentiable with respect to inputs that require gradients.
+        strict: raise RuntimeError if an output does not depend on an input, instead of returning zeros.
+        vectorize: compute all rows in one batched call of ``grad``.
+        strategy: ``"reverse-mode"`` computes rows; ``"forward-mode"`` computes columns, which are fewer if ``func`` has
+            more outputs than inputs (with ``vectorize=True`` only, as in PyTorch).
 
     >>> import retrograd as torch
     >>> torch.autograd.functional.jacobian(lambda x: x * x.sum(), torch.tensor([1.0, 2.0]))
@@ -398,11 +400,11 @@ def jacobian(
         _refuse_forward(create_graph, strict, vectorize)
         several, given = _tensors(inputs, "inputs", "jacobian")
         several_out, matrix = _by_columns(func, given)
-        rows = [list(row) if several else row[0] for row in matrix]  # lists, as PyTorch gives in this mode
+        rows = [list(row) if several else row[0] for row in matrix]  # lists, as PyTorch returns in this mode
         return (rows if several else tuple(rows)) if several_out else rows[0]
     with enable_grad():
         several, given = _tensors(inputs, "inputs", "jacobian")
-        own = _own(given, create_graph, True)
+        own = _with_new_edges(given, create_graph, True)
         several_out, outputs = _outputs(func, own, "jacobian", strict)
         if vectorize and strict:
             raise RuntimeError(
@@ -410,14 +412,14 @@ def jacobian(
                 "Please either set `strict=False` or `vectorize=False`."
             )
         if vectorize:
-            matrix = _at_once(outputs, own, create_graph)
+            matrix = _by_batched_grad(outputs, own, create_graph)
         else:
             matrix = _by_rows(outputs, own, create_graph, strict)
-    return _unnested(matrix, several_out, several, create_graph)
+    return _matrix_as_returned(matrix, several_out, several, create_graph)
 
 
 def _refuse_forward(create_graph: bool, strict: bool, vectorize: bool) -> None:
-    """PyTorch's refusals of forward mode with other options."""
+    """Raise PyTorch's errors for options that forward mode does not support."""
     for refused, kind, option in (
         (create_graph, NotImplementedError, "create_graph"),
         (strict, RuntimeError, "strict"),
@@ -434,8 +436,8 @@ def _refuse_forward(create_graph: bool, strict: bool, vectorize: bool) -> None:
         )
 
 
-def _unnested(matrix: Matrix, several_out: bool, several: bool, create_graph: bool) -> Any:
-    rows = tuple(_given_back(row, several, create_graph) for row in matrix)
+def _matrix_as_returned(matrix: Matrix, several_out: bool, several: bool, create_graph: bool) -> Any:
+    rows = tuple(_as_returned(row, several, create_graph) for row in matrix)
     return rows if several_out else rows[0]
 
 
@@ -447,13 +449,13 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """The Hessian of ``func``, which gives one number: for each pair of inputs a Tensor of the shape of both together.
+    """Return the Hessian of ``func`` at ``inputs``: for each pair of inputs a Tensor with the dimensions of both.
 
     Args:
-        func: takes Tensors, gives a Tensor of one element.
-        inputs: a Tensor or a tuple of them; where a tuple, the result is a tuple of tuples.
+        func: a function that takes Tensors and returns a Tensor of one element.
+        inputs: a Tensor or a tuple of Tensors; with a tuple, the result is a tuple of tuples.
         create_graph, strict, vectorize: as for :func:`jacobian`.
-        outer_jacobian_strategy: how the Jacobian of the gradient is computed (``strategy`` of :func:`jacobian`).
+        outer_jacobian_strategy: the ``strategy`` of :func:`jacobian` for the Jacobian of the gradient.
 
     >>> import retrograd as torch
     >>> torch.autograd.functional.hessian(lambda x: x[0] * x[1] ** 2, torch.tensor([1.0, 2.0]))
@@ -467,8 +469,8 @@ def hessian(
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
 
     def gradient(*own: Tensor) -> Tensors:
-        slopes = jacobian(lambda *each: _number(func, each, "hessian", strict).squeeze(), own, create_graph=True)
-        _must_depend(slopes, "jacobian", strict)
+        slopes = jacobian(lambda *each: _scalar_output(func, each, "hessian", strict).squeeze(), own, create_graph=True)
+        _require_dependence(slopes, "jacobian", strict)
         return slopes
 
     matrix = jacobian(gradient, given, create_graph, strict, vectorize, outer_jacobian_strategy)

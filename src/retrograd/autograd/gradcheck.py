@@ -1,9 +1,9 @@
-"""``gradcheck`` and ``gradgradcheck``: derivatives compared with differences of the function itself.
+"""``gradcheck`` and ``gradgradcheck``: comparison of derivatives with finite differences of the function.
 
-A *step* changes one input by a small amount there and back; what the outputs change by, over twice the amount, is a row of
-the numerical Jacobian (slow mode), or the Jacobian times a random vector (fast mode). A Jacobian has one row for each element
-of an input, one column for each of an output. Complex outputs are checked as two functions with real ones, and in forward
-mode complex inputs likewise. Knows nothing of nodes: it calls what users call.
+A step moves one input by ``eps`` in both directions. The change of the outputs over ``2 * eps`` is a row of the
+numerical Jacobian (slow mode), or its product with a random vector (fast mode). A Jacobian has one row for each element
+of an input and one column for each element of an output. A function with complex outputs is checked as two functions, of
+the real and the imaginary parts; in forward mode, so are complex inputs. Only public functions of autograd are called.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ F: Any = SimpleNamespace(**FUNCTIONS)
 
 
 class GradcheckError(RuntimeError):
-    """Derivatives are not what differences of the function say."""
+    """Error for derivatives that do not agree with finite differences of the function."""
 
     __module__ = "torch.autograd.gradcheck"
 
@@ -38,20 +38,21 @@ def gradcheck(
     check_forward_ad: bool = False, check_backward_ad: bool = True, fast_mode: bool = False,
     masked: bool | None = None,
 ) -> bool:  # fmt: skip
-    """Whether the gradients of ``func`` agree with differences, for all ``inputs`` that require a gradient.
+    """Whether the gradients of ``func`` agree with finite differences, for all ``inputs`` that require a gradient.
 
     Args:
-        func: takes the inputs, gives a Tensor or several.
-        inputs: a Tensor or a tuple; those that require a gradient should be of double precision.
-        eps: the size of the steps. ``atol``, ``rtol``: how much the Jacobians may differ, as in :func:`allclose`.
-        raise_exception: raise GradcheckError where they differ; else return False.
-        nondet_tol: how much two backward passes may differ.
-        check_undefined_grad: check that no gradient at an output counts as zeros.
+        func: a function that takes the inputs and returns a Tensor or a tuple of Tensors.
+        inputs: a Tensor or a tuple; those that require a gradient should be float64 or complex128.
+        eps: the size of the steps. ``atol``, ``rtol``: tolerances between the Jacobians, as in :func:`allclose`.
+        raise_exception: raise GradcheckError if they differ, instead of returning False.
+        nondet_tol: the largest difference allowed between two backward passes.
+        check_undefined_grad: check that a missing gradient at an output counts as zeros.
         check_grad_dtypes: check that gradients have the dtype of their inputs.
-        check_batched_grad: check gradients given in batches.
-        check_forward_ad, check_backward_ad: which of the modes to check.
-        fast_mode: compare products with random vectors instead of whole Jacobians.
-        masked: of no meaning for dense tensors.
+        check_batched_grad: check gradients passed in batches (``is_grads_batched``).
+        check_batched_forward_grad: check that tangents are linear.
+        check_forward_ad, check_backward_ad: the modes to check.
+        fast_mode: compare products with random vectors instead of entire Jacobians.
+        masked: compare gradients of zeros with a tolerance.
 
     >>> import retrograd as torch
     >>> x = torch.tensor([0.5, 2.0], dtype=torch.float64, requires_grad=True)
@@ -111,10 +112,11 @@ def gradgradcheck(
     fast_mode: bool = False,
     masked: bool = False,
 ) -> bool:
-    """Whether the second derivatives of ``func`` agree with differences of its gradients.
+    """Whether the second derivatives of ``func`` agree with finite differences of its gradients.
 
-    ``grad_outputs``: the gradients at the outputs, by which the gradients are differentiated, too; random ones by default
-    (with gaps in memory if ``gen_non_contig_grad_outputs``). All else as for :func:`gradcheck`.
+    The gradients are also differentiated with respect to ``grad_outputs``, the incoming gradients of the outputs. These
+    are random by default, and not contiguous with ``gen_non_contig_grad_outputs``. The other arguments are those of
+    :func:`gradcheck`.
     """
     if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
@@ -131,9 +133,9 @@ def gradgradcheck(
     wanted = [isinstance(each, Tensor) and each.requires_grad for each in (*given, *grads)]
 
     def gradients(*args: Any) -> Any:
-        args = tuple(each.requires_grad_() if asked else each for each, asked in zip(args, wanted, strict=True))
+        args = tuple(each.requires_grad_() if required else each for each, required in zip(args, wanted, strict=True))
         points, sent = args[: len(given)], args[len(given) :]
-        by = [each for each, asked in zip(points, wanted, strict=False) if asked]
+        by = [each for each, required in zip(points, wanted, strict=False) if required]
         found = autograd.grad(_differentiable(func(*points)), by, sent, create_graph=True, allow_unused=True)
         return tuple(each for each in found if each is not None)
 
@@ -157,7 +159,7 @@ def _differentiable(outputs: Any) -> tuple[Tensor, ...]:
 
 
 def _wanted(inputs: Iterable[Any]) -> list[Tensor]:
-    """The inputs that require a gradient."""
+    """Return the inputs that require a gradient."""
     return [each for each in inputs if isinstance(each, Tensor) and each.requires_grad]
 
 
@@ -187,22 +189,22 @@ def _check_inputs(inputs: tuple[Any, ...]) -> None:
 
 
 def _random_grad(like: Tensor, gaps: bool) -> Tensor:
-    """A random gradient at ``like``, between -1 and 1."""
+    """Return a random gradient shaped like ``like``, uniform in [-1, 1); with ``gaps``, not contiguous."""
     dtype = like.dtype if _is_float(like) else float64
     parts = (2,) if dtype.is_complex else ()
-    made = like.new_empty((*like.shape, *parts), dtype=_real(dtype)).uniform_(-1, 1)
+    grad = like.new_empty((*like.shape, *parts), dtype=_real(dtype)).uniform_(-1, 1)
     if dtype.is_complex:
-        made = F.view_as_complex(made)
-    if gaps and made.numel() > 1:
-        made = made.repeat_interleave(2, -1)[..., ::2]
-    return made.requires_grad_()
+        grad = F.view_as_complex(grad)
+    if gaps and grad.numel() > 1:
+        grad = grad.repeat_interleave(2, -1)[..., ::2]
+    return grad.requires_grad_()
 
 
 # --- Numerical Jacobians --------------------------------------------------------------------------------------------
 
 
 def _difference(run: Callable[[], Any], x: Tensor, step: Tensor, eps: float, index: Any = None) -> list[Tensor]:
-    """For each output of ``run``, what it changes by per unit if ``x`` (memory that ``run`` reads) makes a step."""
+    """Return the central difference quotient of each output of ``run`` for a step of ``x``, which ``run`` reads."""
     before = x.clone()
     x.copy_(before - step)
     low = run()
@@ -225,7 +227,10 @@ def _difference(run: Callable[[], Any], x: Tensor, step: Tensor, eps: float, ind
 def _derivative(
     run: Callable[[], Any], x: Tensor, steps: tuple[Any, Any], eps: float, index: Any = None
 ) -> list[Tensor]:
-    """The derivatives of the outputs along a real step; for complex ``x`` also along an imaginary one, joined."""
+    """Return the derivatives of the outputs along a real step.
+
+    For complex ``x`` add 1j times the derivatives along an imaginary step.
+    """
     along = _difference(run, x, steps[0], eps, index)
     if not x.is_complex():
         return along
@@ -240,7 +245,7 @@ def _running(func: Callable[..., Any], inputs: Sequence[Any]) -> Callable[[], An
 def _numerical_jacobians(
     func: Callable[..., Any], inputs: Sequence[Any], outputs: Sequence[Tensor], eps: float
 ) -> list[list[Tensor]]:
-    """For each wanted input, its Jacobian with each output of floating-point or complex numbers."""
+    """Return for each input that requires a gradient its numerical Jacobian with each floating or complex output."""
     run = _running(func, inputs)
     jacobians = []
     for each in _wanted(inputs):
@@ -261,18 +266,18 @@ def _real(dtype: Any) -> Any:
 
 
 def _rows(rows: list[list[Tensor]], k: int, out: Tensor, x: Tensor) -> Tensor:
-    """The ``k``-th of each row's parts, in one Jacobian."""
-    made = out.new_zeros((len(rows), out.numel()), dtype=x.dtype if x.is_complex() else out.dtype)
+    """Return part ``k`` of every row, stacked into one Jacobian."""
+    jacobian = out.new_zeros((len(rows), out.numel()), dtype=x.dtype if x.is_complex() else out.dtype)
     for number, row in enumerate(rows):
-        made[number] = row[k]
-    return made
+        jacobian[number] = row[k]
+    return jacobian
 
 
 # --- Analytical Jacobians -------------------------------------------------------------------------------------------
 
 
 def _vjps(inputs: list[Tensor], output: Tensor, cotangents: Iterable[Tensor]) -> list[list[Any]]:
-    """For each input, the gradients that the ``cotangents`` at ``output`` give."""
+    """Return for each input its gradients, one for each of the ``cotangents`` of ``output``."""
     found = [
         autograd.grad(output, inputs, each.reshape(output.shape), retain_graph=True, allow_unused=True)
         for each in cotangents
@@ -281,7 +286,7 @@ def _vjps(inputs: list[Tensor], output: Tensor, cotangents: Iterable[Tensor]) ->
 
 
 def _units(output: Tensor) -> Iterable[Tensor]:
-    """The unit vectors in the form of ``output``."""
+    """Yield the flat unit vectors with the number of elements and the dtype of ``output``."""
     for number in range(output.numel()):
         unit = output.new_zeros(output.numel())
         unit[number] = 1.0
@@ -289,7 +294,7 @@ def _units(output: Tensor) -> Iterable[Tensor]:
 
 
 class _Check:
-    """How to check; a mode is one of backward and forward."""
+    """Options of a check, with the checks of backward and of forward mode."""
 
     def __init__(
         self, eps: float, atol: float, rtol: float, nondet_tol: float, undefined: bool, dtypes: bool, fast: bool
@@ -300,7 +305,7 @@ class _Check:
     # -- backward mode
 
     def backward(self, func: Callable[..., Any], inputs: tuple[Any, ...], result: Any) -> None:
-        """Check gradients; a function with complex outputs as two with real ones."""
+        """Check gradients; check a function with complex outputs as two functions with real outputs."""
         outputs = _as_tuple(result)
         if not any(each.is_complex() for each in outputs):
             self._backward(func, inputs, outputs, "")
@@ -345,45 +350,45 @@ class _Check:
                     slow = _numerical_jacobians(func, inputs, outputs, self.eps)[j]
                     slow = [each for each, o in zip(slow, filter(_is_float, outputs), strict=True) if o.requires_grad]
                     raise GradcheckError(
-                        _mismatch(k, j, n, a, shown) + self._slowly(slow[k], self._jacobians(inputs, out)[j])
+                        _mismatch(k, j, n, a, shown) + self._slow_mode_note(slow[k], self._jacobians(inputs, out)[j])
                     )
 
     def _jacobians(self, inputs: Sequence[Any], output: Tensor, cotangent: Tensor | None = None) -> list[Tensor]:
-        """The Jacobian of ``output`` by each input; with a ``cotangent``, its product with that.
+        """Return the Jacobian of ``output`` for each input, or its product with ``cotangent``.
 
-        Computed twice, to see whether a backward pass gives the same each time.
+        It is computed twice; GradcheckError is raised if the two differ by more than ``nondet_tol``.
         """
         wanted = _wanted(inputs)
         first, second = (
             _vjps(wanted, output.clone(), _units(output) if cotangent is None else [cotangent]) for _ in range(2)
         )
-        fits = True
-        made: list[list[Tensor]] = []
+        same_dtypes = True
+        runs: list[list[Tensor]] = []
         for run in (first, second):
             columns = []
             for each, grads in zip(wanted, run, strict=True):
                 known = [grad for grad in grads if grad is not None]
                 if any(grad.shape != each.shape for grad in known):
                     raise GradcheckError("Analytical gradient has incorrect size")
-                fits = fits and all(grad.dtype is each.dtype for grad in known)
+                same_dtypes = same_dtypes and all(grad.dtype is each.dtype for grad in known)
                 jacobian = each.new_zeros((each.numel(), len(grads)))
                 for column, grad in enumerate(grads):
                     if grad is not None:
                         jacobian[:, column] = grad.reshape(-1)
                 columns.append(jacobian.detach())
-            made.append(columns)
-        if not fits and self.dtypes:
+            runs.append(columns)
+        if not same_dtypes and self.dtypes:
             raise GradcheckError("Gradient has dtype mismatch")
-        if any(a.numel() and (a - b).abs().max() > self.nondet_tol for a, b in zip(*made, strict=True)):
+        if any(a.numel() and (a - b).abs().max() > self.nondet_tol for a, b in zip(*runs, strict=True)):
             raise GradcheckError(
                 "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
                 "different values, although analytical gradient matches numerical gradient."
-                f"The tolerance for nondeterminism was {self.nondet_tol}. Remedy: allow for it by nondet_tol."
+                f"The tolerance for nondeterminism was {self.nondet_tol}. Remedy: pass a larger nondet_tol."
             )
-        return made[0]
+        return runs[0]
 
     def _check_constant(self, func: Any, inputs: tuple[Any, ...], outputs: Any) -> None:
-        """Outputs without a gradient must not change with the inputs."""
+        """Raise GradcheckError if outputs without a gradient change with the inputs."""
         if self.fast:
             generator = Generator()
             tangents = [_random_steps(each, generator) for each in _wanted(inputs)]
@@ -397,7 +402,7 @@ class _Check:
     # -- forward mode
 
     def forward(self, func: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
-        """Check tangents; a function of complex inputs as two of real ones."""
+        """Check tangents; check a function of complex inputs as two functions of real inputs."""
         complex_ones = [k for k, each in enumerate(inputs) if isinstance(each, Tensor) and each.is_complex()]
         if not complex_ones:
             self._forward(func, inputs, "", ())
@@ -437,7 +442,7 @@ class _Check:
                     slow = ""
                     if self.fast:
                         exact = [_jvp(func, inputs, {j: u.reshape(each.shape)}, False) for u in _units(each)]
-                        slow = self._slowly(
+                        slow = self._slow_mode_note(
                             _numerical_jacobians(func, inputs, outputs, self.eps)[j][k], _rows(exact, k, out, out)
                         )
                     raise GradcheckError(
@@ -452,7 +457,7 @@ class _Check:
         dtype = promote_types(a.dtype, b.dtype)
         return bool(F.allclose(a.to(dtype), b.to(dtype), self.rtol, atol))
 
-    def _slowly(self, numerical: Tensor, analytical: Tensor) -> str:
+    def _slow_mode_note(self, numerical: Tensor, analytical: Tensor) -> str:
         text = (
             "\nThe above quantities relating the numerical and analytical jacobians are computed \nin fast mode. See: "
             "https://github.com/pytorch/pytorch/issues/53876 for more background \nabout fast mode. Below, we recompute "
@@ -476,20 +481,20 @@ def _mismatch(k: int, j: int, numerical: Tensor, analytical: Tensor, considered:
 
 
 def _part_of_outputs(func: Callable[..., Any], taken: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
-    """``func`` with the real or imaginary parts of its complex outputs."""
+    """Return ``func`` followed by ``taken`` (the real or imaginary part) of its complex outputs."""
     return lambda *args: tuple(taken(each) if each.is_complex() else each for each in _as_tuple(func(*args)))
 
 
 def _of_part_of_inputs(
     func: Callable[..., Any], complex_ones: list[int], inputs: tuple[Any, ...], part: str
 ) -> Callable[..., Any]:
-    """``func`` of the real or imaginary parts of its complex inputs, the other parts being fixed."""
+    """Return ``func`` as a function of one part of its complex inputs, with the other part fixed."""
 
     def shown(*args: Any) -> Any:
         given = list(args)
         for k in complex_ones:
-            whole = inputs[k].detach()
-            given[k] = F.real(whole) + args[k] * 1j if part == "imaginary" else args[k] + F.imag(whole) * 1j
+            value = inputs[k].detach()
+            given[k] = F.real(value) + args[k] * 1j if part == "imaginary" else args[k] + F.imag(value) * 1j
         return _as_tuple(func(*given))
 
     return shown
@@ -499,12 +504,12 @@ def _of_part_of_inputs(
 
 
 def _random_vector(x: Tensor, generator: Generator, dtype: Any = None) -> Tensor:
-    made: Tensor = F.rand(x.numel(), generator=generator).to(dtype=dtype or x.dtype, device=x.device)
-    return made / made.norm()
+    vector: Tensor = F.rand(x.numel(), generator=generator).to(dtype=dtype or x.dtype, device=x.device)
+    return vector / vector.norm()
 
 
 def _random_steps(x: Tensor, generator: Generator) -> tuple[Tensor, Tensor | None]:
-    """A vector in the form of ``x``; for complex numbers a second one, of imaginary parts."""
+    """Return a random flat vector for ``x``; for complex ``x`` a second one, for the imaginary parts."""
     first = _random_vector(x, generator, _real(x.dtype))
     return first, _random_vector(x, generator, _real(x.dtype)) if x.is_complex() else None
 
@@ -512,7 +517,7 @@ def _random_steps(x: Tensor, generator: Generator) -> tuple[Tensor, Tensor | Non
 def _numerical_products(
     func: Callable[..., Any], inputs: Sequence[Any], tangents: list[Any], eps: float
 ) -> list[list[Tensor]]:
-    """For each wanted input, the derivatives of the outputs along a random vector."""
+    """Return for each input that requires a gradient the derivatives of the outputs along its tangent."""
     run = _running(func, inputs)
     found = []
     for each, steps in zip(_wanted(inputs), tangents, strict=True):
@@ -529,7 +534,7 @@ def _dot(vector: Tensor, steps: tuple[Tensor, Tensor | None]) -> Tensor:
 
 
 def _weight(steps: tuple[Tensor, Tensor | None]) -> float:
-    """By how much a product with ``steps`` widens a tolerance that holds for each element."""
+    """Return the factor that turns a tolerance for each element into one for a product with ``steps``."""
     return sum(float(each.sum()) for each in steps if each is not None)
 
 
@@ -539,7 +544,7 @@ def _weight(steps: tuple[Tensor, Tensor | None]) -> float:
 def _jvp(
     func: Callable[..., Any], inputs: Sequence[Any], tangents: dict[int, Tensor], check_dtypes: bool
 ) -> list[Tensor]:
-    """The tangents of the outputs for tangents at some of the wanted inputs (by number) and zeros at the others."""
+    """Return the flat tangents of the outputs; inputs whose position is not in ``tangents`` have zero tangents."""
     forward_ad = autograd.forward_ad
     with forward_ad.dual_level():
         given, number = [], 0
@@ -562,7 +567,7 @@ def _jvp(
 
 
 def _check_undefined_forward(func: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
-    """An input without a tangent must count as one whose tangent is zero."""
+    """Raise GradcheckError unless a missing tangent of an input counts as zeros."""
     generator, wanted = Generator(), _wanted(inputs)
     tangents = {j: _random_steps(each, generator)[0].reshape(each.shape) for j, each in enumerate(wanted)}
     for j, each in enumerate(wanted):
@@ -570,16 +575,16 @@ def _check_undefined_forward(func: Callable[..., Any], inputs: tuple[Any, ...]) 
         without = tuple(x.detach() if x is each else x for x in inputs)
         numbers = {k - (k > j): tangent for k, tangent in others.items()}
         pairs = zip(_jvp(func, inputs, others, False), _jvp(func, without, numbers, False), strict=True)
-        for position, (zero, nothing) in enumerate(pairs):
-            if not F.allclose(zero, nothing):
+        for position, (zero, missing) in enumerate(pairs):
+            if not F.allclose(zero, missing):
                 raise GradcheckError(
                     f"Mismatch in tangent values for output with index: {position} when input: {each} has an undefined "
-                    f"tangent value.  Got: {zero} but expected: {nothing}"
+                    f"tangent value.  Got: {zero} but expected: {missing}"
                 )
 
 
 def _check_batched(inputs: tuple[Any, ...], output: Tensor, position: int) -> None:
-    """Gradients given in a batch must give what they give one by one."""
+    """Raise GradcheckError unless batched gradients give the same results as one after the other."""
     wanted = _wanted(inputs)
     sent = [F.randn_like(output) for _ in range(2)]
     options = {"retain_graph": True, "allow_unused": True}
@@ -601,12 +606,12 @@ BATCHED = "gradcheck or gradgradcheck failed while testing batched gradient comp
 
 
 def _check_batched_forward(func: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
-    """The sum of two tangents must give the sum of what they give."""
+    """Raise GradcheckError unless the output tangent of a sum is the sum of the output tangents."""
     for j, each in enumerate(_wanted(inputs)):
         tangents = [F.randn_like(each) for _ in range(2)]
         parts = [_jvp(func, inputs, {j: tangent}, False) for tangent in tangents]
-        whole = _jvp(func, inputs, {j: tangents[0] + tangents[1]}, False)
-        for k, got in enumerate(whole):
+        of_sum = _jvp(func, inputs, {j: tangents[0] + tangents[1]}, False)
+        for k, got in enumerate(of_sum):
             if not F.allclose(got, parts[0][k] + parts[1][k]):
                 raise GradcheckError(
                     f"For output {k} and input {j}:\n\ngradcheck failed while testing batched gradient"
@@ -614,7 +619,7 @@ def _check_batched_forward(func: Callable[..., Any], inputs: tuple[Any, ...]) ->
 
 
 def _check_zeros(outputs: tuple[Tensor, ...], inputs: tuple[Any, ...], masked: bool) -> None:
-    """Zeros at the outputs must give zeros."""
+    """Raise GradcheckError unless zero gradients of the outputs give zero gradients of the inputs."""
     wanted = _wanted(inputs)
     found = autograd.grad(outputs, wanted, [F.zeros_like(each) for each in outputs], allow_unused=True)
     for grad, each in zip(found, wanted, strict=True):
@@ -628,21 +633,21 @@ def _check_zeros(outputs: tuple[Tensor, ...], inputs: tuple[Any, ...], masked: b
 
 
 class UndefinedGrad(Function):
-    """The tensor itself; no gradient goes through."""
+    """Identity whose backward returns no gradient."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
-        """A view of ``x``."""
+        """Return a view of ``x``."""
         return x.view_as(x)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        """Nothing."""
+        """Return None."""
         return None
 
 
 def _check_undefined(func: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
-    """No gradient at an output, or at all of them, must count as zeros."""
+    """Raise GradcheckError unless missing gradients of one output, or of all, count as zeros."""
     count = len(_differentiable(func(*inputs)))
     for hidden in [set(range(count)), *([{k} for k in range(count)] if count > 1 else [])]:
         outputs = [

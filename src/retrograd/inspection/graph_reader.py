@@ -459,10 +459,10 @@ def _of_function(name: str, saved: Any) -> Kept:
     packed = getattr(saved, "packed", None)
     if packed is not None:
         return _kept(name, packed, None, 0)
-    given = getattr(saved, "given", None)
-    if given is not None:
-        return _kept(name, given._array, given._version_counter, saved.seen)
-    return _kept(name, saved.array, saved.cell, saved.seen)
+    source = getattr(saved, "source", None)
+    if source is not None:
+        return _kept(name, source._array, source._version_counter, saved.version)
+    return _kept(name, saved.array, saved.counter, saved.version)
 
 
 def _hooks(place: Any) -> list[str]:
