@@ -58,8 +58,8 @@ def test_why_an_operand_gets_no_gradient() -> None:
     why = {each.label or each.users[0][1].name: each.why for each in explain(y.sum()).unreached if each.why}
     assert why["c"] == "requires_grad=False"
     assert why["at"] == why["index"] == "int64 has no gradients" and why["mask"] == "bool has no gradients"
-    cut = [each for each in why.values() if each.startswith("cut off")]
-    assert "cut off from the leaf x, whose memory it shares (by detach(), .data or under no_grad)" in cut
+    shared = [each for each in why.values() if each.startswith("detached from")]
+    assert "detached from the leaf x, whose memory it shares (by detach(), .data or under no_grad)" in shared
 
 
 def test_detached_operand_is_reported_with_the_result_line() -> None:
@@ -67,7 +67,7 @@ def test_detached_operand_is_reported_with_the_result_line() -> None:
     y = x.tanh()
     z = y * y.detach()
     (found,) = explain(z).unreached
-    assert "cut off from the result of tanh at" in found.why and "test_explain.py" in found.why
+    assert "detached from the result of tanh at" in found.why and "test_explain.py" in found.why
 
 
 def test_requires_grad_set_later_is_reported() -> None:
@@ -81,7 +81,7 @@ def test_unknown_reasons_are_reported_as_unknown() -> None:
     x, y = torch.ones(2, requires_grad=True), torch.ones(2)
     found = explain(x + y)
     assert [(each.why, each.users[0][1].name) for each in found.unreached] == [("", "other")]
-    assert "1 operand of which nothing is kept" in str(found) and "tracing()" in str(found)
+    assert "1 operand not saved in the graph" in str(found) and "tracing()" in str(found)
 
 
 def traced(program: Any) -> str:
@@ -109,14 +109,14 @@ def in_inference(x: torch.Tensor) -> torch.Tensor:
         (lambda x: x.data, "taken by .data at", "x.data"),
         (lambda x: (x * 1).detach_(), "detached by detach_() at", "detach_()"),
         (under_no_grad, "computed by exp under no_grad at", "return x.exp()"),
-        (in_inference, "made by ones in inference mode at", "return torch.ones(2)"),
-        (lambda x: torch.ones(2), "made by ones without requires_grad at", "torch.ones(2)"),
-        (lambda x: torch.ones(2) * 3, "computed by mul from what requires no gradient at", "torch.ones(2) * 3"),
+        (in_inference, "created by ones in inference mode at", "return torch.ones(2)"),
+        (lambda x: torch.ones(2), "created by ones without requires_grad at", "torch.ones(2)"),
+        (lambda x: torch.ones(2) * 3, "computed by mul from tensors that require no gradient at", "torch.ones(2) * 3"),
         (lambda x: torch.ones(2, dtype=torch.int64), "torch.int64 has no gradients", ""),
         (lambda x: nn.Parameter(torch.ones(2)).requires_grad_(False), "requires_grad=False was set at", "nn.Parameter"),
-        (lambda x: x.clone().detach().requires_grad_(False) * 1, "computed by mul from what", "* 1"),
-        (lambda x: (x > 0).float(), "computed by to from what requires no gradient", ".float()"),
-        (lambda x: nn.Tanh()(torch.ones(2)), "computed by tanh from what requires no gradient", "nn.Tanh()"),
+        (lambda x: x.clone().detach().requires_grad_(False) * 1, "computed by mul from tensors", "* 1"),
+        (lambda x: (x > 0).float(), "computed by to from tensors that require no gradient", ".float()"),
+        (lambda x: nn.Tanh()(torch.ones(2)), "computed by tanh from tensors that require no gradient", "nn.Tanh()"),
     ],
 )
 def test_tracing_records_reasons(program: Any, expected: str, source: str) -> None:
@@ -146,7 +146,7 @@ def test_tracing_restores_previous_handlers() -> None:
     ("tensor", "expected"),
     [
         (torch.tensor([1]), "int64 has no gradients"),
-        (torch.ones(2), "requires_grad=False; whether it was made so"),
+        (torch.ones(2), "requires_grad=False; whether it was created so"),
         (torch.ones(2, requires_grad=True), "a leaf"),
     ],
     ids=["integers", "constant", "leaf"],
@@ -161,7 +161,7 @@ def test_view_created_under_no_grad_is_reported() -> None:
     y = torch.ones(2, requires_grad=True) * 1
     with torch.no_grad():
         view = y[0]
-    assert "a view made where nothing was recorded" in str(explain(view))
+    assert "a view created under torch.no_grad()" in str(explain(view))
 
 
 def test_shared_memory_is_counted_once() -> None:
@@ -179,7 +179,7 @@ def test_memory_of_loop_iterations_is_one_line() -> None:
     w = torch.ones(10)
     for _ in range(50):
         x = torch.tanh(x * w)
-    kept = str(explain(x)).partition("Kept for the backward pass: ")[2].splitlines()
+    kept = str(explain(x)).partition("Saved for the backward pass: ")[2].splitlines()
     assert kept == [
         "2.0 KiB in 100 values",
         "  result of step 1 (tanh) and 49 further steps: [10] float32, 40 bytes each",
@@ -220,7 +220,7 @@ def test_freed_graphs_are_reported() -> None:
     z.backward()
     found = explain(z)
     assert not found.ready and [step.operation for step in found.freed] == ["exp"] and found.nbytes == 0
-    assert "one has run already and freed what 1 step kept" in str(found)
+    assert "one has run already and freed the saved values of 1 step" in str(found)
 
 
 def double(grad: torch.Tensor) -> torch.Tensor:

@@ -74,8 +74,8 @@ def test_repeated_parts_are_drawn_once() -> None:
 
 def test_saved_tensors_are_shown_on_request() -> None:
     y = torch.ones(3, requires_grad=True).exp()
-    assert "keeps result [3], 12 bytes" in draw(y, saved=True).boxes[1].lines
-    assert not any("keeps" in text for box in draw(y).boxes for text in box.lines)
+    assert "saves result [3], 12 bytes" in draw(y, saved=True).boxes[1].lines
+    assert not any("saves" in text for box in draw(y).boxes for text in box.lines)
 
 
 def test_pictures_are_written_to_files(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def train(steps: int, keep: Any, watch: Any = None) -> None:
 
 def test_leak_through_a_list_of_losses_is_reported() -> None:
     losses: list[Any] = []
-    with watch_leaks() as watch, pytest.warns(UserWarning, match="graphs that end in sum made at") as told:
+    with watch_leaks() as watch, pytest.warns(UserWarning, match="graphs that end in sum recorded at") as told:
         train(8, losses.append, watch)
     assert len(told) == 1 and "loss = (w.exp() * 2).sum()" in str(told[0].message)
     assert "more in each of the last 4 steps; 160 bytes of saved values are kept" in str(told[0].message)
@@ -213,7 +213,7 @@ def test_leak_through_recurrent_state_is_reported() -> None:
         for _ in range(6):
             state = torch.tanh(state * w)
             watch.step()
-    assert any("A graph that ends in tanh made at" in str(each.message) for each in told)
+    assert any("A graph that ends in tanh recorded at" in str(each.message) for each in told)
 
 
 @pytest.mark.parametrize("keep", [lambda loss: loss.item(), lambda loss: loss.detach(), lambda loss: loss.backward()])

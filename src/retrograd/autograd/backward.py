@@ -60,7 +60,7 @@ def _no_graph_hint(out: Any) -> str:
     if isinstance(out, Tensor) and out._array.dtype.kind not in "fcV":
         return f". It is of {out.dtype}, which has no gradients. Remedy: compute with floating-point numbers."
     tracing = sys.modules.get("retrograd.inspection.tracing")  # loaded only if a program has used it
-    record = tracing.remembered_of(out) if tracing is not None and isinstance(out, Tensor) else None
+    record = tracing.tensor_record(out) if tracing is not None and isinstance(out, Tensor) else None
     if record is not None:
         return f". It was {record.why}. Remedy: requires_grad_() the inputs before computing it, with recording on."
     return (

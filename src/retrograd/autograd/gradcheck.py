@@ -1,9 +1,10 @@
 """``gradcheck`` and ``gradgradcheck``: comparison of derivatives with finite differences of the function.
 
 A step moves one input by ``eps`` in both directions. The change of the outputs over ``2 * eps`` is a row of the
-numerical Jacobian (slow mode), or its product with a random vector (fast mode). A Jacobian has one row for each element
-of an input and one column for each element of an output. A function with complex outputs is checked as two functions, of
-the real and the imaginary parts; in forward mode, so are complex inputs. Only public functions of autograd are called.
+numerical Jacobian (slow mode), or its product with a random vector (fast mode). A Jacobian has one row for each
+element of an input and one column for each element of an output. A function with complex outputs is checked as two
+functions, of the real and the imaginary parts; in forward mode, so are complex inputs. Only public functions of
+autograd are called.
 """
 
 from __future__ import annotations

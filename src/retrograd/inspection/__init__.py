@@ -1,1 +1,1 @@
-"""Looking into a graph: reading, tracing, drawing and explaining it. Loaded on demand; shown as ``autograd.graph``."""
+"""Inspection of graphs: explain, trace, draw and measure them. ``autograd`` loads these modules on first access."""

@@ -1,7 +1,7 @@
-"""``draw``: a picture of a graph, as SVG and as text for Graphviz.
+"""``draw``: a drawing of a graph, as SVG and in Graphviz's language.
 
-Data flow downwards, as the program was written: leaves above, the result at the foot. Steps that repeat, as those of a loop,
-are drawn once, in boxes that say how often.
+Data flow downwards in the order of the program: leaves at the top, the result at the bottom. Repeated steps, as of a
+loop, are drawn once, in boxes with the number of repeats.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from .repeats import folded
 
 @dataclass
 class Box:
-    """One box: its lines of text, its ``kind`` (leaf, constant, step, kept, result, rest) and what a pointer on it shows."""
+    """Box with lines of text, a ``kind`` (leaf, constant, step, kept, result, rest) and a tooltip ``title``."""
 
     kind: str
     lines: list[str]
     title: str = ""
 
 
-#: How each kind of box is filled.
+#: Fill colour of each kind of box.
 FILLS = {
     "leaf": "#cfe3ff", "constant": "#f0f0f0", "step": "#ffffff", "kept": "#fff3c4", "result": "#d6f5d6", "rest": "#f0f0f0",
 }  # fmt: skip
@@ -36,22 +36,22 @@ FILLS = {
 
 @dataclass
 class Drawing:
-    """What :func:`draw` returns: ``boxes`` and ``arrows`` between them, which ``svg()`` and ``dot()`` write down.
+    """Result of :func:`draw`: ``boxes`` and ``arrows`` between them, as SVG by ``svg()`` or Graphviz text by ``dot()``.
 
-    A notebook shows the picture. ``save(file)`` writes it, as its ending says: ``.svg``, or ``.dot`` and ``.gv``.
+    A notebook shows the SVG. ``save(file)`` writes the format of the file's extension: ``.svg``, ``.dot`` or ``.gv``.
     """
 
     boxes: list[Box]
     arrows: list[tuple[int, int]]
 
     def svg(self) -> str:
-        """The picture as SVG."""
+        """Return the drawing as SVG."""
         return _svg(self)
 
     _repr_svg_ = svg
 
     def dot(self) -> str:
-        """The graph in Graphviz's language."""
+        """Return the drawing in Graphviz's language."""
         return _dot(self)
 
     __str__ = dot
@@ -60,13 +60,13 @@ class Drawing:
         return f"<a drawing of {count(len(self.boxes), 'box')} and {count(len(self.arrows), 'arrow')}>"
 
     def save(self, file: Any) -> None:
-        """Write the picture into a file. Raises ValueError if its name ends neither in .svg nor in .dot or .gv."""
+        """Write the drawing to a file; raise ValueError unless its name ends in .svg, .dot or .gv."""
         ending = os.path.splitext(os.fspath(file))[1]
-        ways = {".svg": self.svg, ".dot": self.dot, ".gv": self.dot}
-        if ending not in ways:
+        writers = {".svg": self.svg, ".dot": self.dot, ".gv": self.dot}
+        if ending not in writers:
             raise ValueError(f"draw(): a file's name must end in .svg, .dot or .gv, not in {ending!r}")
-        with open(file, "w", encoding="utf-8") as opened:
-            opened.write(ways[ending]())
+        with open(file, "w", encoding="utf-8") as stream:
+            stream.write(writers[ending]())
 
 
 def draw(
@@ -78,14 +78,15 @@ def draw(
     fold: bool = True,
     limit: int = 200,
 ) -> Drawing:
-    """A picture of how a tensor (or several) was computed: one box an operation, with its shape and line.
+    """Return a drawing of how a tensor (or several) was computed: a box for each operation, with its shape and line.
 
     Args:
-        file: where to write it: a name that ends in ``.svg``, ``.dot`` or ``.gv``.
-        params: names of tensors, as ``dict(model.named_parameters())``; the caller's variables give names, too.
-        saved: show what each step keeps for the backward pass.
-        fold: draw once what repeats.
-        limit: how many steps are drawn, from the result back (what repeats counts once); the rest becomes one box.
+        tensor: a Tensor or several.
+        file: the file to write, whose name ends in ``.svg``, ``.dot`` or ``.gv``.
+        params: names of tensors, as ``dict(model.named_parameters())``, besides the calling function's variables.
+        saved: show the values that each step saves for the backward pass.
+        fold: draw repeated steps once.
+        limit: the number of steps drawn, from the result back (repeats count once); the others become one box.
 
     >>> import retrograd as torch
     >>> w = torch.ones(3, requires_grad=True)
@@ -102,30 +103,30 @@ def draw(
 
 
 class _Drawer:
-    """Makes boxes of a reading. The boxes stand in the order of the program: what an arrow leaves before what it enters."""
+    """Builder of the boxes and arrows of a graph. An arrow's source always precedes its target in the list of boxes."""
 
     def __init__(self, reading: Reading, saved: bool, fold: bool, limit: int) -> None:
         self.reading, self.saved = reading, saved
-        #: How many steps are drawn in the box of a step.
+        #: Number of steps drawn in the box of a step.
         self.times: dict[int, int] = {}
-        #: The step in whose box each step is drawn.
+        #: The step in whose box each step is drawn, by step number.
         self.shown: dict[int, int] = {}
         self._fold([key_of(step) if fold else step.number for step in reading.steps], limit)
         self.steps = reading.steps[: len(self.shown)]
 
     def _fold(self, keys: list[Any], limit: int) -> None:
-        for stretch in folded(keys):
-            room = limit - len(self.times)
-            whole = stretch.length <= room
-            for index in range(stretch.start, stretch.end if whole else stretch.start + room):
-                first = stretch.start + (index - stretch.start) % stretch.length + 1
+        for repeat in folded(keys):
+            remaining = limit - len(self.times)
+            complete = repeat.length <= remaining
+            for index in range(repeat.start, repeat.end if complete else repeat.start + remaining):
+                first = repeat.start + (index - repeat.start) % repeat.length + 1
                 self.shown[index + 1] = first
-                self.times[first] = stretch.times if whole else 1
-            if not whole:
+                self.times[first] = repeat.times if complete else 1
+            if not complete:
                 break
 
     def drawing(self) -> Drawing:
-        """The boxes and arrows: leaves and constants just before the step that uses them first."""
+        """Return the boxes and arrows, with leaves and constants just before the first step that uses them."""
         boxes: list[Box] = []
         at: dict[Any, int] = {}
         arrows: dict[tuple[int, int], None] = {}
@@ -138,7 +139,7 @@ class _Drawer:
                 if box is not None and key not in at:
                     at[key] = len(boxes)
                     boxes.append(box)
-            # Where a turn of a loop takes what the turn before has made, the source is not drawn yet: no arrow.
+            # A folded loop gets no arrow from one iteration to the next, because that source has no box yet.
             starts = [at[key] for key, _ in sources if key in at]
             at[number] = len(boxes)
             boxes.append(self._box(members[number][0]))
@@ -147,7 +148,7 @@ class _Drawer:
             if root.step in self.shown:
                 arrows[at[self.shown[root.step]], len(boxes)] = None
                 boxes.append(Box("result", [self.reading.steps[root.step - 1].label or "result"]))
-            elif root.step is None:  # nothing was computed: the tensor itself
+            elif root.step is None:  # a tensor without a graph
                 key, box = self._source(root, 0)
                 if box is not None and key not in at:
                     at[key] = len(boxes)
@@ -155,7 +156,7 @@ class _Drawer:
         return Drawing(boxes, list(arrows))
 
     def _source(self, operand: Operand, user: int) -> tuple[Any, Box | None]:
-        """The key of the box from which an operand comes, and that box unless it is a step's."""
+        """Return the key of an operand's source, and its box unless the source is a step."""
         if operand.leaf is not None:
             return id(operand.leaf), _leaf(operand.leaf)
         if operand.step is not None and operand.step not in self.shown:
@@ -163,7 +164,7 @@ class _Drawer:
             return "rest", Box("rest", [f"… {count(left, 'further step')}"])
         if operand.step is not None:
             return self.shown[operand.step], None
-        if operand.shape is None:  # a number, or nothing that is known
+        if operand.shape is None:  # a number or an unknown value
             return None, None
         lines = [operand.label or "a constant", form(operand.shape, operand.dtype)]
         return ("constant", operand.label or (user, operand.name)), Box("constant", lines, operand.why)
@@ -172,7 +173,7 @@ class _Drawer:
         times = self.times[step.number]
         lines = [step.operation + (f"  × {times}" if times > 1 else ""), str(list(step.shape))]
         if self.saved:
-            lines += [f"keeps {each.name} {list(each.shape)}, {size(each.nbytes)}" for each in step.kept]
+            lines += [f"saves {each.name} {list(each.shape)}, {size(each.nbytes)}" for each in step.kept]
         if step.line:
             lines.append(f"{os.path.basename(step.line.file)}:{step.line.number}")
         return Box("kept" if self.saved and step.kept else "step", lines, str(step.line))
@@ -184,12 +185,8 @@ def _leaf(leaf: Leaf) -> Box:
 
 # --- Writing --------------------------------------------------------------------------------------------------------
 
-LETTER, LINE, INSET, MARGIN = (
-    6.7,
-    15.0,
-    9.0,
-    12.0,
-)  # the width of a letter, the height of a line; around text and picture
+# Width of a letter, height of a line, margin around the text of a box, margin around the drawing.
+LETTER, LINE, INSET, MARGIN = 6.7, 15.0, 9.0, 12.0
 
 
 def _svg(drawing: Drawing) -> str:
@@ -223,7 +220,7 @@ def _svg(drawing: Drawing) -> str:
 
 
 def _curve(points: list[tuple[float, float]]) -> str:
-    """A smooth line through ``points``, upright at each."""
+    """Return an SVG path through ``points``, smooth and vertical at each."""
     text = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
     for (x0, y0), (x1, y1) in pairwise(points):
         bend = (y1 - y0) / 2

@@ -1,4 +1,4 @@
-"""``explain``: the graph of a tensor in words."""
+"""``explain``: a description of the graph of a tensor as text and as fields."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..core.graph import AccumulateGrad, dead_ref
 from ..core.tensor import Tensor, memory_of
 from .graph_reader import Kept, Leaf, Operand, Reading, Step, names_around, read, tensors_in, user_frame
 from .repeats import folded
-from .tracing import remembered_of
+from .tracing import tensor_record
 
 
 @dataclass
 class Unreached:
-    """An operand that gets no gradient: what it is called, which operations use it, and ``why`` (empty: not known)."""
+    """Operand that gets no gradient: its label, the steps that use it, and the reason ``why`` ("" if unknown)."""
 
     label: str
     shape: tuple[int, ...] | None
@@ -28,12 +28,13 @@ class Unreached:
 
 @dataclass
 class Explanation:
-    """What :func:`explain` returns; ``print`` shows it.
+    """Result of :func:`explain`; ``print`` shows it as text.
 
-    ``steps``: the operations, from the result back; each has ``operation``, ``shape``, ``line``, ``operands``, ``kept``,
-    ``hooks``. ``leaves``: the tensors that get gradients. ``unreached``: the operands that get none, and why. ``kept``: what is
-    kept for the backward pass, with the step that keeps it; ``nbytes`` in all, shared memory counted once. ``changed``: what of
-    that was modified since. ``ready``: whether a backward pass can run.
+    ``steps``: the operations, from the result back; each has ``operation``, ``shape``, ``line``, ``operands``,
+    ``kept``, ``hooks``. ``leaves``: the tensors that get gradients. ``unreached``: the operands that get none, and
+    why. ``kept``: the values saved for the backward pass, with the step that saves them; ``nbytes``: their bytes,
+    with shared memory counted once. ``changed``: those modified in place since. ``ready``: whether a backward pass
+    can run.
     """
 
     shown: str
@@ -60,7 +61,7 @@ class Explanation:
 
     @property
     def freed(self) -> list[Step]:
-        """The steps whose values a backward pass has freed."""
+        """Steps whose saved values a backward pass has freed."""
         return [step for step in self.steps if step.freed]
 
     @property
@@ -78,18 +79,19 @@ class Explanation:
 
 
 def explain(tensor: Any, params: Mapping[str, Any] | None = None, *, limit: int | None = 30) -> Explanation:
-    """How a tensor was computed, in words: ``print(explain(loss))``.
+    """Return a description of how a tensor was computed: ``print(explain(loss))``.
 
-    Told are the operations with their shapes and the program's lines; which leaves get gradients, and which operands do not and
-    why; what is kept for the backward pass, and how many bytes; hooks; and what would make a backward pass fail.
+    It lists the operations with their shapes and lines of the program, the leaves that get gradients, the operands
+    that get none and why, the values saved for the backward pass with their bytes, hooks, and reasons for a backward
+    pass to fail.
 
     Args:
-        tensor: a Tensor, or several.
-        params: names of tensors, as ``dict(model.named_parameters())``; the caller's variables give names, too.
-        limit: how many lines each part of the text may have (None: all). Repeats, as of a loop, are folded.
+        tensor: a Tensor or several.
+        params: names of tensors, as ``dict(model.named_parameters())``, besides the calling function's variables.
+        limit: the number of lines of each part of the text (None: all). Repeated steps, as of a loop, are folded.
 
-    What is not kept can not be told: whether an operand was detached or computed under ``no_grad`` is only known if it
-    shares memory with something in the graph, or if the program ran under :class:`tracing`.
+    Whether an operand was detached or computed under ``no_grad`` is known only if it shares memory with a value in the
+    graph, or if the program ran under :class:`tracing`.
 
     >>> import retrograd as torch
     >>> w, x = torch.ones(3, requires_grad=True), torch.ones(3)
@@ -104,41 +106,41 @@ def explain(tensor: Any, params: Mapping[str, Any] | None = None, *, limit: int 
 
 
 def _has_graph(tensor: Tensor) -> bool:
-    place = tensor._grad_edge if tensor._view is None else Tensor._current(tensor)
-    return place is not None and place.variable_ref is not dead_ref
+    edge = tensor._grad_edge if tensor._view is None else Tensor._current(tensor)
+    return edge is not None and edge.variable_ref is not dead_ref
 
 
 def _why_none(tensor: Tensor) -> str:
-    """Why a tensor requires no gradient."""
-    told = remembered_of(tensor)
-    if told is not None:
-        return told.why
+    """Return the reason why a tensor requires no gradient."""
+    record = tensor_record(tensor)
+    if record is not None:
+        return record.why
     if tensor._array.dtype.kind not in "fcV":
         return f"{tensor.dtype} has no gradients"
     if tensor._version_counter is None:
-        return "it was made in inference mode"
+        return "it was created in inference mode"
     if tensor._view is not None and tensor._view._grad_edge is not None:
-        return "it is a view made where nothing was recorded (torch.no_grad())"
+        return "it is a view created under torch.no_grad()"
     return (
-        "requires_grad=False; whether it was made so, detached, or computed under torch.no_grad() is not kept "
-        "(under torch.autograd.tracing() it is)"
+        "requires_grad=False; whether it was created so, detached, or computed under torch.no_grad() is recorded only "
+        "under torch.autograd.tracing()"
     )
 
 
 def _grouped(reading: Reading) -> list[Unreached]:
-    """The tensors among the operands that have no gradient; what is the same is said once."""
-    found: dict[Any, Unreached] = {}
+    """Return the tensors among the operands without a gradient, equal ones grouped."""
+    groups: dict[Any, Unreached] = {}
     for step, each in reading.constants:
         if each.why and each.shape is None:
-            continue  # a number, or nothing
+            continue  # a number or None
         key = (each.label, each.why, each.shape) if each.why else (step.operation, each.name)
-        group = found.setdefault(key, Unreached(each.label, each.shape, each.dtype, each.why, []))
+        group = groups.setdefault(key, Unreached(each.label, each.shape, each.dtype, each.why, []))
         group.users.append((step, each))
-    return list(found.values())
+    return list(groups.values())
 
 
 def bytes_of(kept: Sequence[Kept]) -> int:
-    """The bytes of what is kept; memory that several share counts once."""
+    """Return the bytes of the saved values; memory that several share counts once."""
     seen: dict[int, int] = {}
     packed = 0
     for each in kept:
@@ -156,7 +158,7 @@ WIDTH = 110
 
 
 def size(nbytes: int) -> str:
-    """A number of bytes as one reads it.
+    """Return a number of bytes as text with a unit.
 
     >>> size(512), size(3 * 1024), size(5 * 2**20)
     ('512 bytes', '3.0 KiB', '5.0 MiB')
@@ -168,13 +170,13 @@ def size(nbytes: int) -> str:
 
 
 def count(number: int, what: str) -> str:
-    """``1 step``, ``2 steps``, ``2 leaves``."""
+    """Return a number with its noun in singular or plural: ``1 step``, ``2 steps``, ``2 leaves``."""
     several = {"leaf": "leaves", "box": "boxes"}.get(what, what + "s")
     return f"{number} {what if number == 1 else several}"
 
 
 def form(shape: Any, dtype: Any) -> str:
-    """A shape and a dtype as in ``[2, 3] float32``."""
+    """Return a shape and a dtype as text: ``[2, 3] float32``."""
     name = "" if dtype is None else of(dtype).name
     return " ".join(filter(None, [str(list(shape)) if shape is not None else "", name]))
 
@@ -200,12 +202,12 @@ def _text(found: Explanation) -> Iterator[str]:
         yield from _leaves(found)
         return
     line = count(len(found.steps), "operation"), count(len(found.leaves), "leaf"), size(found.nbytes)
-    yield f"A tensor {found.shown}, computed by {line[0]} from {line[1]}; {line[2]} kept for the backward pass"
+    yield f"A tensor {found.shown}, computed by {line[0]} from {line[1]}; {line[2]} saved for the backward pass"
     if found.why:
         yield f"  (one of the tensors has no graph: {found.why})"
     yield from _failures(found)
     yield ""
-    yield "Computed, the last first:"
+    yield "Operations, the last first:"
     yield from _steps(found)
     yield from _leaves(found)
     yield from _unreached(found)
@@ -214,12 +216,12 @@ def _text(found: Explanation) -> Iterator[str]:
 
 
 def _failures(found: Explanation) -> Iterator[str]:
-    """What would make a backward pass fail."""
+    """Yield the reasons why a backward pass would fail."""
     if found.freed:
         steps = found.freed
         yield (
-            f"  A backward pass would FAIL: one has run already and freed what {count(len(steps), 'step')} kept "
-            "(retain_graph=True keeps it)"
+            f"  A backward pass would FAIL: one has run already and freed the saved values of {count(len(steps), 'step')} "
+            "(retain_graph=True keeps them)"
         )
     for step, each in found.changed:
         at = f" at {each.at}" if each.at else ""
@@ -227,7 +229,7 @@ def _failures(found: Explanation) -> Iterator[str]:
 
 
 def _refer(operand: Operand) -> str:
-    """An operand as a step's line names it."""
+    """Return the text for an operand in the line of a step."""
     if operand.step is not None:
         return str(operand.step) + (f" (result {operand.result})" if operand.result else "")
     if operand.leaf is not None:
@@ -238,20 +240,20 @@ def _refer(operand: Operand) -> str:
 
 
 def key_of(step: Step) -> Any:
-    """What is the same of two steps that are told as one."""
+    """Return the key that is equal for steps that are folded together."""
     return step.operation, step.node.code, step.node.instruction, step.shape
 
 
 def _step_line(step: Step, width: int) -> str:
-    given = ", ".join(filter(None, map(_refer, step.operands)))
+    sources = ", ".join(filter(None, map(_refer, step.operands)))
     label = f" = {step.label}" if step.label else ""
     head = f"  {step.number:>{width}}. {step.operation} {list(step.shape)}{label}"
-    head += f" from {given}" if given else ""
+    head += f" from {sources}" if sources else ""
     return _beside(head, str(step.line))
 
 
 def _beside(head: str, line: str) -> str:
-    """``head``, and the program's line at its right as far as there is room."""
+    """Return ``head`` with the line of the program to its right, cut off at ``WIDTH`` characters."""
     room = max(WIDTH - max(len(head), 44) - 2, 30)
     return f"{head:<44}  {line if len(line) <= room else line[: room - 1] + '…'}".rstrip()
 
@@ -289,8 +291,8 @@ def _leaves(found: Explanation) -> Iterator[str]:
 
 def _leaf_line(leaf: Leaf) -> str:
     head = f"  {leaf.name or 'a leaf'} {form(leaf.shape, leaf.dtype)}"
-    gone = leaf.place.__class__ is AccumulateGrad and leaf.place.variable_ref() is None
-    return _beside(head, str(leaf.line)) + " (it is gone: its gradient will be dropped)" * gone
+    deleted = leaf.place.__class__ is AccumulateGrad and leaf.place.variable_ref() is None
+    return _beside(head, str(leaf.line)) + " (deleted: its gradient will be dropped)" * deleted
 
 
 def _unreached(found: Explanation) -> Iterator[str]:
@@ -302,8 +304,8 @@ def _unreached(found: Explanation) -> Iterator[str]:
     yield "No gradients go to:"
     yield from _clipped(known, found.limit, "of them")
     if unknown:
-        yield f"  {count(unknown, 'operand')} of which nothing is kept: numbers, constants, detached tensors"
-        yield "  (what they were is told of a program that runs under torch.autograd.tracing())"
+        yield f"  {count(unknown, 'operand')} not saved in the graph (numbers, constants or detached tensors)"
+        yield "  (run the program under torch.autograd.tracing() to record them)"
 
 
 def _unreached_line(each: Unreached) -> str:
@@ -319,22 +321,25 @@ def _kept(found: Explanation) -> Iterator[str]:
     if not kept:
         return
     yield ""
-    yield f"Kept for the backward pass: {size(found.nbytes)} in {count(len(kept), 'value')}"
-    first: dict[int, tuple[Step, Kept]] = {}  # by the memory: in whose bytes others share
+    yield f"Saved for the backward pass: {size(found.nbytes)} in {count(len(kept), 'value')}"
+    first: dict[int, tuple[Step, Kept]] = {}  # identity of the memory -> the first value in it, which counts its bytes
     rows: dict[Any, list[tuple[Step, Kept]]] = {}
     for step, each in kept:
         other = None if each.array is None else first.setdefault(id(memory_of(each.array)), (step, each))
         source = None if other is None or other[1] is each else (key_of(other[0]), other[1].name)
         key = source, key_of(step), each.name, each.shape, each.dtype, each.nbytes, each.packed, each.changed
         rows.setdefault(key, []).append((step, each))
-    # What is in the bytes of others comes last.
+    # Values that share the memory of others come last.
     ordered = sorted(rows.items(), key=lambda row: -sum(each.nbytes for _, each in row[1]) if row[0][0] is None else 0)
     lines = [_kept_line(row, None if key[0] is None else first[id(memory_of(row[0][1].array))]) for key, row in ordered]
     yield from _clipped(lines, None if found.limit is None else max(found.limit // 3, 3), "values")
 
 
 def _kept_line(row: list[tuple[Step, Kept]], other: tuple[Step, Kept] | None) -> str:
-    """What is said of a value, or of the same value of the turns of a loop; ``other``: in whose bytes it is, if in another's."""
+    """Return the line for a saved value, or for equal values of several steps.
+
+    ``other``: the value with whose memory it is shared, or None.
+    """
     (step, each), more = row[0], len(row) - 1
     note = " each" if more else ""
     if other is not None:

@@ -1,8 +1,9 @@
-"""Where to put boxes with arrows between them: in layers from top to bottom, each box below all that point to it.
+"""Layered layout of boxes with arrows between them: each box is below all boxes that point to it.
 
-A box lies one layer above the highest that it points to. An arrow across several layers is led through a point in each.
-Within a layer boxes are ordered by the middle of their neighbours, downwards and upwards a few times, which leaves few crossings;
-then they are shifted towards their neighbours as far as there is room. (After K. Sugiyama, S. Tagawa and M. Toda, 1981.)
+A box is one layer above the highest box that it points to. An arrow across several layers passes through a point in
+each. The boxes of a layer are sorted by the mean position of their neighbours, in several passes down and up, which
+leaves few crossings; then they are shifted towards their neighbours as far as the gaps allow. (After K. Sugiyama, S.
+Tagawa and M. Toda, 1981.)
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-GAP, RISE = 18.0, 34.0  # between boxes of a layer, and between layers
-SWEEPS = 8
+GAP, RISE = 18.0, 34.0  # distance between boxes of a layer, and between layers
+PASSES = 8  # passes over all layers
 
 
 @dataclass
 class Spot:
-    """The middle of a box or of a point of an arrow, and its size."""
+    """Centre and size of a box, or of a point of an arrow."""
 
     width: float
     height: float
@@ -29,9 +30,10 @@ class Spot:
 def arranged(
     sizes: Sequence[tuple[float, float]], arrows: Sequence[tuple[int, int]]
 ) -> tuple[list[Spot], list[list[tuple[float, float]]], tuple[float, float]]:
-    """Places for boxes of these ``sizes`` (width and height), the points of each arrow, and the size of the whole.
+    """Return the positions of boxes, the points of each arrow, and the size of the drawing.
 
-    ``arrows``: pairs of boxes, the upper one first, which must have the smaller number.
+    ``sizes``: width and height of each box. ``arrows``: pairs of indices of boxes, upper and lower; the upper one
+    must be the smaller.
     """
     spots = [Spot(width, height) for width, height in sizes]
     for upper, lower in sorted(arrows, reverse=True):
@@ -69,9 +71,9 @@ def _order(every: list[Spot], layers: list[list[int]], above: list[list[int]], b
     for layer in layers:
         for index, number in enumerate(layer):
             rank[number] = float(index)
-    for sweep in range(SWEEPS):
-        near = above if sweep % 2 == 0 else below
-        for layer in layers if sweep % 2 == 0 else reversed(layers):
+    for turn in range(PASSES):
+        near = above if turn % 2 == 0 else below
+        for layer in layers if turn % 2 == 0 else reversed(layers):
             middle = {each: _mean([rank[other] for other in near[each]], rank[each]) for each in layer}
             layer.sort(key=middle.__getitem__)
             for index, number in enumerate(layer):
@@ -85,7 +87,7 @@ def _mean(values: list[float], default: float) -> float:
 def _place(
     every: list[Spot], layers: list[list[int]], above: list[list[int]], below: list[list[int]]
 ) -> tuple[float, float]:
-    """Give all their coordinates; the size of the whole."""
+    """Set the coordinates of all boxes and points, and return the size of the drawing."""
     y = 0.0
     for layer in layers:
         height = max(every[number].height for number in layer)
@@ -95,9 +97,9 @@ def _place(
             spot.x, spot.y = x + spot.width / 2, y + height / 2
             x += spot.width + GAP
         y += height + RISE
-    for sweep in range(SWEEPS):
-        near = above if sweep % 2 == 0 else below
-        for layer in layers if sweep % 2 == 0 else reversed(layers):
+    for turn in range(PASSES):
+        near = above if turn % 2 == 0 else below
+        for layer in layers if turn % 2 == 0 else reversed(layers):
             wished = [_mean([every[other].x for other in near[each]], every[each].x) for each in layer]
             for number, x in zip(layer, _apart([every[each].width for each in layer], wished), strict=True):
                 every[number].x = x
@@ -108,11 +110,12 @@ def _place(
 
 
 def _apart(widths: list[float], wished: list[float]) -> list[float]:
-    """Positions near the ``wished`` ones, in the same order and far enough apart: the means of runs that push each other."""
-    runs: list[
-        list[float]
-    ] = []  # the wish of the first of a run, its length in boxes, the sum of the wishes for its first
-    reach: list[float] = []  # how far behind the first of the layer a box must at least lie
+    """Return positions close to ``wished``, in the same order and with the gaps between boxes.
+
+    Boxes that would overlap form a run, which is placed at the mean of their wishes.
+    """
+    runs: list[list[float]] = []  # for each run, the position wished for its first box, and its number of boxes
+    reach: list[float] = []  # for each box, its least distance from the first box of the layer
     for index, width in enumerate(widths):
         reach.append(0.0 if not index else reach[-1] + (widths[index - 1] + width) / 2 + GAP)
         runs.append([wished[index] - reach[index], 1.0])
@@ -125,7 +128,7 @@ def _apart(widths: list[float], wished: list[float]) -> list[float]:
 
 
 def _points(every: list[Spot], path: list[int]) -> list[tuple[float, float]]:
-    """The points of an arrow: from the lower edge of one box to the upper edge of the other."""
+    """Return the points of an arrow, from the lower edge of one box to the upper edge of the other."""
     first, last = every[path[0]], every[path[-1]]
     inner = [(every[number].x, every[number].y) for number in path[1:-1]]
     return [(first.x, first.y + first.height / 2), *inner, (last.x, last.y - last.height / 2)]

@@ -1,8 +1,9 @@
-"""A graph read into plain records, for those who explain, measure and draw it: steps, what each was computed from, leaves,
-operands without a gradient and why they have none, what is kept, and hooks.
+"""Conversion of a graph to plain records, from which ``explain``, ``memory`` and ``draw`` work.
 
-Nothing is remembered for this while a program runs: a node knows its operation, its line, its edges and what it keeps, and
-the rest is put together from that. What can not be known so is said to be unknown (see ``tracing``).
+The records are steps with their operands, saved values and hooks, leaves, and operands without a gradient with the
+reason. They are derived from the nodes, which have an operation, a line of the program, edges and saved values;
+nothing else is recorded while a program runs. A reason that can not be derived is left empty (``tracing`` records
+more).
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from ..core.tensor import Tensor, memory_of
 from ..core.views import CopySlices
 from ..dispatch.op import FUNCTIONS, METHODS
 from ..runtime import user_frame as frames
-from .tracing import remembered
+from .tracing import operand_record
 
 NUMBERS = (bool, int, float, complex)
 
 
 @dataclass(frozen=True)
 class Line:
-    """A place in the program."""
+    """Line of the program: file, number and source text."""
 
     file: str = ""
     number: int = 0
@@ -44,7 +45,7 @@ class Line:
         return bool(self.file)
 
     def short(self) -> str:
-        """File and number, the file as seen from the working directory if it lies there."""
+        """Return file and number, with a path relative to the working directory if the file is below it."""
         if not self.file:
             return ""
         inside = os.path.relpath(self.file) if os.path.isabs(self.file) and os.path.exists(self.file) else self.file
@@ -52,7 +53,7 @@ class Line:
 
 
 def line_of(code: Any, instruction: int) -> Line:
-    """The line of a remembered place."""
+    """Return the line of a code object's instruction."""
     shown = frames.describe(code, instruction)
     if not shown:
         return Line()
@@ -63,10 +64,10 @@ def line_of(code: Any, instruction: int) -> Line:
 
 @dataclass
 class Kept:
-    """A value that a step keeps for the backward pass: ``nbytes`` of it lie in ``memory``, which others may share.
+    """Value that a step saves for the backward pass, of ``nbytes`` bytes, whose memory others may share.
 
-    ``packed``: hooks keep something else in its stead. ``changed``: it has been modified since, so that the backward pass
-    fails; ``at`` says where, if that is known. ``array``: None if it was freed, or is packed.
+    ``packed``: saved-tensor hooks have packed it. ``changed``: it was modified in place since, so that the backward
+    pass fails; ``at``: the line that did so, if known. ``array``: None if it was freed or is packed.
     """
 
     name: str
@@ -81,9 +82,9 @@ class Kept:
 
 @dataclass
 class Operand:
-    """What a step was computed from: result ``result`` of another step, a leaf, or something without a gradient.
+    """Operand of a step: result ``result`` of another step, a leaf, or a value without a gradient.
 
-    Of the latter ``why`` says why, and is empty if that is not known; ``label`` is what it is called in the program.
+    ``why``: the reason why it has no gradient, "" if unknown. ``label``: its name in the program.
     """
 
     name: str
@@ -98,7 +99,7 @@ class Operand:
 
 @dataclass
 class Leaf:
-    """A tensor that gets a gradient."""
+    """Leaf that gets a gradient."""
 
     name: str
     shape: tuple[int, ...]
@@ -110,7 +111,7 @@ class Leaf:
 
 @dataclass
 class Step:
-    """A recorded operation, ``number`` counted from the result back."""
+    """Recorded operation; ``number`` counts from the result back."""
 
     number: int
     node: Any
@@ -127,7 +128,7 @@ class Step:
 
 @dataclass
 class Reading:
-    """A graph, from the results back: every step comes before those that it was computed from."""
+    """Graph from the results back: every step precedes the steps of its operands."""
 
     steps: list[Step]
     leaves: list[Leaf]
@@ -135,12 +136,12 @@ class Reading:
 
     @property
     def kept(self) -> list[tuple[Step, Kept]]:
-        """All that is kept, with the step that keeps it."""
+        """Saved values, each with the step that saves it."""
         return [(step, each) for step in self.steps for each in step.kept]
 
     @property
     def constants(self) -> list[tuple[Step, Operand]]:
-        """The operands that get no gradient, with the step that uses them."""
+        """Operands that get no gradient, each with the step that uses it."""
         return [(step, each) for step in self.steps for each in step.operands if each.step is None and not each.leaf]
 
 
@@ -148,26 +149,26 @@ class Reading:
 
 
 class Names:
-    """What the tensors of a program are called: by the places where their gradients arrive, and by their memory."""
+    """Names of the tensors of a program, by their gradient edges and by their arrays."""
 
     def __init__(self) -> None:
         self.places: dict[int, str] = {}
-        self.tensors: dict[int, tuple[str, Tensor]] = {}  # by their arrays
-        self.held: list[Any] = []  # so that no identity is used twice
+        self.tensors: dict[int, tuple[str, Tensor]] = {}  # by identity of their arrays
+        self.held: list[Any] = []  # keeps the objects alive, so that no identity is reused
 
     def add(self, name: str, tensor: Tensor) -> None:
-        """Remember a name, unless there is one already."""
-        place, array = tensor._grad_edge, tensor._array
+        """Add the name of a tensor, unless it has one."""
+        edge, array = tensor._grad_edge, tensor._array
         self.held += (tensor, array)
-        if place is not None and place.variable_ref is not dead_ref:
-            self.places.setdefault(id(place), name)
+        if edge is not None and edge.variable_ref is not dead_ref:
+            self.places.setdefault(id(edge), name)
         self.tensors.setdefault(id(array), (name, tensor))
 
 
 def names_around(frame: FrameType | None, params: Mapping[str, Any] | None = None) -> Names:
-    """The names of tensors in ``params`` and among the variables of the user's function that is running.
+    """Return the names of tensors in ``params`` and among the variables of the user's running function.
 
-    Lists, tuples and dictionaries are looked into, and so are modules: ``model.0.weight``.
+    Members of lists, tuples, dictionaries and modules get names too: ``model.0.weight``.
     """
     names = Names()
     for name, value in (params or {}).items():
@@ -181,21 +182,21 @@ def names_around(frame: FrameType | None, params: Mapping[str, Any] | None = Non
                 if not name.startswith("_"):
                     _add(names, name, value)
         if local.__class__ is dict and frame.f_code.co_flags & CO_OPTIMIZED:
-            local.clear()  # before Python 3.13 a copy, which the frame would keep, and with it every graph in it
+            local.clear()  # before Python 3.13 the frame keeps this copy of its variables, with their graphs
     return names
 
 
-_MANY = 100  # containers of more members are not looked into
+_MAX_MEMBERS = 100  # members of larger containers get no names
 
 
 def _add(names: Names, name: str, value: Any) -> None:
     if isinstance(value, Tensor):
         names.add(name, value)
-    elif isinstance(value, (list, tuple)) and len(value) <= _MANY:
+    elif isinstance(value, (list, tuple)) and len(value) <= _MAX_MEMBERS:
         for index, each in enumerate(value):
             if isinstance(each, Tensor):
                 names.add(f"{name}[{index}]", each)
-    elif isinstance(value, dict) and len(value) <= _MANY:
+    elif isinstance(value, dict) and len(value) <= _MAX_MEMBERS:
         for key, each in list(value.items()):
             if isinstance(each, Tensor):
                 names.add(f"{name}[{key!r}]", each)
@@ -206,16 +207,16 @@ def _add(names: Names, name: str, value: Any) -> None:
 
 
 def user_frame() -> FrameType:
-    """The frame that calls; what looks for names passes over the package's own."""
+    """Return the frame of the calling function, at which the search for the user's frame begins."""
     return sys._getframe(1)
 
 
 # --- Reading --------------------------------------------------------------------------------------------------------
 
 
-def tensors_in(given: Any, name: str) -> list[Tensor]:
-    """The tensors that a function of the name ``name`` was given: one, or several in a list or a tuple."""
-    tensors = [given] if isinstance(given, Tensor) or not isinstance(given, Iterable) else list(given)
+def tensors_in(value: Any, name: str) -> list[Tensor]:
+    """Return one Tensor or an iterable of them as a list; otherwise raise a TypeError that names ``name()``."""
+    tensors = [value] if isinstance(value, Tensor) or not isinstance(value, Iterable) else list(value)
     for each in tensors:
         if not isinstance(each, Tensor):
             raise TypeError(f"{name}(): argument 'tensor' must be a Tensor or several, not {type(each).__name__}")
@@ -223,20 +224,20 @@ def tensors_in(given: Any, name: str) -> list[Tensor]:
 
 
 def read(tensors: Sequence[Any], names: Names | None = None) -> Reading:
-    """The graph that leads to ``tensors``, of which some may have none."""
+    """Return the graph of ``tensors``, some of which may have none."""
     names = names or Names()
-    places = [each._grad_edge if each._view is None else Tensor._current(each) for each in tensors]
-    nodes = _nodes(places)
+    edges = [each._grad_edge if each._view is None else Tensor._current(each) for each in tensors]
+    nodes = _nodes(edges)
     numbers = {node: index + 1 for index, node in enumerate(nodes)}
     leaves: dict[Any, Leaf] = {}
-    shared = _Memory(names)
+    shared = _MemoryIndex(names)
     for node in nodes:
         shared.note(node, names)
     steps = []
     for node in nodes:
         kept, freed = kept_by(node)
         operands = [_operand(node, *each, numbers, leaves, shared, names) for each in _edges(node)]
-        operands += [_chosen(each, names) for each in _in_parameters(node)]
+        operands += [_parameter_operand(each, names) for each in _in_parameters(node)]
         steps.append(
             Step(
                 numbers[node], node, operation_of(node), node.shape, node.dtype, line_of(node.code, node.instruction),
@@ -244,8 +245,8 @@ def read(tensors: Sequence[Any], names: Names | None = None) -> Reading:
             )
         )  # fmt: skip
     roots = [
-        _constant(each, names) if place is None else _place_of(place, "", numbers, leaves, names)
-        for each, place in zip(tensors, places, strict=True)
+        _constant(each, names) if edge is None else _edge_operand(edge, "", numbers, leaves, names)
+        for each, edge in zip(tensors, edges, strict=True)
     ]
     return Reading(steps, list(leaves.values()), roots)
 
@@ -255,10 +256,10 @@ def _constant(tensor: Tensor, names: Names) -> Operand:
     return Operand("", label=called, shape=tensor._array.shape, dtype=tensor._array.dtype)
 
 
-def _nodes(places: Iterable[Any]) -> list[Any]:
-    """The nodes that lead to ``places``, the youngest first."""
+def _nodes(edges: Iterable[Any]) -> list[Any]:
+    """Return the nodes reachable from ``edges``, the last recorded first."""
     seen: dict[Any, None] = {}
-    stack = [place for place in places if place is not None]
+    stack = [edge for edge in edges if edge is not None]
     while stack:
         node = stack.pop().node
         if node in seen or node.__class__ is AccumulateGrad:
@@ -269,7 +270,7 @@ def _nodes(places: Iterable[Any]) -> list[Any]:
 
 
 def operation_of(node: Any) -> str:
-    """What a node's operation is called: its function's name, its custom Function's, or what the node's class says."""
+    """Return the name of a node's operation: of its function, its custom Function, or from the node's class."""
     if isinstance(node, BackwardCFunction):
         return node._forward_cls.__name__
     if isinstance(node, CopySlices):
@@ -281,7 +282,7 @@ def operation_of(node: Any) -> str:
 
 
 def _edges(node: Any) -> Iterator[tuple[int, str, Any, bool]]:
-    """For each operand its position, its name, its edge, and whether the operation can be differentiated by it at all."""
+    """Yield position, name and edge of each operand, and whether the operation has a gradient with respect to it."""
     edges = node.spread(node.edge) if node.lone else node.edges
     operation = getattr(node.inner if isinstance(node, CopySlices) else node, "operation", None)
     for index, edge in enumerate(edges):
@@ -294,19 +295,19 @@ def _edges(node: Any) -> Iterator[tuple[int, str, Any, bool]]:
             yield index, "input" if name == "self" else name, edge, operation.rules[index] is not None
 
 
-def _place_of(place: Any, name: str, numbers: dict[Any, int], leaves: dict[Any, Leaf], names: Names) -> Operand:
-    """An operand that has a place in the graph."""
-    if place is None or place.__class__ is not AccumulateGrad:
-        at = None if place is None else numbers[place.node]
-        return Operand(name, at, place.position if place.__class__ is OutputEdge else 0)
-    if place.variable_ref is dead_ref:
-        why = "a view made where nothing was recorded, of a tensor that has a graph: gradients end there"
-        return Operand(name, why=why, shape=place.shape, dtype=place.dtype)
-    if place not in leaves:
-        called = names.places.get(id(place), "")
-        line = line_of(place.code, place.instruction)
-        leaves[place] = Leaf(called, place.shape, place.dtype, line, place, _hooks(place))
-    return Operand(name, leaf=leaves[place])
+def _edge_operand(edge: Any, name: str, numbers: dict[Any, int], leaves: dict[Any, Leaf], names: Names) -> Operand:
+    """Return the operand for a gradient edge."""
+    if edge is None or edge.__class__ is not AccumulateGrad:
+        at = None if edge is None else numbers[edge.node]
+        return Operand(name, at, edge.position if edge.__class__ is OutputEdge else 0)
+    if edge.variable_ref is dead_ref:
+        why = "a view, created under torch.no_grad(), of a tensor that has a graph: gradients end there"
+        return Operand(name, why=why, shape=edge.shape, dtype=edge.dtype)
+    if edge not in leaves:
+        called = names.places.get(id(edge), "")
+        line = line_of(edge.code, edge.instruction)
+        leaves[edge] = Leaf(called, edge.shape, edge.dtype, line, edge, _hooks(edge))
+    return Operand(name, leaf=leaves[edge])
 
 
 def _operand(
@@ -321,12 +322,12 @@ def _operand(
     names: Names,
 ) -> Operand:
     if edge is not None:
-        return _place_of(edge, name, numbers, leaves, names)
+        return _edge_operand(edge, name, numbers, leaves, names)
     found = Operand(name)
-    told = remembered(node, index)
-    if told is not None:
-        found.why, found.shape, found.dtype = told.why, told.shape, told.dtype
-        tensor = told.tensor() if told.tensor is not None else None
+    record = operand_record(node, index)
+    if record is not None:
+        found.why, found.shape, found.dtype = record.why, record.shape, record.dtype
+        tensor = record.tensor() if record.tensor is not None else None
         if tensor is not None and id(tensor._array) in names.tensors:
             found.label = names.tensors[id(tensor._array)][0]
     value = _saved_operand(node, index)
@@ -337,12 +338,12 @@ def _operand(
         found.label = names.tensors[id(value)][0] if id(value) in names.tensors else ""
         found.why = found.why or shared.why(value)
     if not found.why and not differentiable:
-        found.why = f"{operation_of(node)} can not be differentiated by it"
+        found.why = f"{operation_of(node)} has no gradient with respect to it"
     return found
 
 
 def _saved_operand(node: Any, index: int) -> Any:
-    """What is kept of an operand: an array, a number, or None."""
+    """Return the saved value of an operand: an array, a number, or None."""
     if isinstance(node, CopySlices):
         node = node.inner
     operation = getattr(node, "operation", None)
@@ -352,15 +353,15 @@ def _saved_operand(node: Any, index: int) -> Any:
     return None if value.__class__ is PackedValue else value
 
 
-class _Memory:
-    """Whose memory it is: what in the graph, or among the names, an array shares its memory with."""
+class _MemoryIndex:
+    """Index of the memory of the graph's leaves and values, which explains arrays that share it."""
 
     def __init__(self, names: Names) -> None:
         self.names = names
         self.inside: dict[int, str] = {}
 
     def note(self, node: Any, names: Names) -> None:
-        """Learn from a node where the leaves and values lie that have a gradient."""
+        """Add the memory of a node's leaves and saved values that have a gradient."""
         for edge in node.edges:
             if edge.__class__ is AccumulateGrad and edge.variable_ref is not dead_ref:
                 called = names.places.get(id(edge), "")
@@ -377,12 +378,12 @@ class _Memory:
             )
 
     def why(self, array: Any) -> str:
-        """Why an array that a step keeps of an operand without an edge has no gradient, or nothing."""
+        """Return the reason why the saved array of an operand without an edge has no gradient, "" if unknown."""
         if array.dtype.kind not in "fcV":
             return f"{_dtype_name(array.dtype)} has no gradients"
         origin = self.inside.get(id(memory_of(array)))
         if origin is not None:
-            return f"cut off from {origin}, whose memory it shares (by detach(), .data or under no_grad)"
+            return f"detached from {origin}, whose memory it shares (by detach(), .data or under no_grad)"
         named = self.names.tensors.get(id(array))
         if named is None:
             return ""
@@ -396,7 +397,7 @@ def _dtype_name(dtype: Any) -> str:
 
 
 def _in_parameters(node: Any) -> list[Any]:
-    """Arrays that stand in a node's parameters, such as the indices of ``x[i]``."""
+    """Return the arrays among a node's parameters, such as the indices of ``x[i]``."""
     operation = getattr(node, "operation", None)
     saved = [] if operation is None else operation.saved()
     stack: list[Any] = [getattr(node, each.held, None) for each in saved if each.kind == "parameter"]
@@ -410,8 +411,8 @@ def _in_parameters(node: Any) -> list[Any]:
     return found
 
 
-def _chosen(array: Any, names: Names) -> Operand:
-    """An array in a node's parameters, as an operand."""
+def _parameter_operand(array: Any, names: Names) -> Operand:
+    """Return the operand for an array among a node's parameters."""
     label = names.tensors[id(array)][0] if id(array) in names.tensors else ""
     why = (
         f"{_dtype_name(array.dtype)} has no gradients"
@@ -422,26 +423,26 @@ def _chosen(array: Any, names: Names) -> Operand:
 
 
 def kept_by(node: Any) -> tuple[list[Kept], bool]:
-    """What a node keeps for the backward pass, and whether it was freed already."""
+    """Return the values that a node saves for the backward pass, and whether they were freed already."""
     if isinstance(node, CopySlices):
         return kept_by(node.inner)
     if isinstance(node, BackwardCFunction):
         saved = node.saved
         return [
-            _of_function(f"saved {i}", each) for i, each in enumerate(saved or ()) if each is not None
+            _kept_by_function(f"saved {i}", each) for i, each in enumerate(saved or ()) if each is not None
         ], saved is None
     found, freed = [], False
     for each in getattr(node, "arrays", ()):
-        value, cell = getattr(node, each.held, None), getattr(node, each.cell, None)
+        value, counter = getattr(node, each.held, None), getattr(node, each.cell, None)
         if value is None:
-            freed = freed or cell is not None
+            freed = freed or counter is not None
         elif not isinstance(value, NUMBERS):
             name = "result" if each.name == "out" else "input" if each.name == "self" else each.name
-            found.append(_kept(name, value, cell, getattr(node, each.seen, 0)))
+            found.append(_kept(name, value, counter, getattr(node, each.seen, 0)))
     return found + [_kept("index", each, None, 0) for each in _in_parameters(node)], freed
 
 
-def _kept(name: str, value: Any, cell: Any, seen: int) -> Kept:
+def _kept(name: str, value: Any, counter: Any, version: int) -> Kept:
     if value.__class__ is PackedValue:
         held = value.value
         array = held._array if isinstance(held, Tensor) else held
@@ -449,13 +450,13 @@ def _kept(name: str, value: Any, cell: Any, seen: int) -> Kept:
         return Kept(name, tuple(getattr(array, "shape", ())), getattr(array, "dtype", None), size, packed=True)
     if not hasattr(value, "nbytes"):
         return Kept(name, (), None, 0)
-    changed = bool(cell) and cell[0] != seen
-    at = line_of(*cell[1]) if changed and cell[1] else Line()
+    changed = bool(counter) and counter[0] != version
+    at = line_of(*counter[1]) if changed and counter[1] else Line()
     return Kept(name, value.shape, value.dtype, value.nbytes, value, changed=changed, at=at)
 
 
-def _of_function(name: str, saved: Any) -> Kept:
-    """What a custom Function keeps."""
+def _kept_by_function(name: str, saved: Any) -> Kept:
+    """Return the record of a value saved by a custom Function."""
     packed = getattr(saved, "packed", None)
     if packed is not None:
         return _kept(name, packed, None, 0)
@@ -465,23 +466,23 @@ def _of_function(name: str, saved: Any) -> Kept:
     return _kept(name, saved.array, saved.counter, saved.version)
 
 
-def _hooks(place: Any) -> list[str]:
-    """The hooks at a node (those on its results too) or a leaf, in words."""
-    every: list[tuple[str, Hooks]] = [] if place.hooks is None else [("", place.hooks)]
-    for position, hooks in sorted((getattr(place, "result_hooks", None) or {}).items()):
+def _hooks(edge: Any) -> list[str]:
+    """Return descriptions of the hooks of a leaf, or of a node and its results."""
+    every: list[tuple[str, Hooks]] = [] if edge.hooks is None else [("", edge.hooks)]
+    for position, hooks in sorted((getattr(edge, "result_hooks", None) or {}).items()):
         every.append((f" (result {position})", hooks))
     found = []
     for which, hooks in every:
         for key, hook in hooks.tensor.items():
-            kind = "retains its gradient" if key == hooks.retaining else f"a tensor's hook{_who(hook)}"
+            kind = "retains its gradient" if key == hooks.retaining else f"a tensor's hook{_definition_of(hook)}"
             found.append(kind + which)
-        found += [f"a hook before the step{_who(each)}" for each in hooks.before.values()]
-        found += [f"a hook after the step{_who(each)}" for each in hooks.after.values()]
-        found += [f"a hook after accumulating{_who(each)}" for each in hooks.accumulated.values()]
+        found += [f"a hook before the step{_definition_of(each)}" for each in hooks.before.values()]
+        found += [f"a hook after the step{_definition_of(each)}" for each in hooks.after.values()]
+        found += [f"a hook after accumulating{_definition_of(each)}" for each in hooks.accumulated.values()]
     return found
 
 
-def _who(hook: Any) -> str:
+def _definition_of(hook: Any) -> str:
     return f" {getattr(hook, '__name__', type(hook).__name__)}{describe_definition(hook)}"
 
 

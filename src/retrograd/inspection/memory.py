@@ -1,4 +1,4 @@
-"""What graphs keep alive: ``memory`` of one graph, and ``watch_leaks``, which warns of graphs that pile up."""
+"""Memory of graphs: ``memory`` reports that of one graph, ``watch_leaks`` warns of graphs that accumulate."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from .graph_reader import Line, Step, kept_by, line_of, names_around, operation_
 
 @dataclass
 class Holding:
-    """What the steps of one operation at one line keep: ``values`` of them, ``nbytes`` of memory that no row above counts.
+    """Saved values of the steps of one operation at one line: ``values`` of them, with ``nbytes`` of memory.
 
-    ``shared``: bytes that they keep as well, but that another row counts, or that are a leaf's own.
+    ``shared``: bytes of saved values that are not in ``nbytes``, because another row counts them or they are a leaf's
+    own.
     """
 
     operation: str
@@ -34,10 +35,11 @@ class Holding:
 
 @dataclass
 class Memory:
-    """What :func:`memory` returns; ``print`` shows it.
+    """Result of :func:`memory`; ``print`` shows it as text.
 
-    ``nbytes``: what the graph keeps alive besides the leaves' own memory, ``leaf_nbytes``: that. ``rows``: by operation and
-    line, the largest first. ``packed``: how many values hooks keep in another form, of which the size may not be known.
+    ``nbytes``: bytes that the graph keeps alive without the leaves' own memory; ``leaf_nbytes``: bytes of the leaves.
+    ``rows``: by operation and line, the largest first. ``packed``: number of values that saved-tensor hooks have
+    packed, whose size may be unknown.
     """
 
     nbytes: int
@@ -54,7 +56,7 @@ class Memory:
             f"The graph keeps {size(self.nbytes)} alive, and {size(self.leaf_nbytes)} of {count(self.leaves, 'leaf')}"
         ]
         if self.packed:
-            text.append(f"  ({count(self.packed, 'value')} packed by hooks: counted as far as they are arrays)")
+            text.append(f"  ({count(self.packed, 'value')} packed by hooks: counted only if they are arrays)")
         shown = self.rows if self.limit is None else self.rows[: self.limit]
         text += [_row(each) for each in shown]
         if len(shown) < len(self.rows):
@@ -76,10 +78,11 @@ def _row(each: Holding) -> str:
 
 
 def memory(tensor: Any, params: Mapping[str, Any] | None = None, *, limit: int | None = 20) -> Memory:
-    """What the graph of a tensor (or of several) keeps alive for the backward pass, by operation and line.
+    """Return the memory that the graph of a tensor (or of several) keeps alive, by operation and line.
 
-    Memory that several values lie in (an array and its views, an operand that two operations keep) is counted once, for the
-    step that was recorded first; the leaves' own memory is counted apart. ``limit``: how many rows the text shows.
+    Memory that several values share (an array and its views, an operand that two operations save) counts once, for
+    the step recorded first; the leaves' own memory is counted separately. ``limit``: the number of rows that the text
+    shows.
 
     >>> import retrograd as torch
     >>> w, x = torch.ones(10, 10, requires_grad=True), torch.ones(5, 10)
@@ -100,7 +103,7 @@ def memory(tensor: Any, params: Mapping[str, Any] | None = None, *, limit: int |
 
 
 def _hold(rows: dict[Any, Holding], step: Step, seen: set[int]) -> None:
-    """Count what a step keeps in the row of its line."""
+    """Add the saved values of a step to the row of its operation and line."""
     row = rows.setdefault((step.operation, step.line), Holding(step.operation, step.line))
     row.steps += 1
     for each in step.kept:
@@ -119,24 +122,25 @@ def _hold(rows: dict[Any, Holding], step: Step, seen: set[int]) -> None:
 
 # --- Leaks ----------------------------------------------------------------------------------------------------------
 
-#: How many steps in a row the graphs of a line must have grown in before it is told.
+#: Number of consecutive steps in which the graphs of a line must grow before a warning.
 PATIENCE = 4
 
 
 class watch_leaks:
-    """Watch for graphs that pile up, or grow, from step to step of a training; each line is warned of once.
+    """Context manager that warns of graphs which accumulate or grow from step to step of a training loop.
 
-    Call ``step()`` once in every step, after what is no longer needed has gone. When the graphs that end in one line have
-    become more in ``patience`` steps in a row (a list of losses), or one graph longer (a state carried on from step to step), a
-    warning names the line and what is kept alive. At the end of the block the same is said of lines of which more than
-    ``patience`` graphs, made in the block, are still there. Nothing is watched outside of ``step`` and the two ends of the
-    block: these look at all objects of the process, which takes some milliseconds for each ten thousand.
+    Call ``step()`` once in every training step, after temporary tensors are deleted. If the number of graphs that end
+    in one line increases in ``patience`` consecutive steps (a list of losses), or one graph grows longer (a state
+    carried from step to step), a warning names the line and the bytes kept alive. So does the end of the block for
+    lines with more than ``patience`` graphs that were recorded in the block and are still alive. Each line is warned
+    of once. Only ``step`` and both ends of the block take time: they examine all objects of the process, some
+    milliseconds for each ten thousand.
 
     >>> import retrograd as torch
     >>> w, losses = torch.ones(3, requires_grad=True), []
     >>> with torch.autograd.graph.watch_leaks() as watch:
     ...     for _ in range(9):
-    ...         losses.append((w * 2).sum().item())  # a list of the losses themselves would be told
+    ...         losses.append((w * 2).sum().item())  # without .item() there would be a warning
     ...         watch.step()
     >>> watch.found
     []
@@ -145,8 +149,8 @@ class watch_leaks:
     def __init__(self, patience: int = PATIENCE) -> None:
         self.patience = patience
         self.found: list[Leak] = []
-        self.growth: dict[Any, tuple[int, int]] = {}  # by line: how many graphs there were last, growing for how long
-        self.length = 0, 0  # the same of all nodes together
+        self.growth: dict[Any, tuple[int, int]] = {}  # by line: last number of graphs, and consecutive steps of growth
+        self.length = 0, 0  # the same for the number of all nodes
         self.before: dict[Any, int] = {}
         self.begun = 0
 
@@ -156,26 +160,26 @@ class watch_leaks:
         return self
 
     def step(self) -> None:
-        """Look at what is there now, at the end of a step."""
+        """Examine the graphs that are alive at the end of a training step."""
         nodes = _nodes()
         ends = _ends(nodes)
-        growth, piled = {}, False
+        growth, more_graphs = {}, False
         for key, found in ends.items():
             last, times = self.growth.get(key, (self.before.get(key, 0), 0))
             times = times + 1 if len(found) > last else 0
             growth[key] = len(found), times
-            piled = piled or times > 0
+            more_graphs = more_graphs or times > 0
             if times >= self.patience:
-                self._tell(key, found, f"more in each of the last {times} steps", _PILED)
+                self._warn_once(key, found, f"more in each of the last {times} steps", _ACCUMULATED)
         self.growth = growth
         last, times = self.length
-        times = times + 1 if len(nodes) > last > 0 and not piled else 0
+        times = times + 1 if len(nodes) > last > 0 and not more_graphs else 0
         self.length = len(nodes), times
         if times >= self.patience:
-            # Nodes are numbered downwards: these have been made since the block began.
+            # Node numbers decrease, so these nodes were recorded in the block.
             new = [each for found in ends.values() for each in found if each.number < self.begun]
-            longest = max(new, key=lambda end: len(_led([end])))
-            self._tell(_key(longest), [longest], f"longer after each of the last {times} steps", _CARRIED)
+            longest = max(new, key=lambda end: len(_nodes_of([end])))
+            self._warn_once(_key(longest), [longest], f"longer after each of the last {times} steps", _CARRIED)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -184,14 +188,14 @@ class watch_leaks:
             return
         for key, nodes in _ends(_nodes()).items():
             if len(nodes) - self.before.get(key, 0) > self.patience:
-                self._tell(key, nodes, "still there at the end of the block", _PILED)
+                self._warn_once(key, nodes, "still there at the end of the block", _ACCUMULATED)
 
-    def _tell(self, key: Any, ends: list[Any], how: str, remedy: str) -> None:
+    def _warn_once(self, key: Any, ends: list[Any], how: str, remedy: str) -> None:
         if any(each.key == key for each in self.found):
             return
         leak = Leak(key, operation_of(ends[0]), line_of(ends[0].code, ends[0].instruction), len(ends), _alive(ends))
         self.found.append(leak)
-        line = f" made at {leak.line}" if leak.line else ""
+        line = f" recorded at {leak.line}" if leak.line else ""
         number = f"{leak.graphs} graphs that end in {leak.operation}{line} are" if len(ends) > 1 else (
             f"A graph that ends in {leak.operation}{line} is"
         )  # fmt: skip
@@ -199,16 +203,16 @@ class watch_leaks:
         warn(f"{number} alive, {how}{what}. {remedy}")
 
 
-_PILED = (
-    "Something holds on to tensors that lead to them, such as a list of losses. Remedy: keep numbers (loss.item()), or "
+_ACCUMULATED = (
+    "Some object refers to their tensors, such as a list of losses. Remedy: store numbers (loss.item()), or "
     "loss.detach()."
 )
-_CARRIED = "A tensor of one step goes into the next with its whole history. Remedy: detach() it between the steps."
+_CARRIED = "A tensor of one step is used in the next with its entire history. Remedy: detach() it between the steps."
 
 
 @dataclass
 class Leak:
-    """Graphs that pile up: the operation and the line in which they end, how many there were, and what they keep alive."""
+    """Accumulated graphs: the operation and line in which they end, their number, and the bytes they keep alive."""
 
     key: Any
     operation: str
@@ -218,7 +222,7 @@ class Leak:
 
 
 def _nodes() -> list[Any]:
-    """All nodes alive."""
+    """Return all nodes that are alive."""
     return [each for each in gc.get_objects() if isinstance(each, Node) and getattr(each, "edges", None) is not None]
 
 
@@ -227,7 +231,7 @@ def _key(node: Any) -> Any:
 
 
 def _ends(nodes: list[Any]) -> dict[Any, list[Any]]:
-    """Those to which no other leads, by operation and line: the ends of graphs."""
+    """Return the ends of graphs, the nodes that are no other node's operand, by operation and line."""
     inner = {id(edge.node) for node in nodes for edge in node.edges if edge is not None}
     ends: dict[Any, list[Any]] = {}
     for node in nodes:
@@ -236,8 +240,8 @@ def _ends(nodes: list[Any]) -> dict[Any, list[Any]]:
     return ends
 
 
-def _led(ends: list[Any]) -> list[Any]:
-    """The nodes that lead to ``ends``, and these."""
+def _nodes_of(ends: list[Any]) -> list[Any]:
+    """Return the nodes of the graphs of ``ends``, with these."""
     found: dict[int, Any] = {}
     stack = list(ends)
     while stack:
@@ -249,8 +253,8 @@ def _led(ends: list[Any]) -> list[Any]:
 
 
 def _alive(ends: list[Any]) -> int:
-    """The bytes that the graphs of these nodes keep, leaves' own memory left out."""
-    nodes = _led(ends)
+    """Return the bytes that the graphs of ``ends`` keep alive, without the leaves' own memory."""
+    nodes = _nodes_of(ends)
     own = {id(memory_of(edge.array)) for node in nodes for edge in node.edges if edge.__class__ is AccumulateGrad}
     kept = [each for node in nodes for each in kept_by(node)[0]]
     return bytes_of([each for each in kept if each.array is None or id(memory_of(each.array)) not in own])

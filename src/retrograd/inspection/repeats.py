@@ -1,4 +1,4 @@
-"""Repeats in a list: where the same stretch stands several times in a row, as the steps of a loop do in a graph."""
+"""Detection of consecutive repeats in a list, such as the steps of a loop in a graph."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-LONGEST = 128  # the longest stretch that is looked for
+LONGEST = 128  # maximal length of a repeated stretch
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """``length`` items from ``start`` on, which stand there ``times`` times in a row."""
+    """Stretch of ``length`` items that begins at ``start`` and occurs ``times`` times in a row."""
 
     start: int
     length: int
@@ -19,14 +19,15 @@ class Stretch:
 
     @property
     def end(self) -> int:
-        """The index behind the last item."""
+        """Index after the last item."""
         return self.start + self.length * self.times
 
 
 def folded(keys: Sequence[Any]) -> Iterator[Stretch]:
-    """``keys`` as stretches, in order: single items, and what is repeated.
+    """Yield ``keys`` as stretches in order: single items and repeats.
 
-    One item must stand there three times to be folded, several items twice. The longest run that begins at an item is taken.
+    A single item must occur three times in a row to be folded, a longer stretch twice. At each item the repeat that
+    covers the most items is chosen.
 
     >>> [(each.start, each.length, each.times) for each in folded("xabababyzzzz")]
     [(0, 1, 1), (1, 2, 3), (7, 1, 1), (8, 1, 4)]
@@ -45,7 +46,7 @@ def folded(keys: Sequence[Any]) -> Iterator[Stretch]:
 
 
 def _times(items: list[int], start: int, length: int) -> int:
-    """How often the stretch of ``length`` items from ``start`` on stands there in a row."""
+    """Return how many times in a row the stretch of ``length`` items from ``start`` occurs."""
     if items[start] != items[start + length]:
         return 1
     stretch, times = items[start : start + length], 1
