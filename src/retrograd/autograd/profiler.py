@@ -1,4 +1,4 @@
-"""Profiles of the operations that a program runs, as ``torch.autograd.profiler``."""
+"""Profiler of the operations that a program runs, as ``torch.autograd.profiler``."""
 
 from __future__ import annotations
 

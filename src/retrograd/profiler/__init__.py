@@ -1,4 +1,4 @@
-"""How long a program's operations take and what memory they need, as ``torch.profiler``."""
+"""Profiler of the time and memory that a program's operations take, as ``torch.profiler``."""
 
 from __future__ import annotations
 

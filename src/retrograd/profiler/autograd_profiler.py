@@ -1,6 +1,6 @@
-"""``torch.autograd.profiler``: what operations a program runs, how long each takes, how much memory it allocates.
+"""``profile`` and ``record_function`` of ``torch.autograd.profiler``: time and memory of a program's operations.
 
-How calls come to be noted stands in ``profiler/recorder.py``; here they become events.
+``profiler/recorder.py`` records calls; this module converts them to events.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Callee = TypeVar("Callee", bound=Callable[..., Any])
 
 
 class record_function:
-    """Give a block of the program (or, as a decorator, every call of a function) a name under which a profiler shows it.
+    """Context manager or decorator that shows a block of the program, or each call of a function, as an event.
 
     >>> import retrograd as torch
     >>> with torch.autograd.profiler.profile() as prof:
@@ -74,7 +74,7 @@ class record_function:
 
 @dataclass
 class Seen:
-    """What was noted from the beginning of a profiler to its end, by moments in nanoseconds."""
+    """Calls and changes of memory recorded between the start and the end of a profiler; times are in nanoseconds."""
 
     start: int
     end: int
@@ -83,15 +83,15 @@ class Seen:
 
 
 class profile:
-    """Note the operations of this thread while the block runs.
+    """Context manager that records the operations of this thread.
 
     Args:
-        enabled: whether to do anything.
-        record_shapes: keep the shapes of arguments, so that events can be grouped by them.
-        with_flops: count the floating-point operations of products of matrices, convolutions, sums and products.
-        profile_memory: note what memory results take, and when it is given back.
-        with_stack: keep the lines of the program from which operations were called.
-        use_device: ``"cuda"`` to measure on the GPU, too.
+        enabled: if False, record nothing.
+        record_shapes: record the shapes of arguments, so that events can be grouped by them.
+        with_flops: count the floating-point operations of matrix products, convolutions, sums and products.
+        profile_memory: record the memory that results allocate, and its release.
+        with_stack: record the lines of the program from which operations were called.
+        use_device: ``"cuda"`` to measure time on the GPU too.
 
     >>> import retrograd as torch
     >>> x = torch.ones(3, requires_grad=True)
@@ -190,19 +190,19 @@ class profile:
             self.function_events.extend(before)
         return False
 
-    # -- What it has seen
+    # -- Results
 
     @property
     def function_events(self) -> EventList:
-        """The events, in the order in which they began, and changes of memory outside of all."""
+        """Events in the order in which they began, with changes of memory outside of all operations at the end."""
         if self._events is None:
             events = [] if self.seen is None else list(_events(self, self.seen))
-            made = EventList(
+            events_list = EventList(
                 events, use_device=self.use_device, profile_memory=self.profile_memory, with_flops=self.with_flops
             )
             if self.seen is None:
-                return made
-            self._events = made
+                return events_list
+            self._events = events_list
         return self._events
 
     def __repr__(self) -> str:
@@ -221,7 +221,7 @@ class profile:
         header: str | None = None,
         top_level_events_only: bool = False,
     ) -> str:
-        """A table of all events (see :meth:`EventList.table`)."""
+        """Return a table of all events (see :meth:`EventList.table`)."""
         return self.function_events.table(
             sort_by, row_limit, max_src_column_width, max_name_column_width, max_shapes_column_width, header,
             top_level_events_only,
@@ -230,20 +230,20 @@ class profile:
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
-        """The events summed up by name (see :meth:`EventList.key_averages`)."""
+        """Return the events summed up by name (see :meth:`EventList.key_averages`)."""
         return self.function_events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def total_average(self) -> FunctionEventAvg:
-        """All events together."""
+        """Return the sum of all events."""
         return self.function_events.total_average()
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The sum of the times of all events without what happened inside, in microseconds."""
+        """Sum of the times of all events without those of the events inside, in microseconds."""
         return self.function_events.self_cpu_time_total
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Write what programs that draw flame graphs read; wants ``with_stack=True``."""
+        """Write stacks and times in the format of flame-graph tools; AssertionError without ``with_stack=True``."""
         if not self.with_stack:
             raise AssertionError("export_stacks() requires with_stack=True")
         self.function_events.export_stacks(path, metric)
@@ -257,7 +257,7 @@ class profile:
         write(self, path, metadata or {})
 
     def toggle_collection_dynamic(self, enabled: bool, activities: Any) -> None:
-        """Note no more for a while, or again."""
+        """Pause recording, or continue it if ``enabled``."""
         if self._session is not None:
             self._session.resting = not enabled
 
@@ -266,10 +266,10 @@ class profile:
 
 
 def _events(profiler: profile, seen: Seen) -> Iterator[FunctionEvent]:
-    """The events of what was noted. What was still open ends with the profiler."""
-    made: dict[recorder.Call, FunctionEvent] = {}
+    """Yield the events of the recorded calls; calls without an end get that of the profiler."""
+    event_of: dict[recorder.Call, FunctionEvent] = {}
     parents = {call.parent for call in seen.calls}
-    stacks: dict[int, list[str]] = {}  # of operations, by their number in the graph
+    stacks: dict[int, list[str]] = {}  # of operations, by the number of their node
     number = 0
     memory = _memory(seen) if profiler.profile_memory else {}
     for call in seen.calls:
@@ -277,7 +277,7 @@ def _events(profiler: profile, seen: Seen) -> Iterator[FunctionEvent]:
         *instants, name = outer.split("+") if call.scope == recorder.FUNCTION else [outer]
         end = call.end or seen.end
         stack = _stack(call, stacks) if profiler.with_stack else []
-        parent = made.get(call.parent) if call.parent is not None else None
+        parent = event_of.get(call.parent) if call.parent is not None else None
         layers = [name, *inner] if call not in parents else [name]
         for depth, each in enumerate([*instants, *layers]):
             number += 1
@@ -289,7 +289,7 @@ def _events(profiler: profile, seen: Seen) -> Iterator[FunctionEvent]:
                 event.set_cpu_parent(parent)
                 parent.append_cpu_child(event)
             if depth == len(instants):
-                made[call] = event
+                event_of[call] = event
             if depth >= len(instants):
                 parent = event
             yield event
@@ -302,7 +302,7 @@ def _event(
 ) -> FunctionEvent:
     backward = call.scope == recorder.BACKWARD or name.startswith(recorder.EVALUATE)
     inputs = call.inputs or ()
-    if inputs and call.scope == recorder.FUNCTION:  # as many as PyTorch's operation has
+    if inputs and call.scope == recorder.FUNCTION:  # with the number of arguments of PyTorch's operation
         count = arguments_of(name.removeprefix("aten::"), len(inputs) - len(call.keywords), call.keywords)
         inputs = (*inputs[:count], *((None, None),) * (count - len(inputs)))
     keywords = {key: each[1] for key, each in zip(reversed(call.keywords), reversed(call.inputs or ()), strict=False)}
@@ -329,7 +329,7 @@ def _shape(described: tuple[Any, ...]) -> list[int]:
 
 
 def _type_name(described: tuple[Any, ...]) -> str:
-    """The name of an argument's type as PyTorch's traces have it."""
+    """Return the name of an argument's type in PyTorch's traces."""
     if described[0] is recorder.SEVERAL:
         return "TensorList"
     if described[0] is not None:
@@ -337,7 +337,7 @@ def _type_name(described: tuple[Any, ...]) -> str:
     return "Scalar" if described[1].__class__ in (int, float, bool) else ""
 
 
-#: Files whose frames are no lines of the program.
+#: Prefixes of files whose frames are not the user's.
 _NOT_THE_USERS = ("<frozen ", os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), ""))
 
 
@@ -346,7 +346,7 @@ def _line(code: CodeType, instruction: int) -> str:
 
 
 def _stack(call: recorder.Call, stacks: dict[int, list[str]]) -> list[str]:
-    """The user's lines, innermost first: in a backward pass those of the operation whose derivative it is."""
+    """Return the user's lines, innermost first; in a backward pass those of the operation that recorded the node."""
     around: recorder.Call | None = call
     while around is not None and around.scope != recorder.BACKWARD and not around.name.startswith(recorder.EVALUATE):
         around = around.parent
@@ -359,20 +359,20 @@ def _stack(call: recorder.Call, stacks: dict[int, list[str]]) -> list[str]:
 
 
 def _memory(seen: Seen) -> dict[recorder.Call, tuple[int, int]]:
-    """For each call the bytes that it and the calls inside allocated less those freed: on the CPU, on the GPU."""
-    found: dict[recorder.Call, tuple[int, int]] = {}
+    """Return for each call the bytes allocated less those freed by it and the calls inside: on the CPU, on the GPU."""
+    totals: dict[recorder.Call, tuple[int, int]] = {}
     known = set(seen.calls)
     for _, count, place, inside in seen.changes:
         call = inside
         while call is not None and call in known:
-            cpu, gpu = found.get(call, (0, 0))
-            found[call] = (cpu + count, gpu) if place == "cpu" else (cpu, gpu + count)
+            cpu, gpu = totals.get(call, (0, 0))
+            totals[call] = (cpu + count, gpu) if place == "cpu" else (cpu, gpu + count)
             call = call.parent
-    return found
+    return totals
 
 
 def _outside(profiler: profile, seen: Seen, number: int) -> Iterator[FunctionEvent]:
-    """The changes of memory that happened in no call."""
+    """Yield events for the changes of memory outside of all calls."""
     known = set(seen.calls)
     for moment, count, place, call in seen.changes:
         if call is None or call not in known:
@@ -386,7 +386,7 @@ def _outside(profiler: profile, seen: Seen, number: int) -> Iterator[FunctionEve
 
 
 def kineto_available() -> bool:
-    """True: all that PyTorch's later profiler shows is shown."""
+    """Return True: the features of PyTorch's Kineto profiler are available."""
     return True
 
 

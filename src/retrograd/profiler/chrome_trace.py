@@ -1,4 +1,4 @@
-"""A profiler's events as a file for ``chrome://tracing`` and Perfetto, in the form of PyTorch's."""
+"""Export of a profiler's events to a file for ``chrome://tracing`` and Perfetto, in PyTorch's format."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .events import MEMORY_EVENT_NAME
 
 
 def write(profiler: Any, path: str, metadata: dict[str, str]) -> None:
-    """Write what ``profiler`` has seen to ``path`` (compressed if it ends with ``.gz``); ``metadata``: JSON by name."""
+    """Write the events of ``profiler`` to ``path`` (compressed if it ends with ``.gz``); ``metadata``: JSON by name."""
     import json
 
     seen = profiler.seen
@@ -35,22 +35,22 @@ def write(profiler: Any, path: str, metadata: dict[str, str]) -> None:
             file.write(text)
 
 
-def _events(profiler: Any, base: float, whole: float) -> list[dict[str, Any]]:
+def _events(profiler: Any, base: float, duration: float) -> list[dict[str, Any]]:
     pid = os.getpid()
     place = {"pid": pid, "tid": pid}
-    found: list[dict[str, Any]] = [
+    trace: list[dict[str, Any]] = [
         {"ph": "M", "name": "process_name", "ts": base, "pid": pid, "tid": 0, "args": {"name": "python"}},
         {"ph": "M", "name": "thread_name", "ts": base, **place, "args": {"name": f"thread {pid} (python)"}},
     ]
     allocated = 0
-    forward: dict[int, Any] = {}  # the last operation that made a node of that number: the innermost
+    forward: dict[int, Any] = {}  # number of a node -> the innermost operation that recorded it
     for index, event in enumerate(profiler.function_events):
         start = base + event.time_range.start
         if event.name == MEMORY_EVENT_NAME:
             allocated += event.cpu_memory_usage
             args = {"Total Allocated": allocated, "Bytes": event.cpu_memory_usage + event.device_memory_usage,
                     "Device Type": 0 if event.cpu_memory_usage else 1, "Ev Idx": index}  # fmt: skip
-            found.append(
+            trace.append(
                 {
                     "ph": "i",
                     "cat": "cpu_instant_event",
@@ -64,18 +64,18 @@ def _events(profiler: Any, base: float, whole: float) -> list[dict[str, Any]]:
             continue
         allocated += event.self_cpu_memory_usage
         category = "user_annotation" if event.is_user_annotation else "cpu_op"
-        found.append(
+        trace.append(
             {"ph": "X", "cat": category, "name": event.trace_name, **place, "ts": start,
              "dur": event.time_range.elapsed_us(), "args": _arguments(profiler, event, index)}
         )  # fmt: skip
         if event.sequence_nr >= 0 and event.fwd_thread == 0:
             forward[event.sequence_nr] = event
-    found += _arrows(profiler, base, forward, place)
-    found.append(
+    trace += _arrows(profiler, base, forward, place)
+    trace.append(
         {"ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", "pid": "Spans", "tid": "PyTorch Profiler", "ts": base,
-         "dur": whole, "args": {"Op count": 0}}
+         "dur": duration, "args": {"Op count": 0}}
     )  # fmt: skip
-    return found
+    return trace
 
 
 def _arguments(profiler: Any, event: Any, index: int) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def _arguments(profiler: Any, event: Any, index: int) -> dict[str, Any]:
 
 
 def _arrows(profiler: Any, base: float, forward: dict[int, Any], place: dict[str, int]) -> list[dict[str, Any]]:
-    """Arrows from operations to the nodes of their derivatives."""
+    """Return the flow events from operations to the nodes of their derivatives."""
     arrows: list[dict[str, Any]] = []
     for event in profiler.function_events:
         start = forward.get(event.sequence_nr) if event.scope == 1 else None

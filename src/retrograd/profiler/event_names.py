@@ -1,7 +1,7 @@
-"""Under which names a profiler shows functions: PyTorch's names of what its functions come down to.
+"""Names of functions in a profile: PyTorch's names of the operations that its functions call.
 
-A name may say more: ``linear>addmm`` is ``linear``, which does nothing but ``addmm``; ``select+index`` is an ``index``
-before which, in no time, there was a ``select``.
+A name may describe several events: ``linear>addmm`` is ``linear`` with ``addmm`` inside; ``select+index`` is ``index``
+preceded by ``select`` with a duration of zero.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ..dispatch.signatures import signatures
 
 Name = str | Callable[..., str]
 
-#: Public name spaces, and how PyTorch's operations in them begin.
+#: Public namespaces, with the prefix of PyTorch's operations in them.
 SPACES = {
     "retrograd": "", "retrograd.nn.functional": "", "retrograd.linalg": "linalg_", "retrograd.fft": "fft_",
     "retrograd.special": "special_", "retrograd.signal.windows": None, "retrograd.random": None,
 }  # fmt: skip
-#: Functions that are no operations at PyTorch, or nothing but others one after the other.
+#: Functions that are no operations in PyTorch, or only call others.
 SILENT = frozenset({
     "apply_", "as_subclass", "asarray", "backward", "broadcast_shapes", "chain_matmul", "dim_order", "fork_rng",
     "from_numpy", "frombuffer", "gaussian_nll_loss", "get_rng_state", "gumbel_softmax", "initial_seed",
@@ -37,7 +37,7 @@ SILENT = frozenset({
     "svd_lowrank", "tanhshrink", "tolist", "triplet_margin_with_distance_loss", "typename", "unravel_index",
     "untyped_storage",
 })  # fmt: skip
-#: PyTorch's operations under the public functions of other names, and what they come down to in turn.
+#: Names of PyTorch's operations that differ from those of the public functions, and the operations inside.
 OTHERWISE = {
     "affine_grid": "affine_grid_generator", "cross_entropy": "cross_entropy_loss", "dropout1d": "feature_dropout",
     "dropout2d": "feature_dropout", "dropout3d": "feature_dropout", "fold": "col2im", "grid_sample": "grid_sampler",
@@ -57,7 +57,7 @@ OTHERWISE = {
     "softmax": "softmax>_softmax", "log_softmax": "log_softmax>_log_softmax", "layer_norm": "layer_norm>native_layer_norm",
     "batch_norm": "batch_norm>native_batch_norm", "group_norm": "group_norm>native_group_norm",
 }  # fmt: skip
-#: Likewise of what rules and other functions call.
+#: The same for functions that gradient rules and other functions call.
 INSIDE = {
     "_mt": "t", "_turned": "t", "turned": "t", "turned_fast": "t", "fft_c2c": "_fft_c2c", "fft_c2r": "_fft_c2r",
     "fft_r2c": "_fft_r2c", "sum_to_size": "sum", "to_device": "_to_copy", "to_dtype": "_to_copy", "where_else": "where",
@@ -65,9 +65,9 @@ INSIDE = {
     "log_softmax_backward_data": "_log_softmax_backward_data", "nll_loss_block": "nll_loss_forward",
     **{f"{each}_backward": f"retrograd::{each}_backward" for each in ("cofactors", "index", "norm", "norm_weight", "take")},
 }  # fmt: skip
-#: Operators of which PyTorch's operation is called as Python calls the method.
+#: Operators whose PyTorch operation has the name of the Python method (``__and__``).
 OPERATORS = ("and", "or", "xor", "lshift", "rshift", "iand", "ior", "ixor", "ilshift", "irshift")
-#: Methods of Tensor that are written out and not made by the table, and properties.
+#: Timed methods and properties of Tensor that are defined by hand, not generated from the table.
 METHODS_TIMED = (
     "detach", "detach_", "__bool__", "__int__", "__float__", "__complex__", "__index__", "__pow__", "__ipow__", "__rpow__",
     "__mod__", "__imod__", "__rmod__", "__itruediv__", "__idiv__", "__rfloordiv__", "__rlshift__", "__rrshift__", "__pos__",
@@ -75,11 +75,11 @@ METHODS_TIMED = (
 PROPERTIES_TIMED = ("T", "mT", "H", "mH", "real", "imag", "data")
 
 
-# --- By the arguments -----------------------------------------------------------------------------------------------
+# --- Names that depend on the arguments -----------------------------------------------------------------------------
 
 
-def _indexing(input: Any, index: Any) -> str:
-    """What PyTorch makes of ``x[index]``: a ``select``, a ``slice`` … for each part, and one ``index`` by tensors."""
+def _getitem(input: Any, index: Any) -> str:
+    """Return PyTorch's operations for ``x[index]``: one for each part, and an ``index`` if tensors are among them."""
     parts, names, gathers = index if index.__class__ is tuple else (index,), [], False
     for each in parts:
         if each is None or each.__class__ is bool:
@@ -97,15 +97,15 @@ def _indexing(input: Any, index: Any) -> str:
 
 
 def _matmul(input: Any, other: Any = None, **rest: Any) -> str:
-    """``matmul`` of two vectors, of a matrix and a vector, of two matrices, or of many."""
+    """Return ``matmul`` with the operation inside: ``dot`` or ``mv`` for vectors, ``mm`` for matrices, else ``bmm``."""
     first, second = (each._array.ndim if isinstance(each, Tensor) else 0 for each in (input, other))
     inner = {(1, 1): "dot", (2, 1): "mv", (1, 2): "mv", (2, 2): "mm"}.get((first, second))
     return f"matmul>{inner or ('mm' if second <= 2 else 'bmm')}"
 
 
-def _resizing(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: Any = None,
+def _interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: Any = None,
               recompute_scale_factor: Any = None, antialias: bool = False) -> str:  # fmt: skip
-    """The operation of ``interpolate`` in a mode."""
+    """Return the operation of ``interpolate`` for a mode."""
     count = input._array.ndim - 2
     if mode == "area":
         return f"adaptive_avg_pool{count}d"
@@ -114,8 +114,8 @@ def _resizing(input: Any, size: Any = None, scale_factor: Any = None, mode: str 
     return f"{hidden}upsample_{name}{count}d{'_aa' if antialias else ''}"
 
 
-def _indices_too(name: str) -> Callable[..., str]:
-    """A pooling function, which has another name if the places of the largest elements are asked for."""
+def _max_pooling(name: str) -> Callable[..., str]:
+    """Return the name function of a max-pooling, whose name depends on ``return_indices``."""
 
     def named(*args: Any, return_indices: Any = False, **rest: Any) -> str:
         if return_indices is True or True in args[4:]:
@@ -128,8 +128,8 @@ def _indices_too(name: str) -> Callable[..., str]:
 _INNER = {"relu": "clamp_min", "dropout": "native_dropout"}
 
 
-def _overwriting(name: str) -> Callable[..., str]:
-    """A function that overwrites its operand if it is told to."""
+def _inplace_option(name: str) -> Callable[..., str]:
+    """Return the name function of an activation, whose name depends on ``inplace``."""
     under = _INNER.get(name)
     return lambda *args, inplace=False, **rest: name + "_" if inplace else f"{name}>{under}" if under else name
 
@@ -148,32 +148,32 @@ def _nonzero(input: Any, *, as_tuple: Any = False, **rest: Any) -> str:
     return "nonzero_numpy" if as_tuple else "nonzero"
 
 
-def _splitting(tensor: Any, split_size: Any = 1, dim: Any = 0) -> str:
+def _split(tensor: Any, split_size: Any = 1, dim: Any = 0) -> str:
     return "split_with_sizes" if isinstance(split_size, (tuple, list)) else "split"
 
 
-def _unfolding(input: Any, *args: Any, **rest: Any) -> str:
-    """``unfold`` of a tensor along a dimension, or of images into columns: PyTorch calls two functions by this name."""
+def _unfold(input: Any, *args: Any, **rest: Any) -> str:
+    """Return the name of ``Tensor.unfold`` or of ``nn.functional.unfold``, told apart by their arguments."""
     return "unfold" if len(args) == 3 or "dimension" in rest else "im2col"
 
 
 VARYING: dict[str, Name] = {
-    "split": _splitting, "unfold": _unfolding,
-    "__getitem__": _indexing, "matmul": _matmul, "__matmul__": _matmul, "interpolate": _resizing, "upsample": _resizing,
+    "split": _split, "unfold": _unfold,
+    "__getitem__": _getitem, "matmul": _matmul, "__matmul__": _matmul, "interpolate": _interpolate, "upsample": _interpolate,
     "norm": _norm, "unique": _unique, "nonzero": _nonzero,
-    **{f"{each}{n}d": _indices_too(f"{each}{n}d")
+    **{f"{each}{n}d": _max_pooling(f"{each}{n}d")
        for each in ("max_pool", "adaptive_max_pool", "fractional_max_pool") for n in (1, 2, 3)},
-    **{each: _overwriting(each) for each in (
+    **{each: _inplace_option(each) for each in (
         "alpha_dropout", "celu", "dropout", "elu", "feature_alpha_dropout", "hardsigmoid", "hardswish", "hardtanh",
         "leaky_relu", "mish", "relu", "relu6", "rrelu", "selu", "silu", "threshold")},
 }  # fmt: skip
 
 
-# --- All functions --------------------------------------------------------------------------------------------------
+# --- Names of all functions -----------------------------------------------------------------------------------------
 
 
 def named(name: str, prefix: str = "") -> Name | None:
-    """The name of the public function ``name``; None for one that is not shown."""
+    """Return the shown name of the public function ``name``, or None if it is not shown."""
     if name in SILENT:
         return None
     if not prefix and name in VARYING:
@@ -184,7 +184,7 @@ def named(name: str, prefix: str = "") -> Name | None:
 
 
 def _functions() -> Iterator[tuple[Any, str, str]]:
-    """The public functions, each with its name and what PyTorch's operations in its name space begin with."""
+    """Yield the public functions with their names and the prefix of PyTorch's operations in their namespace."""
     for module, prefix in SPACES.items():
         if prefix is not None and module in sys.modules:
             for name, value in vars(sys.modules[module]).items():
@@ -197,21 +197,21 @@ def _functions() -> Iterator[tuple[Any, str, str]]:
 
 
 def names_of_functions() -> dict[FunctionType, Name]:
-    """The names of the calls of all functions of the table that are to be timed."""
+    """Return the shown names of all functions of the table that a profiler times."""
     return _names(len(LAZY_FUNCTIONS), sum(module in sys.modules for module in SPACES))
 
 
 @functools.lru_cache(1)
 def _names(made: int, imported: int) -> dict[FunctionType, Name]:
-    """The names as long as there are so many functions, in so many name spaces."""
-    found: dict[FunctionType, Name | None] = {each: _inside(each) for each in LAZY_FUNCTIONS}
+    """Return the names; the arguments are cache keys: numbers of functions and of imported namespaces."""
+    names: dict[FunctionType, Name | None] = {each: _inside(each) for each in LAZY_FUNCTIONS}
     for function, name, prefix in _functions():
         if function.__class__ is FunctionType and (
-            function in found or name in METHODS_TIMED or name in PROPERTIES_TIMED
+            function in names or name in METHODS_TIMED or name in PROPERTIES_TIMED
         ):
-            found[function] = named(name, prefix)
+            names[function] = named(name, prefix)
     return {
-        function: full(name) if isinstance(name, str) else name for function, name in found.items() if name is not None
+        function: full(name) if isinstance(name, str) else name for function, name in names.items() if name is not None
     }
 
 
@@ -220,7 +220,7 @@ _OWN = "retrograd::"
 
 
 def _inside(function: Any) -> Name | None:
-    """The name of a function that other functions use: of the operation that makes the same node at PyTorch."""
+    """Return the name of an internal function: that of the PyTorch operation which records the same node."""
     op = getattr(function, "op", None)
     if op is None:
         return named(function.__name__)
@@ -235,19 +235,21 @@ def _of_operation(op: Any) -> Any:
     public = name in FUNCTIONS or name in METHODS or name in vars(import_module("retrograd.nn.functional"))
     if public or name.endswith(("_backward", "_backward_data")):
         return named(name)
-    said = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=\d)(?=[A-Z][a-z])", "_", re.sub(r"Backward\d+$", "", op.backward)).lower()
-    return _OWN + name if said in (name, op.name) else said
+    from_node = re.sub(
+        r"(?<=[a-z])(?=[A-Z])|(?<=\d)(?=[A-Z][a-z])", "_", re.sub(r"Backward\d+$", "", op.backward)
+    ).lower()
+    return _OWN + name if from_node in (name, op.name) else from_node
 
 
 def name_in_rules(name: str) -> str:
-    """The name of a kernel that a rule calls."""
+    """Return the shown name of a kernel that a gradient rule calls."""
     found = _of_operation(OPS[name]) if name in OPS else INSIDE.get(name, name)
     return full(found if found.__class__ is str else name)
 
 
 @functools.cache
 def full(name: str) -> str:
-    """A name, and what more it says, as it is shown.
+    """Return a name with the prefix ``aten::`` at each of its parts that has no prefix.
 
     >>> full("mul"), full("matmul>mm"), full("retrograd::put_along")
     ('aten::mul', 'aten::matmul>aten::mm', 'retrograd::put_along')
@@ -255,7 +257,7 @@ def full(name: str) -> str:
     return re.sub(r"(?<![\w:])\w+(?![\w:])", r"aten::\g<0>", name)
 
 
-#: How many arguments operations have of which PyTorch's parser, and so our table of signatures, does not know.
+#: Numbers of arguments of operations that are missing in the table of signatures.
 _COUNTS = {
     "avg_pool2d": 7, "avg_pool3d": 7, "binary_cross_entropy": 4, "cross_entropy_loss": 6, "elu": 4, "elu_": 4, "gelu": 2,
     "glu": 2, "hardtanh": 3, "huber_loss": 4, "leaky_relu": 2, "linalg_matrix_norm": 5, "linalg_vector_norm": 5,
@@ -266,14 +268,16 @@ _COUNTS = {
 
 @functools.cache
 def arguments_of(name: str, free: int, keywords: tuple[str, ...] = ()) -> int:
-    """How many arguments PyTorch's operation has that is called with so many and these; as many if it is not known.
+    """Return the number of arguments of PyTorch's operation for a call with ``free`` positional and ``keywords`` ones.
+
+    For an unknown operation it is the number of passed arguments.
 
     >>> arguments_of("add", 2), arguments_of("sum", 1), arguments_of("sum", 2), arguments_of("nothing", 3)
     (3, 2, 4, 3)
     """
-    given = free + len(keywords)
+    passed = free + len(keywords)
     if name in _COUNTS:
-        return max(_COUNTS[name], given)
+        return max(_COUNTS[name], passed)
     space, _, short = name.rpartition("_") if name.startswith(("linalg_", "fft_", "special_")) else ("torch", "", name)
     for where, called, own in ((space, short, 0), ("nn.functional", name, 0), ("Tensor", name, 1)):
         if known := [one for one in signatures(where, called) if not one.hidden]:
@@ -284,4 +288,4 @@ def arguments_of(name: str, free: int, keywords: tuple[str, ...] = ()) -> int:
                 own + sum(each.name not in ("out", "requires_grad") for each in one.parameters)
                 for one in taking or known
             )
-    return given
+    return passed

@@ -1,4 +1,4 @@
-"""What a profiler has seen, as ``torch.autograd.profiler_util``: events, lists of them, and averages."""
+"""Events of a profile, lists of events, and averages, as ``torch.autograd.profiler_util``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OUT_OF_MEMORY_EVENT_NAME = "[OutOfMemory]"
 
 
 class DeviceType(Enum):
-    """Where an event happened."""
+    """Type of device on which an event happened."""
 
     CPU = 0
     CUDA = 1
@@ -25,7 +25,7 @@ class DeviceType(Enum):
 
 
 class ProfilerActivity(Enum):
-    """What to watch: the CPU, or NVIDIA's GPU as well."""
+    """Activities to profile: of the CPU, or of a GPU too."""
 
     CPU = 0
     XPU = 1
@@ -39,30 +39,30 @@ class ProfilerActivity(Enum):
 
 
 class Interval:
-    """From ``start`` to ``end``, in microseconds."""
+    """Interval from ``start`` to ``end``, in microseconds."""
 
     def __init__(self, start: float, end: float) -> None:
         self.start, self.end = start, end
 
     def elapsed_us(self) -> float:
-        """How long it is."""
+        """Return the duration."""
         return self.end - self.start
 
 
 class Kernel(NamedTuple):
-    """What an event started on a GPU, and how long that took there."""
+    """Kernel that an event launched on a GPU, with its duration in microseconds."""
 
     name: str
     device: int
     duration: float
 
 
-def _shown(name: str) -> property:
+def _with_unit(name: str) -> property:
     return property(lambda self: shown_time(getattr(self, name)), doc=f"``{name}`` with a unit.")
 
 
-def _old(name: str, new: str) -> property:
-    """What PyTorch called ``new`` before other devices than NVIDIA's came."""
+def _deprecated(name: str, new: str) -> property:
+    """Return a property ``name`` that warns of its deprecation and returns the attribute ``new``."""
 
     def get(self: Any) -> Any:
         warn(f"`{name}` is deprecated, please use `{new}` instead.", FutureWarning)
@@ -72,36 +72,36 @@ def _old(name: str, new: str) -> property:
 
 
 class FormattedTimesMixin:
-    """Averages and texts of what has totals and a count."""
+    """Mixin with averages and formatted times, for classes with totals and a count."""
 
     count: int
     cpu_time_total: float
     device_time_total: float
 
-    cpu_time_str = _shown("cpu_time")
-    device_time_str = _shown("device_time")
-    cpu_time_total_str = _shown("cpu_time_total")
-    device_time_total_str = _shown("device_time_total")
-    self_cpu_time_total_str = _shown("self_cpu_time_total")
-    self_device_time_total_str = _shown("self_device_time_total")
-    cuda_time = _old("cuda_time", "device_time")
+    cpu_time_str = _with_unit("cpu_time")
+    device_time_str = _with_unit("device_time")
+    cpu_time_total_str = _with_unit("cpu_time_total")
+    device_time_total_str = _with_unit("device_time_total")
+    self_cpu_time_total_str = _with_unit("self_cpu_time_total")
+    self_device_time_total_str = _with_unit("self_device_time_total")
+    cuda_time = _deprecated("cuda_time", "device_time")
 
     @property
     def cpu_time(self) -> float:
-        """Microseconds a call."""
+        """Average microseconds of a call."""
         return self.cpu_time_total / self.count if self.count else 0.0
 
     @property
     def device_time(self) -> float:
-        """Microseconds a call on the GPU."""
+        """Average microseconds of a call on the GPU."""
         return self.device_time_total / self.count if self.count else 0.0
 
 
 class FunctionEvent(FormattedTimesMixin):
-    """One call of an operation, one node of a backward pass, or one block that the user has named.
+    """Event of a profile: a call of an operation, a node of a backward pass, or a block that the user has named.
 
-    Times are in microseconds since the profiler began. ``cpu_parent`` and ``cpu_children`` are the events around and
-    inside; ``sequence_nr`` joins an operation to the node of its derivative.
+    Times are in microseconds since the start of the profiler. ``cpu_parent`` is the enclosing event, ``cpu_children``
+    are the events inside; an operation and the node of its derivative have the same ``sequence_nr``.
     """
 
     def __init__(
@@ -158,35 +158,35 @@ class FunctionEvent(FormattedTimesMixin):
         self.is_legacy, self.flops, self.is_user_annotation = is_legacy, flops, is_user_annotation
         self.self_cpu_percent = self.total_cpu_percent = self.total_device_percent = -1
 
-    cuda_time_total = _old("cuda_time_total", "device_time_total")
-    self_cuda_time_total = _old("self_cuda_time_total", "self_device_time_total")
-    self_cuda_memory_usage = _old("self_cuda_memory_usage", "self_device_memory_usage")
+    cuda_time_total = _deprecated("cuda_time_total", "device_time_total")
+    self_cuda_time_total = _deprecated("self_cuda_time_total", "self_device_time_total")
+    self_cuda_memory_usage = _deprecated("self_cuda_memory_usage", "self_device_memory_usage")
 
     @property
     def key(self) -> str:
-        """By what events are grouped."""
+        """Name by which events are grouped."""
         return self.name
 
     def append_kernel(self, name: str, device: int, duration: float) -> None:
-        """Add what ran on a GPU for this event, in microseconds."""
+        """Add a kernel that this event launched on a GPU, with its duration in microseconds."""
         self.kernels.append(Kernel(name, device, duration))
 
     def append_cpu_child(self, child: FunctionEvent) -> None:
-        """Add an event that happened inside."""
+        """Add an event inside this one."""
         self.cpu_children.append(child)
 
     def set_cpu_parent(self, parent: FunctionEvent) -> None:
-        """Set the event inside which this one happened."""
+        """Set the enclosing event."""
         self.cpu_parent = parent
 
     @property
     def cpu_time_total(self) -> float:  # type: ignore[override]
-        """How long it took."""
+        """Duration in microseconds."""
         return self.time_range.elapsed_us()
 
     @property
     def device_time_total(self) -> float:  # type: ignore[override]
-        """How long it took on the GPU, with what happened inside."""
+        """Duration on the GPU, with the events inside."""
         if self.is_async or not self.use_device:
             return 0
         inside = sum(child.device_time_total for child in self.cpu_children)
@@ -199,22 +199,22 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """How long it took without the events inside."""
+        """Duration without the events inside."""
         return cast(float, self._without_children("cpu_time_total"))
 
     @property
     def self_device_time_total(self) -> float:
-        """How long it took on the GPU without the events inside."""
+        """Duration on the GPU without the events inside."""
         return cast(float, self._without_children("device_time_total"))
 
     @property
     def self_cpu_memory_usage(self) -> int:
-        """Bytes that it allocated less those that were freed meanwhile, without the events inside."""
+        """Bytes allocated less those freed, without the events inside."""
         return cast(int, self._without_children("cpu_memory_usage"))
 
     @property
     def self_device_memory_usage(self) -> int:
-        """The same on the GPU."""
+        """Bytes allocated less those freed on the GPU, without the events inside."""
         return cast(int, self._without_children("device_memory_usage"))
 
     def __repr__(self) -> str:
@@ -231,15 +231,15 @@ class FunctionEvent(FormattedTimesMixin):
         return f"<FunctionEvent {' '.join(f'{key.strip()}={value}' for key, value in parts.items())}>"
 
 
-#: What the first event of an average gives it, and what all add to.
-_TAKEN = ("node_id", "is_async", "is_remote", "cpu_parent", "cpu_children", "overload_name", "input_shapes", "stack",
+#: Attributes that an average copies from its first event, and attributes that it sums.
+_COPIED = ("node_id", "is_async", "is_remote", "cpu_parent", "cpu_children", "overload_name", "input_shapes", "stack",
           "scope", "device_type", "is_legacy", "use_device", "is_user_annotation")  # fmt: skip
 _SUMMED = ("cpu_time_total", "device_time_total", "self_cpu_time_total", "self_device_time_total", "cpu_memory_usage",
            "device_memory_usage", "self_cpu_memory_usage", "self_device_memory_usage", "count")  # fmt: skip
 
 
 class FunctionEventAvg(FormattedTimesMixin):
-    """Events of one name together: ``count`` of them, and the sums of their times and bytes."""
+    """Sum of ``count`` events of one name: their times and bytes."""
 
     def __init__(self) -> None:
         self.key: str | None = None
@@ -261,7 +261,7 @@ class FunctionEventAvg(FormattedTimesMixin):
         """Add an event, or another average of the same name."""
         if self.key is None:
             self.key = other.key
-            for each in _TAKEN:
+            for each in _COPIED:
                 setattr(self, each, getattr(other, each))
         if not isinstance(other, (FunctionEvent, FunctionEventAvg)):
             raise AssertionError("Expected other to be a FunctionEvent or FunctionEventAvg")
@@ -286,9 +286,9 @@ class FunctionEventAvg(FormattedTimesMixin):
 
 
 class EventList(list[Any]):
-    """Events, or averages of events, with PyTorch's ways to show them.
+    """List of events or of averages, with tables and exports.
 
-    ``use_device``: the kind of GPU that was watched; ``profile_memory``, ``with_flops``: whether tables show these.
+    ``use_device``: the type of GPU that was profiled; ``profile_memory``, ``with_flops``: show these in tables.
     """
 
     def __init__(
@@ -302,7 +302,7 @@ class EventList(list[Any]):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The sum of the times of all events without what happened inside."""
+        """Sum of the times of all events without those of the events inside."""
         return sum(event.self_cpu_time_total for event in self)
 
     def table(
@@ -316,11 +316,11 @@ class EventList(list[Any]):
         top_level_events_only: bool = False,
         time_unit: str | None = None,
     ) -> str:
-        """A table as text.
+        """Return a table of the events as text.
 
-        ``sort_by``: an attribute of the events, of which the largest comes first (``cpu_time_total``,
-        ``self_cpu_memory_usage``, ``count`` …); ``row_limit``: how many rows (-1: all); ``time_unit``: ``"s"``, ``"ms"`` or
-        ``"us"`` for all times.
+        ``sort_by``: an attribute of the events, sorted in descending order (``cpu_time_total``,
+        ``self_cpu_memory_usage``, ``count`` …); ``row_limit``: the number of rows (-1: all); ``time_unit``: ``"s"``,
+        ``"ms"`` or ``"us"`` for all times.
         """
         widest = max_src_column_width, max_name_column_width, max_shapes_column_width
         return table(
@@ -336,7 +336,7 @@ class EventList(list[Any]):
     def key_averages(
         self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
-        """The events summed up by their name, and by shapes of inputs and the first lines of the stack if asked for."""
+        """Return the events summed up by name, optionally also by shapes of inputs and the first lines of the stack."""
         groups: dict[tuple[Any, ...], FunctionEventAvg] = defaultdict(FunctionEventAvg)
         for event in self:
             key = [event.key, event.node_id, event.device_type, event.is_legacy, event.is_user_annotation]
@@ -352,7 +352,7 @@ class EventList(list[Any]):
         return self._like(groups.values())
 
     def total_average(self) -> FunctionEventAvg:
-        """All events together, under the name ``Total``."""
+        """Return the sum of all events, named ``Total``."""
         total = FunctionEventAvg()
         for event in self:
             total.key = None
@@ -361,11 +361,11 @@ class EventList(list[Any]):
         return total
 
     def supported_export_stacks_metrics(self) -> list[str]:
-        """What :meth:`export_stacks` may sum up."""
+        """Return the names of metrics that :meth:`export_stacks` accepts."""
         return ["self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total", "self_privateuse1_time_total"]
 
     def export_stacks(self, path: str, metric: str) -> None:
-        """Write the stack of each event, outermost first, and its time: what programs that draw flame graphs read."""
+        """Write the stack of each event, outermost first, and its time, in the format of flame-graph tools."""
         if metric not in self.supported_export_stacks_metrics():
             raise ValueError(f"metric should be one of: {self.supported_export_stacks_metrics()}")
         attribute = "self_cpu_time_total" if metric == "self_cpu_time_total" else "self_device_time_total"
@@ -377,7 +377,7 @@ class EventList(list[Any]):
                     file.write(f"{';'.join(entry.translate(blanks) for entry in reversed(event.stack))} {value}\n")
 
     def export_chrome_trace(self, path: str) -> None:
-        """Write the events as a file for ``chrome://tracing``; a profiler's own export says more."""
+        """Write the events to a file for ``chrome://tracing``; ``profile.export_chrome_trace`` writes more details."""
         import json
 
         events = [
@@ -390,7 +390,7 @@ class EventList(list[Any]):
 
 
 class StringTable(defaultdict[str, str]):
-    """Names by which PyTorch shows the names of its C++; here they are what they are."""
+    """Mapping of names to demangled C++ names in PyTorch; here every name maps to itself."""
 
     def __missing__(self, key: str) -> str:
         self[key] = key
@@ -398,13 +398,13 @@ class StringTable(defaultdict[str, str]):
 
 
 class MemRecordsAcc:
-    """Records of memory (each begins with what has a ``start_ns()``), to be found by time."""
+    """Memory records sorted by time; the first item of each record has a method ``start_ns()``."""
 
     def __init__(self, mem_records: Any) -> None:
         self._records = sorted(mem_records, key=_begins)
 
     def in_interval(self, start_ns: int, end_ns: int) -> Iterator[Any]:
-        """The records between two moments."""
+        """Yield the records between two times."""
         from bisect import bisect_left, bisect_right
 
         first, end = bisect_left(self._records, start_ns, key=_begins), bisect_right(self._records, end_ns, key=_begins)

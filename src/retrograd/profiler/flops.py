@@ -1,4 +1,4 @@
-"""How many floating-point operations a call takes, by the shapes of its arguments: what a profiler calls FLOPs."""
+"""Number of floating-point operations (FLOPs) of a call, computed from the shapes of its arguments."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ Shape = tuple[int, ...]
 
 
 def _product(shapes: list[Shape], first: int) -> int:
-    """A product of matrices, or of two batches of them: a multiplication and an addition for each element and term."""
+    """Return the FLOPs of a product of matrices or batches: two for each element of the result and each term."""
     left, right = shapes[first], shapes[first + 1]
     return 2 * math.prod(left) * right[-1] if len(left) > 1 and len(right) > 1 else 0
 
 
-def _convolution(given: dict[str, Any]) -> int:
-    """A convolution of images, as PyTorch counts it."""
-    image, kernel = given["input"][0], given["weight"][0]
-    values = {key: each[1] for key, each in given.items()}
+def _convolution(arguments: dict[str, Any]) -> int:
+    """Return the FLOPs of a 2-d convolution, as PyTorch counts them."""
+    image, kernel = arguments["input"][0], arguments["weight"][0]
+    values = {key: each[1] for key, each in arguments.items()}
     if len(image) != 4 or isinstance(values.get("padding"), str):
         return 0
-    stride, padding, dilation = (_pair(values.get(name, usual)) for name, usual in _USUAL.items())
+    stride, padding, dilation = (_pair(values.get(name, default)) for name, default in _DEFAULTS.items())
     sizes = [(image[2 + k] + 2 * padding[k] - dilation[k] * (kernel[2 + k] - 1) - 1) // stride[k] + 1 for k in (0, 1)]
     return 2 * image[0] * math.prod(sizes) * math.prod(kernel)
 
 
-_USUAL = {"stride": 1, "padding": 0, "dilation": 1}
-_PARAMETERS = ("input", "weight", "bias", *_USUAL, "groups")
+_DEFAULTS = {"stride": 1, "padding": 0, "dilation": 1}
+_PARAMETERS = ("input", "weight", "bias", *_DEFAULTS, "groups")
 
 
 def _pair(value: Any) -> Any:
@@ -35,7 +35,7 @@ def _pair(value: Any) -> Any:
 
 
 def flops_of(name: str, call: Any) -> int:
-    """The floating-point operations of a call that was noted as ``name``; 0 if that is not known of this operation."""
+    """Return the FLOPs of a recorded call with the name ``name``; 0 for operations that are not counted."""
     inputs: Any = call.inputs or ()
     shapes = [each[0] for each in inputs if isinstance(each[0], tuple)]
     name = name.removeprefix("aten::")
@@ -45,7 +45,7 @@ def flops_of(name: str, call: Any) -> int:
         if name == "conv2d":
             free = len(inputs) - len(call.keywords)
             return _convolution(dict(zip((*_PARAMETERS[:free], *call.keywords), inputs, strict=True)))
-    except (IndexError, KeyError, TypeError, ValueError):  # a call of another kind than usual, or one that failed
+    except (IndexError, KeyError, TypeError, ValueError):  # arguments of another form, or a call that failed
         pass
     return 0
 

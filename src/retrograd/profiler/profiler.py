@@ -1,4 +1,4 @@
-"""``torch.profiler.profiler``: profilers that follow a program step by step, by a schedule."""
+"""``torch.profiler.profiler``: profilers that record the steps of a program according to a schedule."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROFILER_STEP_NAME = "ProfilerStep"
 
 
 class ProfilerAction(Enum):
-    """What a profiler does during a step; :func:`schedule` gives one for each."""
+    """Action of a profiler during a step; :func:`schedule` returns one for each step."""
 
     NONE = 0
     WARMUP = 1
@@ -30,16 +30,17 @@ _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """What can be watched on this machine."""
+    """Return the activities that can be profiled on this machine."""
     return {ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if devices.gpu_count() else [])}
 
 
 def schedule(
     *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
 ) -> Callable[[int], ProfilerAction]:
-    """What to do at each step: after ``skip_first`` steps, in turn ``wait``, ``warmup``, and record ``active`` steps.
+    """Return a function from the number of a step to an action.
 
-    ``repeat``: how often in turn (0: to the end). ``skip_first_wait``: whether not to wait the first time.
+    After ``skip_first`` steps it repeats a cycle of ``wait`` steps without recording, ``warmup`` steps, and ``active``
+    recorded steps. ``repeat``: the number of cycles (0: no limit). ``skip_first_wait``: omit the first ``wait``.
 
     >>> import retrograd as torch
     >>> plan = torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=1)
@@ -74,7 +75,7 @@ def schedule(
 def tensorboard_trace_handler(
     dir_name: str, worker_name: str | None = None, use_gzip: bool = False, use_python_export: bool = False
 ) -> Callable[[Any], None]:
-    """For ``on_trace_ready``: write each trace to a file of its own in ``dir_name``, as TensorBoard reads them."""
+    """Return a function for ``on_trace_ready`` that writes each trace to a new TensorBoard file in ``dir_name``."""
 
     def write(prof: Any) -> None:
         import socket
@@ -92,7 +93,7 @@ def tensorboard_trace_handler(
 
 
 class _KinetoProfile:
-    """A profiler that is started and stopped by hand."""
+    """Profiler that is started and stopped by method calls."""
 
     __module__ = "torch.profiler.profiler"
 
@@ -122,16 +123,16 @@ class _KinetoProfile:
         self._metadata: dict[str, str] = {}
 
     def start(self) -> None:
-        """Begin to record."""
+        """Start recording."""
         self.prepare_trace()
         self.start_trace()
 
     def stop(self) -> None:
-        """Record no longer."""
+        """Stop recording."""
         self.stop_trace()
 
     def prepare_trace(self) -> None:
-        """Make ready to record: what was recorded before is dropped, unless ``acc_events``."""
+        """Prepare recording; events recorded before are dropped, unless ``acc_events``."""
         if self.profiler is None or not self.acc_events:
             self.profiler = autograd_profiler.profile(
                 use_cpu=ProfilerActivity.CPU in self.activities, use_device=self.use_device,
@@ -142,7 +143,7 @@ class _KinetoProfile:
         self.profiler._prepare_trace()
 
     def start_trace(self) -> None:
-        """Begin to record what was made ready."""
+        """Start recording after :meth:`prepare_trace`."""
         if self.profiler is None:
             raise AssertionError("Profiler must be initialized before starting trace")
         self.profiler._start_trace()
@@ -152,7 +153,7 @@ class _KinetoProfile:
         self._metadata |= self.preset_metadata
 
     def stop_trace(self) -> None:
-        """Record no longer."""
+        """Stop recording."""
         if self.profiler is None:
             raise AssertionError("Profiler must be initialized before stopping trace")
         self.profiler.__exit__(None, None, None)
@@ -163,13 +164,13 @@ class _KinetoProfile:
         return self.profiler
 
     def events(self) -> EventList:
-        """All events that were recorded, in order."""
+        """Return all recorded events in order."""
         return self._recorded("accessing events").function_events
 
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
-        """The events summed up by name; by shapes of inputs and lines of the stack too if asked for and recorded."""
+        """Return the events summed up by name, optionally also by recorded shapes and lines of the stack."""
         return self._recorded("getting key averages").key_averages(
             group_by_input_shape, group_by_stack_n, group_by_overload_name
         )
@@ -179,58 +180,58 @@ class _KinetoProfile:
         self._recorded("exporting chrome trace").export_chrome_trace(path, self._metadata)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Write what programs that draw flame graphs read; wants ``with_stack=True``."""
+        """Write stacks and times in the format of flame-graph tools; AssertionError without ``with_stack=True``."""
         self._recorded("exporting stacks").export_stacks(path, metric)
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
-        """Record nothing for a while, or again; of the activities only the CPU's counts."""
+        """Pause recording, or continue it if ``enable``; without the activity of the CPU there is no effect."""
         if self.profiler is not None and ProfilerActivity.CPU in set(activities):
             self.profiler.toggle_collection_dynamic(enable, activities)
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Note a text in the trace."""
+        """Add a text to the trace's metadata."""
         import json
 
         self._metadata[key] = json.dumps(value)
 
     def add_metadata_json(self, key: str, value: str) -> None:
-        """Note in the trace what ``value`` says in JSON."""
+        """Add a JSON value to the trace's metadata."""
         self._metadata[key] = value
 
     def preset_metadata_json(self, key: str, value: str) -> None:
-        """Note something in all traces to come."""
+        """Add a JSON value to the metadata of all later traces."""
         self.preset_metadata[key] = value
 
     def set_custom_trace_id_callback(self, callback: Callable[[], str]) -> None:
-        """Let ``callback`` name the traces to come."""
+        """Set the function that returns the identifiers of later traces."""
         self.custom_trace_id_callback = callback
 
     def get_trace_id(self) -> str | None:
-        """The name of the trace."""
+        """Return the identifier of the trace, or None before the first."""
         return None if self.profiler is None else self.profiler.trace_id
 
 
-def _activities(given: Iterable[Any] | None) -> set[ProfilerActivity]:
-    """The activities asked for; of a dictionary its keys."""
-    if given is None:
+def _activities(activities: Iterable[Any] | None) -> set[ProfilerActivity]:
+    """Return the set of activities, with the keys of dictionaries; by default all supported ones."""
+    if activities is None:
         return supported_activities()
-    found: set[ProfilerActivity] = set()
-    for each in given:
-        found |= set(each) if isinstance(each, dict) else {each}
-    return found
+    selected: set[ProfilerActivity] = set()
+    for each in activities:
+        selected |= set(each) if isinstance(each, dict) else {each}
+    return selected
 
 
 class profile(_KinetoProfile):
-    """Note the operations of this thread while the block runs, or during the steps that ``schedule`` says.
+    """Context manager that records the operations of this thread, always or in the steps that ``schedule`` selects.
 
     Args:
-        activities: what to watch (:class:`ProfilerActivity`); all there is by default.
-        schedule: the action for each step; a new one begins with each call of :meth:`step`.
-        on_trace_ready: called with this profiler whenever a trace is complete.
-        record_shapes: keep the shapes of arguments.
-        profile_memory: note what memory results take, and when it is given back.
-        with_stack: keep the lines of the program from which operations were called.
-        with_flops: count floating-point operations of products of matrices, convolutions, sums and products.
+        activities: the activities to profile (:class:`ProfilerActivity`); by default all supported ones.
+        schedule: function from the number of a step to its action; each call of :meth:`step` begins a new step.
+        on_trace_ready: function called with this profiler whenever a trace is complete.
+        record_shapes: record the shapes of arguments.
+        profile_memory: record the memory that results allocate, and its release.
+        with_stack: record the lines of the program from which operations were called.
+        with_flops: count the floating-point operations of matrix products, convolutions, sums and products.
         acc_events: keep the events of all cycles, not only of the last.
 
     >>> import retrograd as torch
@@ -268,14 +269,14 @@ class profile(_KinetoProfile):
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
     ) -> None:
-        asked = _activities(activities)
+        selected = _activities(activities)
         if use_cuda is not None:
             warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning)
-            asked = asked | {ProfilerActivity.CUDA} if use_cuda else asked - {ProfilerActivity.CUDA}
-        if not asked:
+            selected = selected | {ProfilerActivity.CUDA} if use_cuda else selected - {ProfilerActivity.CUDA}
+        if not selected:
             raise AssertionError("No valid profiler activities found")
         super().__init__(
-            activities=asked, record_shapes=record_shapes, profile_memory=profile_memory, with_stack=with_stack,
+            activities=selected, record_shapes=record_shapes, profile_memory=profile_memory, with_stack=with_stack,
             with_flops=with_flops, with_modules=with_modules, experimental_config=experimental_config,
             execution_trace_observer=execution_trace_observer, acc_events=acc_events,
             custom_trace_id_callback=custom_trace_id_callback,
@@ -304,22 +305,22 @@ class profile(_KinetoProfile):
         self.stop()
 
     def start(self) -> None:
-        """Begin with the first step."""
-        self._pass(ProfilerAction.NONE, self.current_action)
+        """Begin the first step."""
+        self._change_action(ProfilerAction.NONE, self.current_action)
         self._begin_step()
 
     def stop(self) -> None:
-        """End; a trace that is being recorded is complete."""
+        """End the last step, and complete the trace if one is being recorded."""
         self._end_step()
-        self._pass(self.current_action, None)
+        self._change_action(self.current_action, None)
 
     def step(self) -> None:
-        """Say that the next step of the program begins."""
+        """End the current step and begin the next."""
         self._end_step()
         before, following = self.current_action, self._scheduled(self.step_num + 1)
         self.step_num += 1
         self.current_action = following
-        self._pass(before, following)
+        self._change_action(before, following)
         self._begin_step()
 
     def _begin_step(self) -> None:
@@ -332,8 +333,8 @@ class profile(_KinetoProfile):
             self.step_rec_fn.__exit__(None, None, None)
             self.step_rec_fn = None
 
-    def _pass(self, before: ProfilerAction, following: ProfilerAction | None) -> None:
-        """From one action to the next (None: the end)."""
+    def _change_action(self, before: ProfilerAction, following: ProfilerAction | None) -> None:
+        """Change from one action to the next (None: the end)."""
         goes_on = before == ProfilerAction.RECORD and following in _RECORDING
         if before in _RECORDING and not goes_on:
             if before == ProfilerAction.RECORD and following is not None:

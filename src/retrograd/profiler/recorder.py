@@ -1,15 +1,16 @@
-"""What happens while a profiler runs: functions are exchanged for ones that time, and their calls are noted.
+"""Recording of calls while a profiler runs: functions are patched with code that times them.
 
 Note [Exchanged code]
-A program that is not profiled must not pay for the profiler, not even a question whether it runs. So while one runs, the
-code objects of functions are exchanged (``function.__code__``): of all functions of the table, of the steps of a backward
-pass, and of those that ask for it (``runtime/timed_functions.py``). Whoever holds the function, under whatever name, calls the new
-code, which calls a copy of the function with the old. On arrays, where the kernels of rules are looked up in the level,
-the level's entries are exchanged. When the last profiler stops all is put back, and so it is for a moment when others come
-to change the code of functions (Note [Looking for overrides] in ``dispatch/torch_function_overrides.py``). A backward pass is sent the long way,
-leaf by leaf in PyTorch's order, as by hooks on leaves.
+A program without a profiler must not take any extra time, not even for a test whether one runs. Therefore the first
+profiler to start replaces the code objects of functions (``function.__code__``): of all functions of the table, of the
+steps of a backward pass, and of those decorated with ``profiled`` (``runtime/timed_functions.py``). Every reference to
+such a function, under any name, then runs the new code, which calls a copy of the function with the old code. The
+kernels that gradient rules call on arrays are entries of a rule namespace, so these entries are replaced instead. The
+last profiler to stop restores everything. The old code is also restored while another module changes the code of
+functions (Note [Looking for overrides] in ``dispatch/torch_function_overrides.py``). Backward passes take the engine's
+path for leaves with hooks, which visits one leaf after the other in PyTorch's order.
 
-Knows nothing of how what was noted is shown.
+The modules that format events (``events``, ``table``, ``chrome_trace``) are not imported here.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ from ..runtime import user_frame
 from ..runtime.timed_functions import PROFILED
 from .event_names import full, name_in_rules, names_of_functions
 
-#: What kind of thing a call was (PyTorch's numbers).
+#: Scopes of calls: a function, a node of a backward pass, a block named by the user (PyTorch's numbers).
 FUNCTION, BACKWARD, USER = 0, 1, 7
 LEAF = "torch::autograd::AccumulateGrad"
 EVALUATE = "autograd::engine::evaluate_function: "
 
 
 class Call:
-    """One call that was timed. Times are in nanoseconds."""
+    """One timed call. Times are in nanoseconds."""
 
     __slots__ = (
         "end", "inputs", "keywords", "marks", "name", "on_device", "parent", "place", "scope", "sequence", "stack", "start",
@@ -57,32 +58,32 @@ class Call:
     start: int
     end: int
     scope: int
-    sequence: int  # the number of the node that the call made, or whose derivative it is; -1 for none
-    youngest: int  # the youngest node of which was known when the call began
-    inputs: tuple[Any, ...] | None  # shape, dtype and so on of the arguments, if these are wanted
+    sequence: int  # the number of the node that the call recorded or runs; -1 for none
+    youngest: int  # the number of the last node known when the call began
+    inputs: tuple[Any, ...] | None  # shape, strides and dtype of the arguments, with record_shapes
     keywords: tuple[str, ...]  # the names of the last of them
-    stack: tuple[tuple[CodeType, int], ...]  # the user's lines, innermost first, if these are wanted
-    place: tuple[CodeType, int] | None  # the line that recorded the node, of a node
-    marks: list[Any]  # what the GPU passed when the call began and ended, if it is watched
-    on_device: float  # so many microseconds lie between, without the calls inside
+    stack: tuple[tuple[CodeType, int], ...]  # the user's lines, innermost first, with with_stack
+    place: tuple[CodeType, int] | None  # for a node, the line that recorded it
+    marks: list[Any]  # GPU events at the call's begin and end, if the GPU is profiled
+    on_device: float  # microseconds between these, without the calls inside
 
 
 class Session:
-    """What is noted of one thread, for one profiler or several whose blocks lie in each other."""
+    """Recorded calls of one thread, for one profiler or several nested ones."""
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
         self.open: list[Call] = []
         self.profilers: list[Any] = []
         self.shapes = self.stack = self.memory = self.cuda = False
-        self.resting = False  # nothing is noted for a while
+        self.resting = False  # recording is paused
         self.youngest = -next_number()
-        #: Changes of memory: when, by how many bytes, on which device, during which call.
+        #: Changes of memory: time, bytes, device, and the running call.
         self.changes: list[tuple[int, int, str, Call | None]] = []
         self.known: dict[int, Any] = {}  # weak references to arrays that own memory, by identity
 
     def begin(self, name: str, args: tuple[Any, ...], scope: int = FUNCTION, sequence: int = -1) -> Call:
-        """Note that a call begins."""
+        """Record the begin of a call and return it."""
         call = Call()
         call.name, call.scope, call.sequence, call.youngest = name, scope, sequence, self.youngest
         call.parent, call.place, call.on_device, call.keywords = self.inside(), None, 0, ()
@@ -97,12 +98,12 @@ class Session:
         return call
 
     def inside(self) -> Call | None:
-        """The call that is running, but for a sweep, which is not shown."""
+        """Return the innermost running call, without the unnamed one of a backward pass."""
         call = self.open[-1] if self.open else None
         return call if call is None or call.name else call.parent
 
     def close(self, call: Call, now: int) -> None:
-        """Note that a call ended, and with it what an interruption has left open inside."""
+        """Record the end of a call, and of calls inside that an interruption left open."""
         while self.open:
             last = self.open.pop()
             last.end = now
@@ -112,7 +113,7 @@ class Session:
                 return
 
     def made(self, call: Call, result: Any) -> None:
-        """Note of a call which node it made: the one of its result, if that is younger than all known before."""
+        """Set the number of the node that a call recorded: that of its result, if it is newer than all nodes before."""
         first = result[0] if result.__class__ in (tuple, list) and result else result
         node = getattr(first, "_grad_edge", None)
         if node is not None and node.__class__ is not AccumulateGrad:
@@ -124,7 +125,7 @@ class Session:
     # -- Memory
 
     def hold(self, call: Call | None, result: Any, args: tuple[Any, ...]) -> None:
-        """Note what memory of the ``result`` is new, and watch it until it is given back."""
+        """Record the new memory of ``result``, and record its release later through weak references."""
         given = None
         for array in _arrays(result):
             owner = owner_of(array)
@@ -146,7 +147,7 @@ SEVERAL: Any = "several tensors"
 
 
 def described(value: Any) -> tuple[Any, ...]:
-    """The shape, strides and dtype of an argument that is a tensor or an array; its value else."""
+    """Return the shape, strides and dtype of a tensor or an array; for any other argument None and its value."""
     array = value._array if isinstance(value, Tensor) else value
     if hasattr(array, "strides") and hasattr(array, "dtype") and not isinstance(array, type):
         return array.shape, tuple(each // array.itemsize for each in array.strides), array.dtype
@@ -156,7 +157,7 @@ def described(value: Any) -> tuple[Any, ...]:
 
 
 def _mark() -> Any:
-    """What the GPU passes when it has done all that was started before."""
+    """Return a CUDA event, recorded after all work that was launched before."""
     import cupy
 
     mark = cupy.cuda.Event()
@@ -165,7 +166,7 @@ def _mark() -> Any:
 
 
 def _frames() -> tuple[tuple[CodeType, int], ...]:
-    """The user's frames, innermost first."""
+    """Return the user's frames, innermost first."""
     frame: FrameType | None = sys._getframe(2)
     found = []
     while frame is not None:
@@ -176,7 +177,7 @@ def _frames() -> tuple[tuple[CodeType, int], ...]:
 
 
 def _arrays(value: Any) -> Iterator[Any]:
-    """The arrays in arguments or results."""
+    """Yield the arrays in arguments or results."""
     for each in value if value.__class__ in (tuple, list) else (value,):
         if isinstance(each, Tensor):
             yield each._array
@@ -187,20 +188,20 @@ def _arrays(value: Any) -> Iterator[Any]:
 
 
 def owner_of(array: Any) -> Any:
-    """The array that owns the memory in which ``array`` lies."""
+    """Return the array that owns the memory of ``array``."""
     while array.base.__class__ is array.__class__:
         array = array.base
     return array
 
 
-# --- What exchanged code calls --------------------------------------------------------------------------------------
+# --- Callbacks of patched functions ---------------------------------------------------------------------------------
 
-#: The sessions that run, by thread.
+#: The running sessions, by thread.
 sessions: dict[int, Session] = {}
 
 
 def _begin(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-    """A function of the table is called. Nothing is noted if it was just called under another form of its name."""
+    """Record a call of a function of the table, unless its caller is recorded under the same name."""
     session = sessions.get(get_ident())
     if session is None or session.resting or (session.open and session.open[-1].name == name):
         return None
@@ -212,12 +213,12 @@ def _begin(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | N
 
 
 def _begin_varying(name: Callable[..., str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-    """Likewise a function whose name depends on its arguments."""
+    """Record a call of a function of the table whose name depends on the arguments."""
     if get_ident() not in sessions:
         return None
     try:
         found = full(name(*args, **kwargs))
-    except Exception:  # the arguments do not suit: the call itself will say so
+    except Exception:  # wrong arguments, for which the call itself raises
         return None
     return _begin(found, args, kwargs)
 
@@ -225,7 +226,7 @@ def _begin_varying(name: Callable[..., str], args: tuple[Any, ...], kwargs: dict
 def _begin_said(
     name: Callable[..., str], operation: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Call | None:
-    """A function is called that says its name by its arguments."""
+    """Record a call of a ``profiled`` function, whose name ``name`` computes from the arguments ("" for none)."""
     session = sessions.get(get_ident())
     if session is None or session.resting:
         return None
@@ -250,11 +251,11 @@ def _end(call: Call | None, result: Any, args: tuple[Any, ...]) -> None:
 
 # --- A backward pass ------------------------------------------------------------------------------------------------
 #
-# Serving a place is over when the next place is served, or the sweep ends: until then gradients are summed and added up.
+# The event of an edge ends when the next edge begins or the pass ends: until then its gradients are accumulated.
 
 
 def _begin_sweep(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-    """A sweep begins: a call that is not shown, so that what it leaves open ends with it."""
+    """Record the begin of a backward pass, as an unnamed call with which the calls inside end."""
     session = sessions.get(get_ident())
     if session is None:
         return None
@@ -264,21 +265,21 @@ def _begin_sweep(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
 
 
 def _evaluate(session: Session, name: str, sequence: int, place: Any) -> None:
-    """Serving a place begins, and with it ends serving the one before."""
+    """Record the begin of an edge's event, and the end of the one before."""
     if session.open and session.open[-1].name.startswith(EVALUATE):
         session.close(session.open[-1], perf_counter_ns())
     session.begin(EVALUATE + name, (), sequence=sequence).place = place
 
 
 def _begin_place(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """A place is served (``engine._visit``)."""
+    """Record the begin of a node's event (``engine._visit``)."""
     place, session = args[0], sessions.get(get_ident())
     if session is not None and place.__class__ is not OutputEdge:
         _evaluate(session, place.name(), -place.number, _line(place))
 
 
 def _begin_node(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-    """A node runs (``engine._apply``)."""
+    """Record the call of a node (``engine._apply``)."""
     place, session = args[0], sessions.get(get_ident())
     if session is None:
         return None
@@ -289,25 +290,25 @@ def _begin_node(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
 
 
 def _line(place: Any) -> tuple[CodeType, int] | None:
-    """The user's line that recorded a node."""
+    """Return the user's line that recorded a node, or None."""
     code = getattr(place, "code", None)
     return None if code is None else (code, place.instruction)
 
 
 def _begin_leaf(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-    """A leaf gets its gradient (``engine._visit_leaf``)."""
+    """Record the accumulation of a leaf's gradient (``engine._visit_leaf``)."""
     session = sessions.get(get_ident())
     if session is None:
         return None
     _evaluate(session, LEAF, -1, None)
     write, variable = args[5], args[0].variable_ref()
     if session.memory and variable is not None:
-        session.hold(None, variable._grad, (variable._grad,))  # what it has is not new
+        session.hold(None, variable._grad, (variable._grad,))  # memory that is not new
     return session.begin(LEAF, (args[1],), BACKWARD) if write else None
 
 
 def _end_leaf(call: Call | None, result: Any, args: tuple[Any, ...]) -> None:
-    """The leaf has it: if that is a copy, its memory is new."""
+    """Record the end of an accumulation, and the memory of ``grad`` if it is new."""
     _end(call, None, args)
     session, variable = sessions.get(get_ident()), args[0].variable_ref()
     if call is not None and session is not None and session.memory and variable is not None:
@@ -319,20 +320,20 @@ def _begin_plan(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _end_plan(plan: Any, result: Any, args: tuple[Any, ...]) -> None:
-    """A sweep has a plan (``engine.Plan``): let it send every place the long way."""
+    """Make a plan (``engine.Plan``) call ``_visit`` for every edge, so that no event is missed."""
     if get_ident() in sessions and hasattr(plan, "inner"):
         plan.inner[None] = False
 
 
-#: Sweeps serve leaves one by one, as if one of them had a hook, until the last profiler stops.
+#: While a profiler runs, the engine visits leaves one after the other, as if one of them had a hook.
 _LEAVES: Any = AccumulateGrad
 _FOR_NOW = "while a profiler runs"
 
-# --- Exchanging -----------------------------------------------------------------------------------------------------
+# --- Patching -------------------------------------------------------------------------------------------------------
 
 
 class _State:
-    """What the exchanged code of a function refers to: it stands among the constants of that code."""
+    """Callbacks and original of a patched function, a constant of its new code."""
 
     __slots__ = ("begin", "brief", "end", "run")
 
@@ -360,7 +361,7 @@ _LINES = [
 
 
 def _code(free: int) -> CodeType:
-    """The code that times, for a function with so many free variables."""
+    """Return the timing code for a function with ``free`` free variables."""
     names = [f"free{i}" for i in range(free)]
     inner = [*_LINES[:1], *([f"    if 0: {', '.join(names)}"] if names else []), *_LINES[1:]]
     lines = [f"def outer({', '.join(names)}):", *("    " + each for each in inner), "    return timed"]
@@ -372,7 +373,7 @@ _codes: dict[int, CodeType] = {}
 
 
 def _timing(function: FunctionType, state: _State) -> CodeType:
-    """The code with which ``function`` times itself."""
+    """Return the code object with which ``function`` records its calls."""
     free = len(function.__code__.co_freevars)
     if free not in _codes:
         _codes[free] = _code(free)
@@ -382,7 +383,7 @@ def _timing(function: FunctionType, state: _State) -> CodeType:
 
 
 def _copy(function: FunctionType) -> FunctionType:
-    """A function that does what ``function`` does now, whatever becomes of its code."""
+    """Return a copy of ``function`` with its present code."""
     made = FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
     )
@@ -391,18 +392,18 @@ def _copy(function: FunctionType) -> FunctionType:
 
 
 class _Exchange:
-    """All that is exchanged while profilers run."""
+    """Patches of functions while profilers run."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.running = 0
         self.states: dict[FunctionType, tuple[_State, CodeType, CodeType]] = {}  # with both codes
-        self.exchanged: dict[FunctionType, CodeType] = {}  # with the code to be put back
+        self.exchanged: dict[FunctionType, CodeType] = {}  # with the code to restore
         self.kernels: list[tuple[dict[str, Any], str, Any]] = []
-        self.watch: Any = None  # what others do about the code of functions
+        self.watch: Any = None  # the hooks of ``torch_function.watch`` before the first profiler
 
     def start(self) -> None:
-        """One more profiler runs."""
+        """Count a profiler that starts, and patch functions for the first."""
         with self.lock:
             self.running += 1
             if self.running > 1:
@@ -417,7 +418,7 @@ class _Exchange:
                 raise
 
     def stop(self) -> None:
-        """One profiler less runs."""
+        """Count a profiler that stops, and restore functions after the last."""
         with self.lock:
             self.running -= 1
             if not self.running:
@@ -425,7 +426,7 @@ class _Exchange:
                 self._put_back()
 
     def _changing(self, change: Callable[[], None]) -> None:
-        """Let others change the code of functions (``dispatch/torch_function_overrides.py``): they find the code that they know."""
+        """Call ``change``, which changes the code of functions, with their own code restored meanwhile."""
         with self.lock:
             self._put_back()
             try:
@@ -434,14 +435,14 @@ class _Exchange:
                 self._exchange()
 
     def _loading(self, loaded: Callable[[], None]) -> None:
-        """A module has been loaded: its functions are to be timed too."""
+        """Patch the functions of a module after it was loaded."""
         with self.lock:
             loaded()
             if self.exchanged:
                 self._functions()
 
     def _functions(self) -> None:
-        """Exchange the functions that are not exchanged yet."""
+        """Patch the functions that are not patched yet."""
         for each, name in names_of_functions().items():
             if each not in self.exchanged:
                 self._function(each, partial(_begin, name) if isinstance(name, str) else partial(_begin_varying, name))
@@ -472,7 +473,7 @@ class _Exchange:
             names, key, kernel = self.kernels[-1]
             names[key] = kernel
             self.kernels.pop()
-        if _LEAVES.hooked is _FOR_NOW:  # else a leaf has got a hook meanwhile
+        if _LEAVES.hooked is _FOR_NOW:  # otherwise a leaf got a hook meanwhile
             _LEAVES.hooked = False
 
     def _function(self, function: Any, begin: Any, end: Any = _end, brief: Any = user_frame.strip_frames) -> None:
@@ -488,7 +489,7 @@ class _Exchange:
         function.__code__ = known[1]
 
     def _write(self, function: Any, state: _State, begin: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Let a function of the table write its code before it is called for the first time, and take that on."""
+        """Generate the code of a lazy function before its first call, and use it as the original."""
         with self.lock:
             if state.begin is not begin:
                 timing = function.__code__
@@ -518,7 +519,7 @@ _exchange = _Exchange()
 
 
 def start(profiler: Any, shapes: bool, stack: bool, memory: bool, cuda: bool) -> Session:
-    """Let ``profiler`` note what this thread does from now on; the session, to be given to :func:`stop`."""
+    """Start recording this thread's calls for ``profiler``; return the session, which :func:`stop` takes."""
     _exchange.start()
     session = sessions.get(get_ident()) or Session()
     session.profilers.append(profiler)
@@ -529,7 +530,7 @@ def start(profiler: Any, shapes: bool, stack: bool, memory: bool, cuda: bool) ->
 
 
 def stop(profiler: Any, session: Session) -> None:
-    """Note no more for ``profiler``; what is open ends now."""
+    """Stop recording for ``profiler``; after the last one, running calls end now."""
     session.profilers.remove(profiler)
     if session.cuda:
         _measure(session.calls)
@@ -544,11 +545,11 @@ def stop(profiler: Any, session: Session) -> None:
 
 
 def _measure(calls: list[Call]) -> None:
-    """How long the GPU was busy with each call, from the marks that it passed."""
+    """Set ``on_device`` of each call from its CUDA events."""
     import cupy
 
     cupy.cuda.Device().synchronize()
-    for call in reversed(calls):  # so that what happened inside comes first, and is subtracted
+    for call in reversed(calls):  # inner calls first, whose time is subtracted from the outer ones
         if len(marks := getattr(call, "marks", ())) == 2:
             spent = 1000 * cupy.cuda.get_elapsed_time(*marks)
             call.on_device += spent

@@ -1,4 +1,4 @@
-"""The table of a profiler's events: PyTorch's columns, widths and words."""
+"""Formatting of a profiler's events as a table, with PyTorch's columns, widths and words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0}
 
 @dataclass
 class Column:
-    """A column: what stands at its head, how wide it is, and what it shows of an event."""
+    """Column of a table: its head, width, and the function from an event to the cell's value."""
 
     head: str
     width: int
@@ -27,7 +27,7 @@ class Column:
 
 
 def shown_time(microseconds: float, unit: str | None = None) -> str:
-    """A duration in ``unit``, or in the one that suits it.
+    """Return a duration as text in ``unit``, or in the largest unit in which it is at least 1.
 
     >>> shown_time(2.5), shown_time(1250), shown_time(3e6), shown_time(1250, "s")
     ('2.500us', '1.250ms', '3.000s', '0.001s')
@@ -38,7 +38,7 @@ def shown_time(microseconds: float, unit: str | None = None) -> str:
 
 
 def shown_memory(count: float) -> str:
-    """A number of bytes.
+    """Return a number of bytes as text.
 
     >>> shown_memory(-512), shown_memory(1536), shown_memory(3 * 2**20)
     ('-512 B', '1.50 KB', '3.00 MB')
@@ -50,7 +50,7 @@ def shown_memory(count: float) -> str:
 
 
 def shown_share(part: float, whole: float) -> str:
-    """A part of the whole in per cent."""
+    """Return ``part`` as a percentage of ``whole``."""
     return f"{part * 100.0 / whole:.2f}%" if whole else "NaN"
 
 
@@ -65,7 +65,10 @@ def table(
     top_level_events_only: bool,
     time_unit: str | None,
 ) -> str:
-    """The table of ``events`` (see :meth:`EventList.table`); ``widest``: of source, name and shapes columns."""
+    """Return the table of ``events`` (see :meth:`EventList.table`).
+
+    ``widest``: the largest widths of the columns of source, name and shapes.
+    """
     if not events:
         return ""
     if sort_by is not None:
@@ -111,7 +114,7 @@ def _columns(
     flops: bool,
     unit: str | None,
 ) -> list[Column]:
-    """The columns that these events fill."""
+    """Return the columns for which the events have values."""
     source, name, shapes = widest
     whole, device = _total(events), _device(events)
 
@@ -123,9 +126,11 @@ def _columns(
 
     columns = [
         Column("Name", _width((event.key for event in events), name), lambda event: _cut(event.key, name)),
-        Column("Self CPU %", WIDTH, lambda event: _noted(event, "self_cpu_percent", event.self_cpu_time_total, whole)),
+        Column(
+            "Self CPU %", WIDTH, lambda event: _set_share(event, "self_cpu_percent", event.self_cpu_time_total, whole)
+        ),
         Column("Self CPU", WIDTH, time("self_cpu_time_total")),
-        Column("CPU total %", WIDTH, lambda event: _noted(event, "total_cpu_percent", event.cpu_time_total, whole)),
+        Column("CPU total %", WIDTH, lambda event: _set_share(event, "total_cpu_percent", event.cpu_time_total, whole)),
         Column("CPU total", WIDTH, time("cpu_time_total")),
         Column("CPU time avg", WIDTH, time("cpu_time")),
     ]
@@ -136,7 +141,7 @@ def _columns(
         columns += [
             Column(f"Self {device}", WIDTH, time("self_device_time_total")),
             Column(f"Self {device} %", WIDTH,
-                   lambda event: _noted(event, "total_device_percent", event.self_device_time_total, there)),
+                   lambda event: _set_share(event, "total_device_percent", event.self_device_time_total, there)),
             Column(f"{device} total", WIDTH, time("device_time_total")),
             Column(f"{device} time avg", WIDTH, time("device_time")),
         ]  # fmt: skip
@@ -171,15 +176,15 @@ def _cut(name: str, widest: int | None) -> str:
     return name if widest is None or len(name) < widest - 3 else name[: widest - 3] + "..."
 
 
-def _noted(event: Any, attribute: str, part: float, whole: float) -> str:
-    """A share, which is noted on the event as PyTorch does."""
+def _set_share(event: Any, attribute: str, part: float, whole: float) -> str:
+    """Return a percentage, and set it as an attribute of the event, as PyTorch does."""
     share = shown_share(part, whole)
     setattr(event, attribute, share)
     return share
 
 
 def _flops(events: Sequence[Any]) -> list[Column]:
-    """The column of floating-point operations, in the unit that suits the smallest number."""
+    """Return the column of floating-point operations, in the unit of the smallest number."""
     counts = [event.flops for event in events if event.flops]
     if not counts:
         return []
@@ -191,7 +196,7 @@ def _flops(events: Sequence[Any]) -> list[Column]:
 
 
 def _rows(event: Any, columns: list[Column]) -> list[str]:
-    """The line of an event; if there is a column for the user's lines, one more for each of these and an empty one."""
+    """Return the lines of an event: one, or with a column of source lines one for each of these and an empty one."""
     last = columns[-1]
     if not last.left:
         return ["".join(each.padded(each.cell(event)) + GAP for each in columns)]
