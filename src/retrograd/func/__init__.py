@@ -1,4 +1,4 @@
-"""``torch.func``: functions made of functions."""
+"""``torch.func``: derivatives and batched versions of functions, as functions."""
 
 from .jacobians import hessian, jacfwd, jacrev
 from .modules import debug_unwrap, functional_call, replace_all_batch_norm_modules_, stack_module_state

@@ -1,6 +1,6 @@
-"""Batches: tensors of which vmap's function sees one slice, while operations run on all slices at once.
+"""Batched tensors: inside ``vmap`` they have the shape of one slice, while operations compute all slices at once.
 
-How an operation runs on all slices at once its rule says (``func/vmap_rules.py``); where there is none, it runs slice by slice.
+The batching rules of operations are in ``func/vmap_rules.py``; an operation without a rule runs slice by slice.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..runtime.user_frame import warn
 
 
 class VmapRun(TransformLevel):
-    """One run of vmap: over how many slices, and what random numbers do in it."""
+    """Transform level of a call of vmap: the number of slices and the treatment of random operations."""
 
     __slots__ = ("randomness", "size")
     sliced = True
@@ -34,11 +34,11 @@ class VmapRun(TransformLevel):
         self.size, self.randomness = size, randomness
 
     def differs(self) -> bool:
-        """Whether random numbers are other ones in every slice; refuses them where vmap was not told."""
+        """Whether random values differ between slices; raises RuntimeError with ``randomness="error"``."""
         if self.randomness == "error":
             raise RuntimeError(
                 "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
-                "randomness flags on vmap or perform the randomness operation out of vmap. Remedy: say "
+                "randomness flags on vmap or perform the randomness operation out of vmap. Remedy: call "
                 "vmap(..., randomness='different')."
             )
         return self.randomness == "different"
@@ -48,7 +48,7 @@ class VmapRun(TransformLevel):
 
 
 class Batch(TransformTensor):
-    """The slices of ``_inner`` along its dimension ``_dim``, of which the user sees one."""
+    """Batched tensor: the slices of ``_inner`` along dimension ``_dim``, with the shape of one slice."""
 
     __slots__ = ()
     _run: VmapRun
@@ -56,11 +56,11 @@ class Batch(TransformTensor):
 
     @property
     def _array(self) -> Any:
-        whole, dim = self._inner._array, self._dim
-        if not whole.shape[dim]:  # there is no slice: one of zeros has the right shape
-            shape = whole.shape[:dim] + whole.shape[dim + 1 :]
-            return whole.astype(whole.dtype, copy=False).__class__(shape, whole.dtype)
-        return whole[(*(slice(None),) * dim, 0, ...)]
+        array, dim = self._inner._array, self._dim
+        if not array.shape[dim]:  # without slices, an uninitialised array has the shape of one
+            shape = array.shape[:dim] + array.shape[dim + 1 :]
+            return array.astype(array.dtype, copy=False).__class__(shape, array.dtype)
+        return array[(*(slice(None),) * dim, 0, ...)]
 
     def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
         return run_block(self._run, op, tensors, params, in_place)
@@ -98,7 +98,7 @@ class Batch(TransformTensor):
 
     def joined(self, tensors: Sequence[Any], dim: Any, join: Callable[..., Any]) -> Any:
         run = self._run
-        if dim is None:  # block_diag: a calculation of its own for every slice
+        if dim is None:  # block_diag has no batched form
             return by_slices(run, join, (list(tensors), None), {})
         if any(each._array.shape != (0,) for each in tensors):  # PyTorch's old empty tensors, which join anything
             tensors = [each for each in tensors if each._array.shape != (0,)]
@@ -116,11 +116,11 @@ class Batch(TransformTensor):
         return batch(self._run, expand_to(spread_as(self._inner, made), self._run).clone())
 
     def picked(self, x: Any, picks: list[Any]) -> Any:
-        """The elements of ``x`` at ``picks``, some of which are other ones in every slice."""
+        """Return ``x[picks]``, with some batched indices."""
         return picked(self._run, x, picks)
 
     def put_picked(self, x: Any, picks: list[Any], values: Any, accumulate: bool) -> None:
-        """Put (or add) ``values`` at ``picks``, some of which are other ones in every slice."""
+        """Write (or add) ``values`` to ``x[picks]``, with some batched indices."""
         x.copy_(self.by_slices(put_at, (x, picks, values, accumulate), {}))
 
     def merged(self, members: Sequence[Any], build: Callable[..., Any]) -> Any:
@@ -129,13 +129,13 @@ class Batch(TransformTensor):
         return batch(self._run, build(*[front(each, self._run) for each in members]))
 
     def detach(self) -> Tensor:
-        """The same slices outside the graph."""
+        """Return the batch detached from the graph."""
         return batch(self._run, self._inner.detach(), self._dim)
 
-    data = property(lambda self: self.detach(), doc="The same slices outside the graph.")
+    data = property(lambda self: self.detach(), doc="The batch detached from the graph.")
 
     def requires_grad_(self, requires_grad: Any = True) -> Tensor:
-        """Refused: gradients within a transformation are its own business."""
+        """Raise RuntimeError, because a transform does not allow it."""
         raise RuntimeError(NO_REQUIRES_GRAD)
 
     def _refuse_item(self, *given: Any, **named: Any) -> Any:
@@ -155,28 +155,28 @@ class Batch(TransformTensor):
 
 
 def wrapped_text(name: str, facts: str, inner: Any) -> str:
-    """The printed text of a tensor of a transformation."""
+    """Return the repr of a transform's tensor: its name, facts and the indented repr of ``inner``."""
     lines = repr(inner.detach() if type(inner) is Tensor else inner).replace("\n", "\n    ")
     return f"{name}({facts}, value=\n    {lines}\n)"
 
 
 def of_no_shape(name: str) -> Exception:
-    """The error for an operation whose result has a shape that the numbers decide."""
+    """Return the error for an operation whose result has a data-dependent shape."""
     return RuntimeError(
         "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
         f"aten::{name}. Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature. Remedy: "
-        "say it with results of one shape, as by torch.where."
+        "use operations whose results have a fixed shape, as torch.where."
     )
 
 
 NO_ITEM = (
     "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, please "
     "try to rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch internals, "
-    "please file a bug report. Remedy: return the tensor, and take its numbers outside of vmap."
+    "please file a bug report. Remedy: return the tensor, and read its values outside of vmap."
 )
 NO_CONTROL = (
     "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that yet, "
-    "please file an issue at https://github.com/pytorch/pytorch/issues . Remedy: say it by torch.where(condition, a, b)."
+    "please file an issue at https://github.com/pytorch/pytorch/issues . Remedy: use torch.where(condition, a, b)."
 )
 NO_REQUIRES_GRAD = (
     "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of a "
@@ -190,19 +190,19 @@ NO_REQUIRES_GRAD = (
 
 
 def batch(run: VmapRun, value: Any, dim: int = 0) -> Any:
-    """The slices of ``value`` along ``dim`` as one batch."""
-    made = wrap_in(Batch, run, value)
-    made._dim = dim
-    return made
+    """Return the batched tensor with the slices of ``value`` along ``dim``."""
+    batched = wrap_in(Batch, run, value)
+    batched._dim = dim
+    return batched
 
 
 def split(x: Any, run: VmapRun) -> tuple[Any, int | None]:
-    """What ``x`` is a batch of, and along which dimension (None: every slice sees all of it)."""
+    """Return the tensor that ``x`` wraps at level ``run`` and its batch dimension, or ``x`` and None if not batched."""
     return (x._inner, x._dim) if isinstance(x, Batch) and x._run is run else (x, None)
 
 
 def move(x: Any, source: int, to: int) -> Any:
-    """``x`` with dimension ``source`` at ``to``."""
+    """Return ``x`` with dimension ``source`` moved to ``to``."""
     if source == to:
         return x
     order = [each for each in range(x._array.ndim) if each != source]
@@ -211,18 +211,21 @@ def move(x: Any, source: int, to: int) -> Any:
 
 
 def expand_to(x: Any, run: VmapRun) -> Any:
-    """``x``, of which every slice sees all, once for every slice, along a new first dimension."""
+    """Return ``x``, which is not batched, expanded along a new first dimension of the number of slices."""
     return expand(x, (run.size, *x._array.shape))
 
 
 def front(x: Any, run: VmapRun) -> Any:
-    """All slices of ``x`` along a first dimension."""
+    """Return all slices of ``x`` along a first dimension."""
     value, dim = split(x, run)
     return expand_to(value, run) if dim is None else move(value, dim, 0)
 
 
 def aligned(x: Any, run: VmapRun, rank: int) -> Any:
-    """All slices of ``x`` along a first dimension, each stretched to ``rank`` dimensions by leading ones."""
+    """Return all slices of ``x`` along a first dimension, each with leading dimensions of size 1 up to ``rank``.
+
+    A tensor that is not batched is returned unchanged.
+    """
     value, dim = split(x, run)
     if dim is None:
         return value
@@ -233,28 +236,28 @@ def aligned(x: Any, run: VmapRun, rank: int) -> Any:
 
 
 def part(x: Any, run: VmapRun, index: int) -> Any:
-    """Slice ``index`` of ``x``."""
+    """Return slice ``index`` of ``x``, or ``x`` if it is not batched."""
     value, dim = split(x, run)
     return value if dim is None else F.select(value, dim, index)
 
 
 def unsliced(x: Any) -> Any:
-    """The first slice of ``x``, if it is a batch of the vmap that is under way."""
+    """Return the first slice of ``x`` if it is a batch of the innermost level, a vmap."""
     return part(x, runs()[-1], 0)  # type: ignore[arg-type]
 
 
-# -- The same under the wrappers of runs further in
+# -- The same inside wrappers of inner levels
 
 
 def within(x: Any, run: VmapRun) -> bool:
-    """Whether ``x`` is a batch of ``run``, or stands for one."""
+    """Whether ``x`` or a tensor that it wraps is a batch of ``run``."""
     if not isinstance(x, TransformTensor):
         return False
     return x._run is run or within(x._inner, run) or within(getattr(x, "_tangent", None), run)
 
 
 def lowered(x: Any, run: VmapRun) -> Any:
-    """``x`` with the slices of ``run`` along a first dimension of its own, under whatever stands for it further in."""
+    """Return ``x`` with the slices of ``run`` along a first dimension, inside the wrappers of inner levels."""
     if not isinstance(x, TransformTensor) or x._run.depth <= run.depth:
         return front(x, run)
     if isinstance(x, Batch):
@@ -265,7 +268,7 @@ def lowered(x: Any, run: VmapRun) -> Any:
 
 
 def raised(x: Any, run: VmapRun, dim: int) -> Any:
-    """``x`` as a batch of ``run`` along its dimension ``dim``, under whatever stands for it further in."""
+    """Return ``x`` as a batch of ``run`` along dimension ``dim``, inside the wrappers of inner levels."""
     if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return batch(run, x, dim)
     if isinstance(x, Batch):
@@ -277,25 +280,25 @@ def raised(x: Any, run: VmapRun, dim: int) -> Any:
 # --- Running ---------------------------------------------------------------------------------------------------------
 
 Rule = Callable[[VmapRun, Any, tuple[Any, ...], tuple[Any, ...]], Any]
-#: The rules by the names of the blocks, entered by ``func/vmap_rules.py``.
+#: Batching rules by names of operations, registered by ``func/vmap_rules.py``.
 RULES: dict[str, Rule] = {}
 
 
 def run_block(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
-    """What ``op`` gives for batches of ``run``."""
+    """Apply ``op`` to batches of ``run`` with its batching rule, or slice by slice."""
     if in_place:
-        return _modified(run, op, tensors, params)
+        return _apply_inplace(run, op, tensors, params)
     rule = RULES.get(op.name) or (RULES["pointwise"] if op.kind == "pointwise" else looped)
     return rule(run, op, tensors, params)
 
 
 def all_wrapped(run: VmapRun, result: Any) -> Any:
-    """A result, or a tuple of them, as batches."""
+    """Return a result, or each of a tuple, as a batch along dimension 0."""
     return tuple([batch(run, each) for each in result]) if isinstance(result, tuple) else batch(run, result)
 
 
 def looped(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
-    """Slice by slice, with a warning that says so."""
+    """Apply ``op`` slice by slice, with a warning."""
     warn(
         f"vmap: {op.shown} runs slice by slice, because it has no rule for all slices at once: it is as slow as a loop",
     )  # fmt: skip
@@ -303,7 +306,7 @@ def looped(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, .
 
 
 def slices(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
-    """Slice by slice."""
+    """Apply ``op`` slice by slice, and stack the results."""
     rows = [apply(op, tuple([part(each, run, i) for each in tensors]), params) for i in range(run.size)]
     if rows and isinstance(rows[0], tuple):
         return tuple([batch(run, F.stack(list(column), 0)) for column in zip(*rows, strict=True)])
@@ -311,7 +314,7 @@ def slices(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, .
 
 
 def by_slices(run: VmapRun, surface: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """What a function of tensors (and lists of them) gives slice by slice."""
+    """Call a function of trees of tensors slice by slice, and stack the results."""
     rows = []
     for i in range(run.size):
         some, named = tree_map(lambda each, i=i: part_within(each, run, i), (args, kwargs))
@@ -322,39 +325,39 @@ def by_slices(run: VmapRun, surface: Callable[..., Any], args: Any, kwargs: Any)
 
 
 def part_within(x: Any, run: VmapRun, index: int) -> Any:
-    """Slice ``index`` of ``x``, under whatever stands for it further in."""
+    """Return slice ``index`` of ``x``, inside the wrappers of inner levels."""
     if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return x
     return part(x, run, index) if x._run is run else x.merged((x,), lambda each: part_within(each, run, index))
 
 
 def picked(run: VmapRun, x: Any, picks: list[Any]) -> Any:
-    """``x[picks]`` for all slices at once."""
+    """Return ``x[picks]`` for all slices at once."""
     value, dim = split(x, run)
-    places = [i for i, each in enumerate(picks) if each is not None]
-    rank = max(picks[i]._array.ndim for i in places)
-    given = [None if each is None else aligned(each, run, rank) for each in picks]
-    together = places[-1] - places[0] + 1 == len(places)
+    positions = [i for i, each in enumerate(picks) if each is not None]
+    rank = max(picks[i]._array.ndim for i in positions)
+    indices = [None if each is None else aligned(each, run, rank) for each in picks]
+    adjacent = positions[-1] - positions[0] + 1 == len(positions)
     if dim is None:
-        return batch(run, pick(value, given), places[0] if together else 0)
+        return batch(run, pick(value, indices), positions[0] if adjacent else 0)
     rows = wrap(module_of(value._array).arange(run.size).reshape(run.size, *(1,) * rank))
-    found = pick(move(value, dim, 0), [rows, *given])
-    if together and places[0]:  # the dimensions before the picked ones come before them again
-        before = [1 + rank + i for i in range(places[0])]
-        after = range(1 + rank + places[0], found._array.ndim)
-        found = F.permute(found, (0, *before, *range(1, 1 + rank), *after))
-    return batch(run, found)
+    result = pick(move(value, dim, 0), [rows, *indices])
+    if adjacent and positions[0]:  # move the dimensions before the indexed ones to their front
+        before = [1 + rank + i for i in range(positions[0])]
+        after = range(1 + rank + positions[0], result._array.ndim)
+        result = F.permute(result, (0, *before, *range(1, 1 + rank), *after))
+    return batch(run, result)
 
 
 class VmapInfo(NamedTuple):
-    """What the ``vmap`` of a custom Function is told: over how many slices, and what random numbers do."""
+    """First argument of the ``vmap`` of a custom Function: the number of slices and ``randomness``."""
 
     batch_size: int
     randomness: str
 
 
 def custom(run: VmapRun, function: Any, args: tuple[Any, ...]) -> Any:
-    """What a custom Function gives for all slices: by its ``vmap``, or if it asks for that slice by slice."""
+    """Apply a custom Function to batches by its ``vmap``, or slice by slice with ``generate_vmap_rule``."""
     own, name = function.vmap is not Function.vmap, function.__name__
     more = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
     if function.generate_vmap_rule:
@@ -368,42 +371,40 @@ def custom(run: VmapRun, function: Any, args: tuple[Any, ...]) -> Any:
     if not own:
         raise RuntimeError(
             f"You tried to vmap over {name}, but it does not have vmap support. Please override and implement the vmap "
-            f"staticmethod or set generate_vmap_rule=True. {more} Its forward is defined{describe_definition(function.forward)}. Remedy: "
-            "set generate_vmap_rule = True in its class."
+            f"staticmethod or set generate_vmap_rule=True. {more} Its forward is "
+            f"defined{describe_definition(function.forward)}. Remedy: set generate_vmap_rule = True in its class."
         )
     values = tree_map(lambda each: split(each, run)[0], args)
     dims = tree_map(lambda each: split(each, run)[1], args)
-    found = function.vmap(VmapInfo(run.size, run.randomness), dims, *values)
-    if not (isinstance(found, tuple) and len(found) == 2):
-        count = len(found) if isinstance(found, tuple) else 1
+    returned = function.vmap(VmapInfo(run.size, run.randomness), dims, *values)
+    if not (isinstance(returned, tuple) and len(returned) == 2):
+        count = len(returned) if isinstance(returned, tuple) else 1
         raise RuntimeError(
             f"Expected the {name}.vmap staticmethod to have two returns: outputs and out_dims with pytree structure "
-            f"compatible with the output. Got a {type(found)} of {count} returns"
+            f"compatible with the output. Got a {type(returned)} of {count} returns"
         )
-    outs, spec = tree_flatten(found[0])
-    where = broadcast_to_and_flatten(found[1], spec)
-    if where is None:
+    outs, spec = tree_flatten(returned[0])
+    out_dims = broadcast_to_and_flatten(returned[1], spec)
+    if out_dims is None:
         raise RuntimeError(f"{name}.vmap returned an incompatible (out_dims, outputs) tuple.")
     return spec.unflatten(
         [
             each if dim is None else batch(run, each, dim % each._array.ndim)
-            for each, dim in zip(outs, where, strict=True)
+            for each, dim in zip(outs, out_dims, strict=True)
         ]
     )
 
 
-def _modified(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
+def _apply_inplace(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
     """Write the result of ``op`` into its first tensor, which must be a batch too."""
     x = tensors[0]
     if not (isinstance(x, Batch) and x._run is run):
         raise RuntimeError(CAPTURED)
-    given = tensors
+    operands = tensors
     if recording() and any(isinstance(each, Tensor) and each.requires_grad for each in tensors):
-        given = (
-            batch(run, F.clone_block(x._inner, preserve_format), x._dim),
-            *tensors[1:],
-        )  # what is written over may be needed
-    result = run_block(run, op, given, params, False)
+        # The rules may need the overwritten value.
+        operands = (batch(run, F.clone_block(x._inner, preserve_format), x._dim), *tensors[1:])
+    result = run_block(run, op, operands, params, False)
     if result._array.shape != x._array.shape:
         raise RuntimeError(
             f"output with shape {list(x._array.shape)} doesn't match the broadcast shape {list(result._array.shape)}"

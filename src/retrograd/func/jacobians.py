@@ -1,4 +1,4 @@
-"""``jacrev``, ``jacfwd`` and ``hessian``: all derivatives of all results, a row or a column of vmap's at a time."""
+"""``jacrev``, ``jacfwd`` and ``hessian``: Jacobians, with all rows or columns computed in one call of vmap."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ def jacrev(
     chunk_size: int | None = None,
     _preallocate_and_copy: bool = False,
 ) -> Callable[..., Any]:
-    """The function that computes the Jacobian of ``func`` by reverse mode: good where results are few.
+    """Return the function that computes the Jacobian of ``func`` by reverse mode, efficient for few outputs.
 
-    For a result of shape ``o`` and an argument of shape ``i`` the Jacobian has shape ``o + i``; trees of results hold
-    trees of arguments. ``chunk_size``: so many rows at a time. ``argnums`` and ``has_aux`` as in :func:`grad`.
+    For an output of shape ``o`` and an argument of shape ``i`` the Jacobian has shape ``o + i``; for trees it is a tree
+    like the outputs whose leaves are trees like the arguments. ``chunk_size``: the number of rows computed at a time.
+    ``argnums`` and ``has_aux`` are those of :func:`grad`.
 
     >>> import retrograd as torch
     >>> torch.func.jacrev(torch.sin)(torch.zeros(2))
@@ -44,7 +45,7 @@ def jacrev(
         numbers = check_argnums(argnums, len(args))
         inputs = chosen(args, numbers)
         primals = (inputs,) if isinstance(numbers, int) else inputs
-        found = vjp_of(lambda *given: func(*_given(args, numbers, given), **kwargs), primals, has_aux)
+        found = vjp_of(lambda *given: func(*_with_values(args, numbers, given), **kwargs), primals, has_aux)
         outs, spec = tree_flatten(found[0])
         _check_real("jacrev", "inputs", tree_flatten(inputs)[0])
         _check_real("jacrev", "outputs", outs)
@@ -65,28 +66,28 @@ def jacrev(
     return wrapper
 
 
-def _given(args: tuple[Any, ...], numbers: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
+def _with_values(args: tuple[Any, ...], numbers: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
     return replaced(args, numbers, values[0] if isinstance(numbers, int) else values)
 
 
 def _basis(tensors: list[Any]) -> list[Any]:
-    """For each tensor the parts of the standard basis of all together: as many as there are elements in all."""
-    total, at, found = sum(each.numel() for each in tensors), 0, []
+    """Return the standard basis of the space of all ``tensors``: for each tensor its parts of the vectors, stacked."""
+    total, at, parts = sum(each.numel() for each in tensors), 0, []
     for each in tensors:
         size = math.prod(each._array.shape)
         rows = numpy.zeros((total, size), each._array.dtype)
         rows[at : at + size] = numpy.eye(size, dtype=each._array.dtype)
-        found.append(wrap(rows.reshape(total, *each._array.shape)).to(each.device))
+        parts.append(wrap(rows.reshape(total, *each._array.shape)).to(each.device))
         at += size
-    return found
+    return parts
 
 
 def jacfwd(
     func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, randomness: str = "error"
 ) -> Callable[..., Any]:
-    """The function that computes the Jacobian of ``func`` by forward mode: good where arguments are few.
+    """Return the function that computes the Jacobian of ``func`` by forward mode, efficient for few inputs.
 
-    As :func:`jacrev`; ``randomness`` as in :func:`vmap`.
+    The result is that of :func:`jacrev`; ``randomness`` is that of :func:`vmap`.
     """
     check_randomness(randomness)
 
@@ -106,7 +107,7 @@ def jacfwd(
 
         def push(*tangents: Any) -> Any:
             _, slope, *aux = jvp(
-                lambda *given: func(*_given(args, numbers, given), **kwargs),
+                lambda *given: func(*_with_values(args, numbers, given), **kwargs),
                 primals, structure.unflatten(tangents), has_aux=has_aux,
             )  # fmt: skip
             return slope, tree_map(unsliced, aux)
@@ -117,7 +118,7 @@ def jacfwd(
         result = []
         for each in outs:
             parts = each.split([leaf.numel() for leaf in leaves], 0)
-            shaped = [_behind(part, leaf) for part, leaf in zip(parts, leaves, strict=True)]
+            shaped = [_leaf_last(part, leaf) for part, leaf in zip(parts, leaves, strict=True)]
             tree = structure.unflatten(shaped)
             result.append(tree[0] if isinstance(numbers, int) else tree)
         jacobian = spec.unflatten(result)
@@ -134,14 +135,14 @@ def _check_real(name: str, what: str, tensors: list[Any]) -> None:
             )
 
 
-def _behind(part: Any, leaf: Any) -> Any:
-    """A part of the columns, of shape (elements of ``leaf``, result), as result + leaf."""
+def _leaf_last(part: Any, leaf: Any) -> Any:
+    """Return columns of shape (elements of ``leaf``, *result) in the shape result + leaf."""
     rank = part._array.ndim
     return F.permute(part, (*range(1, rank), 0)).reshape((*part._array.shape[1:], *leaf._array.shape))
 
 
 def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """The function that computes the Hessian of ``func``: forward mode over reverse mode.
+    """Return the function that computes the Hessian of ``func``, by forward mode over reverse mode.
 
     >>> import retrograd as torch
     >>> torch.func.hessian(lambda x: (x**3).sum())(torch.tensor([1.0, 2.0]))

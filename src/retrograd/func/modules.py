@@ -1,6 +1,7 @@
-"""Modules as functions of their parameters: what makes ``grad`` and ``vmap`` apply to them.
+"""Modules as functions of their parameters, so that ``grad`` and ``vmap`` apply to them.
 
-Knows no layer: a module is whatever has parameters, buffers and submodules as PyTorch's have.
+Nothing of ``nn`` is imported: a module is any object with parameters, buffers and submodules in the form of
+``nn.Module``.
 """
 
 from __future__ import annotations
@@ -23,31 +24,31 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Call a module with other parameters and buffers than its own, which come back afterwards.
+    """Call a module with other parameters and buffers, and restore its own afterwards.
 
     Args:
         module: the module.
-        parameter_and_buffer_dicts: tensors by their names in the module, in one dictionary or several; what the call
-            makes of buffers is put into it.
-        args: its arguments as a tuple, or its one argument.
-        kwargs: its keyword arguments.
-        tie_weights: what is one tensor in the module under several names is so in the call.
-        strict: refuse names that the module has not, and dictionaries that leave some out.
+        parameter_and_buffer_dicts: tensors by their names in the module, in one dictionary or several. A single
+            dictionary receives the buffers that the call has updated.
+        args: the arguments as a tuple, or a single argument.
+        kwargs: the keyword arguments.
+        tie_weights: replace a tensor that has several names in the module under all of them.
+        strict: raise RuntimeError for names that the module does not have, and for missing names.
 
-    Raises ValueError for what is no dictionary and for names given twice, RuntimeError by ``strict``.
+    Raises ValueError for values that are no dictionaries and for names in two dictionaries.
 
     See https://docs.pytorch.org/docs/stable/generated/torch.func.functional_call.html.
     """
     given = _one_dictionary(parameter_and_buffer_dicts)
     every = _names(module)
-    values = _tied(every, given) if tie_weights else dict(given)
+    values = _tie_names(every, given) if tie_weights else dict(given)
     if strict:
         _check_names(module, every, values)
     if args is None:
         args = ()
     elif not isinstance(args, tuple):
         args = (args,)
-    with _replaced(module, values, given):
+    with _swap_tensors(module, values, given):
         return module(*args, **(kwargs or {}))
 
 
@@ -68,14 +69,14 @@ def _one_dictionary(dicts: Any) -> Any:
 
 
 def _names(module: Any) -> dict[str, Any]:
-    """The module's own tensors by name, one that has several names under each."""
+    """Return the module's tensors by name; a tensor with several names appears under each."""
     return {
         **dict(module.named_parameters(remove_duplicate=False)), **dict(module.named_buffers(remove_duplicate=False)),
     }  # fmt: skip
 
 
-def _tied(every: dict[str, Any], given: Any) -> dict[str, Any]:
-    """What is given, under all names that the tensor which it replaces has."""
+def _tie_names(every: dict[str, Any], given: Any) -> dict[str, Any]:
+    """Return the new tensors under all names of the tensors that they replace."""
     groups: dict[int, list[str]] = {}
     for name, tensor in every.items():
         groups.setdefault(id(tensor), []).append(name)
@@ -93,17 +94,17 @@ def _tied(every: dict[str, Any], given: Any) -> dict[str, Any]:
 
 
 def _check_names(module: Any, every: dict[str, Any], values: dict[str, Any]) -> None:
-    told = [
+    messages = [
         f"{what} key(s): {', '.join(map(repr, sorted(names)))}."
         for what, names in (("Unexpected", set(values) - set(every)), ("Missing", set(every) - set(values)))
         if names
     ]
-    if told:
-        raise RuntimeError(f"Error(s) in reparametrizing for {type(module).__name__}:\n\t" + "\n\t".join(told))
+    if messages:
+        raise RuntimeError(f"Error(s) in reparametrizing for {type(module).__name__}:\n\t" + "\n\t".join(messages))
 
 
-def _home(module: Any, name: str) -> tuple[dict[str, Any], str]:
-    """The dictionary of a module (or of one within it) that holds the tensor of this name, and its name there."""
+def _find_dictionary(module: Any, name: str) -> tuple[dict[str, Any], str]:
+    """Return the dictionary of the module or submodule that holds the tensor ``name``, and its key there."""
     *path, leaf = name.split(".")
     if not leaf:
         raise KeyError('tensor name can\'t be empty string ""')
@@ -111,42 +112,42 @@ def _home(module: Any, name: str) -> tuple[dict[str, Any], str]:
         if not hasattr(module, part):
             raise AttributeError(f"{type(module).__name__} has no attribute `{part}`")
         module = getattr(module, part)
-    for place in (module._parameters, module._buffers):
-        if leaf in place:
-            return place, leaf
+    for holder in (module._parameters, module._buffers):
+        if leaf in holder:
+            return holder, leaf
     return module.__dict__, leaf
 
 
 @contextlib.contextmanager
-def _replaced(module: Any, values: dict[str, Any], given: Any) -> Iterator[None]:
-    """The module with ``values`` for its tensors; what they are in the end is put into ``given``."""
+def _swap_tensors(module: Any, values: dict[str, Any], given: Any) -> Iterator[None]:
+    """Replace tensors of the module by ``values`` within the block, and store changed ones in ``given`` at its end."""
     for value in values.values():
         if not isinstance(value, Tensor) and value is not None:
             raise TypeError(f"{value} is not an instance of torch.Tensor")
-    homes = {name: _home(module, name) for name in values}
-    before = {name: place.get(leaf, _ABSENT) for name, (place, leaf) in homes.items()}
+    holders = {name: _find_dictionary(module, name) for name in values}
+    before = {name: holder.get(leaf, _ABSENT) for name, (holder, leaf) in holders.items()}
     try:
-        for name, (place, leaf) in homes.items():
-            place[leaf] = values[name]
+        for name, (holder, leaf) in holders.items():
+            holder[leaf] = values[name]
         yield
     finally:
-        for name, (place, leaf) in homes.items():
-            if name in given and place.get(leaf) is not given[name]:
-                given[name] = place.get(leaf)
+        for name, (holder, leaf) in holders.items():
+            if name in given and holder.get(leaf) is not given[name]:
+                given[name] = holder.get(leaf)
             if before[name] is _ABSENT:
-                place.pop(leaf, None)
+                holder.pop(leaf, None)
             else:
-                place[leaf] = before[name]
+                holder[leaf] = before[name]
 
 
 _ABSENT: Any = object()
 
 
 def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The parameters and the buffers of several modules of one kind, each stacked along a new first dimension.
+    """Return the parameters and the buffers of several modules, each stacked along a new first dimension.
 
-    With :func:`functional_call` and :func:`vmap` all the modules are then one calculation. Raises RuntimeError for modules
-    of different classes, and for some in training mode and some not.
+    With :func:`functional_call` and :func:`vmap` one call then computes all modules. Raises RuntimeError for modules of
+    different classes, or if only some are in training mode.
     """
     every = list(models)
     if not every:
@@ -156,23 +157,23 @@ def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     if any(type(each) is not type(every[0]) for each in every):
         raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
     return (
-        {name: _stacked(name, [dict(each.named_parameters())[name] for each in every])
+        {name: _stack(name, [dict(each.named_parameters())[name] for each in every])
          for name, _ in every[0].named_parameters()},
-        {name: _stacked(name, [dict(each.named_buffers())[name] for each in every])
+        {name: _stack(name, [dict(each.named_buffers())[name] for each in every])
          for name, _ in every[0].named_buffers()},
     )  # fmt: skip
 
 
-def _stacked(name: str, tensors: list[Any]) -> Any:
-    found = {each.requires_grad for each in tensors}
-    if len(found) > 1:
+def _stack(name: str, tensors: list[Any]) -> Any:
+    flags = {each.requires_grad for each in tensors}
+    if len(flags) > 1:
         raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
     result = F.stack(tensors, 0).detach()
-    return result.requires_grad_() if found.pop() else result
+    return result.requires_grad_() if flags.pop() else result
 
 
 def replace_all_batch_norm_modules_(root: Any) -> Any:
-    """Let every batch normalisation in a module use the statistics of its batch only, in place; returns the module."""
+    """Remove the running statistics of every batch normalisation in a module, in place, and return the module."""
     for each in root.modules():
         if type(each).__name__.startswith("BatchNorm"):
             each.track_running_stats = False
@@ -181,7 +182,7 @@ def replace_all_batch_norm_modules_(root: Any) -> Any:
 
 
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
-    """What a tensor of a transformation stands for: the plain tensor, or without ``recurse`` that of the next one out."""
+    """Return the plain tensor wrapped by a transform's tensor, or with ``recurse=False`` remove only one wrapper."""
     while isinstance(tensor, TransformTensor):
         tensor = tensor._inner
         if not recurse:

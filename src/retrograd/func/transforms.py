@@ -1,9 +1,9 @@
 """``grad``, ``vjp``, ``jvp`` and ``linearize``: derivatives of functions.
 
-A gradient is taken by the ordinary graph. The argument is stood for by an alias of its own in the graph, so that nothing
-but the function's own use of it is differentiated, however often such calls are nested. Around the call there may be
-other transformations: within vmap the alias is a batch, for every slice has a gradient of its own; within jvp it is a
-dual. The sweep records itself only where something outside could ask for its derivative.
+Gradients use the ordinary graph. The function is called with an alias of each argument, which has a new gradient
+edge, so that only the function's use of the argument is differentiated, at any depth of nesting. Inside another
+transform the alias is one of its tensors: within vmap a batch, because every slice has its own gradient; within jvp a
+dual. The backward pass is recorded only if its result may be differentiated outside the transform.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Argnums = int | tuple[int, ...]
 
 
 class GradRun(TransformLevel):
-    """One run of a gradient, the taking of gradients of ``level``: its tensors are ordinary ones."""
+    """Transform level of a reverse-mode call, whose state is ``level``; its tensors are plain ones."""
 
     __slots__ = ("level",)
 
@@ -37,12 +37,12 @@ class GradRun(TransformLevel):
 
 
 class JvpRun(TransformLevel):
-    """One run of forward mode."""
+    """Transform level of a forward-mode call."""
 
     __slots__ = ()
 
 
-# --- Standing for arguments -------------------------------------------------------------------------------------------
+# --- Aliases of arguments ---------------------------------------------------------------------------------------------
 
 
 def _check_tensor(x: Any) -> Tensor:
@@ -51,109 +51,107 @@ def _check_tensor(x: Any) -> Tensor:
     return x
 
 
-def _spread(x: Any, around: Sequence[TransformLevel]) -> Any:
-    """``x`` as a batch of every vmap of ``around`` (the innermost first), each slice with an ``x`` of its own."""
+def _expand_for_vmap(x: Any, around: Sequence[TransformLevel]) -> Any:
+    """Return ``x`` expanded to a batch of every vmap level in ``around`` (innermost first)."""
     if not around:
         return x
     run, *rest = around
     if isinstance(x, TransformTensor) and x._run is run:
         if isinstance(x, Batch):
-            return batch(x._run, _spread(x._inner, rest), x._dim)
-        return make(run, _spread(x._inner, rest), _spread(x._tangent, rest))
+            return batch(x._run, _expand_for_vmap(x._inner, rest), x._dim)
+        return make(run, _expand_for_vmap(x._inner, rest), _expand_for_vmap(x._tangent, rest))
     if isinstance(run, VmapRun):
-        return batch(run, _spread(expand_to(x, run), rest))
-    return _spread(x, rest)
+        return batch(run, _expand_for_vmap(expand_to(x, run), rest))
+    return _expand_for_vmap(x, rest)
 
 
 def _alias(x: Any) -> Any:
-    """``x`` at a place of its own in the graph."""
+    """Return an alias of ``x`` with a new gradient edge."""
     if isinstance(x, Batch):
         return batch(x._run, _alias(x._inner), x._dim)
     if isinstance(x, Dual):
         return make(x._run, _alias(x._inner), x._tangent)
     if x.requires_grad:
-        shown = F.alias(x)
-        shown._view = None  # in place, it is not the argument that is modified
-        return shown
+        alias = F.alias(x)
+        alias._view = None  # an in-place operation on the alias must not count as one on the argument
+        return alias
     return x.detach().requires_grad_()
 
 
-def stand_in(x: Any) -> Any:
-    """What stands for the argument ``x`` while a gradient by it is taken."""
+def make_alias(x: Any) -> Any:
+    """Return the alias of the argument ``x`` with respect to which the gradient is computed."""
     _check_tensor(x)
     if not (x.is_floating_point() or x.is_complex()):
         text = "only Tensors of floating point dtype can require gradients"
         raise RuntimeError(with_remedy(text, "convert the argument, as by .float()"))
-    return _alias(_spread(x, runs()[::-1]))
+    return _alias(_expand_for_vmap(x, runs()[::-1]))
 
 
-def _places(x: Any) -> list[Any]:
-    """The places in the graph of everything that ``x`` stands for."""
+def _edges_of(x: Any) -> list[Any]:
+    """Return the gradient edges of all plain tensors that ``x`` wraps."""
     if isinstance(x, TransformTensor):
-        return _places(x._inner) + (_places(x._tangent) if isinstance(x, Dual) else [])
-    place = place_of(x)
-    return [] if place is None else [place]
+        return _edges_of(x._inner) + (_edges_of(x._tangent) if isinstance(x, Dual) else [])
+    edge = place_of(x)
+    return [] if edge is None else [edge]
 
 
 class Level:
-    """One taking of gradients: what stands for the arguments, and whether the graph leads to anything else."""
+    """State of a reverse-mode call: the edges of its arguments, and whether the graph leads to any others."""
 
     def __init__(self) -> None:
         self.own: list[Any] = []
-        self.aliases: list[Any] = []  # places of what stands for arguments that are in the graph already
+        self.aliases: list[Any] = []  # edges of aliases whose arguments are in the graph already
         self.recording = bool(recording())
 
-    def stand_in(self, x: Any) -> Any:
-        """What stands for the argument ``x``."""
-        made = inner = stand_in(x)
-        while isinstance(inner, TransformTensor):  # only the primal is an alias; the tangent of a dual is the caller's
+    def make_alias(self, x: Any) -> Any:
+        """Return the alias of the argument ``x``, and record its edge."""
+        alias = inner = make_alias(x)
+        while isinstance(inner, TransformTensor):  # of a dual only the primal is an alias
             inner = inner._inner
-        place = place_of(inner)
-        (self.own if place.__class__ is AccumulateGrad else self.aliases).append(place)
-        return made
+        edge = place_of(inner)
+        (self.own if edge.__class__ is AccumulateGrad else self.aliases).append(edge)
+        return alias
 
-    def leads_out(self, tensors: Sequence[Any]) -> bool:
-        """Whether anything but the arguments of this level would get a gradient from ``tensors``, if asked."""
+    def leads_outside(self, tensors: Sequence[Any]) -> bool:
+        """Whether the graph of ``tensors`` leads to any tensor besides the arguments of this level."""
         if not self.recording:
             return False
         around = [run.level for run in runs() if run.__class__ is GradRun and run.level is not self]
-        wanted = {id(place) for level in around for place in level.aliases}  # whether or not their leaves live
+        wanted = {id(edge) for level in around for edge in level.aliases}  # even if their leaves were deleted
         own, seen = set(map(id, self.own)), set()
-        stack = [place for each in tensors for place in _places(each)]
+        stack = [edge for each in tensors for edge in _edges_of(each)]
         while stack:
-            place = stack.pop()
-            if id(place) in seen or id(place) in own:
+            edge = stack.pop()
+            if id(edge) in seen or id(edge) in own:
                 continue
-            seen.add(id(place))
-            if id(place) in wanted:
+            seen.add(id(edge))
+            if id(edge) in wanted:
                 return True
-            if place.__class__ is AccumulateGrad:
-                if place.variable_ref is not dead_ref and place.variable_ref() is not None:
+            if edge.__class__ is AccumulateGrad:
+                if edge.variable_ref is not dead_ref and edge.variable_ref() is not None:
                     return True
             else:
                 stack += (
-                    [place.node]
-                    if place.__class__ is OutputEdge
-                    else [each for each in place.edges if each is not None]
+                    [edge.node] if edge.__class__ is OutputEdge else [each for each in edge.edges if each is not None]
                 )
         return False
 
-    def released(self, x: Any) -> Any:
-        """``x`` as the caller gets it: outside the graph, unless that leads further than the arguments."""
+    def for_caller(self, x: Any) -> Any:
+        """Return ``x`` for the caller: detached, unless its graph leads to tensors besides the arguments."""
         if isinstance(x, Dual):
-            return make(x._run, self.released(x._inner), self.released(x._tangent))
-        return x if not isinstance(x, Tensor) or self.leads_out([x]) else detached(x)
+            return make(x._run, self.for_caller(x._inner), self.for_caller(x._tangent))
+        return x if not isinstance(x, Tensor) or self.leads_outside([x]) else detached(x)
 
 
 def detached(x: Any) -> Any:
-    """``x`` outside the graph, with its tangents."""
+    """Return ``x`` detached from the graph, with its tangents."""
     if isinstance(x, Dual):
         return make(x._run, detached(x._inner), detached(x._tangent))
     return x.detach() if x.requires_grad else x
 
 
 def outside_inference(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function``, called without inference mode, in which there are no derivatives, and without recording instead."""
+    """Decorate ``function`` to run under ``no_grad`` instead of inference mode, which does not allow derivatives."""
 
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
@@ -166,8 +164,8 @@ def outside_inference(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @outside_inference
-def _recorded(level: Level, level_run: Callable[[], Any]) -> Any:
-    """Call with recording on, whatever is switched off outside, inference mode included."""
+def _run_recorded(level: Level, level_run: Callable[[], Any]) -> Any:
+    """Call ``level_run`` at a new transform level with recording on, also inside ``no_grad`` and inference mode."""
     before = set_recording(True)
     try:
         return GradRun(level).around(level_run)
@@ -175,11 +173,11 @@ def _recorded(level: Level, level_run: Callable[[], Any]) -> Any:
         restore_recording(before)
 
 
-# --- grad ---------------------------------------------------------------------------------------------------------------
+# --- grad -------------------------------------------------------------------------------------------------------------
 
 
 def check_argnums(argnums: Any, count: int) -> Any:
-    """The numbers of arguments as an int or a tuple of ints from 0 on; errors for what is neither."""
+    """Return ``argnums``, an int or a tuple of distinct ints, with negative ones resolved; else raise RuntimeError."""
     if isinstance(argnums, int):
         return _argnum(argnums, count)
     if not isinstance(argnums, tuple):
@@ -187,12 +185,12 @@ def check_argnums(argnums: Any, count: int) -> Any:
     for each in argnums:
         if not isinstance(each, int):
             raise RuntimeError(f"argnum must be int, got: {type(each)}")
-    found = tuple(_argnum(each, count) for each in argnums)
-    if not found:
+    numbers = tuple(_argnum(each, count) for each in argnums)
+    if not numbers:
         raise RuntimeError("argnums must be non-empty")
-    if len(set(found)) != len(found):
+    if len(set(numbers)) != len(numbers):
         raise RuntimeError(f"argnums elements must be unique, got {argnums}")
-    return found
+    return numbers
 
 
 def _argnum(number: int, count: int) -> int:
@@ -202,12 +200,12 @@ def _argnum(number: int, count: int) -> int:
 
 
 def chosen(args: tuple[Any, ...], argnums: Any) -> Any:
-    """The arguments of the given numbers: one, or a tuple."""
+    """Return the argument with number ``argnums``, or a tuple of several."""
     return args[argnums] if isinstance(argnums, int) else tuple(args[each] for each in argnums)
 
 
 def replaced(args: tuple[Any, ...], argnums: Any, values: Any) -> tuple[Any, ...]:
-    """The arguments with those of the given numbers replaced."""
+    """Return ``args`` with the arguments of numbers ``argnums`` replaced by ``values``."""
     result = list(args)
     for number, value in [(argnums, values)] if isinstance(argnums, int) else zip(argnums, values, strict=True):
         result[number] = value
@@ -215,12 +213,12 @@ def replaced(args: tuple[Any, ...], argnums: Any, values: Any) -> tuple[Any, ...
 
 
 def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """The function that computes the gradient of ``func``, which returns a tensor of one element.
+    """Return the function that computes the gradient of ``func``.
 
     Args:
-        func: returns a scalar tensor, or with ``has_aux`` a pair of it and anything else.
-        argnums: by which argument (or arguments) to differentiate; each may be a tree of tensors.
-        has_aux: the function returned returns a pair of the gradient and the other thing.
+        func: a function that returns a 0-d tensor, or with ``has_aux`` a pair of it and a tree of tensors.
+        argnums: number (or numbers) of the arguments to differentiate; each may be a tree of tensors.
+        has_aux: make the returned function return a pair of the gradient and the other tensors.
 
     >>> import retrograd as torch
     >>> torch.func.grad(torch.func.grad(torch.sin))(torch.tensor(0.0))
@@ -238,7 +236,10 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 
 
 def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """As :func:`grad`; the function returns the gradient and the value (with ``has_aux``: a pair of it and the rest)."""
+    """Return a function that returns the gradient and the value of ``func``, with ``has_aux`` value and aux as a pair.
+
+    The arguments are those of :func:`grad`.
+    """
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -252,7 +253,7 @@ def _grad_and_value(func: Any, argnums: Any, has_aux: bool, args: Any, kwargs: A
     level = Level()
 
     def run() -> tuple[Any, Any, Any, list[Any]]:
-        inputs = tree_map(level.stand_in, chosen(args, numbers))
+        inputs = tree_map(level.make_alias, chosen(args, numbers))
         output = func(*replaced(args, numbers, inputs), **kwargs)
         aux = None
         if has_aux:
@@ -266,9 +267,9 @@ def _grad_and_value(func: Any, argnums: Any, has_aux: bool, args: Any, kwargs: A
         leaves = tree_flatten(inputs)[0]
         return output, aux, tree_flatten(inputs)[1], _gradients(level, [output], leaves, [None])
 
-    output, aux, spec, grads = _recorded(level, run)
-    value = level.released(output)
-    return spec.unflatten(grads), (value, tree_map(level.released, aux)) if has_aux else value
+    output, aux, spec, grads = _run_recorded(level, run)
+    value = level.for_caller(output)
+    return spec.unflatten(grads), (value, tree_map(level.for_caller, aux)) if has_aux else value
 
 
 def _only_tensors(aux: Any) -> None:
@@ -280,7 +281,7 @@ def _only_tensors(aux: Any) -> None:
 def _check_scalar(output: Any) -> None:
     if not isinstance(output, Tensor):
         text = f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(output)}"
-        raise RuntimeError(with_remedy(text, "return the tensor itself, of no dimension"))
+        raise RuntimeError(with_remedy(text, "return a 0-d tensor"))
     if output._array.ndim:
         raise RuntimeError(
             "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with "
@@ -292,19 +293,19 @@ def _check_scalar(output: Any) -> None:
 
 
 def _gradients(level: Level, outs: list[Any], inputs: list[Any], grads: list[Any], keep: bool = False) -> list[Any]:
-    """The gradients of ``outs`` by ``inputs``, zeros where there is none; recorded if that may matter outside."""
-    given = [each for each in grads if each is not None]
-    record = level.leads_out(outs) or (level.recording and level.leads_out(given))
-    found = solve(outs, inputs, grads, keep or record, record)
+    """Return the gradients of ``outs`` for ``inputs``, zeros for unused inputs; recorded if the graph leads outside."""
+    cotangents = [each for each in grads if each is not None]
+    record = level.leads_outside(outs) or (level.recording and level.leads_outside(cotangents))
+    gradients = solve(outs, inputs, grads, keep or record, record)
     return [
-        _zeros(each) if grad is None else _kept(level, grad) if record else detached(grad)
-        for grad, each in zip(found, inputs, strict=True)
+        _zeros(each) if grad is None else _recorded_gradient(level, grad) if record else detached(grad)
+        for grad, each in zip(gradients, inputs, strict=True)
     ]
 
 
-def _kept(level: Level, grad: Any) -> Any:
-    """A recorded gradient; a part of a dual whose graph leads to the arguments only is detached."""
-    return level.released(grad) if isinstance(grad, Dual) else grad
+def _recorded_gradient(level: Level, grad: Any) -> Any:
+    """Return a recorded gradient; of a dual, a part whose graph leads only to the arguments is detached."""
+    return level.for_caller(grad) if isinstance(grad, Dual) else grad
 
 
 def _zeros(x: Any) -> Any:
@@ -315,14 +316,14 @@ def _zeros(x: Any) -> Any:
         restore_recording(before)
 
 
-# --- vjp ----------------------------------------------------------------------------------------------------------------
+# --- vjp --------------------------------------------------------------------------------------------------------------
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """The value of ``func`` at ``primals``, and the function that pulls cotangents back from there.
+    """Return the value of ``func`` at ``primals``, and the function that computes vector-Jacobian products there.
 
-    Returns ``(output, vjp_fn)``, with ``has_aux`` ``(output, vjp_fn, aux)``. ``vjp_fn`` takes cotangents of the structure
-    of the output and returns a tuple with a gradient (or a tree of them) for each of ``primals``.
+    The result is ``(output, vjp_fn)``, with ``has_aux`` ``(output, vjp_fn, aux)``. ``vjp_fn`` takes cotangents with the
+    structure of the output and returns a tuple with a gradient (or a tree of them) for each of ``primals``.
 
     >>> import retrograd as torch
     >>> y, pull = torch.func.vjp(torch.sin, torch.tensor([0.0, 1.0]))
@@ -335,14 +336,14 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
 
 def vjp_of(func: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool) -> Any:
-    """:func:`vjp` with the primals as a tuple."""
+    """Implement :func:`vjp`, with the primals as a tuple."""
     level = Level()
 
     def run() -> tuple[Any, Any, Any]:
-        inputs = tree_map(level.stand_in, primals)
+        inputs = tree_map(level.make_alias, primals)
         return inputs, *_output("vjp", "vjp(f, *primals)", func(*inputs), has_aux)
 
-    inputs, output, aux = _recorded(level, run)
+    inputs, output, aux = _run_recorded(level, run)
     outs, spec = tree_flatten(output)
     leaves, structure = tree_flatten(inputs)
     for each in outs:
@@ -366,8 +367,8 @@ def vjp_of(func: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool) ->
         level.recording = bool(recording())
         return structure.unflatten(_gradients(level, outs, leaves, grads, retain_graph))
 
-    result = tree_map(level.released, output)
-    return (result, pull, tree_map(level.released, aux)) if has_aux else (result, pull)
+    result = tree_map(level.for_caller, output)
+    return (result, pull, tree_map(level.for_caller, aux)) if has_aux else (result, pull)
 
 
 def _short(spec: TreeSpec) -> str:
@@ -382,18 +383,18 @@ class _Star:
 _STAR = _Star()
 
 
-def _check_cotangent(index: int, out: Any, given: Any) -> None:
-    if not isinstance(given, Tensor):
-        raise TypeError(f"gradients can be either Tensors or None, but got {type(given).__name__}")
-    if given._array.shape != out._array.shape:
+def _check_cotangent(index: int, out: Any, cotangent: Any) -> None:
+    if not isinstance(cotangent, Tensor):
+        raise TypeError(f"gradients can be either Tensors or None, but got {type(cotangent).__name__}")
+    if cotangent._array.shape != out._array.shape:
         raise RuntimeError(
-            f"Mismatch in shape: grad_output[{index}] has a shape of {given.shape} and output[{index}] has a shape of "
+            f"Mismatch in shape: grad_output[{index}] has a shape of {cotangent.shape} and output[{index}] has a shape of "
             f"{out.shape}."
         )
 
 
 def _output(name: str, call: str, output: Any, has_aux: bool) -> tuple[Any, Any]:
-    """The result of a function, which must be tensors, and what it gave beside."""
+    """Return the output of a function, which must be a tree of tensors, and its aux (or None)."""
     aux = None
     if has_aux:
         if not (isinstance(output, tuple) and len(output) == 2):
@@ -408,14 +409,15 @@ def _output(name: str, call: str, output: Any, has_aux: bool) -> tuple[Any, Any]
     return output, aux
 
 
-# --- jvp ----------------------------------------------------------------------------------------------------------------
+# --- jvp --------------------------------------------------------------------------------------------------------------
 
 
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
-    """The value of ``func`` at ``primals`` and its derivative in the direction ``tangents``, by forward mode.
+    """Return the value of ``func`` at ``primals`` and its derivative in the direction ``tangents``, by forward mode.
 
-    ``primals`` and ``tangents`` are tuples of the same structure. Returns ``(output, tangent)``, with ``has_aux``
-    ``(output, tangent, aux)``. ``strict``: an output that does not depend on the primals is an error, not zeros.
+    ``primals`` and ``tangents`` are tuples of the same structure. The result is ``(output, tangent)``, with
+    ``has_aux`` ``(output, tangent, aux)``. ``strict``: raise RuntimeError for an output that does not depend on the
+    primals, instead of returning zeros.
 
     >>> import retrograd as torch
     >>> torch.func.jvp(torch.sin, (torch.tensor(0.0),), (torch.tensor(2.0),))
@@ -427,24 +429,24 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     if not isinstance(primals, tuple):
         raise RuntimeError(f"{call}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
     values, spec = tree_flatten(primals)
-    slopes, other = tree_flatten(tangents)
+    directions, other = tree_flatten(tangents)
     if spec != other:
         raise RuntimeError(
             f"{call}: Expected primals and tangents to have the same python structure. For example, if primals is a tuple "
             f"of 3 tensors, tangents also must be. Got primals with structure {spec} and tangents with structure {other}"
         )
-    for name, given in (("primals", values), ("tangents", slopes)):
-        if not given:
+    for name, leaves in (("primals", values), ("tangents", directions)):
+        if not leaves:
             raise RuntimeError(f"{call}: Expected {name} to contain at least one Tensor.")
-        for each in given:
+        for each in leaves:
             if not isinstance(each, Tensor):
                 raise RuntimeError(f"{call}: Expected {name} to only contain Tensors, got {type(each)}")
-    for value, slope in zip(values, slopes, strict=True):
-        check_dual(value, slope)
+    for value, direction in zip(values, directions, strict=True):
+        check_dual(value, direction)
     run = JvpRun()
 
     def pushed() -> Any:
-        duals = [make(run, value, slope) for value, slope in zip(values, slopes, strict=True)]
+        duals = [make(run, value, direction) for value, direction in zip(values, directions, strict=True)]
         output, aux = _output("jvp", call, func(*spec.unflatten(duals)), has_aux)
         if strict and any(tangent_in(each, run) is None for each in tree_flatten(output)[0]):
             raise RuntimeError(
@@ -452,21 +454,21 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
                 f"with strict=True. f is defined{describe_definition(func)}. Remedy: compute the output from the inputs."
             )
         result = tree_map(lambda each: primal_in(each, run), output)
-        slope = tree_map(lambda each: _slope(each, run), output)
+        tangent = tree_map(lambda each: _tangent_or_zeros(each, run), output)
         if not has_aux:
-            return result, slope
-        return result, slope, tree_map(lambda each: primal_in(each, run), aux)
+            return result, tangent
+        return result, tangent, tree_map(lambda each: primal_in(each, run), aux)
 
     return outside_inference(run.around)(pushed)
 
 
-def _slope(out: Any, run: TransformLevel) -> Any:
-    found = tangent_in(out, run)
-    return _zeros(out) if found is None else found
+def _tangent_or_zeros(out: Any, run: TransformLevel) -> Any:
+    tangent = tangent_in(out, run)
+    return _zeros(out) if tangent is None else tangent
 
 
 def check_dual(primal: Any, tangent: Any) -> None:
-    """Refuse a tangent that does not suit its primal."""
+    """Raise unless ``primal`` and ``tangent`` have the same shape and are floating point or complex."""
     for name, each in (("primal", primal), ("tangent", tangent)):
         if not (each.is_floating_point() or each.is_complex()):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {each.dtype}")
@@ -474,15 +476,15 @@ def check_dual(primal: Any, tangent: Any) -> None:
         raise RuntimeError(
             "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
             f"supported. Tensor is of size {list(primal._array.shape)} while the given forward gradient is of size "
-            f"{list(tangent._array.shape)}.{with_remedy('', 'give a tangent of its shape', primal._grad_edge, 'The tensor is')}"
+            f"{list(tangent._array.shape)}.{with_remedy('', 'pass a tangent of its shape', primal._grad_edge, 'The tensor is')}"
         )
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """The value of ``func`` at ``primals``, and its derivative there as a function of directions.
+    """Return the value of ``func`` at ``primals``, and its derivative there as a function of directions.
 
-    As :func:`jvp` for many directions at one point: the function itself is called once. Every direction costs one sweep
-    through the derivative's own graph.
+    It replaces calls of :func:`jvp` for many directions at one point: ``func`` is called once, and every direction
+    takes one backward pass through the graph of the derivative.
 
     >>> import retrograd as torch
     >>> y, push = torch.func.linearize(lambda x: x**3, torch.tensor(2.0))
@@ -493,32 +495,34 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     values, structure = tree_flatten(primals)
 
     def run() -> tuple[Any, list[Any], list[Any], Any]:
-        inputs = [level.stand_in(each) for each in values]
+        inputs = [level.make_alias(each) for each in values]
         output, _ = _output("jvp", "jvp(f, primals, tangents)", func(*structure.unflatten(inputs)), False)
         outs, spec = tree_flatten(output)
-        places = [placeholder([*inputs, out], out._array.shape, out._array.dtype) for out in outs]
-        return spec, outs, places, solve(outs, inputs, places, True, True)
+        incoming = [placeholder([*inputs, out], out._array.shape, out._array.dtype) for out in outs]
+        return spec, outs, incoming, solve(outs, inputs, incoming, True, True)
 
-    spec, outs, places, slopes = _recorded(level, run)
-    level.own += [place for each in places for place in _places(each)]
+    spec, outs, incoming, gradients = _run_recorded(level, run)
+    level.own += [edge for each in incoming for edge in _edges_of(each)]
 
     @outside_inference
     def push(*tangents: Any) -> Any:
-        given, shape = tree_flatten(tangents)
+        directions, shape = tree_flatten(tangents)
         if shape != structure:
             raise RuntimeError(f"Expected the tangents {shape} to have the same argspec as the primals {structure}")
-        for index, (each, value) in enumerate(zip(given, values, strict=True)):
+        for index, (each, value) in enumerate(zip(directions, values, strict=True)):
             if each.shape != value.shape:
                 raise RuntimeError(
                     f"tangent:{index} with shape {each.shape} in flattened pytree doesn't match the shape {value.shape} of "
                     "the corresponding primal."
                 )
         level.recording = bool(recording())
-        pairs = [(slope, each) for slope, each in zip(slopes, given, strict=True) if slope is not None]
-        found = _gradients(level, [slope for slope, _ in pairs], places, [each for _, each in pairs], True)
-        return spec.unflatten(found)
+        pairs = [(gradient, each) for gradient, each in zip(gradients, directions, strict=True) if gradient is not None]
+        tangents_out = _gradients(
+            level, [gradient for gradient, _ in pairs], incoming, [each for _, each in pairs], True
+        )
+        return spec.unflatten(tangents_out)
 
-    return spec.unflatten([level.released(each) for each in outs]), push
+    return spec.unflatten([level.for_caller(each) for each in outs]), push
 
 
 for _function in (grad, grad_and_value, vjp, jvp, linearize):

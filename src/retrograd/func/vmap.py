@@ -1,4 +1,4 @@
-"""``vmap``: a function of one sample made a function of many."""
+"""``vmap``: conversion of a function of one sample to a function of a batch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from ..core.pytree import TreeSpec, broadcast_to_and_flatten, tree_flatten, tree_is_leaf
 from ..core.tensor import Tensor
 from ..dispatch.op import TENSORS as F
-from . import vmap_rules  # noqa: F401 - enters the rules
+from . import vmap_rules  # noqa: F401 - registers the rules
 from .batched_tensor import Batch, VmapRun, batch, expand_to, move
 
 RANDOMNESS = ("error", "different", "same")
@@ -23,18 +23,19 @@ def vmap(
     *,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """A function that calls ``func`` for all slices of its arguments at once, and gives all results.
+    """Return a function that calls ``func`` once for all slices of its arguments and returns the stacked results.
 
     Args:
-        func: takes tensors (or trees of them) and whatever else, and returns tensors (or trees of them).
-        in_dims: along which dimension each argument is sliced, None for one that every slice sees whole; an int for all,
-            or a tuple with an item (or a tree) for each argument.
-        out_dims: where the results have the dimension of the slices; an int for all, or a tree.
-        randomness: what random numbers drawn in ``func`` do: ``"error"``, ``"same"`` for every slice, ``"different"``.
-        chunk_size: take only so many slices at a time, to save memory.
+        func: a function that takes tensors (or trees of them) and other values, and returns tensors or trees of them.
+        in_dims: the batch dimension of each argument, None for an argument that all slices share; an int for all
+            arguments, or a tuple with an item (or a tree) for each.
+        out_dims: the batch dimension of the results; an int for all, or a tree.
+        randomness: treatment of random operations in ``func``: ``"error"``, ``"same"`` values for every slice, or
+            ``"different"`` ones.
+        chunk_size: the number of slices computed at a time, to save memory; by default all.
 
-    Raises ValueError where sizes, dimensions or trees do not fit. What depends on the numbers of a slice (``.item()``, an
-    ``if``, results whose shape they decide) is refused with RuntimeError.
+    Raises ValueError if sizes, dimensions or trees do not match, and RuntimeError for operations that depend on the
+    values of a slice: ``.item()``, an ``if``, results of a data-dependent shape.
 
     >>> import retrograd as torch
     >>> torch.vmap(torch.dot)(torch.ones(2, 3), torch.ones(2, 3))
@@ -54,7 +55,7 @@ def vmap(
 
 
 def check_randomness(randomness: str) -> None:
-    """Refuse what is no way to treat random numbers."""
+    """Raise RuntimeError unless ``randomness`` is one of ``RANDOMNESS``."""
     if randomness not in RANDOMNESS:
         raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
 
@@ -62,15 +63,15 @@ def check_randomness(randomness: str) -> None:
 def over_slices(
     func: Any, in_dims: Any, out_dims: Any, randomness: str, chunk: int | None, args: tuple[Any, ...], kwargs: Any
 ) -> Any:
-    """Call ``func`` for all slices of ``args``; of ``kwargs`` every slice sees all."""
-    size, dims, leaves, spec = _slices_of(func, in_dims, args)
+    """Call ``func`` for all slices of ``args``, in chunks; ``kwargs`` are shared by all slices."""
+    size, dims, leaves, spec = _flatten_inputs(func, in_dims, args)
     if chunk is None or chunk >= size:
-        return _at_once(func, out_dims, randomness, size, dims, leaves, spec, kwargs)
+        return _call_batched(func, out_dims, randomness, size, dims, leaves, spec, kwargs)
     parts = []
     for start in range(0, size, chunk):
         width = min(chunk, size - start)
         some = [each if dim is None else each.narrow(dim, start, width) for each, dim in zip(leaves, dims, strict=True)]
-        parts.append(_at_once(func, out_dims, randomness, width, dims, some, spec, kwargs))
+        parts.append(_call_batched(func, out_dims, randomness, width, dims, some, spec, kwargs))
     shape = tree_flatten(parts[0])[1]
     columns = zip(*(tree_flatten(each)[0] for each in parts), strict=True)
     where = _out_dims(func, out_dims, shape)
@@ -79,7 +80,7 @@ def over_slices(
     )
 
 
-def _at_once(
+def _call_batched(
     func: Any, out_dims: Any, randomness: str, size: int, dims: Sequence[Any], leaves: Any, spec: TreeSpec, kwargs: Any
 ) -> Any:
     run = VmapRun(size, randomness)
@@ -98,12 +99,12 @@ def _at_once(
                     f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type {type(each)}. Did you "
                     "mean to set out_dims= to None for output?"
                 )
-        return shape.unflatten([_out(func, each, dim, run) for each, dim in zip(outs, where, strict=True)])
+        return shape.unflatten([_unwrap_output(func, each, dim, run) for each, dim in zip(outs, where, strict=True)])
 
     return run.around(sliced)
 
 
-def _out(func: Any, x: Any, dim: int | None, run: VmapRun) -> Any:
+def _unwrap_output(func: Any, x: Any, dim: int | None, run: VmapRun) -> Any:
     batched = isinstance(x, Batch) and x._run is run
     if dim is None:
         if batched:
@@ -125,8 +126,8 @@ def _name(func: Any) -> str:
     return getattr(func, "__name__", None) or repr(func)
 
 
-def _slices_of(func: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[int, list[Any], list[Any], TreeSpec]:
-    """How many slices there are, and the leaves of the arguments with the dimension along which each is sliced."""
+def _flatten_inputs(func: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[int, list[Any], list[Any], TreeSpec]:
+    """Return the number of slices, the batch dimensions of the leaves of ``args``, the leaves, and their structure."""
     name = _name(func)
     if not isinstance(in_dims, (int, tuple)):
         raise ValueError(
@@ -153,7 +154,7 @@ def _slices_of(func: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[int, lis
     if len(set(sizes)) > 1:
         raise ValueError(
             f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped "
-            "dimension. Remedy: say in in_dims along which dimension each argument has its slices, or None for a shared one."
+            "dimension. Remedy: pass in_dims with the batch dimension of each argument, or None for a shared one."
         )
     return sizes[0], dims, leaves, spec
 
@@ -161,18 +162,18 @@ def _slices_of(func: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[int, lis
 def _check_in_dim(name: str, in_dims: Any, each: Any, dim: Any) -> None:
     if dim is None:
         return
-    told = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for "
+    prefix = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for "
     if not isinstance(dim, int):
-        raise ValueError(f"{told}an input but in_dim must be either an integer dimension or None.")
+        raise ValueError(f"{prefix}an input but in_dim must be either an integer dimension or None.")
     if not isinstance(each, Tensor):
         raise ValueError(
-            f"{told}an input but the input is of type {type(each)}. We cannot vmap over non-Tensor arguments, please use "
+            f"{prefix}an input but the input is of type {type(each)}. We cannot vmap over non-Tensor arguments, please use "
             "None as the respective in_dim"
         )
     rank = each._array.ndim
     if not -rank <= dim < rank:
         raise ValueError(
-            f"{told}some input, but that input is a Tensor of dimensionality {rank} so expected in_dim to satisfy "
+            f"{prefix}some input, but that input is a Tensor of dimensionality {rank} so expected in_dim to satisfy "
             f"-{rank} <= in_dim < {rank}."
         )
 

@@ -1,8 +1,7 @@
-"""How blocks run on all slices of a batch at once.
+"""Batching rules: how operations compute all slices of a batch at once.
 
-Most need nothing but the slices along a first dimension and the dimensions that they are told moved on by one; these are
-listed by name. What a slice of a batch can do that a batch can not (a sum over everything), it does as a relation that has
-dimensions to name.
+Most operations run with the slices along a first dimension and their dimension parameters increased by one; these are
+listed by name. An operation over all elements of a slice (a full sum) runs as its counterpart along a dimension.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ from .batched_tensor import (
     split,
 )
 
-Given = tuple[Any, ...]
+Operands = tuple[Any, ...]
 
 
 def rule(*names: str) -> Callable[[Any], Any]:
-    """Enter a function as the rule of the blocks ``names``."""
+    """Register a function as the batching rule of the operations ``names``."""
 
     def enter(function: Any) -> Any:
         RULES.update(dict.fromkeys((each for name in names for each in name.split()), function))
@@ -49,16 +48,16 @@ def rule(*names: str) -> Callable[[Any], Any]:
 
 
 def rank_of(x: Any) -> int:
-    """How many dimensions a slice has."""
+    """Return the number of dimensions of a slice of ``x``; 0 if it is no tensor."""
     return x._array.ndim if isinstance(x, Tensor) else 0
 
 
-def fronted(tensors: Sequence[Any], run: VmapRun) -> Given:
-    """All slices of every tensor along a first dimension; what is no tensor stays."""
+def all_front(tensors: Sequence[Any], run: VmapRun) -> Operands:
+    """Return all slices of every tensor along a first dimension, and other values unchanged."""
     return tuple([front(each, run) if isinstance(each, Tensor) else each for each in tensors])
 
 
-# --- Element by element -----------------------------------------------------------------------------------------------
+# --- Elementwise operations -------------------------------------------------------------------------------------------
 
 
 @rule(
@@ -68,13 +67,13 @@ def fronted(tensors: Sequence[Any], run: VmapRun) -> Given:
     "threshold_backward prelu_kernel prelu_kernel_backward",
     "ldexp_block complex_pair complex_of polar_block same same_kind isclose_arrays",
 )
-def elementwise(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
-    """Operands aligned behind the slices, as broadcasting aligns what slices have."""
+def elementwise(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
+    """Apply ``op`` to slices expanded to the same number of dimensions, so that these broadcast as single slices do."""
     rank = max(map(rank_of, tensors))
     operands = tensors
     kinds = {each._array.dtype for each in tensors if isinstance(each, Tensor)}
     if op.kind == "pointwise" and len(kinds) > 1:
-        common = common_dtype(tensors)  # a slice of no dimensions yields to one that has some; all slices have one
+        common = common_dtype(tensors)  # promotion depends on whether a slice is 0-d, which the stacked slices are not
         operands = tuple(
             F.to_dtype(each, common) if isinstance(each, Tensor) and each.dtype is not common else each
             for each in tensors
@@ -83,7 +82,7 @@ def elementwise(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
 
 
 @rule("copy_block fill_tensor_block")
-def _copied(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _copied(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     target, source = front(tensors[0], run), aligned(tensors[1], run, rank_of(tensors[0]))
     if split(tensors[1], run)[1] is not None and op.name == "fill_tensor_block":
         return batch(run, apply(OPS["copy_block"], (target, source), ()))
@@ -91,32 +90,32 @@ def _copied(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
 
 
 @rule("masked_fill_tensor")
-def _masked(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _masked(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     x, mask, value = tensors
     return apply(OPS["where_block"], (mask, F.to_dtype(value, x.dtype), x), ())
 
 
-# --- Dimensions moved on by one ---------------------------------------------------------------------------------------
+# --- Operations with shifted dimensions -------------------------------------------------------------------------------
 
 
-def on(dim: Any) -> Any:
-    """A dimension (or several) of a slice as one of all slices; counted from behind it is the same."""
+def shift_dims(dim: Any) -> Any:
+    """Return a dimension (or several) of a slice as one of the stacked slices; negative ones are the same."""
     if isinstance(dim, int):
         return dim + 1 if dim >= 0 else dim
-    return tuple(map(on, dim))
+    return tuple(map(shift_dims, dim))
 
 
-#: Parameters that name dimensions, and those that are shapes.
+#: Names of parameters that are dimensions, and of parameters that are shapes.
 _DIMS = frozenset(("dim", "dims", "dim0", "dim1", "dim2", "first", "second"))
 _SHAPES = frozenset(("shape", "size"))
 
 
-def shifted(op: Any, params: Given, run: VmapRun, rank: int) -> Given:
-    """The parameters of ``op`` for all slices; None for the dimensions means all that a slice of ``rank`` has."""
+def shift_params(op: Any, params: Operands, run: VmapRun, rank: int) -> Operands:
+    """Return the parameters of ``op`` for the stacked slices; dimensions None mean all those of a slice of ``rank``."""
     found = []
     for name, value in zip(op.params, params, strict=True):
         if name in _DIMS:
-            value = on(tuple(range(rank)) if value is None or value == () else value)
+            value = shift_dims(tuple(range(rank)) if value is None or value == () else value)
         elif name in _SHAPES:
             value = value if isinstance(value, int) else (run.size, *value)
         found.append(value)
@@ -124,7 +123,7 @@ def shifted(op: Any, params: Given, run: VmapRun, rank: int) -> Given:
 
 
 @rule(
-    # as they are
+    # dimensions counted from the last, or none
     "alias mT tril triu view_as_real view_as_complex to_dtype to_device real imag_of conj_block conjugated complex_of_pairs",
     "zero_block fill_block frexp_block mvlgamma_block per_matrix",
     # matrices
@@ -134,7 +133,7 @@ def shifted(op: Any, params: Given, run: VmapRun, rank: int) -> Given:
     "lu_unpack_block ldl_factor_block householder_block ormqr_block geqrf_block",
     "cofactors cofactors_backward",
     "matrix_rank_block",
-    # plans along the last dimensions
+    # operations along the last dimensions
     "resample resample_back circular_pad reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d",
     "replication_pad2d replication_pad3d constant_pad_nd_block avg_pool2d_block avg_pool3d_block",
     "adaptive_avg_pool2d_block adaptive_avg_pool3d_block upsample_bicubic2d upsample_bicubic2d_aa upsample_bilinear2d",
@@ -151,22 +150,22 @@ def shifted(op: Any, params: Given, run: VmapRun, rank: int) -> Given:
     "std_mean_block sum_dim topk_block var_block var_mean_block vector_norm_block glu_block glu_backward",
     "argsort_block",
     "fft_c2c fft_c2r fft_r2c mirrored_scaled",
-    # with a tensor of places beside
+    # with a tensor of indices
     "take_along put_along add_along gather_block gather_backward scatter_add_block scatter_src scatter_value",
     "scatter_reduce_block scatter_count scatter_ties lone_zero spread_index",
-    # into a shape
+    # with a shape parameter
     "view reshape_alias reshape_copy unsafe_view select_backward slice_backward diagonal_backward unfold_backward",
 )
-def moved_on(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
-    """The block of all slices, its dimensions moved on."""
+def with_shifted_dims(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
+    """Apply ``op`` to the stacked slices with shifted dimensions."""
     rank = rank_of(tensors[0])
     lone = rank == 0 and any(name in _DIMS for name in op.params) and op.name not in ("unsqueeze", "diag_embed_block")
     if lone or () in params or (op.name == "qr_block" and params[0] == "r"):
         return slices(run, op, tensors, params)
-    return all_wrapped(run, apply(op, fronted(tensors, run), shifted(op, params, run, rank)))
+    return all_wrapped(run, apply(op, all_front(tensors, run), shift_params(op, params, run, rank)))
 
 
-#: Of each tensor, how many of its last dimensions are the matrix (the vector); those before broadcast.
+#: For each tensor the number of its last dimensions that form the matrix or vector; those before broadcast.
 _CORES = {
     "solve_block": (2, 2), "solve_triangular_block": (2, 2), "triangular_solve_block": (2, 2),
     "cholesky_solve_block": (2, 2), "lu_solve_block": (2, 1, 2), "ldl_solve_block": (2, 1, 2), "cdist_block": (2, 2),
@@ -176,7 +175,7 @@ _CORES = {
 
 
 @rule(*_CORES)
-def _of_matrices(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _of_matrices(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     cores = list(_CORES[op.name])
     if "vector" in op.params and params[op.params.index("vector")]:
         cores[1] = 1
@@ -185,41 +184,41 @@ def _of_matrices(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     if op.name == "cross_block":
         params = (params[0] if params[0] < 0 else params[0] - lead,)
     if op.name == "attention_block":
-        return all_wrapped_parts(run, apply(op, tuple(_joined(each, 0) for each in given), params))
+        return all_wrapped_parts(run, apply(op, tuple(_merge_slices(each, 0) for each in given), params))
     return all_wrapped(run, apply(op, tuple(given), params))
 
 
-def all_wrapped_parts(run: VmapRun, results: Given) -> Given:
-    """Results of a block to which the slices were given as more samples."""
-    return tuple([_parted(each, run, 0) for each in results])
+def all_wrapped_parts(run: VmapRun, results: Operands) -> Operands:
+    """Return the results of an operation on all slices as additional samples, split into batches."""
+    return tuple([_unmerge_slices(each, run, 0) for each in results])
 
 
 @rule("masked_attention_block")
-def _attended(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _attended(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     *operands, mask = tensors
-    given = [_joined(front(each, run), 0) for each in operands]
+    given = [_merge_slices(front(each, run), 0) for each in operands]
     samples = operands[0]._array.shape[0]
     mask = aligned(batch(run, front(mask, run)), run, 4)
-    mask = _joined(F.expand(mask, (run.size, samples, *mask._array.shape[2:])), 0)
+    mask = _merge_slices(F.expand(mask, (run.size, samples, *mask._array.shape[2:])), 0)
     return all_wrapped_parts(run, apply(op, (*given, mask), params))
 
 
 @rule("pinv_block matrix_rank_block")
-def _tolerating(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
-    if any(getattr(each, "ndim", 0) for each in params):  # tolerances for the matrices of a slice
+def _tolerating(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
+    if any(getattr(each, "ndim", 0) for each in params):  # one tolerance for each matrix of a slice
         return slices(run, op, tensors, params)
-    return batch(run, apply(op, fronted(tensors, run), params))
+    return batch(run, apply(op, all_front(tensors, run), params))
 
 
 @rule("lstsq_block")
-def _least_squares(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _least_squares(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     return slices(run, op, tensors, params)
 
 
 @rule("as_strided_block as_strided_scatter_block")
-def _by_strides(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _by_strides(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     value, dim = split(tensors[0], run)
-    if dim is None or not value._array.strides[dim]:  # slices that lie in one memory: they must not share gradients
+    if dim is None or not value._array.strides[dim]:  # slices that share memory must not share gradients
         return slices(run, op, tensors, params)
     step, view = strided_layout(value._array, value._array).strides[dim], params[1]
     part = StridedLayout((run.size, *view.shape), (step, *view.strides), view.offset)
@@ -230,66 +229,66 @@ def _by_strides(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
 
 
 @rule("permute")
-def _permuted(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _permuted(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     rank = rank_of(tensors[0])
     return batch(run, apply(op, (front(tensors[0], run),), ((0, *(dim % rank + 1 for dim in params[0])),)))
 
 
 @rule("clone_block")
-def _cloned(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _cloned(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     order = contiguous_format if params[0] in (channels_last, channels_last_3d) else params[0]
     return batch(run, apply(op, (front(tensors[0], run),), (order,)))
 
 
 @rule("t")
-def _turned(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _transpose(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     x = front(tensors[0], run)
     return batch(run, F.transpose(x, 1, 2) if x._array.ndim == 3 else apply(OPS["alias"], (x,), ()))
 
 
 @rule("squeeze_all")
-def _squeezed(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _squeezed(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     x = front(tensors[0], run)
     ones = tuple(dim for dim, size in enumerate(x._array.shape) if dim and size == 1)
     return batch(run, apply(OPS["squeeze_dims"], (x,), (ones,)))
 
 
 @rule("expand evenly_spread")
-def _stretched(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _expand(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     size = tuple(params[0])
     return batch(run, apply(op, (aligned(tensors[0], run, len(size)),), ((run.size, *size), *params[1:])))
 
 
 @rule("repeat_block")
-def _repeated(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _repeated(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     repeats = tuple(params[0])
     return batch(run, apply(op, (aligned(tensors[0], run, len(repeats)),), ((1, *repeats),)))
 
 
 @rule("roll_block")
-def _rolled(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _rolled(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     x, (shifts, dims) = front(tensors[0], run), params
     if dims:
-        return batch(run, apply(op, (x,), (shifts, on(dims))))
+        return batch(run, apply(op, (x,), (shifts, shift_dims(dims))))
     flat = F.reshape(x, (run.size, -1))
     return batch(run, F.reshape(apply(op, (flat,), (shifts, (1,))), x._array.shape))
 
 
 @rule("sum_to_size")
-def _summed_to(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _summed_to(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     x, size = front(tensors[0], run), tuple(params[0])
     lead = x._array.ndim - 1 - len(size)
     summed = apply(op, (x,), ((run.size, *(1,) * lead, *size),))
     return batch(run, F.reshape(summed, (run.size, *size)) if lead else summed)
 
 
-# --- Over everything --------------------------------------------------------------------------------------------------
+# --- Operations over all elements -------------------------------------------------------------------------------------
 
 
-def _whole(name: str, of: str, params: Given, first: bool = False) -> None:
-    """Let the block ``name``, which is of all elements, run as the block ``of`` along the elements of each slice."""
+def _register_full_reduction(name: str, of: str, params: Operands, first: bool = False) -> None:
+    """Register the rule of ``name``, a reduction of all elements, as ``of`` along the flattened slices."""
 
-    def reduced(run: VmapRun, op: Any, tensors: Given, given: Given) -> Any:
+    def reduced(run: VmapRun, op: Any, tensors: Operands, given: Operands) -> Any:
         rows = F.reshape(front(tensors[0], run), (run.size, math.prod(tensors[0]._array.shape)))
         found = apply(OPS[of], (rows,), params)
         return batch(run, found[0] if first else found)
@@ -303,14 +302,14 @@ for _name, _of, _given, _first in (
     ("min_all", "amin_block", ((1,), False), False), ("median_all", "median_dim", (1, False), True),
     ("nanmedian_all", "nanmedian_dim", (1, False), True),
 ):  # fmt: skip
-    _whole(_name, _of, _given, _first)
+    _register_full_reduction(_name, _of, _given, _first)
 
 
 @rule("argmax_block argmin_block")
-def _extreme_place(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _arg_extreme(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     dim, keepdim = params
     if dim is not None:
-        return moved_on(run, op, tensors, params)
+        return with_shifted_dims(run, op, tensors, params)
     rank = rank_of(tensors[0])
     rows = F.reshape(front(tensors[0], run), (run.size, -1))
     found = apply(op, (rows,), (1, False))
@@ -318,19 +317,19 @@ def _extreme_place(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
 
 
 @rule("extreme_share")
-def _shared(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _shared(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     rank = rank_of(tensors[0])
     given = [aligned(batch(run, front(each, run)), run, rank) for each in tensors]
-    return batch(run, apply(op, tuple(given), shifted(op, params, run, rank)))
+    return batch(run, apply(op, tuple(given), shift_params(op, params, run, rank)))
 
 
 @rule("identity_like")
-def _identity(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _identity(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     return apply(op, (split(tensors[0], run)[0],), params)  # the same for every slice
 
 
 @rule("trace")
-def _traced(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _traced(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     return batch(run, F.sum_dim(F.diagonal(front(tensors[0], run), 0, 1, 2), (1,), False))
 
 
@@ -338,7 +337,7 @@ def _traced(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
 
 
 def _product(a: Any, b: Any, run: VmapRun) -> Any:
-    """Slices of matrices times slices of matrices: those of which all slices see the same are one large matrix."""
+    """Return the products of batched matrices; if ``b`` is not batched, the slices of ``a`` form one large matrix."""
     (x, at), (y, beside) = split(a, run), split(b, run)
     if at is None and beside is None:
         return expand_to((F.bmm if x._array.ndim == 3 else F.mm)(x, y), run)
@@ -363,30 +362,30 @@ def _vector_product(matrix: Any, vector: Any, run: VmapRun) -> Any:
 
 
 @rule("mm bmm")
-def _matrices(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _matrices(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     return batch(run, _product(tensors[0], tensors[1], run))
 
 
 @rule("mv")
-def _matrix_vector(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _matrix_vector(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     return batch(run, _vector_product(tensors[0], tensors[1], run))
 
 
 @rule("outer_conj")
-def _outer(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
-    x, y = fronted(tensors, run)
+def _outer(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
+    x, y = all_front(tensors, run)
     return batch(run, F.unsqueeze(x, -1) * F.unsqueeze(F.conj_physical(y) if y.is_complex() else y, -2))
 
 
 @rule("dot vdot")
-def _dot(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
-    x, y = fronted(tensors, run)
+def _dot(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
+    x, y = all_front(tensors, run)
     x = F.conj_physical(x) if op.name == "vdot" and x.is_complex() else x
     return batch(run, F.sum_dim(x * y, (1,), False))
 
 
 @rule("addmm addmv addr addbmm baddbmm")
-def _added(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _added(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     base, a, b = tensors
     beta, alpha = params
     if op.name == "addmv":
@@ -404,57 +403,57 @@ def _added(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     return batch(run, found + (first if beta == 1 else first * beta))
 
 
-# --- Picking by tensors -----------------------------------------------------------------------------------------------
+# --- Indexing with tensors --------------------------------------------------------------------------------------------
 
 
-def _picked_at(picks: Sequence[Any]) -> int | None:
-    """At which dimension of the result picked ones stand that are not side by side (in front); None if they are."""
+def _position_of_indexed(picks: Sequence[Any]) -> int | None:
+    """Return 0, the position of indexed dimensions in the result if they are not adjacent; None if they are."""
     places = [i for i, each in enumerate(picks) if each is not None]
     return 0 if places and places[-1] - places[0] + 1 != len(places) else None
 
 
-def _picked_rank(picks: Sequence[Any]) -> int:
+def _indexed_rank(picks: Sequence[Any]) -> int:
     return len(numpy.broadcast_shapes(*(each.shape for each in picks if each is not None)))
 
 
 @rule("index_block")
-def _picked(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _picked(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     (picks,) = params
     found = apply(op, (front(tensors[0], run),), ((None, *picks),))
-    return batch(run, found, 0 if _picked_at(picks) is None else _picked_rank(picks))
+    return batch(run, found, 0 if _position_of_indexed(picks) is None else _indexed_rank(picks))
 
 
 @rule("index_backward")
-def _picked_back(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _picked_back(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     shape, picks = params
-    x = move(front(tensors[0], run), 0, 0 if _picked_at(picks) is None else _picked_rank(picks))
+    x = move(front(tensors[0], run), 0, 0 if _position_of_indexed(picks) is None else _indexed_rank(picks))
     return batch(run, apply(op, (x,), ((run.size, *shape), (None, *picks))))
 
 
 @rule("index_put_block index_fill_zero")
-def _put(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _put(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     picks, *rest = params
     given = [front(tensors[0], run)]
     if len(tensors) > 1:
-        rank = len(tensors[0]._array.shape) - sum(each is not None for each in picks) + _picked_rank(picks)
+        rank = len(tensors[0]._array.shape) - sum(each is not None for each in picks) + _indexed_rank(picks)
         values = aligned(tensors[1], run, rank)
-        if split(tensors[1], run)[1] is not None and _picked_at(picks) is not None:
-            values = move(values, 0, _picked_rank(picks))
-        elif _picked_at(picks) is not None and values._array.ndim > _picked_rank(picks):
-            values = F.unsqueeze(expand_rank(values, rank), _picked_rank(picks))
+        if split(tensors[1], run)[1] is not None and _position_of_indexed(picks) is not None:
+            values = move(values, 0, _indexed_rank(picks))
+        elif _position_of_indexed(picks) is not None and values._array.ndim > _indexed_rank(picks):
+            values = F.unsqueeze(expand_rank(values, rank), _indexed_rank(picks))
         given.append(values)
     return batch(run, apply(op, tuple(given), ((None, *picks), *rest)))
 
 
 def expand_rank(x: Any, rank: int) -> Any:
-    """``x`` with leading dimensions of size 1 up to ``rank``."""
+    """Return ``x`` with leading dimensions of size 1 up to ``rank``."""
     for _ in range(rank - x._array.ndim):
         x = F.unsqueeze(x, 0)
     return x
 
 
 @rule("index_select_block index_select_backward index_add_block index_copy_block index_fill_number index_fill_tensor")
-def _selected(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _selected(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     rank = rank_of(tensors[0])
     if split(tensors[1], run)[1] is not None or rank == 0:
         return slices(run, op, tensors, params)
@@ -463,11 +462,11 @@ def _selected(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
     given = [tensors[1] if i == 1 else front(each, run) for i, each in enumerate(tensors)]
     if op.name == "index_fill_tensor":
         given[2] = tensors[2]
-    return batch(run, apply(op, tuple(given), shifted(op, params, run, rank)))
+    return batch(run, apply(op, tuple(given), shift_params(op, params, run, rank)))
 
 
 @rule("embedding_block")
-def _embedded(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _embedded(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     weight, index = tensors
     if params[1] or (params[0] >= 0 and split(weight, run)[1] is not None):
         return slices(run, op, tensors, params)
@@ -486,7 +485,7 @@ def _embedded(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
 
 @rule("mse_loss_block smooth_l1_loss_block huber_loss_block soft_margin_loss_block bce_with_logits_block",
       "binary_cross_entropy_block")  # fmt: skip
-def _loss(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _loss(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     at = op.params.index("reduction")
     each = elementwise(run, op, tensors, (*params[:at], "none", *params[at + 1 :]))
     if params[at] == "none":
@@ -496,7 +495,7 @@ def _loss(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
 
 @rule("mse_loss_backward smooth_l1_loss_backward huber_loss_backward soft_margin_loss_backward",
       "binary_cross_entropy_backward bce_with_logits_backward")  # fmt: skip
-def _loss_back(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _loss_back(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     at = op.params.index("reduction")
     slope, x, *rest = tensors
     shape = x._array.shape
@@ -509,13 +508,13 @@ def _loss_back(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
 
 
 @rule("nll_loss_block")
-def _likelihood(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _likelihood(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     scores, target, weight = tensors
     reduction, ignored = params
     if weight is not None and split(weight, run)[1] is not None:
         return slices(run, op, tensors, params)
     lone = rank_of(scores) == 1
-    x, y = fronted((scores, target), run)
+    x, y = all_front((scores, target), run)
     rows = F.reshape(x, (-1, x._array.shape[-1]))
     labels = F.reshape(y, (-1,))
     losses = apply(op, (rows, labels, weight), ("none", ignored))[0]
@@ -530,58 +529,60 @@ def _likelihood(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
 # --- Windows ----------------------------------------------------------------------------------------------------------
 
 
-def _joined(x: Any, dim: int) -> Any:
-    """``x`` with its first dimension made one with dimension ``dim`` of the slices."""
+def _merge_slices(x: Any, dim: int) -> Any:
+    """Return ``x`` with its first dimension merged into dimension ``dim`` of the slices."""
     x = move(x, 0, dim)
     shape = x._array.shape
     return F.reshape(x, (*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2 :]))
 
 
-def _parted(x: Any, run: VmapRun, dim: int) -> Any:
-    """The batch of which :func:`_joined` made one dimension."""
+def _unmerge_slices(x: Any, run: VmapRun, dim: int) -> Any:
+    """Return the batch whose slices :func:`_merge_slices` merged into dimension ``dim``."""
     shape = x._array.shape
     return batch(run, F.reshape(x, (*shape[:dim], run.size, shape[dim] // run.size, *shape[dim + 1 :])), dim)
 
 
 @rule("convolution_block")
-def _convolved(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _convolved(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     x, weight, bias = tensors
     if split(weight, run)[1] is None and (bias is None or split(bias, run)[1] is None):
-        return _parted(apply(op, (_joined(front(x, run), 0), weight, bias), params), run, 0)
+        return _unmerge_slices(apply(op, (_merge_slices(front(x, run), 0), weight, bias), params), run, 0)
     *rest, transposed, padding, groups = params
     if transposed:
         return slices(run, op, tensors, params)
-    bias = None if bias is None else _joined(front(bias, run), 0)
-    given = _joined(front(x, run), 1), _joined(front(weight, run), 0), bias
-    return _parted(apply(op, given, (*rest, transposed, padding, groups * run.size)), run, 1)
+    bias = None if bias is None else _merge_slices(front(bias, run), 0)
+    given = _merge_slices(front(x, run), 1), _merge_slices(front(weight, run), 0), bias
+    return _unmerge_slices(apply(op, given, (*rest, transposed, padding, groups * run.size)), run, 1)
 
 
 @rule("convolution_output convolution_input")
-def _windows(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _windows(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     x, weight = tensors
     shape, *rest, groups = params
     if split(weight, run)[1] is None:
-        return _parted(
-            apply(op, (_joined(front(x, run), 0), weight), ((run.size * shape[0], *shape[1:]), *rest, groups)), run, 0
+        return _unmerge_slices(
+            apply(op, (_merge_slices(front(x, run), 0), weight), ((run.size * shape[0], *shape[1:]), *rest, groups)),
+            run,
+            0,
         )
     shape = (shape[0], run.size * shape[1], *shape[2:])
-    given = _joined(front(x, run), 1), _joined(front(weight, run), 0)
-    return _parted(apply(op, given, (shape, *rest, groups * run.size)), run, 1)
+    given = _merge_slices(front(x, run), 1), _merge_slices(front(weight, run), 0)
+    return _unmerge_slices(apply(op, given, (shape, *rest, groups * run.size)), run, 1)
 
 
 @rule("convolution_weight")
-def _window_weights(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _window_weights(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     shape, *rest, groups = params
-    given = tuple(_joined(front(each, run), 1) for each in tensors)
-    return _parted(apply(op, given, ((run.size * shape[0], *shape[1:]), *rest, groups * run.size)), run, 0)
+    given = tuple(_merge_slices(front(each, run), 1) for each in tensors)
+    return _unmerge_slices(apply(op, given, ((run.size * shape[0], *shape[1:]), *rest, groups * run.size)), run, 0)
 
 
-# --- What depends on the numbers --------------------------------------------------------------------------------------
+# --- Data-dependent operations ----------------------------------------------------------------------------------------
 
 
 @rule("masked_select_block")
-def _by_mask(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
-    """By a mask that all slices share, so that all results are as long."""
+def _by_mask(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
+    """Select by a mask that all slices share, so that all results have the same length."""
     known, along = split(tensors[1], run)
     if along is not None or isinstance(known, TransformTensor):
         return RULES["unique_block"](run, op, tensors, params)
@@ -592,23 +593,23 @@ def _by_mask(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
 
 
 @rule("unique_block unique_consecutive_block unique_dim_block")
-def _of_no_shape(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _of_no_shape(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     name = {"unique": "_unique2"}.get(op.shown, op.shown)
     raise of_no_shape(name)
 
 
 @rule("bernoulli_block poisson_block binomial_block multinomial_block standard_gamma_block dirichlet_block")
-def _random(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _random(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     if not run.differs():
         raise RuntimeError(
             "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with functorch"
         )
-    return batch(run, apply(op, fronted(tensors, run), params))
+    return batch(run, apply(op, all_front(tensors, run), params))
 
 
 @rule("dirichlet_grad")
-def _along_the_last(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
-    return batch(run, apply(op, fronted(tensors, run), params))
+def _along_the_last(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
+    return batch(run, apply(op, all_front(tensors, run), params))
 
 
 # --- Samples ----------------------------------------------------------------------------------------------------------
@@ -618,20 +619,20 @@ def _along_the_last(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any
     "max_pool2d_block max_pool3d_block adaptive_max_pool2d_block adaptive_max_pool3d_block fractional_max_pool2d_block",
     "fractional_max_pool3d_block spread_at collect_at",
 )
-def _pooled(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
-    return moved_on(run, op, tensors, params)
+def _pooled(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
+    return with_shifted_dims(run, op, tensors, params)
 
 
 @rule("grid_sampler_2d_block grid_sampler_3d_block grid_read affine_grid_block affine_grid_back im2col col2im")
 @rule("channel_shuffle native_channel_shuffle grid_spread")
-def _more_samples(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
-    """Blocks of samples, to which the slices are more samples."""
-    given = tuple([_joined(front(each, run), 0) for each in tensors])
-    return _parted(apply(op, given, _many(op, params, run)), run, 0)
+def _more_samples(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
+    """Apply an operation on samples to the slices as additional samples."""
+    given = tuple([_merge_slices(front(each, run), 0) for each in tensors])
+    return _unmerge_slices(apply(op, given, _stacked_shapes(op, params, run)), run, 0)
 
 
-def _many(op: Any, params: Given, run: VmapRun) -> Given:
-    """Parameters whose shapes begin with the number of samples, for all slices."""
+def _stacked_shapes(op: Any, params: Operands, run: VmapRun) -> Operands:
+    """Return the parameters, with shapes whose first dimension counts the samples of all slices."""
     return tuple(
         (run.size * value[0], *value[1:]) if name in _SHAPES else value
         for name, value in zip(op.params, params, strict=True)
@@ -639,12 +640,12 @@ def _many(op: Any, params: Given, run: VmapRun) -> Given:
 
 
 @rule("nll_loss2d_block")
-def _likelihood_of_images(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _likelihood_of_images(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     scores, target, weight = tensors
     reduction, ignored = params
     if weight is not None and split(weight, run)[1] is not None:
         return slices(run, op, tensors, params)
-    x, y = (_joined(front(each, run), 0) for each in (scores, target))
+    x, y = (_merge_slices(front(each, run), 0) for each in (scores, target))
     losses, shares = (apply(op, (each, y, weight), ("none", ignored))[0] for each in (x, F.zeros_as(x) - 1))
     shape = (run.size, *target._array.shape)
     total, every = (F.sum_dim(F.reshape(each, (run.size, -1)), (1,), False) for each in (losses, shares))
@@ -654,7 +655,7 @@ def _likelihood_of_images(run: VmapRun, op: Any, tensors: Given, params: Given) 
 
 
 @rule("embedding_dense_backward")
-def _embedded_back(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _embedded_back(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     slope, index = tensors
     if split(index, run)[1] is not None or params[2]:
         return slices(run, op, tensors, params)
@@ -665,7 +666,7 @@ def _embedded_back(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
 
 
 @rule("take_block")
-def _taken(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _taken(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     x, index = tensors
     size = math.prod(x._array.shape)
     rows = F.reshape(front(x, run), (run.size, size))
@@ -675,13 +676,13 @@ def _taken(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
 
 
 @rule("dist_block")
-def _distance(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _distance(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     apart = elementwise(run, OPS["sub"], tensors, (1,) * len(OPS["sub"].params))
-    return moved_on(run, OPS["vector_norm_block"], (apart,), (params[0], None, False))
+    return with_shifted_dims(run, OPS["vector_norm_block"], (apart,), (params[0], None, False))
 
 
 @rule("trilinear")
-def _summed_products(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _summed_products(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     terms, result = params[0].split("->")
     letter = next(each for each in "zyxwvutsrqponmlkjihgfedcba" if each not in params[0])
     given, named = [], []
@@ -692,33 +693,33 @@ def _summed_products(run: VmapRun, op: Any, tensors: Given, params: Given) -> An
     return batch(run, apply(op, tuple(given), (f"{','.join(named)}->{letter}{result}",)))
 
 
-#: Where, among the arguments of the view that is written into, the dimensions stand.
+#: Positions of the dimensions among the arguments of the view to which an operation writes.
 _PLACES = {"select": (0,), "slice": (0,), "diagonal": (1, 2)}
 
 
 @rule(*(f"{name}_scatter_block {name}_scatter_block_hole" for name in _PLACES))
-def _written_into(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _written_into(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     places = _PLACES[op.name.partition("_")[0]]
-    arguments = tuple(on(each) if i in places else each for i, each in enumerate(params[0]))
-    return batch(run, apply(op, fronted(tensors, run), (arguments,)))
+    arguments = tuple(shift_dims(each) if i in places else each for i, each in enumerate(params[0]))
+    return batch(run, apply(op, all_front(tensors, run), (arguments,)))
 
 
-# --- Normalisation ------------------------------------------------------------------------------------------------------
+# --- Normalisation ----------------------------------------------------------------------------------------------------
 
 
-def _several(layout: Any, run: VmapRun) -> Any:
-    """The layout of all slices of an input that is normalised sample by sample."""
+def _stacked_layout(layout: Any, run: VmapRun) -> Any:
+    """Return the layout of the stacked slices of an input that is normalised sample by sample."""
     return layout._replace(shape=(run.size * layout.shape[0], *layout.shape[1:]))
 
 
 @rule("layer_norm_block group_norm_block")
-def _normalised(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _normalised(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     x, *affine = tensors
     layout, eps = params
     own = any(each is not None and split(each, run)[1] is not None for each in affine)
     weight, bias = (None, None) if own else affine
-    out, mean, rstd = apply(op, (front(x, run), weight, bias), (_several(layout, run), eps))
-    if own:  # a weight for each slice
+    out, mean, rstd = apply(op, (front(x, run), weight, bias), (_stacked_layout(layout, run), eps))
+    if own:  # batched weights are applied to the result
         for each, step in zip(affine, (F.mul, F.add), strict=True):
             if each is not None:
                 out = step(out, _by_channel(front(each, run), op, out))
@@ -727,7 +728,7 @@ def _normalised(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
 
 
 def _by_channel(x: Any, op: Any, out: Any) -> Any:
-    """A weight for each slice, to be multiplied with a result."""
+    """Return a batched weight in a shape that broadcasts with the result."""
     shape, rank = x._array.shape, out._array.ndim
     if op.name == "layer_norm_block":
         return F.reshape(x, (shape[0], *(1,) * (rank - len(shape)), *shape[1:]))
@@ -735,12 +736,12 @@ def _by_channel(x: Any, op: Any, out: Any) -> Any:
 
 
 def _channels(x: Any, run: VmapRun) -> Any:
-    """A tensor of one number a channel for the channels of all slices."""
+    """Return a tensor with an element for each channel, flattened to the channels of all slices."""
     return None if x is None else F.reshape(front(x, run), (-1,))
 
 
 @rule("batch_norm_block")
-def _batch_normalised(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _batch_normalised(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     x, weight, bias = tensors
     layout, running, momentum, eps, small = params
     if eps is not None and running is not None:
@@ -764,10 +765,10 @@ BATCH_NORM = (
 
 
 @rule("norm_backward")
-def _normalised_back(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
+def _normalised_back(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     slope, x, weight, mean, rstd = tensors
     layout, eps = params
-    if layout.axes == (0, 2):  # by channel: the slices are more channels
+    if layout.axes == (0, 2):  # normalised by channel: the slices are additional channels
         n, channels, width = layout.shape
         layout = layout._replace(shape=(n, run.size * channels, width), weight=(1, run.size * channels, 1))
         given = [move(front(each, run), 0, 1) for each in (slope, x)] + [_channels(weight, run)]
@@ -775,7 +776,7 @@ def _normalised_back(run: VmapRun, op: Any, tensors: Given, params: Given) -> An
     if weight is not None and split(weight, run)[1] is not None:
         return slices(run, op, tensors, params)
     slope, x, mean, rstd = (front(each, run) for each in (slope, x, mean, rstd))
-    return batch(run, apply(op, (slope, x, weight, mean, rstd), (_several(layout, run), eps)))
+    return batch(run, apply(op, (slope, x, weight, mean, rstd), (_stacked_layout(layout, run), eps)))
 
 
 @rule(
@@ -783,6 +784,6 @@ def _normalised_back(run: VmapRun, op: Any, tensors: Given, params: Given) -> An
     "padded_to corner_of take_backward put_zero nll_loss_backward nll_pick margin_mask margin_slope label_margin_slope",
     "ctc_loss_backward embedding_double embedding_bag_backward embedding_bag_again row_products row_sums",
 )
-def _quietly(run: VmapRun, op: Any, tensors: Given, params: Given) -> Any:
-    """Slice by slice, in steps that no user asked for."""
+def _by_slices(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
+    """Apply an internal operation slice by slice, without the warning for missing rules."""
     return slices(run, op, tensors, params)
