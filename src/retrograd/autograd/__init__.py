@@ -19,8 +19,8 @@ from .function import Function
 from .gradcheck import gradcheck, gradgradcheck
 from .variable import Variable, variable
 
-# ``backward``, ``gradcheck`` and ``variable`` are functions in PyTorch; as attributes of this package they hide the
-# modules of those names, which are loaded above and therefore not set as attributes again by a later import.
+# The functions ``backward``, ``gradcheck`` and ``variable`` replace the submodules of these names as attributes of this
+# package. The submodules are loaded above, so that a later import does not set them as attributes again.
 for _public in (Variable, backward, grad, variable):
     _public.__module__ = __name__
 del _public

@@ -76,20 +76,20 @@ class Batch(TransformTensor):
 
     def gradients(self, outs: Any, inputs: Any, grads: Any, solve: Callable[..., Any]) -> list[Any]:
         run = self._run
-        batched = [within(each, run) for each in outs]
-        values = [lowered(each, run) if found else each for each, found in zip(outs, batched, strict=True)]
+        batched = [is_batched_at(each, run) for each in outs]
+        values = [inner_to_front(each, run) if found else each for each, found in zip(outs, batched, strict=True)]
         given = [
-            each if each is None or not (found or within(each, run)) else lowered(each, run)
+            each if each is None or not (found or is_batched_at(each, run)) else inner_to_front(each, run)
             for each, found in zip(grads, batched, strict=True)
         ]
         values = [
-            expand_to(value, run) if not found and grad is not None and within(old, run) else value
+            expand_to(value, run) if not found and grad is not None and is_batched_at(old, run) else value
             for value, found, grad, old in zip(values, batched, given, grads, strict=True)
         ]
         bare = [split(each, run) for each in inputs]
         found = solve(values, [value for value, _ in bare], given, True)
         return [
-            grad if grad is None or dim is None else raised(grad, run, dim)
+            grad if grad is None or dim is None else inner_batch(grad, run, dim)
             for grad, (_, dim) in zip(found, bare, strict=True)
         ]
 
@@ -235,7 +235,7 @@ def aligned(x: Any, run: VmapRun, rank: int) -> Any:
     return value
 
 
-def part(x: Any, run: VmapRun, index: int) -> Any:
+def slice_at(x: Any, run: VmapRun, index: int) -> Any:
     """Return slice ``index`` of ``x``, or ``x`` if it is not batched."""
     value, dim = split(x, run)
     return value if dim is None else F.select(value, dim, index)
@@ -243,38 +243,38 @@ def part(x: Any, run: VmapRun, index: int) -> Any:
 
 def unsliced(x: Any) -> Any:
     """Return the first slice of ``x`` if it is a batch of the innermost level, a vmap."""
-    return part(x, runs()[-1], 0)  # type: ignore[arg-type]
+    return slice_at(x, runs()[-1], 0)  # type: ignore[arg-type]
 
 
 # -- The same inside wrappers of inner levels
 
 
-def within(x: Any, run: VmapRun) -> bool:
+def is_batched_at(x: Any, run: VmapRun) -> bool:
     """Whether ``x`` or a tensor that it wraps is a batch of ``run``."""
     if not isinstance(x, TransformTensor):
         return False
-    return x._run is run or within(x._inner, run) or within(getattr(x, "_tangent", None), run)
+    return x._run is run or is_batched_at(x._inner, run) or is_batched_at(getattr(x, "_tangent", None), run)
 
 
-def lowered(x: Any, run: VmapRun) -> Any:
+def inner_to_front(x: Any, run: VmapRun) -> Any:
     """Return ``x`` with the slices of ``run`` along a first dimension, inside the wrappers of inner levels."""
     if not isinstance(x, TransformTensor) or x._run.depth <= run.depth:
         return front(x, run)
     if isinstance(x, Batch):
         value = move(x._inner, x._dim, 0)
-        return batch(x._run, move(lowered(value, run), 0, 1))
+        return batch(x._run, move(inner_to_front(value, run), 0, 1))
     assert isinstance(x, Dual)
-    return x.merged((x,), lambda each: lowered(each, run))
+    return x.merged((x,), lambda each: inner_to_front(each, run))
 
 
-def raised(x: Any, run: VmapRun, dim: int) -> Any:
+def inner_batch(x: Any, run: VmapRun, dim: int) -> Any:
     """Return ``x`` as a batch of ``run`` along dimension ``dim``, inside the wrappers of inner levels."""
     if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return batch(run, x, dim)
     if isinstance(x, Batch):
         value = move(x._inner, x._dim, 0)
-        return batch(x._run, raised(value, run, dim + 1))
-    return x.merged((x,), lambda each: raised(each, run, dim))
+        return batch(x._run, inner_batch(value, run, dim + 1))
+    return x.merged((x,), lambda each: inner_batch(each, run, dim))
 
 
 # --- Running ---------------------------------------------------------------------------------------------------------
@@ -288,7 +288,7 @@ def run_block(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any
     """Apply ``op`` to batches of ``run`` with its batching rule, or slice by slice."""
     if in_place:
         return _apply_inplace(run, op, tensors, params)
-    rule = RULES.get(op.name) or (RULES["pointwise"] if op.kind == "pointwise" else looped)
+    rule = RULES.get(op.name) or (RULES["pointwise"] if op.kind == "pointwise" else slices_with_warning)
     return rule(run, op, tensors, params)
 
 
@@ -297,7 +297,7 @@ def all_wrapped(run: VmapRun, result: Any) -> Any:
     return tuple([batch(run, each) for each in result]) if isinstance(result, tuple) else batch(run, result)
 
 
-def looped(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
+def slices_with_warning(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
     """Apply ``op`` slice by slice, with a warning."""
     warn(
         f"vmap: {op.shown} runs slice by slice, because it has no rule for all slices at once: it is as slow as a loop",
@@ -307,7 +307,7 @@ def looped(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, .
 
 def slices(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
     """Apply ``op`` slice by slice, and stack the results."""
-    rows = [apply(op, tuple([part(each, run, i) for each in tensors]), params) for i in range(run.size)]
+    rows = [apply(op, tuple([slice_at(each, run, i) for each in tensors]), params) for i in range(run.size)]
     if rows and isinstance(rows[0], tuple):
         return tuple([batch(run, F.stack(list(column), 0)) for column in zip(*rows, strict=True)])
     return batch(run, F.stack(rows, 0))
@@ -317,18 +317,19 @@ def by_slices(run: VmapRun, surface: Callable[..., Any], args: Any, kwargs: Any)
     """Call a function of trees of tensors slice by slice, and stack the results."""
     rows = []
     for i in range(run.size):
-        some, named = tree_map(lambda each, i=i: part_within(each, run, i), (args, kwargs))
+        some, named = tree_map(lambda each, i=i: inner_slice_at(each, run, i), (args, kwargs))
         rows.append(surface(*some, **named))
     return tree_map(
-        lambda *column: raised(F.stack(list(column), 0), run, 0) if isinstance(column[0], Tensor) else column[0], *rows
+        lambda *column: inner_batch(F.stack(list(column), 0), run, 0) if isinstance(column[0], Tensor) else column[0],
+        *rows,
     )
 
 
-def part_within(x: Any, run: VmapRun, index: int) -> Any:
+def inner_slice_at(x: Any, run: VmapRun, index: int) -> Any:
     """Return slice ``index`` of ``x``, inside the wrappers of inner levels."""
     if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return x
-    return part(x, run, index) if x._run is run else x.merged((x,), lambda each: part_within(each, run, index))
+    return slice_at(x, run, index) if x._run is run else x.merged((x,), lambda each: inner_slice_at(each, run, index))
 
 
 def picked(run: VmapRun, x: Any, picks: list[Any]) -> Any:

@@ -253,18 +253,18 @@ def _step_line(step: Step, width: int) -> str:
 
 
 def _beside(head: str, line: str) -> str:
-    """Return ``head`` with the line of the program to its right, cut off at ``WIDTH`` characters."""
-    room = max(WIDTH - max(len(head), 44) - 2, 30)
-    return f"{head:<44}  {line if len(line) <= room else line[: room - 1] + '…'}".rstrip()
+    """Return ``head`` with the line of the program to its right, shortened to fit into ``WIDTH`` characters."""
+    remaining = max(WIDTH - max(len(head), 44) - 2, 30)
+    return f"{head:<44}  {line if len(line) <= remaining else line[: remaining - 1] + '…'}".rstrip()
 
 
 def _steps(found: Explanation) -> Iterator[str]:
     width = len(str(len(found.steps)))
-    room = len(found.steps) if found.limit is None else found.limit
+    remaining = len(found.steps) if found.limit is None else found.limit
     lines: list[str] = []
     shown = 0
     for each in folded([key_of(step) for step in found.steps]):
-        body = found.steps[each.start : min(each.start + each.length, each.start + room - len(lines))]
+        body = found.steps[each.start : min(each.start + each.length, each.start + remaining - len(lines))]
         lines += [_step_line(step, width) for step in body]
         shown = each.start + len(body)
         if len(body) < each.length:
