@@ -1,4 +1,4 @@
-"""Along dimensions: what reductions, sorting and all that choose elements by an index have in common in their rules."""
+"""Helpers for operations along dimensions (reductions, sorting, selection by index) and for their derivative rules."""
 
 from __future__ import annotations
 
@@ -8,26 +8,29 @@ from ...core.tensor import dimension
 from ...dispatch.declare import op
 from ...kernels import gather_scatter
 
-#: The guard of surfaces whose dimension is one whole number; their blocks count it from either end.
+#: The condition for the fast path of functions with one int as ``dim``; the kernels accept negative ones.
 WHOLE = "dim.__class__ is int"
 
 
 def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:
-    """The dimensions to reduce, counted from the front: all for None or an empty sequence."""
+    """Return the dimensions to reduce as non-negative ints: all for None or an empty sequence.
+
+    Raises PyTorch's errors for dimensions out of range or passed twice.
+    """
     if dim.__class__ is int and -ndim <= dim < ndim:
         return (dim if dim >= 0 else dim + ndim,)
     if dim is None or (isinstance(dim, (tuple, list)) and not dim):
         return tuple(range(ndim))
-    given = dim if isinstance(dim, (tuple, list)) else (dim,)
-    found = tuple([dimension(each, ndim) for each in given])
-    if len(set(found)) != len(found):
-        twice = next(each for each in found if found.count(each) > 1)
+    dims = dim if isinstance(dim, (tuple, list)) else (dim,)
+    axes = tuple([dimension(each, ndim) for each in dims])
+    if len(set(axes)) != len(axes):
+        twice = next(each for each in axes if axes.count(each) > 1)
         raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
-    return found if ndim else ()
+    return axes if ndim else ()
 
 
 def kept_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
-    """``shape`` with the reduced dimensions of size 1."""
+    """Return ``shape`` with size 1 for the reduced dimensions."""
     axes = axes_of(dim, len(shape))
     if len(axes) == 1:
         return (*shape[: axes[0]], 1, *shape[axes[0] + 1 :])
@@ -35,13 +38,13 @@ def kept_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
 
 
 def restored(F: Any, x: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
-    """A reduced tensor with its reduced dimensions back, of size 1."""
+    """Return the result ``x`` of a reduction of ``shape`` reshaped to have the reduced dimensions with size 1."""
     return x if keepdim or not shape else F.reshape(x, kept_shape(shape, dim))
 
 
 @op(function=False, method=False, linear=True)
 def put_along(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: int) -> Any:
-    """Zeros of ``shape`` with ``self`` at ``index`` along ``dim`` (each place at most once)."""
+    """Return zeros of ``shape`` with ``self`` written at ``index`` along ``dim``; no index may occur twice."""
     out = np.zeros(shape, self.dtype)
     if not shape:
         return self.reshape(shape)
@@ -54,7 +57,7 @@ put_along.derivative(self=lambda F, g, index, dim: F.take_along(g, index, dim))
 
 @op(function=False, method=False, linear=True)
 def take_along(np: Any, self: Any, index: Any, /, dim: int) -> Any:
-    """The elements at ``index`` along ``dim``."""
+    """Return the elements at ``index`` along ``dim``, in the shape of ``index``."""
     return gather_scatter.taken_along(np, self, index, dim) if self.ndim else self.reshape(index.shape)
 
 
@@ -62,12 +65,12 @@ take_along.derivative(self=lambda F, g, index, self_shape, dim: F.put_along(g, i
 
 
 def chosen_rule(F: Any, g: Any, indices: Any, self_shape: Any, dim: int, keepdim: bool) -> Any:
-    """The gradient of what chooses one element along ``dim``: it goes to the place that was chosen."""
+    """Derivative rule of an operation that selects one element along ``dim``: zeros with ``g`` at ``indices``."""
     return F.put_along(
         restored(F, g, self_shape, dim, keepdim), restored(F, indices, self_shape, dim, keepdim), self_shape, dim
     )
 
 
 def ordered_rule(F: Any, g: Any, indices: Any, self_shape: Any, dim: int) -> Any:
-    """The gradient of what chooses several elements along ``dim``: each goes to its place."""
+    """Derivative rule of an operation that selects several elements along ``dim``: zeros with ``g`` at ``indices``."""
     return F.put_along(g, indices, self_shape, dim)

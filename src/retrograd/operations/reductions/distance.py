@@ -1,6 +1,7 @@
-"""Distances between points: ``dist``, ``cdist``, ``pdist``, ``pairwise_distance``, ``cosine_similarity``, and ``renorm``.
+"""Distances between points: ``dist``, ``cdist``, ``pdist``, ``pairwise_distance``, ``cosine_similarity``; ``renorm``.
 
-Each is a norm of differences, and hands back what the norm hands back (``slope_of_norm`` in ``operations/reductions/sums.py``).
+Each is a norm of differences; the gradients are those of the norm (``slope_of_norm`` in
+``operations/reductions/sums.py``).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from .sums import norm_rule, slope_of_norm, sum, vector_norm, vector_norm_block
 
 
 def _together(*tensors: Tensor) -> list[Tensor]:
-    """The tensors in the dtype in which they are calculated together."""
+    """Return the tensors converted to their common dtype."""
     common = common_dtype(tensors)
     return [each if each.dtype is common else each.to(common) for each in tensors]
 
@@ -35,7 +36,7 @@ def _together(*tensors: Tensor) -> list[Tensor]:
 
 @op(backward="DistBackward0", opmath=True, function=False, method=False, holomorphic=False)
 def dist_block(np: Any, self: Any, other: Any, /, p: float) -> Any:
-    """The norm of the difference."""
+    """Return the ``p``-norm of ``self - other`` over all elements."""
     return vector_norm_block.op.kernel(np, self - other, p, None, False)
 
 
@@ -44,7 +45,8 @@ def _dist_rule(F: Any, g: Any, self: Any, other: Any, out: Any, self_shape: Any,
     return norm_rule(F, g, self - other, out, shape, p, None, False)
 
 
-# Summed here and not by the engine, which takes it that a gradient has the shape of the result if the operand has.
+# The rules sum the gradients to the operands' shapes. The engine does not: if an operand has the shape of the result,
+# it assumes that the operand's gradient has this shape, too.
 dist_block.derivative(
     self=lambda F, g, self, other, out, self_shape, other_shape, p: F.sum_to_size(
         _dist_rule(F, g, self, other, out, self_shape, other_shape, p), self_shape
@@ -57,7 +59,7 @@ dist_block.derivative(
 
 @public()
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
-    """The ``p``-norm of ``input - other``, over all elements.
+    """Return the ``p``-norm of ``input - other`` over all elements, a 0-d tensor.
 
     >>> import retrograd as torch
     >>> torch.dist(torch.tensor([1.0, 2.0]), torch.tensor([4.0, 6.0]))
@@ -76,7 +78,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
 
 @op(name="norm_along", backward="NormBackward1", opmath=True, function=False, method=False, holomorphic=False)
 def norm_along(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool) -> Any:
-    """The norm of vectors along a dimension."""
+    """Return the ``ord``-norm along a dimension."""
     return vector_norm_block.op.kernel(np, self, ord, dim, keepdim)
 
 
@@ -85,19 +87,19 @@ norm_along.derivative(self=norm_rule)
 
 @public(method=False)
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
-    """The ``p``-norm of ``x1 - x2 + eps`` along the last dimension.
+    """Return the ``p``-norm of ``x1 - x2 + eps`` along the last dimension.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.pairwise_distance(torch.zeros(2, 2), torch.tensor([3.0, 4.0]), eps=0)
     tensor([5., 5.])
     """
-    apart = add(sub(x1, x2), eps)
-    return norm_along(apart, float(p), apart._array.ndim - 1, keepdim)
+    difference = add(sub(x1, x2), eps)
+    return norm_along(difference, float(p), difference._array.ndim - 1, keepdim)
 
 
 @public(method=False)
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """The cosine of the angle between vectors along ``dim``; norms below ``eps`` count as ``eps``.
+    """Return the cosine of the angle between the vectors along ``dim``; norms below ``eps`` are replaced by ``eps``.
 
     >>> import retrograd as torch
     >>> torch.cosine_similarity(torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0]), dim=0)
@@ -116,7 +118,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     directions = []
     for each in (expand(a, shape), expand(b, shape)):
         length = vector_norm(each, 2, axis, True).clone()
-        with no_grad():  # for the derivative, PyTorch takes the norm as it is
+        with no_grad():  # PyTorch's derivative ignores the clamping
             length.clamp_min_(eps)
         directions.append(div(each, length))
     return sum(mul(*directions), axis)
@@ -125,39 +127,42 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 # -- All pairs -------------------------------------------------------------------------------------------------------
 
 
-def _pulled(F: Any, g: Any, apart: Any, out: Any, p: float) -> Any:
-    """What each difference gets of the gradient of its norm along the last dimension."""
+def _difference_gradient(F: Any, g: Any, difference: Any, out: Any, p: float) -> Any:
+    """Return the gradient of the differences, where ``g`` is that of their norms ``out`` along the last dimension."""
     if p == math.inf:
-        return g * F.sgn(apart) * F.same(F.abs(apart), out)
-    if p == 2 or p < 1:  # else the slope is 0 where the norm is, whatever the gradient
+        return g * F.sgn(difference) * F.same(F.abs(difference), out)
+    if p == 2 or p < 1:  # for other p, slope_of_norm returns 0 where the norm is 0
         g = F.masked_fill_scalar(g, out == 0, 0)
-    return slope_of_norm(F, g, apart, out, p)
+    return slope_of_norm(F, g, difference, out, p)
 
 
 def _all_pairs(F: Any, g: Any, x1: Any, x2: Any, out: Any, shapes: tuple[Any, Any, Any], p: float) -> Any:
-    """The pulls on the differences (…, P, R, M) of points ``x1`` (…, P, M) and ``x2`` (…, R, M)."""
+    """Return the gradients of the differences (…, P, R, M) of the points ``x1`` (…, P, M) and ``x2`` (…, R, M).
+
+    ``shapes``: those of ``x1``, ``x2`` and ``out``.
+    """
     one, two, both = shapes
-    apart = F.reshape(x1, (*one[:-1], 1, one[-1])) - F.reshape(x2, (*two[:-2], 1, *two[-2:]))
-    return _pulled(F, F.reshape(g, (*both, 1)), apart, F.reshape(out, (*both, 1)), p)
+    difference = F.reshape(x1, (*one[:-1], 1, one[-1])) - F.reshape(x2, (*two[:-2], 1, *two[-2:]))
+    return _difference_gradient(F, F.reshape(g, (*both, 1)), difference, F.reshape(out, (*both, 1)), p)
 
 
 def _cdist_rule_1(
     F: Any, g: Any, x1: Any, x2: Any, out: Any, x1_shape: Any, x2_shape: Any, out_shape: Any, p: float
 ) -> Any:
-    pulls = _all_pairs(F, g, x1, x2, out, (x1_shape, x2_shape, out_shape), p)
-    return F.sum_dim(pulls, len(out_shape) - 1, False)
+    grads = _all_pairs(F, g, x1, x2, out, (x1_shape, x2_shape, out_shape), p)
+    return F.sum_dim(grads, len(out_shape) - 1, False)
 
 
 def _cdist_rule_2(
     F: Any, g: Any, x1: Any, x2: Any, out: Any, x1_shape: Any, x2_shape: Any, out_shape: Any, p: float
 ) -> Any:
-    pulls = _all_pairs(F, g, x1, x2, out, (x1_shape, x2_shape, out_shape), p)
-    return -F.sum_dim(pulls, len(out_shape) - 2, False)
+    grads = _all_pairs(F, g, x1, x2, out, (x1_shape, x2_shape, out_shape), p)
+    return -F.sum_dim(grads, len(out_shape) - 2, False)
 
 
 @op(backward="CdistBackward0", function=False, method=False)
 def cdist_block(np: Any, x1: Any, x2: Any, /, p: float) -> Any:
-    """The norms of the differences of all pairs."""
+    """Return the ``p``-norms of the differences of all pairs of rows (see :func:`cdist`)."""
     if x1.dtype in dtypes.SHORT:
         raise dtypes.unsupported("cdist", x1.dtype)
     return distance_kernels.distances(np, x1, x2, p)
@@ -168,14 +173,14 @@ cdist_block.derivative(x1=_cdist_rule_1, x2=_cdist_rule_2)
 
 @op(backward="EuclideanDistBackward0", opmath=True, function=False, method=False)
 def euclidean_block(np: Any, x1: Any, x2: Any, /) -> Any:
-    """The lengths of the differences of all pairs, by a product of matrices."""
+    """Return the Euclidean distances of all pairs of rows, computed by a matrix product."""
     return distance_kernels.lengths(np, x1, x2)
 
 
-def _euclidean_rule(F: Any, g: Any, mine: Any, other: Any, out: Any, out_shape: Any) -> Any:
-    """``sum(g / out * (mine - other))`` over the others, by products of matrices."""
+def _euclidean_rule(F: Any, g: Any, x: Any, other: Any, out: Any, out_shape: Any) -> Any:
+    """Return ``sum(g / out * (x - other))`` over the rows of ``other``, the gradient of ``x``, by matrix products."""
     weight = F.masked_fill_scalar(g / out, out == 0, 0)
-    return mine * F.sum_dim(weight, len(out_shape) - 1, True) - F.matmul(weight, other)
+    return x * F.sum_dim(weight, len(out_shape) - 1, True) - F.matmul(weight, other)
 
 
 euclidean_block.derivative(
@@ -187,9 +192,10 @@ _MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "dono
 
 @public(method=False)
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = _MODES[0]) -> Tensor:
-    """The ``p``-norms of the differences of all pairs: of ``x1`` (…, P, M) and ``x2`` (…, R, M), shaped (…, P, R).
+    """Return the ``p``-norm distances between all rows of ``x1`` (…, P, M) and all rows of ``x2`` (…, R, M).
 
-    Euclidean distances of more than 25 points come from a product of matrices, unless ``compute_mode`` forbids it.
+    The result has the shape (…, P, R). Euclidean distances of more than 25 rows are computed by a matrix product,
+    unless ``compute_mode`` is "donot_use_mm_for_euclid_dist".
 
     >>> import retrograd as torch
     >>> torch.cdist(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0], [0.0, 1.0]]))
@@ -216,16 +222,16 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = _MODES[0])
     if x1.dtype is not x2.dtype:
         a, b = (dtypes.scalar_name(each.dtype) for each in (x1, x2))
         raise RuntimeError(f"expected scalar type {a} but found {b}")
-    mode, filled = _MODES.index(compute_mode), x1._array.size and x2._array.size
-    if filled and p == 2 and (mode == 1 or (mode == 0 and max(one[-2], two[-2]) > 25)):
-        found = euclidean_block(x1, x2)
-        return reshape(found, found._array.shape)
+    mode, nonempty = _MODES.index(compute_mode), x1._array.size and x2._array.size
+    if nonempty and p == 2 and (mode == 1 or (mode == 0 and max(one[-2], two[-2]) > 25)):
+        distances = euclidean_block(x1, x2)
+        return reshape(distances, distances._array.shape)
     return cdist_block(x1, x2, float(p))
 
 
 @op(backward="PdistBackward0", function=False, method=False)
 def pdist_block(np: Any, self: Any, first: Any, second: Any, /, p: float) -> Any:
-    """The norms of the differences of rows ``first`` and ``second``."""
+    """Return the ``p``-norms of the differences of the rows with the indices ``first`` and ``second``."""
     if self.dtype in dtypes.SHORT and first.size:
         raise dtypes.unsupported("pdist", self.dtype)
     return vector_norm_block.op.kernel(np, self[first] - self[second], p, 1, False)
@@ -233,10 +239,10 @@ def pdist_block(np: Any, self: Any, first: Any, second: Any, /, p: float) -> Any
 
 def _pdist_rule(F: Any, g: Any, self: Any, first: Any, second: Any, out: Any, self_shape: Any, out_shape: Any,
                 p: float) -> Any:  # fmt: skip
-    apart = F.index_select_block(self, first, 0) - F.index_select_block(self, second, 0)
-    pulls = _pulled(F, F.reshape(g, (*out_shape, 1)), apart, F.reshape(out, (*out_shape, 1)), p)
-    there = F.index_select_backward(pulls, first, self_shape, 0)
-    return there - F.index_select_backward(pulls, second, self_shape, 0)
+    difference = F.index_select_block(self, first, 0) - F.index_select_block(self, second, 0)
+    grads = _difference_gradient(F, F.reshape(g, (*out_shape, 1)), difference, F.reshape(out, (*out_shape, 1)), p)
+    positive = F.index_select_backward(grads, first, self_shape, 0)
+    return positive - F.index_select_backward(grads, second, self_shape, 0)
 
 
 pdist_block.derivative(self=_pdist_rule)
@@ -244,7 +250,9 @@ pdist_block.derivative(self=_pdist_rule)
 
 @public(method=False)
 def pdist(input: Tensor, p: float = 2) -> Tensor:
-    """The ``p``-norms of the differences of each two rows of ``input`` (N, M): the upper triangle, row by row.
+    """Return the ``p``-norm distances between all pairs of rows of ``input`` (N, M), a vector of size N (N - 1) / 2.
+
+    The pairs are ordered as in the upper triangle of the matrix of distances, row by row.
 
     >>> import retrograd as torch
     >>> torch.pdist(torch.tensor([[0.0], [1.0], [3.0]]))
@@ -261,18 +269,19 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
     return pdist_block(input, wrap(first), wrap(second), float(p))
 
 
-# -- Norms held below a bound ----------------------------------------------------------------------------------------
+# -- Renormalisation -------------------------------------------------------------------------------------------------
 
-_SOFT = 1e-7  # added to a norm before it divides
+_SOFT = 1e-7  # added to a norm before the division by it
 
 
 def _others(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
+    """Return all dimensions except ``dim``."""
     return tuple(axis for axis in range(len(shape)) if axis != dim)
 
 
 @op(name="renorm_block", backward="RenormBackward0", opmath=True, function=False, method=False)
 def renorm_block(np: Any, self: Any, /, p: float, dim: int, maxnorm: float) -> Any:
-    """The slices along ``dim``, those scaled down whose norm is greater than ``maxnorm``."""
+    """Kernel of :func:`renorm`."""
     size = vector_norm_block.op.kernel(np, self, p, _others(self.shape, dim), True)
     return self * np.where(size > maxnorm, maxnorm / (size + _SOFT), 1).astype(size.dtype)
 
@@ -291,6 +300,7 @@ renorm_block.derivative(self=_renorm_rule)
 
 
 def _renorm_arguments(input: Tensor, p: Any, dim: int, maxnorm: Any) -> tuple[float, int, float]:
+    """Return the checked ``p``, ``dim`` (non-negative) and ``maxnorm``. Raises PyTorch's errors."""
     if isinstance(p, complex):
         raise RuntimeError("renorm: p must be real-valued")
     if p <= 0:
@@ -313,7 +323,7 @@ def _renorm_arguments(input: Tensor, p: Any, dim: int, maxnorm: Any) -> tuple[fl
 
 @public()
 def renorm(input: Tensor, p: Any, dim: int, maxnorm: Any, *, out: Any = None) -> Tensor:
-    """The slices of ``input`` along ``dim``; those whose ``p``-norm is greater than ``maxnorm`` are scaled down to it.
+    """Return ``input`` with each slice along ``dim`` whose ``p``-norm is greater than ``maxnorm`` scaled down to it.
 
     >>> import retrograd as torch
     >>> torch.renorm(torch.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1)

@@ -1,4 +1,4 @@
-"""Which element: extremes, whether any or all are true, medians and the most frequent."""
+"""Reductions that select elements: maximum and minimum, ``all`` and ``any``, median and mode."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from ...kernels.reductions import FEW
 from ..elementwise.rounding import maximum, minimum
 from .dims import WHOLE, axes_of, chosen_rule, kept_shape, restored
 
-op = partial(declared, in_order=True)  # NumPy would lay results out as the operand is
+op = partial(declared, in_order=True)  # NumPy's results would have the operand's order of strides
 
 # -- Extremes --------------------------------------------------------------------------------------------------------
 
 
 def _nonempty(name: str, x: Any, dim: Any = None) -> None:
+    """Raise PyTorch's error if the reduced dimension (None: the whole array) has no elements."""
     if x.size == 0 and (dim is None or x.shape[axes_of(dim, x.ndim)[0]] == 0):
         if dim is None:
             raise RuntimeError(
@@ -36,7 +37,7 @@ def _nonempty(name: str, x: Any, dim: Any = None) -> None:
 
 @op(function=False, method=False)
 def same(np: Any, self: Any, other: Any, /) -> Any:
-    """1.0 where elements are equal or both nan, else 0.0, in the dtype of ``self``."""
+    """Return 1 where elements are equal or both nan, else 0, in the dtype of ``self``."""
     return ((self == other) | ((self != self) & (other != other))).astype(self.dtype)
 
 
@@ -45,7 +46,7 @@ same.derivative(self=lambda g: None, other=lambda g: None)
 
 @op(name="extreme_share", function=False, method=False)
 def extreme_share(np: Any, self: Any, top: Any, /, dim: Any) -> Any:
-    """For each element its share of an extreme: one over how many there are, or 0."""
+    """Return for each element equal to the extreme ``top`` one over the number of such elements, else 0."""
     if (
         self.size >= LARGE
         and (found := reductions_numba.share_of_extreme(self, top, axes_of(dim, self.ndim))) is not None
@@ -58,14 +59,16 @@ def extreme_share(np: Any, self: Any, top: Any, /, dim: Any) -> Any:
 extreme_share.derivative(self=lambda g: None, top=lambda g: None)
 
 
-def _shared(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, keepdim: bool) -> Any:
-    """The gradient through extremes, which all elements equal to them share; nan where the extreme is."""
+def _shared_gradient(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, keepdim: bool) -> Any:
+    """Return the gradient of extremes, divided evenly among the elements equal to them; nan if the extreme is nan."""
     top = restored(F, out, self_shape, dim, keepdim)
-    slope = F.masked_fill_scalar(restored(F, g, self_shape, dim, keepdim), top != top, math.nan)
-    return slope * F.extreme_share(self, top, dim)
+    grad = F.masked_fill_scalar(restored(F, g, self_shape, dim, keepdim), top != top, math.nan)
+    return grad * F.extreme_share(self, top, dim)
 
 
 def _extreme(name: str, backward: str, doc: str) -> Any:
+    """Declare and return the operation of ``amax`` or ``amin``."""
+
     def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
         if dim.__class__ is int and (found := small_arrays.extreme(self, dim, keepdim, name == "amax")) is not None:
             return found
@@ -85,20 +88,22 @@ def _extreme(name: str, backward: str, doc: str) -> Any:
 
     kernel.__name__ = name
     kernel.__doc__ = doc
-    made = op(name=f"{name}_block", backward=backward, opmath=True, function=False, method=False)(kernel)
+    block = op(name=f"{name}_block", backward=backward, opmath=True, function=False, method=False)(kernel)
 
     def rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, keepdim: bool) -> Any:
-        return _shared(F, g, self, out, self_shape, dim, keepdim)
+        return _shared_gradient(F, g, self, out, self_shape, dim, keepdim)
 
-    made.derivative(self=rule)
-    return made
+    block.derivative(self=rule)
+    return block
 
 
-amax_block = _extreme("amax", "AmaxBackward0", "The largest elements over dimensions.")
-amin_block = _extreme("amin", "AminBackward0", "The smallest elements over dimensions.")
+amax_block = _extreme("amax", "AmaxBackward0", "Return the maximum over dimensions.")
+amin_block = _extreme("amin", "AminBackward0", "Return the minimum over dimensions.")
 
 
 def _extreme_of_all(name: str, backward: str, doc: str) -> Any:
+    """Declare and return the operation of ``max`` or ``min`` without ``dim``."""
+
     def kernel(np: Any, self: Any, /) -> Any:
         _nonempty(name, self)
         if self.dtype.kind == "c":
@@ -112,17 +117,19 @@ def _extreme_of_all(name: str, backward: str, doc: str) -> Any:
 
     kernel.__name__ = name + "_all"
     kernel.__doc__ = doc
-    few: Any = f"FLOATS and 0 < self.size <= {FEW}", f"self.ravel()[self.arg{name}()]", {}
-    made = op(backward=backward, opmath=True, function=False, method=False, inline_expr=few)(kernel)
-    made.derivative(self=lambda F, g, self, out: F.masked_product(g, F.extreme_share(self, out, None)))
-    return made
+    small: Any = f"FLOATS and 0 < self.size <= {FEW}", f"self.ravel()[self.arg{name}()]", {}
+    block = op(backward=backward, opmath=True, function=False, method=False, inline_expr=small)(kernel)
+    block.derivative(self=lambda F, g, self, out: F.masked_product(g, F.extreme_share(self, out, None)))
+    return block
 
 
-max_all = _extreme_of_all("max", "MaxBackward1", "The largest element.")
-min_all = _extreme_of_all("min", "MinBackward1", "The smallest element.")
+max_all = _extreme_of_all("max", "MaxBackward1", "Return the maximum of all elements.")
+min_all = _extreme_of_all("min", "MinBackward1", "Return the minimum of all elements.")
 
 
 def _extreme_along(name: str, doc: str) -> Any:
+    """Declare and return the operation of ``max`` or ``min`` with ``dim``."""
+
     def kernel(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:
         if self.dtype.kind == "c":
             raise RuntimeError(f"{name}(): does not support complex input")
@@ -140,16 +147,19 @@ def _extreme_along(name: str, doc: str) -> Any:
 
     kernel.__name__ = name + "_dim"
     kernel.__doc__ = doc
-    made = op(
+    block = op(
         backward=f"{name.capitalize()}Backward0", opmath=True, outputs=("values", "indices"), differentiable=1,
         function=False, method=False,
     )(kernel)  # fmt: skip
-    made.derivative(self=chosen_rule)
-    return made
+    block.derivative(self=chosen_rule)
+    return block
 
 
 def first_extreme(np: Any, x: Any, dim: int, name: str) -> Any:
-    """The index of the first extreme along ``dim`` (a nan counts as extreme), without that dimension."""
+    """Return the index of the first maximum or minimum along ``dim``, without this dimension; a nan counts as extreme.
+
+    ``name``: "max" or "min".
+    """
     if x.size >= LARGE and (found := reductions_numba.where_largest(x, dim, 1 if name == "max" else -1)) is not None:
         return found
     if x.dtype.kind == "b":
@@ -159,43 +169,51 @@ def first_extreme(np: Any, x: Any, dim: int, name: str) -> Any:
     return x.argmax(dim) if name == "max" else x.argmin(dim)
 
 
-max_dim = _extreme_along("max", "The largest elements along a dimension, and where they are.")
-min_dim = _extreme_along("min", "The smallest elements along a dimension, and where they are.")
+max_dim = _extreme_along("max", "Return the maximum along a dimension and its index.")
+min_dim = _extreme_along("min", "Return the minimum along a dimension and its index.")
 _Max, _Min = named("max", ("values", "indices")), named("min", ("values", "indices"))
 
 
-def _extreme_surface(name: str, whole: Any, along: Any, pairwise: Any, result: Any, what: str) -> None:
+def _public_extreme(name: str, of_all: Any, along: Any, pairwise: Any, result: Any, title: str) -> None:
+    """Publish ``max`` or ``min``: of all elements, along a dimension, or of two tensors."""
+
     def extreme(
         input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Any = None, other: Any = None, axis: Any = None
     ) -> Any:  # fmt: skip
         dim = dim if other is None and axis is None else other if axis is None else axis
         if dim is None:
-            return whole(input)
+            return of_all(input)
         if isinstance(dim, Tensor):
             return pairwise(input, dim)
         return result(along(input, dimension(dim, input._array.ndim), keepdim))
 
     extreme.__name__ = extreme.__qualname__ = name
     extreme.__doc__ = (
-        f"The {what} element; with ``dim`` the {what} elements along it and their indices; with another tensor the "
-        f"{what} of each two elements."
+        f"Return the {title} of all elements; with ``dim`` the named tuple (values, indices) of the {title} along it; with "
+        f"another tensor the elementwise {title}."
     )
-    public(name=name, fast_path=whole, then_try=[(along, WHOLE)], result_class=result)(extreme)
+    public(name=name, fast_path=of_all, then_try=[(along, WHOLE)], result_class=result)(extreme)
 
 
-_extreme_surface("max", max_all, max_dim, maximum, _Max, "largest")
-_extreme_surface("min", min_all, min_dim, minimum, _Min, "smallest")
+_public_extreme("max", max_all, max_dim, maximum, _Max, "maximum")
+_public_extreme("min", min_all, min_dim, minimum, _Min, "minimum")
 
 
 @public(fast_path=amax_block)
 def amax(input: Tensor, dim: Any = (), keepdim: bool = False, *, out: Any = None) -> Tensor:
-    """The largest elements over ``dim`` (an int or several; all by default)."""
+    """Return the maximum over ``dim`` (an int or several; all dimensions by default).
+
+    In the backward pass, equal maxima share the gradient evenly.
+    """
     return amax_block(input, dim, keepdim)
 
 
 @public(fast_path=amin_block)
 def amin(input: Tensor, dim: Any = (), keepdim: bool = False, *, out: Any = None) -> Tensor:
-    """The smallest elements over ``dim`` (an int or several; all by default)."""
+    """Return the minimum over ``dim`` (an int or several; all dimensions by default).
+
+    In the backward pass, equal minima share the gradient evenly.
+    """
     return amin_block(input, dim, keepdim)
 
 
@@ -204,7 +222,7 @@ _Aminmax = named("aminmax", ("min", "max"))
 
 @public()
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Any = None) -> Any:
-    """The smallest and the largest elements, over all or along ``dim``."""
+    """Return the named tuple (min, max) of all elements or along ``dim``."""
     return _Aminmax(aminmax_block(input, () if dim is None else dim, keepdim))
 
 
@@ -217,23 +235,25 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out
     method=False,
 )
 def aminmax_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
-    """The smallest and the largest elements over dimensions."""
+    """Return the minimum and the maximum over dimensions."""
     return tuple(np.asarray(each.op.kernel(np, self, dim, keepdim)) for each in (amin_block, amax_block))
 
 
 def _aminmax_rule(F: Any, g: Any, self: Any, low: Any, high: Any, self_shape: Any, dim: Any, keepdim: bool) -> Any:
-    found = None
+    total = None
     for grad, extreme in zip(g, (low, high), strict=True):
         if grad is not None:
-            part = _shared(F, grad, self, extreme, self_shape, dim, keepdim)
-            found = part if found is None else found + part
-    return found
+            part = _shared_gradient(F, grad, self, extreme, self_shape, dim, keepdim)
+            total = part if total is None else total + part
+    return total
 
 
 aminmax_block.derivative(self=_aminmax_rule)
 
 
-def _arg(name: str, what: str) -> None:
+def _arg(name: str, title: str) -> None:
+    """Declare and publish ``argmax`` or ``argmin``."""
+
     def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
         if self.dtype.kind in "bc":
             kind = "bool" if self.dtype.kind == "b" else "complex"
@@ -252,63 +272,69 @@ def _arg(name: str, what: str) -> None:
         return np.expand_dims(index, dim) if keepdim else index
 
     kernel.__name__ = f"arg{name}_block"
-    kernel.__doc__ = f"The index of the {what} element."
+    kernel.__doc__ = f"Return the index of the {title}."
     block = op(function=False, method=False)(kernel)
 
-    def surfaced(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Tensor:
+    def function(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Tensor:
         at = None if dim is None else dimension(dim, input._array.ndim)
         return block(input, at, keepdim)
 
-    surfaced.__name__ = surfaced.__qualname__ = "arg" + name
-    surfaced.__doc__ = f"The index of the {what} element of all (counted in one row), or along ``dim``."
-    public(name="arg" + name, fast_path=block)(surfaced)
+    function.__name__ = function.__qualname__ = "arg" + name
+    function.__doc__ = f"Return the index of the {title} along ``dim``, by default in the flattened tensor."
+    public(name="arg" + name, fast_path=block)(function)
 
 
-_arg("max", "largest")
-_arg("min", "smallest")
+_arg("max", "maximum")
+_arg("min", "minimum")
 
 
-def _whether(name: str, ufunc: str, first: str, doc: str) -> None:
+def _logical_reduction(name: str, ufunc: str, first: str, doc: str) -> None:
+    """Declare and publish ``all`` or ``any``; ``first``: the NumPy method that finds the deciding element."""
+
     def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
         if dim is None and not keepdim and self.dtype.kind == "b" and 0 < self.size <= FEW:
-            return self.ravel()[getattr(self, first)()]  # the first true or false one: a quarter of the time
-        found = getattr(np, ufunc).reduce(self, axis=axes_of(dim, self.ndim), keepdims=keepdim)
-        # NumPy answers booleans; of uint8 PyTorch keeps the type.
-        return np.asarray(found).astype(np.uint8) if self.dtype == np.uint8 else found
+            return self.ravel()[getattr(self, first)()]  # the first False or True: a quarter of the ufunc's time
+        result = getattr(np, ufunc).reduce(self, axis=axes_of(dim, self.ndim), keepdims=keepdim)
+        # NumPy's result is bool; for uint8 PyTorch's result is uint8.
+        return np.asarray(result).astype(np.uint8) if self.dtype == np.uint8 else result
 
     kernel.__name__ = name + "_block"
     kernel.__doc__ = doc
     block = op(function=False, method=False)(kernel)
 
-    def surfaced(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Any = None, axis: Any = None) -> Tensor:
+    def function(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Any = None, axis: Any = None) -> Tensor:
         return block(input, dim if axis is None else axis, keepdim)
 
-    surfaced.__name__ = surfaced.__qualname__ = name
-    surfaced.__doc__ = doc
-    public(name=name, fast_path=block)(surfaced)
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    public(name=name, fast_path=block)(function)
 
 
-_whether("all", "logical_and", "argmin", "Whether all elements are true (not zero), over all or over ``dim``.")
-_whether("any", "logical_or", "argmax", "Whether any element is true (not zero), over all or over ``dim``.")
+_logical_reduction(
+    "all", "logical_and", "argmin", "Return True if all elements are nonzero, of all elements or over ``dim``."
+)
+_logical_reduction(
+    "any", "logical_or", "argmax", "Return True if any element is nonzero, of all elements or over ``dim``."
+)
 
 
 @op(name="count_nonzero_block", function=False, method=False)
 def count_nonzero_block(np: Any, self: Any, /, dim: Any) -> Any:
-    """How many elements are not zero."""
+    """Return the number of nonzero elements over dimensions, as int64."""
     return np.add.reduce(self != 0, axis=axes_of(dim, self.ndim), dtype=np.int64)
 
 
 @public()
 def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
-    """How many elements are not zero, of all or over ``dim``."""
+    """Return the number of nonzero elements, of all elements or over ``dim`` (an int or several), as int64."""
     return count_nonzero_block(input, dim)
 
 
-# -- Middle and most frequent ----------------------------------------------------------------------------------------
+# -- Median and mode -------------------------------------------------------------------------------------------------
 
 
-def _middle(np: Any, x: Any, dim: int, ignore_nan: bool) -> Any:
-    """The index of the lower median along ``dim``; a nan is the median if there is one, unless ignored."""
+def _median_index(np: Any, x: Any, dim: int, ignore_nan: bool) -> Any:
+    """Return the index of the lower median along ``dim``; a nan is the median if there is one and it is not ignored."""
     order = np.argsort(x, axis=dim, kind="stable")
     size = x.shape[dim]
     nans = np.add.reduce(x != x, axis=dim, keepdims=True)
@@ -317,6 +343,8 @@ def _middle(np: Any, x: Any, dim: int, ignore_nan: bool) -> Any:
 
 
 def _median(name: str, ignore_nan: bool) -> None:
+    """Declare and publish ``median`` or ``nanmedian``."""
+
     def along(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:
         if self.dtype.kind in "bc":
             raise dtypes.unsupported("median_out", self.dtype)
@@ -324,40 +352,43 @@ def _median(name: str, ignore_nan: bool) -> None:
             return self.copy(), np.asarray(0)
         if self.shape[dim] == 0:
             raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
-        index = _middle(np, self, dim, ignore_nan)
+        index = _median_index(np, self, dim, ignore_nan)
         values = np.take_along_axis(self, index, dim)
         return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
 
     along.__name__ = name + "_dim"
-    along.__doc__ = "The (lower) median along a dimension, and where it is."
+    along.__doc__ = "Return the lower median along a dimension and its index."
     block = op(
         backward=f"{name.capitalize()}Backward1", outputs=("values", "indices"), differentiable=1, opmath=True,
         function=False, method=False,
     )(along)  # fmt: skip
     block.derivative(self=chosen_rule)
 
-    def whole(np: Any, self: Any, /) -> Any:
+    def of_all(np: Any, self: Any, /) -> Any:
         if self.dtype.kind in "bc":
             raise dtypes.unsupported("median_cpu", self.dtype)
         if self.size == 0:
             return self.dtype.type(np.nan)
         flat = self.reshape(-1)
-        return flat[_middle(np, flat, 0, ignore_nan)[0]]
+        return flat[_median_index(np, flat, 0, ignore_nan)[0]]
 
-    whole.__name__ = name + "_all"
-    whole.__doc__ = "The (lower) median of all elements."
-    whole_block = op(backward=f"{name.capitalize()}Backward0", opmath=True, function=False, method=False)(whole)
-    whole_block.derivative(self=lambda F, g, self, out: F.masked_product(g, F.extreme_share(self, out, None)))
+    of_all.__name__ = name + "_all"
+    of_all.__doc__ = "Return the lower median of all elements."
+    all_block = op(backward=f"{name.capitalize()}Backward0", opmath=True, function=False, method=False)(of_all)
+    all_block.derivative(self=lambda F, g, self, out: F.masked_product(g, F.extreme_share(self, out, None)))
     result = named(name, ("values", "indices"))
 
-    def surfaced(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
+    def function(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
         if dim is None:
-            return whole_block(input)
+            return all_block(input)
         return result(block(input, dimension(dim, input._array.ndim), keepdim))
 
-    surfaced.__name__ = surfaced.__qualname__ = name
-    surfaced.__doc__ = "The lower median of all elements; with ``dim`` the medians along it and their indices."
-    public(name=name)(surfaced)
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = (
+        "Return the lower median of all elements; with ``dim`` the named tuple (values, indices) of the medians along it. "
+        + ("Elements that are nan are ignored." if ignore_nan else "The result is nan if an element is.")
+    )
+    public(name=name)(function)
 
 
 _median("median", False)
@@ -374,7 +405,7 @@ _Mode = named("mode", ("values", "indices"))
     method=False,
 )
 def mode_block(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:
-    """The most frequent element along a dimension (the smallest of several), and the last place where it is."""
+    """Return the most frequent element along a dimension (the smallest one of several), and its last index."""
     if self.dtype.kind == "c":
         raise dtypes.unsupported("mode_cpu", self.dtype)
     if self.ndim == 0:
@@ -388,8 +419,8 @@ def mode_block(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:
         values, counts = np.unique(row, return_counts=True)
         index[i] = np.nonzero(row == values[np.argmax(counts)])[0][-1]
     index = np.expand_dims(index.reshape(rows.shape[:-1]), dim)
-    found = np.take_along_axis(self, index, dim)
-    return (found, index) if keepdim else (found.squeeze(dim), index.squeeze(dim))
+    values = np.take_along_axis(self, index, dim)
+    return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
 
 
 mode_block.derivative(self=chosen_rule)
@@ -397,5 +428,5 @@ mode_block.derivative(self=chosen_rule)
 
 @public()
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
-    """The most frequent elements along ``dim`` and their indices."""
+    """Return the named tuple (values, indices) of the most frequent elements along ``dim`` and their last indices."""
     return _Mode(mode_block(input, dimension(dim, input._array.ndim), keepdim))

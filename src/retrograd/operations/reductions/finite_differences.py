@@ -1,4 +1,4 @@
-"""Differences of neighbours, and derivatives estimated from them."""
+"""Finite differences: ``diff``, and ``gradient``, which estimates derivatives from them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ F: Any = TENSORS
 
 
 def _from(x: Tensor, dim: int, start: int, end: int) -> Tensor:
+    """Return the slice from ``start`` to ``end`` along ``dim``; empty if ``end`` is less than ``start``."""
     return slice_block(x, dim, start, max(start, end), 1)
 
 
@@ -28,9 +29,10 @@ def diff(
     *,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The ``n``-th differences of neighbours along ``dim``, after ``prepend`` and ``append`` are joined to its ends.
+    """Return the ``n``-th forward difference along ``dim``.
 
-    Raises RuntimeError for a 0-d tensor, a negative ``n``, and ends whose shape does not fit.
+    ``prepend`` and ``append`` are concatenated to the ends first. Raises RuntimeError for a 0-d tensor, a negative
+    ``n``, and ``prepend`` or ``append`` of another shape.
 
     >>> import retrograd as torch
     >>> torch.diff(torch.tensor([1, 3, 2]))
@@ -55,6 +57,7 @@ def diff(
 
 
 def _check_end(input: Tensor, dim: int, end: Tensor | None) -> None:
+    """Raise RuntimeError if the shapes of ``end`` and ``input`` differ in a dimension other than ``dim``."""
     if end is None:
         return
     if end._array.ndim != input._array.ndim:
@@ -73,10 +76,13 @@ def _check_end(input: Tensor, dim: int, end: Tensor | None) -> None:
 
 @public(method=False)
 def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
-    """Derivatives along dimensions, estimated by central differences of second order.
+    """Estimate derivatives along dimensions by central differences of second order; return a tensor per dimension.
 
-    ``spacing``: the distance of neighbours (a number, or one for each dimension), or for each dimension a vector of
-    coordinates. ``dim``: the dimensions (all). ``edge_order``: the order of the differences at both ends, 1 or 2.
+    spacing     the distance between neighbouring elements: a number, or a number or a vector of coordinates for each
+                dimension; 1 by default
+    dim         an int or a sequence of ints; all dimensions by default
+    edge_order  the order (1 or 2) of the one-sided differences at both ends
+
     See Fornberg, "Generation of Finite Difference Formulas on Arbitrarily Spaced Grids" (1988).
 
     >>> import retrograd as torch
@@ -98,6 +104,7 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order:
 
 
 def _gradient_dims(dim: Any, ndim: int) -> tuple[int, ...]:
+    """Return the dimensions as non-negative ints. Raises RuntimeError if one is passed twice."""
     if dim is None:
         return tuple(range(ndim))
     given = (dim,) if isinstance(dim, int) else tuple(dim)
@@ -109,32 +116,33 @@ def _gradient_dims(dim: Any, ndim: int) -> tuple[int, ...]:
 
 
 def _distances(input: Tensor, spacing: Any, dim: Any, axes: tuple[int, ...]) -> tuple[Any, ...]:
-    """For each dimension the distance of neighbours, or a vector of coordinates."""
+    """Return for each dimension the distance between neighbours, or a vector of coordinates."""
     if isinstance(spacing, Tensor) and not spacing._array.ndim:
         spacing = spacing.item()
     if spacing is None or isinstance(spacing, (int, float, complex)):
         return (1 if spacing is None else spacing,) * len(axes)
-    found = tuple(spacing)
-    if len(found) != len(axes):
+    distances = tuple(spacing)
+    if len(distances) != len(axes):
         if dim is None:
             raise RuntimeError(
                 "torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to 'self.dim() = "
-                f"{input._array.ndim}', since dim argument was not given, but got a list of length {len(found)}"
+                f"{input._array.ndim}', since dim argument was not given, but got a list of length {len(distances)}"
             )
         raise RuntimeError(
-            "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the "
-            f"same length, but got a spacing argument of length {len(found)} and a dim argument of length {len(axes)}."
+            "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the same "
+            f"length, but got a spacing argument of length {len(distances)} and a dim argument of length {len(axes)}."
         )
-    for each in found:
+    for each in distances:
         if isinstance(each, Tensor) and each._array.ndim != 1:
             raise RuntimeError(
                 "torch.gradient expected each element of spacing to have one dimension, but got an element with "
                 f"{each._array.ndim} dimensions!"
             )
-    return found
+    return distances
 
 
 def _even(x: Tensor, dim: int, step: Any, edge_order: int) -> Tensor:
+    """Return the estimated derivative along ``dim`` for evenly spaced coordinates."""
     size = x._array.shape[dim]
     inner = (_from(x, dim, 2, size) - _from(x, dim, 0, size - 2)) / (2 * step if step else step)
     if edge_order == 1:
@@ -148,9 +156,10 @@ def _even(x: Tensor, dim: int, step: Any, edge_order: int) -> Tensor:
     return cat((first, inner, last), dim)
 
 
-def _uneven(x: Tensor, dim: int, places: Tensor, edge_order: int) -> Tensor:
+def _uneven(x: Tensor, dim: int, coordinates: Tensor, edge_order: int) -> Tensor:
+    """Return the estimated derivative along ``dim`` for any coordinates."""
     size = x._array.shape[dim]
-    gaps = diff(places)
+    gaps = diff(coordinates)
     before, after = gaps[:-1], gaps[1:]
     shape = [1] * x._array.ndim
     shape[dim] = -1
@@ -170,8 +179,8 @@ def _uneven(x: Tensor, dim: int, places: Tensor, edge_order: int) -> Tensor:
     return cat((first, inner, last), dim)
 
 
-def _edge(x: Tensor, dim: int, places: tuple[int, ...], near: Tensor, far: Tensor) -> Tensor:
-    """The one-sided difference of second order at the first of three places, ``near`` and ``far`` apart."""
-    a, b, c = (_from(x, dim, i, i + 1) for i in places)
+def _edge(x: Tensor, dim: int, indices: tuple[int, ...], near: Tensor, far: Tensor) -> Tensor:
+    """Return the one-sided difference of second order at the first of three indices, ``near`` and ``far`` apart."""
+    a, b, c = (_from(x, dim, i, i + 1) for i in indices)
     both = near + far
     return -(both + near) / (near * both) * a + both / (near * far) * b - near / (both * far) * c

@@ -1,7 +1,8 @@
-"""Scans: running sums, products, extremes and integrals along a dimension, and the product of all elements but one.
+"""Scans along a dimension: cumulative sums, products, extremes and integrals, and the products of all other elements.
 
-What has a factor and a summand at every step is one recurrence (``kernels/scan.py``), whose derivative is a
-recurrence from the far end: so these can be differentiated as often as one likes, zeros among the factors or not.
+Derivatives use the linear recurrence ``s[k] = summand[k] + factor[k] * s[k - 1]`` (``kernels/scan.py``), whose
+derivative is a recurrence in the opposite direction. Therefore they are differentiable any number of times, even if
+factors are 0.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from ..shape.views import reshape
 from .dims import WHOLE
 from .sums import sum, upcast_integers
 
-# -- Steps -----------------------------------------------------------------------------------------------------------
+# -- Shifts and recurrences ------------------------------------------------------------------------------------------
 
 
 @op(function=False, method=False, linear=True)
 def shifted(np: Any, self: Any, /, dim: int, by: int, fill: float) -> Any:
-    """The elements moved on by one place along ``dim`` (``by`` 1, or -1 for back), the free place filled."""
+    """Return the elements shifted by one index along ``dim`` (``by``: 1 or -1); the free element is ``fill``."""
     return scan.shifted(np, self, dim, by, fill)
 
 
@@ -39,7 +40,10 @@ shifted.derivative(self=lambda F, g, dim, by: F.shifted(g, dim, -by, 0))
 
 @op(function=False, method=False, opmath=True)
 def recurrence(np: Any, summand: Any, factor: Any, /, dim: int, backward: bool) -> Any:
-    """``s[k] = summand[k] + factor[k] * s[k - 1]``; ``backward``: ``s[k] = summand[k] + factor[k + 1] * s[k + 1]``."""
+    """Return ``s`` with ``s[k] = summand[k] + factor[k] * s[k - 1]`` along ``dim``.
+
+    ``backward``: ``s[k] = summand[k] + factor[k + 1] * s[k + 1]``.
+    """
     return scan.recurrence(np, summand, factor, dim, backward)
 
 
@@ -53,14 +57,15 @@ recurrence.derivative(
 )
 
 
-# -- Running sums and products ---------------------------------------------------------------------------------------
+# -- Cumulative sums and products ------------------------------------------------------------------------------------
 
 
-_LONGER = {"f": numpy.float64, "F": numpy.complex128}  # these are calculated in twice the precision, as in PyTorch
+_LONGER = {"f": numpy.float64, "F": numpy.complex128}  # accumulated in double precision, as in PyTorch
 
 
 def _accumulated(np: Any, ufunc: Any, x: Any, dim: int) -> Any:
-    if x.dtype in dtypes.SHORT:  # a derivative's own: a running sum in bfloat16 stops at 256
+    """Return the cumulative sum or product (``ufunc``) along ``dim``, accumulated in double precision."""
+    if x.dtype in dtypes.SHORT:  # calls by derivative rules: a cumulative sum of ones in bfloat16 stops at 256
         return _accumulated(np, ufunc, x.astype(np.float32), dim).astype(x.dtype)
     x = upcast_integers(np, x)
     if not x.ndim:
@@ -72,7 +77,7 @@ def _accumulated(np: Any, ufunc: Any, x: Any, dim: int) -> Any:
     return ufunc.accumulate(x if longer is None else x.astype(longer), dim).astype(x.dtype, order="C", copy=False)
 
 
-#: What needs no further checks, and is the most common.
+#: ``inline_expr`` of the cumulative sum of a small float32 tensor.
 _SHORT = (
     f"_d is F32 and self.ndim and self.size < {LARGE}",
     "running_sum(self.astype(WIDE), dim).astype(_d, 'C')",
@@ -84,7 +89,7 @@ _SHORT = (
     name="cumsum_block", backward="CumsumBackward0", opmath=True, function=False, method=False, linear=True, inline_expr=_SHORT
 )  # fmt: skip
 def cumsum_block(np: Any, self: Any, /, dim: int) -> Any:
-    """Running sums along a dimension."""
+    """Return the cumulative sum along a dimension."""
     return _accumulated(np, np.add, self, dim)
 
 
@@ -93,7 +98,7 @@ cumsum_block.derivative(self=lambda F, g, dim: F.cumsum_reversed(g, dim))
 
 @op(function=False, method=False, linear=True, opmath=True)
 def cumsum_reversed(np: Any, self: Any, /, dim: int) -> Any:
-    """Running sums from the far end."""
+    """Return the cumulative sum from the end of a dimension to its beginning."""
     if self.size >= LARGE and (found := reductions_numba.running(self, dim, False, True)) is not None:
         return found
     return flipped(cumsum_block.op.kernel(np, flipped(self, dim), dim), dim) if self.ndim else self.copy()
@@ -104,29 +109,29 @@ cumsum_reversed.derivative(self=lambda F, g, dim: F.cumsum_block(g, dim))
 
 @op(name="cumprod_block", backward="CumprodBackward0", opmath=True, function=False, method=False)
 def cumprod_block(np: Any, self: Any, /, dim: int) -> Any:
-    """Running products along a dimension."""
+    """Return the cumulative product along a dimension."""
     return _accumulated(np, np.multiply, self, dim)
 
 
 def _cumprod_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: int) -> Any:
-    """The product so far times what the steps ahead hand back."""
+    """Return the product of the elements before, times the recurrence of the gradients from the end."""
     return F.masked_product(F.recurrence(g, self, dim, True), F.shifted(out, dim, 1, 1)) if self_shape else g
 
 
 cumprod_block.derivative(self=_cumprod_rule)
 
 
-def _scan(name: str, block: Any, what: str) -> Any:
-    """The function, the method and the in-place form of a running sum or product."""
+def _scan(name: str, block: Any, title: str) -> Any:
+    """Publish the function, the method and the in-place form of a cumulative sum or product; return the function."""
 
-    def running(input: Tensor, dim: int, *, dtype: Any = None, out: Any = None) -> Tensor:
-        found = block(input if dtype is None else input.to(dtype), _whole(name, dim, input))
+    def cumulative(input: Tensor, dim: int, *, dtype: Any = None, out: Any = None) -> Tensor:
+        result = block(input if dtype is None else input.to(dtype), _int_dimension(name, dim, input))
         if dtype is dtypes.bool_:
             raise dtypes.unsupported(f"{name}_out_cpu", dtype.numpy)
-        return found if dtype in (None, found.dtype) else found.to(dtype)
+        return result if dtype in (None, result.dtype) else result.to(dtype)
 
     def in_place(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-        axis = _whole(name, dim, input)
+        axis = _int_dimension(name, dim, input)
         if dtype not in (None, input.dtype):
             a, b = (dtypes.scalar_name(each).lower() for each in (input.dtype, dtype))
             raise RuntimeError(f"Bad in-place call: input tensor dtype {a} and output tensor dtype {b} should match")
@@ -134,18 +139,23 @@ def _scan(name: str, block: Any, what: str) -> Any:
             raise dtypes.unsupported(f"{name}_out_cpu", input._array.dtype)
         return modify(block.op, (input,), (axis,))
 
-    for made, title, doc in (
-        (running, name, f"Running {what}s along ``dim``, of ``dtype`` if one is given; of integers as int64."),
+    for function, public_name, doc in (
+        (
+            cumulative,
+            name,
+            f"Return the cumulative {title} along ``dim``, in ``dtype`` (by default int64 for integers).",
+        ),
         (in_place, name + "_", f"In-place version of :func:`{name}`."),
     ):
-        made.__name__ = made.__qualname__ = title
-        made.__doc__ = doc
-        shortcut = {"fast_path": block, "when": WHOLE} if made is running else {}
-        public(name=title, function=made is running, **shortcut)(made)
-    return running
+        function.__name__ = function.__qualname__ = public_name
+        function.__doc__ = doc
+        shortcut = {"fast_path": block, "when": WHOLE} if function is cumulative else {}
+        public(name=public_name, function=function is cumulative, **shortcut)(function)
+    return cumulative
 
 
-def _whole(name: str, dim: Any, input: Tensor) -> int:
+def _int_dimension(name: str, dim: Any, input: Tensor) -> int:
+    """Return ``dim`` as a non-negative int. Raises TypeError if it is no int, IndexError if it is out of range."""
     if not hasattr(dim, "__index__"):
         raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
     return dimension(dim, input._array.ndim)
@@ -155,12 +165,12 @@ cumsum = _scan("cumsum", cumsum_block, "sum")
 cumprod = _scan("cumprod", cumprod_block, "product")
 
 
-# -- The product of the others: the derivative of a product ----------------------------------------------------------
+# -- The product of all other elements: the derivative of a product --------------------------------------------------
 
 
 @op(function=False, method=False)
 def product_of_others(np: Any, self: Any, /, dim: int) -> Any:
-    """For each element the product of the others along ``dim``: right where zeros are too."""
+    """Return for each element the product of all other elements along ``dim``, without division: correct with zeros."""
     if self.size >= LARGE and (found := reductions_numba.products_of_others(self, dim)) is not None:
         return found
     before = scan.shifted(np, self.cumprod(dim), dim, 1, 1)
@@ -169,7 +179,7 @@ def product_of_others(np: Any, self: Any, /, dim: int) -> Any:
 
 
 def _others_rule(F: Any, g: Any, self: Any, dim: int) -> Any:
-    """Through the products before each element, and through those after it."""
+    """Return the gradient through the products of the elements before, plus that through the products after."""
     turned = F.flip_block(self, (dim,))
     ahead, behind = F.cumprod_block(self, dim), F.cumprod_block(turned, dim)
     before, after = F.shifted(ahead, dim, 1, 1), F.shifted(behind, dim, 1, 1)
@@ -183,10 +193,12 @@ def _others_rule(F: Any, g: Any, self: Any, dim: int) -> Any:
 product_of_others.derivative(self=_others_rule)
 
 
-# -- Running extremes ------------------------------------------------------------------------------------------------
+# -- Cumulative extremes ---------------------------------------------------------------------------------------------
 
 
-def _running(name: str, what: str) -> None:
+def _cumulative_extreme(name: str, title: str) -> None:
+    """Declare and publish ``cummax`` or ``cummin``."""
+
     def kernel(np: Any, self: Any, /, dim: int) -> Any:
         if self.dtype.kind == "c":
             raise dtypes.unsupported(f"{name}_cpu", self.dtype)
@@ -194,12 +206,12 @@ def _running(name: str, what: str) -> None:
             return self.copy(), np.asarray(0)
         best = (np.maximum if name == "cummax" else np.minimum).accumulate(self, axis=dim)
         here = np.arange(self.shape[dim]).reshape((-1,) + (1,) * (self.ndim - dim - 1))
-        # The last place so far that holds the running extreme.
+        # The last index so far with the cumulative extreme; a nan is one.
         index = np.maximum.accumulate(np.where((self == best) | (self != self), here, -1), axis=dim)
         return np.ascontiguousarray(best), np.ascontiguousarray(index)
 
     kernel.__name__ = name + "_block"
-    kernel.__doc__ = f"The {what} element so far along a dimension, and where it is."
+    kernel.__doc__ = f"Return the cumulative {title} along a dimension and its last index so far."
     block = op(
         backward=f"{name.capitalize()}Backward0", outputs=("values", "indices"), differentiable=1, function=False,
         method=False,
@@ -207,49 +219,52 @@ def _running(name: str, what: str) -> None:
     block.derivative(self=lambda F, g, indices, self_shape, dim: F.add_along(g, indices, self_shape, dim))
     result = named(name, ("values", "indices"))
 
-    def surfaced(input: Tensor, dim: int, *, out: Any = None) -> Any:
+    def function(input: Tensor, dim: int, *, out: Any = None) -> Any:
         return result(block(input, dimension(dim, input._array.ndim)))
 
-    surfaced.__name__ = surfaced.__qualname__ = name
-    surfaced.__doc__ = f"The {what} element so far along ``dim``, and its index."
-    public(name=name)(surfaced)
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Return the named tuple (values, indices) of the cumulative {title} along ``dim``."
+    public(name=name)(function)
 
 
 @op(function=False, method=False, linear=True, opmath=True)
 def add_along(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: int) -> Any:
-    """Zeros of ``shape`` to which ``self`` is added at ``index`` along ``dim``."""
+    """Return zeros of ``shape`` with ``self`` added at ``index`` along ``dim``; an index may occur repeatedly."""
     if not shape:
         return self.reshape(shape)
     out = np.zeros(shape, self.dtype)
-    places = [np.arange(n).reshape((-1,) + (1,) * (self.ndim - axis - 1)) for axis, n in enumerate(self.shape)]
-    places[dim] = index
-    np.add.at(out, tuple(places), self)
+    indices = [np.arange(n).reshape((-1,) + (1,) * (self.ndim - axis - 1)) for axis, n in enumerate(self.shape)]
+    indices[dim] = index
+    np.add.at(out, tuple(indices), self)
     return out
 
 
 add_along.derivative(self=lambda F, g, index, dim: F.take_along(g, index, dim))
-_running("cummax", "largest")
-_running("cummin", "smallest")
+_cumulative_extreme("cummax", "maximum")
+_cumulative_extreme("cummin", "minimum")
 
 
-# -- In logarithms ---------------------------------------------------------------------------------------------------
+# -- logcumsumexp ----------------------------------------------------------------------------------------------------
 
 
 @op(name="logcumsumexp_block", backward="LogcumsumexpBackward0", opmath=True, function=False, method=False)
 def logcumsumexp_block(np: Any, self: Any, /, dim: int) -> Any:
-    """``log(cumsum(exp(x)))`` without overflow."""
+    """Return ``log(cumsum(exp(x)))`` along a dimension, computed without overflow."""
     if self.dtype.kind in "biu":
         raise dtypes.unsupported("logcumsumexp_out_cpu", self.dtype)
     return np.ascontiguousarray(scan.log_running_sum(np, self, dim)) if self.ndim else self.copy()
 
 
 def _logcumsumexp_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: int) -> Any:
-    """``exp(x[k] - out[k])`` times what is handed back; a step ahead counts ``exp(out[k - 1] - out[k])``, at most 1."""
+    """Return ``exp(x[k] - out[k])`` times the recurrence of the gradients from the end.
+
+    The factors of the recurrence are ``exp(out[k - 1] - out[k])``, at most 1.
+    """
     if not self_shape:
         return g
     finite = F.masked_fill_scalar(out, F.real(out) == -math.inf, 0)
     before = F.shifted(out, dim, 1, 0)
-    beyond = (F.real(before) == math.inf) & (F.real(out) == math.inf)  # which nothing adds to
+    beyond = (F.real(before) == math.inf) & (F.real(out) == math.inf)  # inf - inf: the factor is exp(0)
     steps = F.exp(F.masked_fill_scalar(before - finite, beyond, 0))
     return F.exp(self - finite) * F.recurrence(g, steps, dim, True)
 
@@ -259,29 +274,29 @@ logcumsumexp_block.derivative(self=_logcumsumexp_rule)
 
 @public()
 def logcumsumexp(input: Tensor, dim: int, *, out: Any = None) -> Tensor:
-    """``log(cumsum(exp(x)))`` along ``dim`` without overflow."""
+    """Return ``log(cumsum(exp(x)))`` along ``dim``, computed without overflow."""
     return logcumsumexp_block(input, dimension(dim, input._array.ndim))
 
 
-# -- Integrals by trapezoids -----------------------------------------------------------------------------------------
+# -- The trapezoidal rule --------------------------------------------------------------------------------------------
 
 
 @pointwise(lambda g, number: g * number, floats=True, backward="MulBackward1", function=False, method=False,
            in_place=False)  # fmt: skip
 def times_number(np: Any, self: Any, /, number: float) -> Any:
-    """The elements times a number."""
+    """Return the elements multiplied by a number."""
     return self * self.dtype.type(number)
 
 
 @pointwise(lambda g, number: g / number, floats=True, backward="DivBackward1", function=False, method=False,
            in_place=False)  # fmt: skip
 def by_number(np: Any, self: Any, /, number: float) -> Any:
-    """The elements divided by a number."""
+    """Return the elements divided by a number."""
     return self / self.dtype.type(number)
 
 
 def _samples(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> int:
-    """The dimension along which to integrate, where there is something to be integrated."""
+    """Return ``dim`` as a non-negative int after checks of the arguments. Raises PyTorch's errors."""
     axis = dimension(dim, y._array.ndim, wrap_scalar=False)
     if y.dtype is dtypes.bool_:
         raise RuntimeError(f"{name}: received a bool input for `y`, but bool is not supported")
@@ -295,7 +310,7 @@ def _samples(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> int:
 
 
 def _widths(x: Tensor, y: Tensor, axis: int) -> Tensor:
-    """The distances of the places ``x``, shaped so that they go with ``y``."""
+    """Return the distances between the coordinates ``x`` along ``axis``, shaped to broadcast with ``y``."""
     ndim = y._array.ndim
     if x._array.ndim == 1:
         x = reshape(x, [-1 if at == axis else 1 for at in range(ndim)])
@@ -305,14 +320,14 @@ def _widths(x: Tensor, y: Tensor, axis: int) -> Tensor:
 
 
 def _neighbours(y: Tensor, axis: int) -> tuple[Tensor, Tensor]:
-    """All elements but the first, and all but the last."""
+    """Return all elements but the first along ``axis``, and all but the last."""
     size = y._array.shape[axis]
     return slice_block(y, axis, 1, size, 1), slice_block(y, axis, 0, max(size - 1, 0), 1)
 
 
 @public(method=False)
 def trapezoid(y: Tensor, x: Any = None, *, dx: Any = None, dim: int = -1) -> Tensor:
-    """The integral along ``dim`` by trapezoids, of samples at the places ``x`` or ``dx`` (1) apart.
+    """Integrate ``y`` along ``dim`` by the trapezoidal rule, with the coordinates ``x`` or the step ``dx`` (default 1).
 
     >>> import retrograd as torch
     >>> torch.trapezoid(torch.tensor([1.0, 5.0, 10.0]))
@@ -323,11 +338,12 @@ def trapezoid(y: Tensor, x: Any = None, *, dx: Any = None, dim: int = -1) -> Ten
 
 @public(method=False)
 def trapz(y: Tensor, x: Any = None, *, dx: Any = None, dim: int = -1) -> Tensor:
-    """The older name of :func:`trapezoid`."""
+    """Integrate by the trapezoidal rule: the older name of :func:`trapezoid`."""
     return _trapezoid("trapezoid", y, x, dx, dim)
 
 
-def _given(name: str, x: Any, dx: Any) -> tuple[Any, Any]:
+def _coordinates(name: str, x: Any, dx: Any) -> tuple[Any, Any]:
+    """Return ``x`` (a tensor or None) and ``dx``; a number as ``x`` is ``dx``. Raises TypeError if both are passed."""
     if x is not None and not isinstance(x, Tensor):
         x, dx = None, x
     if x is not None and dx is not None:
@@ -339,7 +355,8 @@ def _given(name: str, x: Any, dx: Any) -> tuple[Any, Any]:
 
 
 def _trapezoid(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> Tensor:
-    x, dx = _given(name, x, dx)
+    """Return the result of :func:`trapezoid`; ``name``: the function's name in errors."""
+    x, dx = _coordinates(name, x, dx)
     axis = _samples(name, y, x, dx, dim)
     if x is not None:
         after, before = _neighbours(y, axis)
@@ -353,13 +370,13 @@ def _trapezoid(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> Tensor:
 
 @public(method=False)
 def cumulative_trapezoid(y: Tensor, x: Any = None, *, dx: Any = None, dim: int = -1) -> Tensor:
-    """The running integral along ``dim`` by trapezoids: one element less than there are samples.
+    """Integrate ``y`` cumulatively along ``dim`` by the trapezoidal rule; the result has one element less than ``y``.
 
     >>> import retrograd as torch
     >>> torch.cumulative_trapezoid(torch.tensor([1.0, 5.0, 10.0]))
     tensor([ 3.0000, 10.5000])
     """
-    x, dx = _given("cumulative_trapezoid", x, dx)
+    x, dx = _coordinates("cumulative_trapezoid", x, dx)
     if not y._array.ndim:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     axis = _samples("cumulative_trapezoid", y, x, dx, dim)

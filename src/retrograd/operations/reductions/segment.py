@@ -1,4 +1,4 @@
-"""Reductions of the stretches that a dimension is cut into. They are scattered reductions; only the node has another name."""
+"""``segment_reduce``: reductions of consecutive segments of a dimension, computed as scattered reductions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..shape.slicing import narrow
 
 _segments = variant(scatter_reduce_block, backward="SegmentReduceBackward0")
 _segments.derivative(self=scatter_reduce_block.op.rules[0], src=reduce_segment)
-#: What each reduction is called where it is scattered, and its value for no elements.
+#: By reduction: the name of the scattered reduction, and its value for an empty segment.
 _KINDS = {
     "sum": ("sum", 0.0), "mean": ("mean", math.nan), "max": ("amax", -math.inf), "amax": ("amax", -math.inf),
     "min": ("amin", math.inf), "amin": ("amin", math.inf), "prod": ("prod", 1.0),
@@ -29,10 +29,13 @@ def segment_reduce(
     data: Tensor, reduce: str, *, lengths: Tensor | None = None, indices: Tensor | None = None,
     offsets: Tensor | None = None, axis: int = 0, unsafe: bool = False, initial: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Reduce stretches of a dimension: ``reduce`` is sum, mean, max, min or prod.
+    """Reduce consecutive segments of the dimension ``axis``.
 
-    ``lengths`` (…, segments) says how long the stretches are, or ``offsets`` (…, segments + 1) where each begins and the
-    last ends. ``initial``: what each begins with. ``unsafe``: do not check that the lengths add up.
+    reduce   "sum", "mean", "max", "min" or "prod"
+    lengths  the lengths of the segments (…, segments)
+    offsets  instead of ``lengths``: where each segment begins and where the last one ends (…, segments + 1)
+    initial  the initial value of each reduction, also the result for an empty segment
+    unsafe   do not check that the lengths are not negative and add up to the dimension's size
 
     >>> import retrograd as torch
     >>> torch.segment_reduce(torch.tensor([1.0, 2.0, 3.0]), "max", lengths=torch.tensor([1, 2]))
@@ -44,24 +47,24 @@ def segment_reduce(
         raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
     if data._array.dtype.kind not in "fV":
         raise unsupported("_segment_reduce_cpu", data._array.dtype)
-    starts, counts = _stretches(data, lengths, offsets, axis, unsafe)
+    starts, counts = _segment_bounds(data, lengths, offsets, axis, unsafe)
     axis %= max(data.ndim, 1)
-    places = _places(data, starts, counts, axis)
+    index = _segment_index(data, starts, counts, axis)
     name, empty = _KINDS[reduce]
     segments = counts.shape[-1]
-    loose = bool((places == segments).any())  # elements that are in no stretch
+    loose = bool((index == segments).any())  # some elements are in no segment
     shape = [*counts.shape[:-1], segments + loose, *data.shape[axis + 1 :]]
     begin = full(shape, empty if initial is None else initial, dtype=data.dtype, device=data.device)
     if name == "mean" and initial is not None:
-        total = apply(_segments, (begin, places, data), (axis, "sum", True))
-        found = total / wrap(_beside(numpy.maximum(counts, 1), data.ndim)).to(data.dtype)
+        total = apply(_segments, (begin, index, data), (axis, "sum", True))
+        result = total / wrap(_append_dims(numpy.maximum(counts, 1), data.ndim)).to(data.dtype)
     else:
-        found = apply(_segments, (begin, places, data), (axis, name, name != "mean"))
-    return narrow(found, axis, 0, segments) if loose else found
+        result = apply(_segments, (begin, index, data), (axis, name, name != "mean"))
+    return narrow(result, axis, 0, segments) if loose else result
 
 
-def _stretches(data: Tensor, lengths: Any, offsets: Any, axis: int, unsafe: bool) -> tuple[Any, Any]:
-    """Where each stretch begins, and how long it is. Raises torch's errors for what does not fit the data."""
+def _segment_bounds(data: Tensor, lengths: Any, offsets: Any, axis: int, unsafe: bool) -> tuple[Any, Any]:
+    """Return the start and the length of each segment as arrays. Raises PyTorch's errors for wrong arguments."""
     if lengths is None and offsets is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
     what, given = ("lengths", lengths) if lengths is not None else ("offsets", offsets)
@@ -83,18 +86,18 @@ def _stretches(data: Tensor, lengths: Any, offsets: Any, axis: int, unsafe: bool
     return numpy.cumsum(array, -1) - array, array
 
 
-def _places(data: Tensor, starts: Any, counts: Any, axis: int) -> Tensor:
-    """For every element of the data its stretch; behind the last one where it is in none."""
+def _segment_index(data: Tensor, starts: Any, counts: Any, axis: int) -> Tensor:
+    """Return the index of the segment of every element; the number of segments for an element that is in none."""
     size, segments = data.shape[axis], counts.shape[-1]
-    found = numpy.full((*counts.shape[:-1], size), segments)
+    index = numpy.full((*counts.shape[:-1], size), segments)
     for row in numpy.ndindex(counts.shape[:-1]):
         for number, (start, count) in enumerate(zip(starts[row], counts[row], strict=True)):
-            found[row][start : start + count] = number
-    return wrap(numpy.broadcast_to(_beside(found, data.ndim), data.shape).copy())
+            index[row][start : start + count] = number
+    return wrap(numpy.broadcast_to(_append_dims(index, data.ndim), data.shape).copy())
 
 
-def _beside(array: Any, ndim: int) -> Any:
-    """With dimensions of one element behind, up to ``ndim``."""
+def _append_dims(array: Any, ndim: int) -> Any:
+    """Return ``array`` reshaped to ``ndim`` dimensions by trailing dimensions of size 1."""
     return array.reshape(*array.shape, *(1,) * (ndim - array.ndim))
 
 

@@ -1,4 +1,4 @@
-"""Quantiles, covariances and histograms."""
+"""Quantiles, covariance and correlation, histograms."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
 def _levels(name: str, input: Tensor, q: Any, interpolation: str) -> Tensor:
-    """The quantiles asked for as a tensor, where everything goes together."""
+    """Return the quantiles ``q`` as a tensor after checks of all arguments. Raises PyTorch's errors."""
     if isinstance(q, (int, float)) and not isinstance(q, bool):
         if not 0 <= q <= 1:
             raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
@@ -60,46 +60,47 @@ def _levels(name: str, input: Tensor, q: Any, interpolation: str) -> Tensor:
 
 
 def _ordered(input: Tensor, axis: int | None, keepdim: bool) -> Tensor:
-    """The elements in order along a last dimension, beside those that the results will have."""
+    """Return the elements sorted along a new last dimension; the other dimensions are those of the result."""
     shape = input._array.shape
     if axis is None:
-        found, kept = sort(flatten(input))[0], (1,) * len(shape) if keepdim else ()
+        ordered, kept = sort(flatten(input))[0], (1,) * len(shape) if keepdim else ()
     elif axis == len(shape) - 1 or not shape:
-        found, kept = sort(input)[0], shape[:-1] + (1,) * (keepdim and bool(shape))
+        ordered, kept = sort(input)[0], shape[:-1] + (1,) * (keepdim and bool(shape))
     else:
-        found = sort(transpose(unsqueeze(input, -1), axis, -1))[0]
+        ordered = sort(transpose(unsqueeze(input, -1), axis, -1))[0]
         kept = (*shape[:axis], *((1,) if keepdim else ()), *shape[axis + 1 :])
-    return view(found, *kept, found._array.shape[-1] if found._array.ndim else 1)
+    return view(ordered, *kept, ordered._array.shape[-1] if ordered._array.ndim else 1)
 
 
 def _quantile(
     name: str, input: Tensor, q: Any, dim: int | None, keepdim: bool, interpolation: str, skip: bool
 ) -> Tensor:
+    """Return the result of :func:`quantile` or, with ``skip``, of :func:`nanquantile`."""
     level = _levels(name, input, q, interpolation)
     axis = None if dim is None else dimension(dim, input._array.ndim)
     ordered = _ordered(input, axis, keepdim)
     levels = level if level._array.ndim else reshape(level, (1,))
-    nothing = METHODS["isnan"](ordered.detach())
+    nan_mask = METHODS["isnan"](ordered.detach())
     if skip:
-        last = sub(sum(nothing.logical_not(), -1, True), 1)
+        last = sub(sum(nan_mask.logical_not(), -1, True), 1)
         ranks = mul(levels, last)
         ranks = METHODS["masked_fill"](ranks, ranks < 0, 0)
     else:
         last = ordered._array.shape[-1] - 1
-        ranks = METHODS["masked_fill"](mul(levels, last), nothing.any(-1, True), last)
-    turned = {"lower": "floor", "higher": "ceil", "nearest": "round"}.get(interpolation)
-    if turned is not None:
-        ranks = METHODS[turned](ranks)
-    places = ranks.detach()
-    below = places.to(dtypes.int64)
-    found = METHODS["gather"](ordered, -1, below)
-    if turned is None:
-        above = METHODS["gather"](ordered, -1, places.ceil().to(dtypes.int64))
-        share = sub(ranks, below) if interpolation == "linear" else made(numpy.full_like(ranks._array, 0.5))
-        found = METHODS["lerp_"](found, above, share)
+        ranks = METHODS["masked_fill"](mul(levels, last), nan_mask.any(-1, True), last)
+    rounding = {"lower": "floor", "higher": "ceil", "nearest": "round"}.get(interpolation)
+    if rounding is not None:
+        ranks = METHODS[rounding](ranks)
+    detached = ranks.detach()
+    below = detached.to(dtypes.int64)
+    result = METHODS["gather"](ordered, -1, below)
+    if rounding is None:
+        above = METHODS["gather"](ordered, -1, detached.ceil().to(dtypes.int64))
+        weight = sub(ranks, below) if interpolation == "linear" else made(numpy.full_like(ranks._array, 0.5))
+        result = METHODS["lerp_"](result, above, weight)
     if level._array.ndim:
-        found = METHODS["transpose_"](METHODS["unsqueeze_"](found, 0), 0, -1)
-    return METHODS["squeeze_"](found, -1)
+        result = METHODS["transpose_"](METHODS["unsqueeze_"](result, 0), 0, -1)
+    return METHODS["squeeze_"](result, -1)
 
 
 @public()
@@ -107,10 +108,10 @@ def quantile(
     input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear",
     out: Any = None,
 ) -> Tensor:  # fmt: skip
-    """The ``q``-quantiles (a number, or a vector of them, between 0 and 1) of all elements or along ``dim``.
+    """Return the quantiles ``q`` (a number or a vector of numbers from 0 to 1) of all elements or along ``dim``.
 
-    ``interpolation``: ``linear``, ``lower``, ``higher``, ``midpoint`` or ``nearest``. With a vector, its dimension comes
-    first in the result. A nan among the elements makes the result nan.
+    If ``q`` is a vector, its dimension is the first one of the result. ``interpolation`` between neighbours: "linear",
+    "lower", "higher", "midpoint" or "nearest". The result is nan if an element is nan.
 
     >>> import retrograd as torch
     >>> torch.quantile(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([0.5, 0.75]))
@@ -124,14 +125,15 @@ def nanquantile(
     input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear",
     out: Any = None,
 ) -> Tensor:  # fmt: skip
-    """As :func:`quantile`, of the elements that are not nan."""
+    """Return quantiles like :func:`quantile`, ignoring elements that are nan."""
     return _quantile("nanquantile", input, q, dim, keepdim, interpolation, True)
 
 
-# -- Covariances -----------------------------------------------------------------------------------------------------
+# -- Covariance and correlation --------------------------------------------------------------------------------------
 
 
 def _weights(name: str, given: Tensor, count: int, kind: str, right: bool) -> Tensor:
+    """Return the weights ``given``; raise PyTorch's RuntimeError for a wrong shape, dtype (``right``) or sign."""
     if given._array.ndim > 1:
         raise RuntimeError(
             f"cov(): expected {name} to have one or fewer dimensions but got {name} with {given._array.ndim} dimensions"
@@ -151,9 +153,10 @@ def _weights(name: str, given: Tensor, count: int, kind: str, right: bool) -> Te
 
 @public()
 def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
-    """The covariances of variables (rows) over observations (columns), divided by their number less ``correction``.
+    """Return the covariance matrix of the variables (rows of ``input``) over the observations (columns).
 
-    ``fweights``: how often each observation was made (integers); ``aweights``: how important each is (floats).
+    The sums are divided by the number of observations less ``correction``. ``fweights``: the frequencies of the
+    observations (integers); ``aweights``: their importance (floats).
 
     >>> import retrograd as torch
     >>> torch.cov(torch.tensor([[0.0, 2.0], [1.0, 1.0]]))
@@ -177,7 +180,7 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: A
         a = _weights("aweights", aweights, count, "floating point", aweights.dtype.category == dtypes.FLOATING)
         w = a if w is None else mul(w, a)
     total = wrap(numpy.asarray(count)) if w is None else sum(w)
-    sliced = innermost((total,)) is not None  # vmap: nothing is decided by numbers
+    sliced = innermost((total,)) is not None  # under vmap, elements cannot be tested
     if w is not None and not sliced and not bool(total):
         raise RuntimeError("cov(): weights sum to zero, can't be normalized")
     average = div(sum(rows if w is None else mul(rows, w), 1), total)
@@ -198,7 +201,7 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: A
 
 @public()
 def corrcoef(input: Tensor) -> Tensor:
-    """Pearson's correlations of variables (rows) over observations (columns).
+    """Return the Pearson correlation matrix of the variables (rows of ``input``) over the observations (columns).
 
     >>> import retrograd as torch
     >>> torch.corrcoef(torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
@@ -210,21 +213,21 @@ def corrcoef(input: Tensor) -> Tensor:
             "corrcoef(): expected input to have two or fewer dimensions but got an input with "
             f"{input._array.ndim} dimensions"
         )
-    found = cov(input)
-    if not found._array.ndim:
-        return div(found, found)
-    spread = sqrt(real(diag(found)))
-    found = div(div(found, view(spread, -1, 1)), view(spread, 1, -1))
-    if found.is_complex():
-        return complex_pair(clamp(real(found), -1, 1), clamp(imag(found), -1, 1))
-    return clamp(found, -1, 1)
+    covariances = cov(input)
+    if not covariances._array.ndim:
+        return div(covariances, covariances)
+    deviations = sqrt(real(diag(covariances)))
+    correlations = div(div(covariances, view(deviations, -1, 1)), view(deviations, 1, -1))
+    if correlations.is_complex():
+        return complex_pair(clamp(real(correlations), -1, 1), clamp(imag(correlations), -1, 1))
+    return clamp(correlations, -1, 1)
 
 
 # -- Histograms ------------------------------------------------------------------------------------------------------
 
 
 def _span(name: str, lows: Any, highs: Any, axis: int) -> tuple[float, float]:
-    """The range of one dimension, wide enough to be divided."""
+    """Return the range of one dimension, widened by 0.5 on both sides if it is empty. Raises PyTorch's errors."""
     low, high = float(lows), float(highs)
     if not (math.isfinite(low) and math.isfinite(high)):
         raise RuntimeError(f"{name}: dimension {axis}'s range [{low:g}, {high:g}] is not finite")
@@ -236,6 +239,7 @@ def _span(name: str, lows: Any, highs: Any, axis: int) -> tuple[float, float]:
 
 
 def _check_points(points: Any, edges: Sequence[Any], weight: Any) -> None:
+    """Raise PyTorch's errors for wrong arguments of a histogram; ``edges``: for each dimension edges or a bin count."""
     kind = dtypes.scalar_name(dtypes.of(points.dtype)).lower()
     if points.ndim < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
@@ -278,17 +282,17 @@ def _check_points(points: Any, edges: Sequence[Any], weight: Any) -> None:
 
 
 def _edges(np: Any, points: Any, bins: Sequence[Any], range: Any) -> list[Any]:
-    """The edges of the bins of each dimension: those given, or evenly over the range or over the data."""
+    """Return the bin edges of each dimension: as passed, or evenly spaced over ``range`` or over the data."""
     count = points.shape[-1]
     if range is not None and len(range) != 2 * count:
         raise RuntimeError(
             f"torch.histogramdd: for a {count}-dimensional histogram range should have {2 * count} elements, but got "
             f"{len(range)}"
         )
-    found = []
+    edges = []
     for axis, each in enumerate(bins):
         if not isinstance(each, int):
-            found.append(each)
+            edges.append(each)
             continue
         if range is None and points.dtype not in (numpy.float32, numpy.float64):
             raise dtypes.unsupported("histogramdd", points.dtype)
@@ -299,29 +303,32 @@ def _edges(np: Any, points: Any, bins: Sequence[Any], range: Any) -> list[Any]:
             ends = (values.min(), values.max()) if values.size else (0, 1)
         low, high = _span("torch.histogramdd", *ends, axis)
         with numpy.errstate(all="ignore"):
-            found.append(np.linspace(low, high, each + 1).astype(points.dtype))
-    return found
+            edges.append(np.linspace(low, high, each + 1).astype(points.dtype))
+    return edges
 
 
 def _counted(np: Any, points: Any, edges: Sequence[Any], weight: Any, density: bool) -> Any:
-    """How many points fall between the edges of each dimension; the last bin takes its upper edge too."""
+    """Return the number (or the weight) of the points in each bin; the last bins include their upper edge.
+
+    ``density``: normalise so that the integral is 1.
+    """
     if points.dtype.kind not in "fV":
         raise dtypes.unsupported("histogram_cpu", points.dtype)
     shape = tuple(each.size - 1 for each in edges)
     rows = points.reshape(-1, points.shape[-1])
-    place, inside = np.zeros(rows.shape[0], np.int64), np.ones(rows.shape[0], bool)
+    index, inside = np.zeros(rows.shape[0], np.int64), np.ones(rows.shape[0], bool)
     for axis, each in enumerate(edges):
         values = rows[:, axis]
         bin_ = np.minimum(np.searchsorted(each, values, "right") - 1, each.size - 2)
         inside &= (values >= each[0]) & (values <= each[-1])
-        place = place * (each.size - 1) + bin_
+        index = index * (each.size - 1) + bin_
     weights = None if weight is None else weight.reshape(-1)[inside]
-    found = np.bincount(place[inside], weights, math.prod(shape)).astype(points.dtype).reshape(shape)
+    counts = np.bincount(index[inside], weights, math.prod(shape)).astype(points.dtype).reshape(shape)
     if density:
-        found = found / np.add.reduce(found, axis=None)
+        counts = counts / np.add.reduce(counts, axis=None)
         for axis, each in enumerate(edges):
-            found = found / (each[1:] - each[:-1]).reshape([-1 if at == axis else 1 for at, _ in enumerate(edges)])
-    return found
+            counts = counts / (each[1:] - each[:-1]).reshape([-1 if at == axis else 1 for at, _ in enumerate(edges)])
+    return counts
 
 
 _Histogram, _HistogramDD = named("histogram", ("hist", "bin_edges")), named("histogramdd", ("hist", "bin_edges"))
@@ -332,10 +339,12 @@ _Histogram, _HistogramDD = named("histogram", ("hist", "bin_edges")), named("his
 def histogram(
     input: Tensor, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False, out: Any = None
 ) -> Any:
-    """How many elements (or how much ``weight``) fall into each bin, and the edges of the bins.
+    """Return the named tuple (hist, bin_edges): the number of elements in each bin, and the edges of the bins.
 
-    ``bins``: how many, evenly over ``range`` (of the data by default), or a tensor of their edges. ``density``: divided
-    so that the integral is 1.
+    bins     the number of bins of equal width, or a tensor of their edges
+    range    the (lower, upper) end of the bins of equal width; by default the extremes of the data
+    weight   the weight of each element, in the shape of ``input``; 1 by default
+    density  normalise so that the integral is 1
 
     >>> import retrograd as torch
     >>> torch.histogram(torch.tensor([1.0, 2.0, 1.0]), bins=2, range=(0.0, 3.0)).hist
@@ -361,6 +370,7 @@ def histogram(
 def _histogram(
     input: Tensor, points: Any, bins: Sequence[Any], range: Any, weight: Any, density: bool
 ) -> tuple[Any, list[Any]]:
+    """Return the counts and the edges as arrays, for points of any number of dimensions."""
     np = place_of(input.device)
     given = [each._array if isinstance(each, Tensor) else int(each) for each in bins]
     _check_points(points, given, weight)
@@ -371,9 +381,10 @@ def _histogram(
 @public(method=False)
 @slicewise
 def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Any:
-    """As :func:`histogram` for points: the last dimension of ``input`` holds their coordinates.
+    """Return a histogram of points like :func:`histogram`; the last dimension of ``input`` holds the coordinates.
 
-    ``bins``: how many along every dimension, or a sequence of how many or of tensors of edges for each.
+    ``bins``: the number of bins along all dimensions, or a sequence of numbers or of tensors of edges.
+    ``range``: a sequence with the lower and the upper end for each dimension.
 
     >>> import retrograd as torch
     >>> torch.histogramdd(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), bins=2).hist
@@ -395,7 +406,9 @@ def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Any = No
 @public()
 @slicewise
 def histc(input: Tensor, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any = None) -> Tensor:
-    """How many elements fall into each of ``bins`` equal intervals from ``min`` to ``max`` (if equal: of the data).
+    """Return the number of elements in each of ``bins`` bins of equal width from ``min`` to ``max``.
+
+    If both are equal, the bins range over the data.
 
     >>> import retrograd as torch
     >>> torch.histc(torch.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
@@ -410,7 +423,7 @@ def histc(input: Tensor, bins: int = 100, min: Any = 0, max: Any = 0, *, out: An
     if low == high and array.size:
         low, high = float(array.min()), float(array.max())
     if not (math.isfinite(low) and math.isfinite(high)):
-        # A nan found in the data shows a sign in PyTorch's text, one that was given does not.
+        # PyTorch's text shows a nan of the data as -nan, one that was passed as nan.
         shown = ["-nan" if min == max and math.isnan(bound) else f"{bound:g}" for bound in (low, high)]
         raise RuntimeError(f"torch.histc: range of [{shown[0]}, {shown[1]}] is not finite")
     if low > high:
@@ -421,9 +434,9 @@ def histc(input: Tensor, bins: int = 100, min: Any = 0, max: Any = 0, *, out: An
 
 
 def _evenly_counted(np: Any, values: Any, bins: int, low: float, high: float) -> Any:
-    """Counts in equal intervals; the place of an element is calculated in its own precision, as PyTorch does."""
+    """Return the counts in bins of equal width; bin indices are computed in the dtype of ``values``, as in PyTorch."""
     kind = values.dtype.type
     first, last = kind(low), kind(high)
     inside = values[(values >= first) & (values <= last)]
-    place = ((inside - first) * kind(bins) / (last - first)).astype(np.int64)
-    return np.bincount(np.minimum(place, bins - 1), minlength=bins).astype(values.dtype)
+    index = ((inside - first) * kind(bins) / (last - first)).astype(np.int64)
+    return np.bincount(np.minimum(index, bins - 1), minlength=bins).astype(values.dtype)

@@ -1,4 +1,4 @@
-"""Sums, means, variances and norms: many elements to one."""
+"""Reductions: sum, mean, product, variance, standard deviation, norm, logsumexp."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from ..elementwise.arithmetic import true_divide
 from ..shape.views import spread
 from .dims import axes_of, kept_shape, restored
 
-op = partial(declared, in_order=True)  # NumPy would lay results out as the operand is
+op = partial(declared, in_order=True)  # NumPy's results would have the operand's order of strides
 
 F: Any = TENSORS
 INT = numpy.dtype(numpy.int64)
 
 
 def count_of(shape: tuple[int, ...], dim: Any) -> int:
-    """How many elements each result is made of."""
+    """Return the number of elements that are reduced to one result."""
     if dim.__class__ is int and -len(shape) <= dim < len(shape):
         return shape[dim]
     if dim is None:
@@ -38,6 +38,7 @@ def count_of(shape: tuple[int, ...], dim: Any) -> int:
 
 
 def _floats_only(name: str, x: Any, infer: bool = False) -> None:
+    """Raise PyTorch's RuntimeError for an integer or bool array."""
     if x.dtype.kind in "biu":
         kind = "could not infer output dtype. Input dtype must be" if infer else "Input dtype must be"
         shown = dtypes.scalar_name(dtypes.of(x.dtype))
@@ -45,13 +46,14 @@ def _floats_only(name: str, x: Any, infer: bool = False) -> None:
 
 
 def upcast_integers(np: Any, x: Any) -> Any:
+    """Return ``x``, converted to int64 if it is an integer or bool array."""
     return x.astype(np.int64, copy=False) if x.dtype.kind in "biu" else x
 
 
 # -- Sums and means --------------------------------------------------------------------------------------------------
 
 
-#: The sum of few floats as a product with ones, of a handful by Python (``_d``: the dtype, see ``dispatch/fast_path_codegen.py``).
+#: Expressions for small arrays: the sum as a dot product with ones, of at most 16 elements by Python's sum.
 _FEW = f"FLOATS and (_few := self.size) <= {FEW}"
 _FEW_OR_WHOLE = f"({_FEW}) or (_d is INT and (_few := self.size) <= 16) or _d is BOOL"
 _PRODUCT = "self.ravel().dot((ones32 if _d is F32 else ones64)[_few])"
@@ -71,7 +73,7 @@ _NAMED = {
         f"(asarray(counted(self)) if _d is BOOL else asarray({_BY_PYTHON}, _d) if _few <= 16 else {_PRODUCT})", _NAMED,
     ))  # fmt: skip
 def sum_all(np: Any, self: Any, /) -> Any:
-    """The sum of all elements."""
+    """Return the sum of all elements; integers are summed as int64."""
     return np.asarray(np.count_nonzero(self)) if self.dtype.kind == "b" else total(np, upcast_integers(np, self))
 
 
@@ -80,7 +82,7 @@ sum_all.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape))
 
 @op(name="sum_dim", backward="SumBackward1", opmath=True, function=False, method=False, linear=True)
 def sum_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
-    """Sums over dimensions."""
+    """Return the sum over dimensions; integers are summed as int64."""
     return summed(np, upcast_integers(np, self), axes_of(dim, self.ndim), keepdim)
 
 
@@ -100,7 +102,7 @@ def sum(
     axis: Any = None,
     keepdims: bool = False,
 ) -> Tensor:
-    """The sum of all elements, or over ``dim`` (an int or several); integers are summed as int64.
+    """Return the sum of all elements, or over ``dim`` (an int or several); integers are summed as int64.
 
     >>> import retrograd as torch
     >>> torch.sum(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
@@ -122,14 +124,14 @@ def sum(
             f"(asarray({_BY_PYTHON} / _few, _d) if _few <= 16 else {_PRODUCT} / _few)", _NAMED),
 )  # fmt: skip
 def mean_all(np: Any, self: Any, /) -> Any:
-    """The mean of all elements."""
+    """Return the mean of all elements; nan for an empty tensor."""
     _floats_only("mean", self, True)
     return total(np, self) / self.size if self.size else self.dtype.type(np.nan)
 
 
 @op(name="evenly_spread", backward="DivBackward0", opmath=True, function=False, method=False, linear=True)
 def evenly_spread(np: Any, grad: Any, /, shape: Any, count: int) -> Any:
-    """``grad / count``, broadcast to ``shape``: what a mean's gradient is for each of its elements."""
+    """Return ``grad / count``, broadcast to ``shape``: the gradient of a mean."""
     if grad.dtype.char == "e" and count > MOST:
         return evenly_spread.op.kernel(np, grad.astype(np.float32), shape, count).astype(grad.dtype)
     share = np.asarray(grad / count)
@@ -141,26 +143,26 @@ def evenly_spread(np: Any, grad: Any, /, shape: Any, count: int) -> Any:
     return out
 
 
-_evenly = ARRAYS.evenly_spread
+_evenly_spread = ARRAYS.evenly_spread
 
 
-def _spread_at_once(grad: Any, shape: Any, count: int) -> Any:
-    """``evenly_spread`` of arrays: one number over few."""
+def _evenly_spread_fast(grad: Any, shape: Any, count: int) -> Any:
+    """``evenly_spread`` of arrays, with a fast path for one float32 number and a small shape."""
     if grad.__class__ is numpy.float32 and 0 < count < LARGE:
         out = numpy.empty(shape, F32)
-        out.fill(float(grad) / count)  # the same quotient although it is rounded twice
+        out.fill(float(grad) / count)  # rounded twice, with the same result
         return out
-    return _evenly(grad, shape, count)
+    return _evenly_spread(grad, shape, count)
 
 
-ARRAYS.__dict__["evenly_spread"] = _spread_at_once
+ARRAYS.__dict__["evenly_spread"] = _evenly_spread_fast
 evenly_spread.derivative(grad=lambda F, g, grad_shape, count: F.sum_to_size(g, grad_shape) / count)
 mean_all.derivative(self=lambda F, g, self_shape: F.evenly_spread(g, self_shape, math.prod(self_shape)))
 
 
 @op(name="mean_dim", backward="MeanBackward1", opmath=True, function=False, method=False, linear=True)
 def mean_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
-    """Means over dimensions."""
+    """Return the mean over dimensions."""
     _floats_only("mean", self, True)
     axes = axes_of(dim, self.ndim)
     if len(axes) == 1:
@@ -186,7 +188,7 @@ def mean(
     axis: Any = None,
     keepdims: bool = False,
 ) -> Tensor:
-    """The mean of all elements, or over ``dim`` (an int or several).
+    """Return the mean of all elements, or over ``dim`` (an int or several). Raises RuntimeError for integers.
 
     >>> import retrograd as torch
     >>> torch.mean(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), 0)
@@ -208,7 +210,7 @@ def mean(
 
 @op(name="nansum_block", backward="NansumBackward0", opmath=True, function=False, method=False)
 def nansum_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
-    """Sums over dimensions, nan counting as 0."""
+    """Return the sum over dimensions, with nan treated as 0."""
     return summed(
         np, upcast_integers(np, np.where(self != self, self.dtype.type(0), self)), axes_of(dim, self.ndim), keepdim
     )
@@ -223,7 +225,7 @@ nansum_block.derivative(
 
 @public()
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
-    """The sum, nan counting as 0."""
+    """Return the sum of all elements or over ``dim`` (an int or several), with nan treated as 0."""
     if dtype is not None and dtype.category < dtypes.FLOATING:
         return sum(input, dim, keepdim, dtype=dtype)
     return nansum_block(input if dtype is None else input.to(dtype), dim, keepdim)
@@ -231,17 +233,17 @@ def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any 
 
 @public()
 def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
-    """The mean of the elements that are not nan."""
+    """Return the mean of the elements that are not nan, of all elements or over ``dim`` (an int or several)."""
     if input.dtype.category < dtypes.FLOATING:
         shown = dtypes.scalar_name(input.dtype)
         raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got {shown}")
-    counted = sum(~input.isnan(), dim, keepdim)
-    return true_divide(nansum(input, dim, keepdim, dtype=dtype), counted)
+    count = sum(~input.isnan(), dim, keepdim)
+    return true_divide(nansum(input, dim, keepdim, dtype=dtype), count)
 
 
 @op(name="prod_all", backward="ProdBackward0", opmath=True, function=False, method=False)
 def prod_all(np: Any, self: Any, /) -> Any:
-    """The product of all elements."""
+    """Return the product of all elements; integers are multiplied as int64."""
     if self.size >= LARGE and (found := reductions_numba.product(self)) is not None:
         return found
     return np.multiply.reduce(upcast_integers(np, self), None)
@@ -254,7 +256,7 @@ prod_all.derivative(
 
 @op(name="prod_dim", backward="ProdBackward1", opmath=True, function=False, method=False)
 def prod_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
-    """Products over a dimension."""
+    """Return the product over a dimension; integers are multiplied as int64."""
     axes = axes_of(dim, self.ndim)
     if (
         self.size >= LARGE
@@ -276,7 +278,7 @@ prod_dim.derivative(
 
 @public(fast_path=prod_all, then_try=[(prod_dim, "")])
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
-    """The product of all elements, or over ``dim``; integers are multiplied as int64.
+    """Return the product of all elements, or over the dimension ``dim``; integers are multiplied as int64.
 
     >>> import retrograd as torch
     >>> torch.prod(torch.tensor([1, 2, 3]))
@@ -291,7 +293,7 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
 
 @public(function=False)
 def sum_to_size(input: Tensor, *size: Any, **kwargs: Any) -> Tensor:
-    """The sum over the dimensions along which a tensor of shape ``size`` would be broadcast to this one."""
+    """Return the sum over the dimensions along which a tensor of shape ``size`` is broadcast to this one's shape."""
     target, shape = spread("sum_to_size", size, "size", kwargs), input._array.shape
     lead = len(shape) - len(target)
     if lead < 0 or any(want not in (1, have) for have, want in zip(shape[lead:], target, strict=True)):
@@ -307,7 +309,11 @@ def sum_to_size(input: Tensor, *size: Any, **kwargs: Any) -> Tensor:
 
 
 def _variance(np: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> Any:
-    """The variance, as far as it goes in double precision: its root fits where it does not itself."""
+    """Return the variance, perhaps in higher precision than ``x``.
+
+    float32 sums of squares that overflow or underflow are computed again in float64, because their square root may be a
+    float32 number.
+    """
     if x.dtype.kind in "biu":
         raise RuntimeError("std and var only support floating point and complex dtypes")
     count = count_of(x.shape, dim)
@@ -321,35 +327,35 @@ def _variance(np: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> An
         flat -= total(np, flat) / count
         return np.divide(flat.dot(flat), left)
     axes = axes_of(dim, x.ndim)
-    found = _squares(np, x, axes, count, keepdim)
-    if found.dtype == np.float32 and not ((found > TINY) & (found < math.inf)).all():
-        found = _squares(np, x.astype(np.complex128 if x.dtype.kind == "c" else np.float64), axes, count, keepdim)
-    return np.divide(found, found.dtype.type(left))
+    squares = _squares(np, x, axes, count, keepdim)
+    if squares.dtype == np.float32 and not ((squares > TINY) & (squares < math.inf)).all():
+        squares = _squares(np, x.astype(np.complex128 if x.dtype.kind == "c" else np.float64), axes, count, keepdim)
+    return np.divide(squares, squares.dtype.type(left))
 
 
-#: Sums of squares up to here have lost digits of single precision.
+#: Sums of squares below this bound may have lost precision in float32 by underflow.
 TINY = 1e-30
 
 
 def _squares(np: Any, x: Any, axes: tuple[int, ...], count: int, keepdim: bool) -> Any:
-    """The sums over ``axes`` of the squared distances from the mean."""
+    """Return the sum over ``axes`` of the squared distances from the mean."""
     if x.size >= LARGE and x.dtype.kind == "f":
         centre = summed(np, x, axes, True) / x.dtype.type(count)
         found = reductions_numba.squares(x, centre, axes, keepdim)
         if found is not None:
             return found
-    whole = spread_sum(np, x, axes[0]) if len(axes) == 1 else summed(np, x, axes, True)
-    centred = x - whole / x.dtype.type(max(count, 1))
+    sums = spread_sum(np, x, axes[0]) if len(axes) == 1 else summed(np, x, axes, True)
+    centred = x - sums / x.dtype.type(max(count, 1))
     squares = (centred * centred.conj()).real if x.dtype.kind == "c" else centred * centred
     return summed(np, squares, axes, keepdim)
 
 
-def _as_real(np: Any, found: Any, x: Any) -> Any:
-    """``found`` in the precision of ``x``."""
-    return np.asarray(found, x.dtype if x.dtype.kind != "c" else x.real.dtype)
+def _as_real(np: Any, result: Any, x: Any) -> Any:
+    """Return ``result`` in the real dtype with the precision of ``x``."""
+    return np.asarray(result, x.dtype if x.dtype.kind != "c" else x.real.dtype)
 
 
-#: That there is more than one element for each result, of which PyTorch warns otherwise; the kernel.
+#: ``inline_expr`` with the condition that the degrees of freedom are positive; otherwise the public function warns.
 _FREE = (
     "FLOATS and count_of(self.shape, dim) > correction",
     "kernel(np, self, dim, correction, keepdim)",
@@ -367,7 +373,7 @@ _FREE = (
     inline_expr=_FREE,
 )
 def var_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
-    """The variance over dimensions, dividing by their size less ``correction``."""
+    """Return the variance over dimensions: the squared distances from the mean, divided by ``count - correction``."""
     return _as_real(np, _variance(np, self, dim, correction, keepdim), self)
 
 
@@ -390,20 +396,20 @@ var_block.derivative(self=_var_rule)
     inline_expr=_FREE,
 )
 def std_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
-    """The standard deviation over dimensions."""
+    """Return the standard deviation over dimensions: the square root of the variance."""
     return _as_real(np, np.sqrt(_variance(np, self, dim, correction, keepdim)), self)
 
 
 def _std_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, correction: float, keepdim: bool) -> Any:
-    slope = F.masked_fill_scalar(g / (out * 2), out == 0, 0)
-    return _var_rule(F, slope, self, self_shape, dim, correction, keepdim)
+    var_grad = F.masked_fill_scalar(g / (out * 2), out == 0, 0)
+    return _var_rule(F, var_grad, self, self_shape, dim, correction, keepdim)
 
 
 std_block.derivative(self=_std_rule)
 
 
 def _spread_arguments(dim: Any, unbiased: Any, correction: Any, axis: Any) -> tuple[Any, float]:
-    """The dimensions and the correction, of which PyTorch has two forms; a boolean first argument is ``unbiased``."""
+    """Return ``dim`` and ``correction`` for PyTorch's two signatures; a bool as ``dim`` is ``unbiased``."""
     if dim.__class__ is bool:
         dim, unbiased = None, dim
     if unbiased is not None:
@@ -412,6 +418,7 @@ def _spread_arguments(dim: Any, unbiased: Any, correction: Any, axis: Any) -> tu
 
 
 def _freedom(input: Tensor, dim: Any, correction: float, name: str) -> None:
+    """Issue PyTorch's warning if the degrees of freedom, the element count less ``correction``, are not positive."""
     if count_of(input._array.shape, dim) - correction <= 0:
         warn(
             f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
@@ -424,7 +431,10 @@ def var(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
     out: Any = None, axis: Any = None,
 ) -> Tensor:  # fmt: skip
-    """The variance: ``var(dim=None, *, correction=1, keepdim=False)``; ``unbiased=False`` means ``correction=0``.
+    """Return the variance of all elements or over ``dim`` (an int or several).
+
+    The sum of the squared distances from the mean is divided by the number of elements less ``correction``;
+    ``unbiased=False`` means ``correction=0``.
 
     >>> import retrograd as torch
     >>> torch.var(torch.tensor([1.0, 2.0, 3.0]))
@@ -440,7 +450,7 @@ def std(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
     out: Any = None, axis: Any = None,
 ) -> Tensor:  # fmt: skip
-    """The standard deviation: ``std(dim=None, *, correction=1, keepdim=False)``.
+    """Return the standard deviation of all elements or over ``dim``: the square root of the variance (see :func:`var`).
 
     >>> import retrograd as torch
     >>> torch.std(torch.tensor([1.0, 2.0, 3.0]), correction=0)
@@ -451,17 +461,18 @@ def std(
     return std_block(input, dim, correction, keepdim)
 
 
-def _spread_and_mean(np: Any, spread: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> Any:
+def _with_mean(np: Any, block: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> Any:
+    """Return the result of ``var_block`` or ``std_block``, and the mean."""
     mean = mean_dim.op.kernel(np, x, dim, keepdim)
-    return np.asarray(spread.op.kernel(np, x, dim, correction, keepdim)), np.asarray(mean)
+    return np.asarray(block.op.kernel(np, x, dim, correction, keepdim)), np.asarray(mean)
 
 
-def _mean_part(F: Any, g: Any, found: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
-    """``found`` (the part of the spread, or None) plus the part of the mean."""
+def _add_mean_gradient(F: Any, g: Any, other: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
+    """Return the gradient for the mean, whose gradient is ``g``, plus ``other``; either may be None."""
     if g is None:
-        return found
-    even = F.evenly_spread(restored(F, g, shape, dim, keepdim), shape, count_of(shape, dim))
-    return even if found is None else found + even
+        return other
+    mean_part = F.evenly_spread(restored(F, g, shape, dim, keepdim), shape, count_of(shape, dim))
+    return mean_part if other is None else other + mean_part
 
 
 @op(
@@ -469,13 +480,13 @@ def _mean_part(F: Any, g: Any, found: Any, shape: tuple[int, ...], dim: Any, kee
     holomorphic=False, inline_expr=_FREE,
 )  # fmt: skip
 def var_mean_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
-    """The variance and the mean."""
-    return _spread_and_mean(np, var_block, self, dim, correction, keepdim)
+    """Return the variance and the mean over dimensions."""
+    return _with_mean(np, var_block, self, dim, correction, keepdim)
 
 
 def _var_mean_rule(F: Any, g: Any, self: Any, self_shape: Any, dim: Any, correction: float, keepdim: bool) -> Any:
-    found = None if g[0] is None else _var_rule(F, g[0], self, self_shape, dim, correction, keepdim)
-    return _mean_part(F, g[1], found, self_shape, dim, keepdim)
+    var_part = None if g[0] is None else _var_rule(F, g[0], self, self_shape, dim, correction, keepdim)
+    return _add_mean_gradient(F, g[1], var_part, self_shape, dim, keepdim)
 
 
 var_mean_block.derivative(self=_var_mean_rule)
@@ -486,21 +497,22 @@ var_mean_block.derivative(self=_var_mean_rule)
     holomorphic=False, inline_expr=_FREE,
 )  # fmt: skip
 def std_mean_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
-    """The standard deviation and the mean."""
-    return _spread_and_mean(np, std_block, self, dim, correction, keepdim)
+    """Return the standard deviation and the mean over dimensions."""
+    return _with_mean(np, std_block, self, dim, correction, keepdim)
 
 
 def _std_mean_rule(
     F: Any, g: Any, self: Any, std: Any, self_shape: Any, dim: Any, correction: float, keepdim: bool
 ) -> Any:
-    found = None if g[0] is None else _std_rule(F, g[0], self, std, self_shape, dim, correction, keepdim)
-    return _mean_part(F, g[1], found, self_shape, dim, keepdim)
+    std_part = None if g[0] is None else _std_rule(F, g[0], self, std, self_shape, dim, correction, keepdim)
+    return _add_mean_gradient(F, g[1], std_part, self_shape, dim, keepdim)
 
 
 std_mean_block.derivative(self=_std_mean_rule)
 
 
-def _spread_floats(name: str, input: Tensor) -> None:
+def _check_floating(name: str, input: Tensor) -> None:
+    """Raise PyTorch's RuntimeError for an integer or bool tensor."""
     if input.dtype.category < dtypes.FLOATING:
         raise RuntimeError(f"{name} only support floating point and complex dtypes")
 
@@ -512,9 +524,9 @@ def var_mean(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
     axis: Any = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The variance and the mean."""
+    """Return the tuple (variance, mean) of all elements or over ``dim`` (see :func:`var`)."""
     dim, correction = _spread_arguments(dim, unbiased, correction, axis)
-    _spread_floats("var_mean", input)
+    _check_floating("var_mean", input)
     _freedom(input, dim, correction, "var_mean")
     return var_mean_block(input, dim, correction, keepdim)
 
@@ -526,9 +538,9 @@ def std_mean(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
     axis: Any = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The standard deviation and the mean."""
+    """Return the tuple (standard deviation, mean) of all elements or over ``dim`` (see :func:`var`)."""
     dim, correction = _spread_arguments(dim, unbiased, correction, axis)
-    _spread_floats("std_mean", input)
+    _check_floating("std_mean", input)
     _freedom(input, dim, correction, "std_mean")
     return std_mean_block(input, dim, correction, keepdim)
 
@@ -536,11 +548,11 @@ def std_mean(
 # -- Norms -----------------------------------------------------------------------------------------------------------
 
 
-def _identity(x: Any, ord: float, dim: Any, axes: tuple[int, ...]) -> None:
-    """Refuse to take the norm of nothing where that has no value."""
+def _check_nonempty(x: Any, ord: float, dim: Any, axes: tuple[int, ...]) -> None:
+    """Raise PyTorch's RuntimeError if a reduced dimension is empty, for norms that are not defined then."""
     empty = [axis for axis in axes if x.shape[axis] == 0]
     if empty:
-        # PyTorch's text lacks a blank here.
+        # PyTorch's text lacks a space here.
         where = (
             "an empty tensor because" if dim is None else f"the dimension {empty[0]}because this dimension is empty and"
         )
@@ -554,17 +566,17 @@ def _identity(x: Any, ord: float, dim: Any, axes: tuple[int, ...]) -> None:
     holomorphic=False, inline_expr=("FLOATS", "kernel(np, self, ord, dim, keepdim)", {}),
 )  # fmt: skip
 def vector_norm_block(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool) -> Any:
-    """The ``ord``-norm of vectors over dimensions."""
+    """Return the ``ord``-norm over dimensions."""
     if ord == 2 and dim is None and not keepdim and self.dtype.kind == "f" and self.size <= FEW:
         flat = self.ravel()
         return np.sqrt(flat.dot(flat))
     if ord == 2 and dim is None and not keepdim and self.size >= LARGE:
-        whole = reductions_numba.total_of_squares(self)
-        if whole is not None:
-            return np.sqrt(whole)
+        squares = reductions_numba.total_of_squares(self)
+        if squares is not None:
+            return np.sqrt(squares)
     axes = axes_of(dim, self.ndim)
     if ord < 0 or ord == math.inf:
-        _identity(self, ord, dim, axes)
+        _check_nonempty(self, ord, dim, axes)
     if ord == 2 and self.dtype.kind == "f":
         if self.size >= LARGE and (found := reductions_numba.squares(self, None, axes, keepdim)) is not None:
             return np.sqrt(found)
@@ -585,7 +597,7 @@ def vector_norm_block(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool
 
 
 def norm_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, ord: float, dim: Any, keepdim: bool) -> Any:
-    """The gradient through a norm over dimensions; elements that share an extreme share its gradient."""
+    """Derivative rule of a norm over dimensions; for infinite ``ord``, equal extremes share the gradient evenly."""
     g, norm = restored(F, g, self_shape, dim, keepdim), restored(F, out, self_shape, dim, keepdim)
     if ord in (math.inf, -math.inf):
         return g * F.sgn(self) * F.extreme_share(F.abs(self), norm, dim)
@@ -593,7 +605,7 @@ def norm_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, ord: float, 
 
 
 def slope_of_norm(F: Any, g: Any, x: Any, norm: Any, ord: float) -> Any:
-    """``g`` times the derivative of a norm by each element; 0 where the norm has none."""
+    """Return ``g`` times the derivative of a norm with respect to each element; 0 where the norm has no derivative."""
     if ord == 0:
         return F.zeros_as(x)
     if ord == 1:
@@ -617,7 +629,7 @@ vector_norm_block.derivative(self=norm_rule)
 def vector_norm(
     x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None
 ) -> Tensor:
-    """The norm of vectors: ``(sum(abs(x) ** ord)) ** (1 / ord)`` over ``dim`` (all dimensions by default)."""
+    """Return the vector norm ``sum(abs(x) ** ord) ** (1 / ord)`` over ``dim`` (all dimensions by default)."""
     if dtype is not None:
         x = x.to(dtype)
     if x.dtype.category < dtypes.FLOATING:
@@ -631,7 +643,9 @@ def vector_norm(
 def norm(
     input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None
 ) -> Tensor:
-    """The norm of the elements: Frobenius by default, or the ``p``-norm over ``dim``.
+    """Return the ``p``-norm of all elements or over ``dim``: by default the Frobenius norm, the same as ``p=2``.
+
+    ``p="nuc"`` is the nuclear norm of matrices.
 
     >>> import retrograd as torch
     >>> torch.norm(torch.tensor([3.0, 4.0]))
@@ -653,7 +667,7 @@ def norm(
 
 @op(name="logsumexp_block", backward="LogsumexpBackward0", opmath=True, function=False, method=False)
 def logsumexp_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
-    """``log(sum(exp(x)))`` over dimensions, without overflow."""
+    """Return ``log(sum(exp(x)))`` over dimensions, computed without overflow."""
     if dim.__class__ is int and (found := small_arrays.logsumexp(self, dim, keepdim)) is not None:
         return found
     axes = axes_of(dim, self.ndim)
@@ -670,12 +684,12 @@ def logsumexp_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     if not np.isfinite(top).all():
         top = np.where(np.isfinite(top), top, 0)
     top = top.astype(self.dtype, copy=False)
-    found = np.log(summed(np, np.exp(self - top), axes, True)) + (top if top.shape != self.shape else top[_first(axes)])
-    return found if keepdim else found.reshape(tuple([n for i, n in enumerate(self.shape) if i not in axes]))
+    logs = np.log(summed(np, np.exp(self - top), axes, True)) + (top if top.shape != self.shape else top[_first(axes)])
+    return logs if keepdim else logs.reshape(tuple([n for i, n in enumerate(self.shape) if i not in axes]))
 
 
 def _first(axes: tuple[int, ...]) -> tuple[slice, ...]:
-    """The index of the first along axes."""
+    """Return the index that selects the first element along each of the axes and keeps the dimensions."""
     return tuple([slice(1) if axis in axes else slice(None) for axis in range(max(axes, default=-1) + 1)])
 
 
@@ -688,7 +702,7 @@ logsumexp_block.derivative(
 
 @public(fast_path=logsumexp_block)
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False, *, out: Any = None) -> Tensor:
-    """``log(sum(exp(x)))`` over ``dim`` (an int or several), without overflow.
+    """Return ``log(sum(exp(x)))`` over ``dim`` (an int or several), computed without overflow.
 
     >>> import retrograd as torch
     >>> torch.logsumexp(torch.tensor([0.0, 0.0]), 0)
