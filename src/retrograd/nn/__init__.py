@@ -1,6 +1,6 @@
-"""Modules and functions of neural networks, as ``torch.nn``."""
+"""Neural network modules and functions, as ``torch.nn``."""
 
-# ruff: noqa: F403 - the modules say themselves what they export
+# ruff: noqa: F403 - each module defines ``__all__``
 
 from typing import Any
 
@@ -12,9 +12,10 @@ from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedPara
 
 
 def factory_kwargs(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """What of a layer's keyword arguments says where and how its parameters are made: device, dtype, memory_format.
+    """Return the entries of a layer's keyword arguments that configure its parameters: device, dtype, memory_format.
 
-    They may stand by themselves or together, as ``factory_kwargs``. Raises TypeError for others, and for one given twice.
+    They may be passed directly or as a dictionary ``factory_kwargs``. Raises TypeError for other names, and for a name
+    passed both ways.
     """
     known = ("device", "dtype", "memory_format")
     other = kwargs.keys() - {*known, "factory_kwargs"}

@@ -1,4 +1,6 @@
-"""Which way attention is computed, as ``torch.nn.attention``: there is one way here; what is chosen is kept and told again."""
+"""Selection of the attention backend, as ``torch.nn.attention``. The package has one implementation: the selection is
+recorded and reported but has no other effect.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from ..operations.nn.attention import ENABLED
 
 
 class SDPBackend(enum.Enum):
-    """Ways to compute attention."""
+    """Enumeration of attention backends."""
 
     __module__ = "torch.nn.attention"
 
@@ -31,9 +33,10 @@ _NAMES = {
 
 @contextmanager
 def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
-    """A block in which only some ways to compute attention are allowed: ``with sdpa_kernel(SDPBackend.MATH): …``.
+    """Return a context manager that records the allowed attention backends: ``with sdpa_kernel(SDPBackend.MATH): …``.
 
-    Attention is computed in the one way that there is; ``torch.backends.cuda.math_sdp_enabled`` and its kin tell the choice.
+    Attention is always computed by the same implementation; ``torch.backends.cuda.math_sdp_enabled`` and the related
+    functions report the selection.
     """
     if not isinstance(backends, (list, SDPBackend)):
         raise AssertionError(

@@ -1,6 +1,6 @@
-"""Functions of neural networks, as ``torch.nn.functional``: what the modules of operations below export."""
+"""Neural network functions, as ``torch.nn.functional``: re-exports of the operation modules imported below."""
 
-# ruff: noqa: F403, F405 - they say themselves what they export
+# ruff: noqa: F403, F405 - each module defines ``__all__``
 
 from ..dispatch import declare as _table
 from ..operations.elementwise.elementary import sigmoid as sigmoid
@@ -21,7 +21,7 @@ from ..operations.reductions.distance import *
 from ..operations.shape.padding import pad as pad
 
 __all__ = sorted(_name for _name in globals() if _name[0] != "_")
-#: What PyTorch has under two names.
+#: Aliases: functions that PyTorch exports under two names.
 SHARED = (
     "adaptive_avg_pool1d", "avg_pool1d", "bilinear", "celu_", "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_tbc",
     "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "hardshrink",
@@ -29,4 +29,4 @@ SHARED = (
     "rrelu_", "selu_", "threshold_",
 )  # fmt: skip
 _table.publish(globals(), "nn", SHARED)
-logsigmoid.__name__, threshold.__name__ = "log_sigmoid", "_threshold"  # as PyTorch's are called
+logsigmoid.__name__, threshold.__name__ = "log_sigmoid", "_threshold"  # PyTorch's ``__name__`` of these functions

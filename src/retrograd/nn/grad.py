@@ -1,4 +1,6 @@
-"""The gradients of convolutions by themselves, as ``torch.nn.grad``: of the input from the weight, and the reverse."""
+"""Gradients of convolutions as separate functions, as ``torch.nn.grad``: by the input given the weight, and by the
+weight given the input.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ from .functional import conv1d, conv2d, conv3d
 
 
 def _pair(convolution: Callable[..., Tensor]) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
-    """The gradients of a convolution by its input and by its weight. It is linear in both, so that they need no values of
-    what they are the gradient of.
+    """Return the functions for the gradients of ``convolution`` by its input and by its weight. A convolution is linear
+    in both, therefore the differentiated operand's values are not needed.
     """
 
     def by_input(

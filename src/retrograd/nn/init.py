@@ -1,6 +1,6 @@
-"""Initial values of parameters, as ``torch.nn.init``: each function overwrites a tensor and returns it.
+"""Initialisation of parameters, as ``torch.nn.init``: each function overwrites a tensor in place and returns it.
 
-For the same seed the numbers are PyTorch's.
+With the same seed the values are equal to PyTorch's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..runtime.user_frame import warn
 Filled = Callable[..., Tensor]
 Source = Generator | None
 
-#: By how much each nonlinearity has to be made up for; those of one parameter are functions of it.
+#: Gain of each nonlinearity; where the nonlinearity has a parameter, a function of that parameter.
 GAINS: dict[str, Any] = {
     **dict.fromkeys(
         ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "sigmoid"),
@@ -38,7 +38,8 @@ GAINS: dict[str, Any] = {
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """By how much the standard deviation of weights before ``nonlinearity`` is enlarged; ``param``: its slope.
+    """Return the recommended gain (factor on the standard deviation of the weights) for ``nonlinearity``; ``param``:
+    its slope.
 
     >>> from retrograd import nn
     >>> nn.init.calculate_gain("leaky_relu", 1)
@@ -55,26 +56,26 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Source = None) -> Tensor:
-    """Uniform numbers in [``a``, ``b``)."""
+    """Fill ``tensor`` with uniform values in [``a``, ``b``)."""
     with no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Source = None) -> Tensor:
-    """Normal numbers."""
+    """Fill ``tensor`` with values from the normal distribution of ``mean`` and ``std``."""
     with no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
 
 def _cumulated(x: float) -> float:
-    """The normal distribution function."""
+    """Return the cumulative distribution function of the standard normal distribution at ``x``."""
     return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
 
 
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Source = None
 ) -> Tensor:
-    """Normal numbers between ``a`` and ``b``: what falls outside is drawn again."""
+    """Fill ``tensor`` with values from the normal distribution truncated to [``a``, ``b``]."""
     if mean < a - 2 * std or mean > b + 2 * std:
         warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect."
@@ -89,7 +90,7 @@ def trunc_normal_(
 
 
 def _redrawn(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Source) -> None:
-    """Draw from the normal distribution until all numbers lie between ``a`` and ``b``: most do."""
+    """Draw from the normal distribution until every value is in [``a``, ``b``]. Used where most values are accepted."""
     low, high = (tensor.new_tensor(bound).item() for bound in (a, b))
     tensor.normal_(mean, std, generator=generator)
     while True:
@@ -100,7 +101,9 @@ def _redrawn(tensor: Tensor, mean: float, std: float, a: float, b: float, genera
 
 
 def _accepted(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Source) -> None:
-    """Draw uniformly between ``a`` and ``b``, and keep a number as often as it is likely there."""
+    """Draw uniformly in [``a``, ``b``] and accept each value with a probability proportional to its normal density
+    (rejection sampling).
+    """
     peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
     pending: Any = None
     while pending is None or bool(pending.any()):
@@ -112,24 +115,24 @@ def _accepted(tensor: Tensor, mean: float, std: float, a: float, b: float, gener
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """``val`` everywhere."""
+    """Fill ``tensor`` with ``val``."""
     with no_grad():
         return tensor.fill_(val)
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """1 everywhere."""
+    """Fill ``tensor`` with 1."""
     return constant_(tensor, 1.0)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """0 everywhere."""
+    """Fill ``tensor`` with 0."""
     with no_grad():
         return tensor.zero_()
 
 
 def eye_(tensor: Tensor) -> Tensor:
-    """The identity matrix."""
+    """Fill a matrix with the identity."""
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     with no_grad():
@@ -138,7 +141,9 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """The weight of a convolution that gives on its input as it is, in each of ``groups`` groups of channels."""
+    """Fill a convolution weight with the Dirac delta, so that the convolution returns its input, in each of ``groups``
+    groups of channels.
+    """
     if tensor.ndim not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
     outs, ins, *kernel = tensor.shape
@@ -155,7 +160,9 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 
 def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
-    """How many inputs each output of a layer with these weights has, and the reverse."""
+    """Return ``(fan_in, fan_out)``: the number of inputs of each output of a layer with this weight, and of outputs of
+    each input.
+    """
     if tensor.dim() < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
     field = math.prod(tensor.shape[2:])
@@ -163,14 +170,18 @@ def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Source = None) -> Tensor:
-    """Uniform numbers that keep the variance of signals and of gradients (Glorot and Bengio 2010)."""
+    """Fill ``tensor`` with uniform values that preserve the variance of activations and gradients (Glorot and Bengio
+    2010).
+    """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     bound = math.sqrt(3.0) * (gain * math.sqrt(2.0 / float(fan_in + fan_out)))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Source = None) -> Tensor:
-    """Normal numbers that keep the variance of signals and of gradients (Glorot and Bengio 2010)."""
+    """Fill ``tensor`` with normal values that preserve the variance of activations and gradients (Glorot and Bengio
+    2010).
+    """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(fan_in + fan_out)), generator)
 
@@ -183,7 +194,7 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float | None:
-    """The standard deviation, or None (with a warning) for a tensor without elements."""
+    """Return the standard deviation, or None (with a warning) for a tensor without elements."""
     if 0 in tensor.shape:
         warn("Initializing zero-element tensors is a no-op")
         return None
@@ -194,7 +205,9 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Source = None
 ) -> Tensor:
-    """Uniform numbers that keep the variance of signals (``"fan_in"``) or of gradients (He et al. 2015)."""
+    """Fill ``tensor`` with uniform values that preserve the variance of activations (``"fan_in"``) or gradients (He et
+    al. 2015).
+    """
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     if std is None:
         return tensor
@@ -205,13 +218,17 @@ def kaiming_uniform_(
 def kaiming_normal_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Source = None
 ) -> Tensor:
-    """Normal numbers that keep the variance of signals (``"fan_in"``) or of gradients (He et al. 2015)."""
+    """Fill ``tensor`` with normal values that preserve the variance of activations (``"fan_in"``) or gradients (He et
+    al. 2015).
+    """
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     return tensor if std is None else normal_(tensor, 0, std, generator)
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Source = None) -> Tensor:
-    """A (semi-)orthogonal matrix of the first dimension by all others (Saxe et al. 2013)."""
+    """Fill ``tensor``, seen as a matrix of its first dimension by all others, with a (semi-)orthogonal matrix (Saxe et
+    al. 2013).
+    """
     if tensor.ndim < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if not tensor.numel():
@@ -232,7 +249,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Source = None) -> Te
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Source = None) -> Tensor:
-    """Normal numbers, of which a share ``sparsity`` is 0 in every column (Martens 2010)."""
+    """Fill a matrix with normal values and set the fraction ``sparsity`` of each column to 0 (Martens 2010)."""
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, columns = tensor.shape
@@ -245,7 +262,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Sourc
 
 
 def _old(function: Any) -> Filled:
-    """The name without an underscore, which warns."""
+    """Return the deprecated alias of ``function`` without trailing underscore, which warns with FutureWarning."""
     new, old = function.__name__, function.__name__[:-1]
 
     @functools.wraps(function)
@@ -258,7 +275,7 @@ def _old(function: Any) -> Filled:
     return deprecated
 
 
-# PyTorch's hand themselves over to ``__torch_function__`` as whole functions.
+# PyTorch dispatches these functions to ``__torch_function__`` under their own name.
 uniform_, normal_, constant_, kaiming_uniform_ = (
     public_form(each, "nn.init", each.__name__) for each in (uniform_, normal_, constant_, kaiming_uniform_)
 )

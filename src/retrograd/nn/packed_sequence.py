@@ -1,4 +1,4 @@
-"""Sequences of different lengths, padded to one tensor or packed without padding; programs reach it as ``nn.utils.rnn``."""
+"""Sequences of different lengths, padded into one tensor or packed without padding; exported as ``nn.utils.rnn``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOT_SORTED = (
 
 
 class PackedSequence_(NamedTuple):
-    """The fields of a :class:`PackedSequence`."""
+    """Named tuple with the fields of a :class:`PackedSequence`."""
 
     data: Tensor
     batch_sizes: Tensor
@@ -31,10 +31,11 @@ class PackedSequence_(NamedTuple):
 
 
 class PackedSequence(TorchNamed, PackedSequence_):
-    """Sequences without padding: ``data`` has first all first elements, then all second ones of those that go on, …
+    """Batch of sequences without padding: ``data`` has the first elements of all sequences, then all second elements,
+    and so on.
 
-    ``batch_sizes`` says how many sequences have each step; ``sorted_indices`` in which order the sequences lie (longest
-    first), ``unsorted_indices`` how to put them back. It is what :func:`pack_padded_sequence` makes.
+    ``batch_sizes`` has the number of sequences at each time step; ``sorted_indices`` is the permutation that sorts the
+    sequences by falling length, ``unsorted_indices`` its inverse. Created by :func:`pack_padded_sequence`.
     """
 
     __slots__ = ()
@@ -60,7 +61,7 @@ class PackedSequence(TorchNamed, PackedSequence_):
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def _changed(self, change: Any) -> PackedSequence:
-        """With other data and indices, or itself if the data did not change."""
+        """Return a copy with ``change`` applied to data and indices, or ``self`` if the data did not change."""
         data = change(self.data)
         if data is self.data:
             return self
@@ -70,23 +71,23 @@ class PackedSequence(TorchNamed, PackedSequence_):
         return type(self)(data, self.batch_sizes, *moved)
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """With data on another device or of another dtype."""
+        """Return a copy on another device or of another dtype."""
         return self._changed(lambda data: data.to(*args, **kwargs))
 
     def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """With data on the GPU."""
+        """Return a copy on the GPU."""
         return self._changed(lambda data: data.cuda(*args, **kwargs))
 
     def cpu(self) -> PackedSequence:
-        """With data on the CPU."""
+        """Return a copy on the CPU."""
         return self._changed(lambda data: data.cpu())
 
     def pin_memory(self) -> PackedSequence:
-        """Itself: memory is not pinned here."""
+        """Return ``self``, because memory is not pinned on the CPU."""
         return self
 
     def is_pinned(self) -> bool:
-        """False: memory is not pinned here."""
+        """Return False, because memory is not pinned on the CPU."""
         return False
 
     is_cuda = property(lambda self: self.data.is_cuda, doc="Whether the data is on a GPU.")
@@ -110,7 +111,7 @@ for _name in ("double", "float", "half", "long", "int", "short", "char", "byte")
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """The permutation that undoes ``permutation``."""
+    """Return the inverse of ``permutation``, or None for None."""
     if permutation is None:
         return None
     out = empty_like(permutation)
@@ -120,9 +121,10 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 def pack_padded_sequence(
     input: Tensor, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
-    """Pack sequences that are padded to one tensor (time, batch, …), given their lengths.
+    """Pack sequences that are padded into one tensor (time, batch, …) with the passed lengths.
 
-    ``batch_first``: the tensor is (batch, time, …). ``enforce_sorted``: the lengths must fall; otherwise they are sorted.
+    ``batch_first``: the tensor is (batch, time, …). ``enforce_sorted``: raise unless the lengths are in falling order;
+    otherwise the sequences are sorted.
 
     >>> import retrograd as torch
     >>> torch.nn.utils.rnn.pack_padded_sequence(torch.tensor([[1, 2], [3, 0]]), [2, 1]).data
@@ -149,7 +151,7 @@ def pack_padded_sequence(
             "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0"
         )
     batch_sizes = [sum(length > step for length in sizes) for step in range(sizes[0])]
-    # A block of steps that equally many sequences have is one slice.
+    # Consecutive time steps with the same batch size are copied as one slice.
     pieces, start = [], 0
     for length in sorted(set(sizes)):
         block = by_time[start:length, : batch_sizes[start]]
@@ -161,9 +163,9 @@ def pack_padded_sequence(
 def pad_packed_sequence(
     sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The padded tensor (time, batch, …) and the lengths of what :func:`pack_padded_sequence` packed.
+    """Return the padded tensor (time, batch, …) and the lengths of a packed sequence.
 
-    ``total_length``: pad to this length; else to that of the longest sequence.
+    ``total_length``: the padded length; by default that of the longest sequence.
     """
     longest = sequence.batch_sizes.size(0)
     if total_length is not None and total_length < longest:
@@ -192,7 +194,8 @@ def pad_packed_sequence(
 def pad_sequence(
     sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Tensor:
-    """Sequences of different lengths in one tensor (time, batch, …), the shorter ones filled up with ``padding_value``.
+    """Return one tensor (time, batch, …) of sequences of different lengths, the shorter ones padded with
+    ``padding_value``.
 
     >>> import retrograd as torch
     >>> torch.nn.utils.rnn.pad_sequence([torch.tensor([1, 2]), torch.tensor([3])], batch_first=True)
@@ -218,7 +221,7 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
-    """The sequences that :func:`pad_sequence` padded, given their lengths."""
+    """Return the sequences of a tensor from :func:`pad_sequence`, cut to ``lengths``."""
     rows = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
     return [row[: int(length)] for row, length in zip(rows, lengths, strict=True)]
 
@@ -230,7 +233,7 @@ def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> P
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """The sequences that :func:`pack_sequence` packed."""
+    """Return the sequences of a packed sequence as a list of tensors."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)
 

@@ -1,6 +1,6 @@
-"""Tensors that belong to a module: parameters, which are trained, and buffers, which are not, made or yet to be made.
+"""Parameters (tensors that are trained) and buffers (tensors that are not), each also in an uninitialized form.
 
-A Parameter behaves exactly as a Tensor in operations; what a module does with it is the module's business.
+Operations treat a Parameter like any Tensor; registration is done by the module.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DETACHED = (
 
 
 class _EveryParameter(type):
-    """So that a tensor of a user's own class that was made a parameter is an instance of Parameter."""
+    """Metaclass by which a tensor of a user's subclass, wrapped by ``Parameter(data)``, is an instance of Parameter."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         if type.__instancecheck__(cls, instance):
@@ -33,9 +33,9 @@ class _EveryParameter(type):
 
 
 class Parameter(Tensor, metaclass=_EveryParameter):
-    """A tensor that a module registers among its parameters when it is assigned as an attribute.
+    """Tensor that a module registers as a parameter when it is assigned as an attribute.
 
-    It shares the memory of ``data`` and stands outside its graph; it requires a gradient unless said otherwise.
+    The parameter shares the storage of ``data``, is detached from its graph and requires a gradient by default.
 
     >>> from retrograd import nn, tensor
     >>> nn.Parameter(tensor([1.0, 2.0]))
@@ -75,7 +75,7 @@ class Parameter(Tensor, metaclass=_EveryParameter):
 
 
 def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any], place: str) -> Any:
-    """A parameter from what a pickle holds."""
+    """Return the parameter of a pickle's contents."""
     made = leaf_of(cls or Parameter, rebuild_tensor(None, array, False, {}, place), requires_grad)
     made.__dict__.update(attributes)
     return made
@@ -86,7 +86,7 @@ OURS.add(Parameter)
 
 
 class _EveryBuffer(type):
-    """A buffer is a Tensor that says it is one."""
+    """Metaclass by which every Tensor with a true ``_is_buffer`` is an instance of Buffer."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         if type.__instancecheck__(cls, instance):
@@ -95,9 +95,9 @@ class _EveryBuffer(type):
 
 
 class Buffer(Tensor, metaclass=_EveryBuffer):
-    """A tensor that a module registers among its buffers when it is assigned as an attribute.
+    """Tensor that a module registers as a buffer when it is assigned as an attribute.
 
-    ``persistent``: whether it is part of the module's ``state_dict``.
+    ``persistent``: include the buffer in the module's ``state_dict``.
 
     >>> from retrograd import nn, ones
     >>> module = nn.Module()
@@ -119,25 +119,25 @@ class Buffer(Tensor, metaclass=_EveryBuffer):
         return made
 
 
-# -- Not made yet ----------------------------------------------------------------------------------------------------
+# -- Uninitialized parameters and buffers ----------------------------------------------------------------------------
 
 
 class UninitializedTensorMixin(WrapperTensor):
-    """A tensor whose shape is not known yet; :meth:`materialize` makes it in place."""
+    """Tensor whose shape is not known yet; :meth:`materialize` allocates it in place."""
 
     __slots__ = ()
     __module__ = "torch.nn.parameter"
-    level = 1 << 30  # whatever transformation runs: nothing can be computed with it
+    level = 1 << 30  # above the level of every transform: all operations reach `process`
     cls_to_become: Any = Tensor
 
     def materialize(self, shape: Sequence[int], device: Any = None, dtype: Any = None) -> None:
-        """Become a tensor of ``shape`` with the same properties; its numbers are whatever the memory holds."""
+        """Turn the tensor in place into one of ``shape`` with the same properties; the values are uninitialised."""
         self.data = empty(shape, device=device or self.device, dtype=dtype or self.dtype)
         self.__class__ = self.cls_to_become
 
     @property
     def shape(self) -> Any:
-        """Raises RuntimeError: there is none yet."""
+        """Raise RuntimeError, because the shape is not known yet."""
         raise RuntimeError(
             "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
             "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call `forward` to "
@@ -145,14 +145,14 @@ class UninitializedTensorMixin(WrapperTensor):
         )
 
     def share_memory_(self) -> NoReturn:
-        """Raises RuntimeError: there is no memory yet."""
+        """Raise RuntimeError, because no storage is allocated yet."""
         raise RuntimeError(
             "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters "
             "before calling `module.share_memory()`."
         )
 
     def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
-        """Raises ValueError, whatever the operation, unless it only changes the dtype or the device."""
+        """Convert for the operations ``to_dtype`` and ``to_device``; raise ValueError for every other operation."""
         if op.name in ("to_dtype", "to_device"):
             return self.data.to(*params)
         raise _refused(op.name.removesuffix("_block").removesuffix("_all") + "_" * in_place)
@@ -169,7 +169,7 @@ class UninitializedTensorMixin(WrapperTensor):
         return _unmade, (type(self).__name__, self.requires_grad, str(self.device), self.dtype, self.__dict__)
 
     def described(self) -> tuple[Any, tuple[Any, ...]]:
-        """How a checkpoint, PyTorch's as well, makes it again."""
+        """Return the class and arguments from which a checkpoint, also PyTorch's, rebuilds the tensor."""
         return type(self), (self.requires_grad,)
 
 
@@ -187,7 +187,7 @@ def _refusing(name: str) -> Any:
         raise _refused(name)
 
     refuse.__name__ = refuse.__qualname__ = name
-    refuse.__doc__ = "Raises ValueError: the tensor is not made yet."
+    refuse.__doc__ = "Raise ValueError, because the tensor is not initialised yet."
     return refuse
 
 
@@ -196,7 +196,7 @@ for _name in ("numel", "nelement", "dim", "__len__", "detach", "stride", "is_con
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):
-    """A parameter whose shape is not known yet: what lazy modules hold before their first input.
+    """Parameter whose shape is not known yet, as lazy modules have before their first call.
 
     >>> from retrograd import nn
     >>> weight = nn.UninitializedParameter()
@@ -214,7 +214,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
 
 
 class UninitializedBuffer(UninitializedTensorMixin):
-    """A buffer whose shape is not known yet: what lazy modules hold before their first input."""
+    """Buffer whose shape is not known yet, as lazy modules have before their first call."""
 
     __slots__ = ()
     __module__ = "torch.nn.parameter"
@@ -229,7 +229,7 @@ class UninitializedBuffer(UninitializedTensorMixin):
 
 
 def _unmade(kind: str, requires_grad: bool, device: str, dtype: Any, attributes: dict[str, Any]) -> Any:
-    """An uninitialized parameter or buffer from what a pickle holds."""
+    """Return the uninitialized parameter or buffer of a pickle's contents."""
     cls = UninitializedParameter if kind == "UninitializedParameter" else UninitializedBuffer
     made = cls(requires_grad, device, dtype)
     made.__dict__.update(attributes)
@@ -237,7 +237,7 @@ def _unmade(kind: str, requires_grad: bool, device: str, dtype: Any, attributes:
 
 
 def is_lazy(param: Any) -> bool:
-    """Whether ``param`` is a parameter or buffer that is not made yet."""
+    """Whether ``param`` is an uninitialized parameter or buffer."""
     return isinstance(param, UninitializedTensorMixin)
 
 

@@ -1,4 +1,4 @@
-"""Modules for several devices: what of ``torch.nn.parallel`` programs use on one, too."""
+"""``torch.nn.parallel``: ``DataParallel`` and ``data_parallel``, which run on one device."""
 
 from __future__ import annotations
 

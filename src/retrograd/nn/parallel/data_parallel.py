@@ -1,4 +1,4 @@
-"""A module wrapped for several devices, as programs wrap it whether they have them or not."""
+"""``DataParallel`` for one device: PyTorch's wrapper and its parameter names, without replication."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..modules.module import Module
 
 
 class DataParallel(Module):
-    """Calls ``module`` on the one device that it is on; its parameters are named ``module.…``."""
+    """Wrapper that calls ``module`` on its one device; its parameters are named ``module.…``."""
 
     def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
         super().__init__()
@@ -16,7 +16,7 @@ class DataParallel(Module):
         self.device_ids: list[int] = []
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        """What the module gives."""
+        """Return the output of the wrapped module."""
         return self.module(*inputs, **kwargs)
 
 
@@ -28,7 +28,7 @@ def data_parallel(
     dim: int = 0,
     module_kwargs: Any = None,
 ) -> Any:
-    """What the module gives for ``inputs`` (a tuple, or one input) on the one device that it is on."""
+    """Call ``module`` with ``inputs`` (a tuple, or one input) on its one device and return the output."""
     return module(*inputs if isinstance(inputs, tuple) else (inputs,), **(module_kwargs or {}))
 
 

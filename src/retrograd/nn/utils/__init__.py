@@ -1,4 +1,4 @@
-"""What is done with modules and parameters besides calling them, as ``torch.nn.utils``."""
+"""Utilities for modules and parameters, as ``torch.nn.utils``."""
 
 from ...compat.missing_names import module_getattr
 from . import parametrizations, parametrize, rnn, stateless

@@ -1,4 +1,4 @@
-"""Gradients kept from being too large, as ``torch.nn.utils.clip_grad_norm_`` and others."""
+"""Gradient clipping by norm and by value, as ``torch.nn.utils.clip_grad_norm_`` and others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Tensors = Tensor | Iterable[Tensor]
 
 
 def _gradients(parameters: Tensors) -> list[Tensor]:
-    """The gradients of those parameters that have one."""
+    """Return the gradients of those parameters that have one."""
     listed = [parameters] if isinstance(parameters, Tensor) else parameters
     return [each.grad for each in listed if each.grad is not None]
 
@@ -25,7 +25,7 @@ def _gradients(parameters: Tensors) -> list[Tensor]:
 def get_total_norm(
     tensors: Tensors, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
 ) -> Tensor:
-    """The norm of all tensors as if they were one vector. ``foreach`` is accepted without effect.
+    """Return the norm of all tensors concatenated into one vector. ``foreach`` has no effect.
 
     >>> import retrograd as torch
     >>> torch.nn.utils.get_total_norm([torch.tensor([3.0]), torch.tensor([4.0])])
@@ -48,7 +48,7 @@ def get_total_norm(
 def clip_grads_with_norm_(
     parameters: Tensors, max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
-    """Scale all gradients, in place, by ``max_norm / total_norm`` if that is less than 1."""
+    """Scale all gradients in place by ``max_norm / total_norm`` if that is less than 1."""
     grads = _gradients(parameters)
     if not grads:
         return
@@ -62,9 +62,9 @@ def clip_grad_norm_(
     parameters: Tensors, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """Scale the gradients of all parameters, in place, so that their norm together is at most ``max_norm``.
+    """Scale the gradients of all parameters in place so that their total norm is at most ``max_norm``.
 
-    Returns the norm before. ``error_if_nonfinite``: raise RuntimeError if that is infinite or no number.
+    Returns the norm before scaling. ``error_if_nonfinite``: raise RuntimeError if it is infinite or NaN.
 
     >>> import retrograd as torch
     >>> w = torch.tensor([1.0, 1.0], requires_grad=True)
@@ -87,7 +87,7 @@ def clip_grad_norm(
     parameters: Tensors, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """An old name of :func:`clip_grad_norm_`, which warns."""
+    """Deprecated alias of :func:`clip_grad_norm_`, which warns."""
     warn(
         "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
         FutureWarning,
@@ -97,7 +97,7 @@ def clip_grad_norm(
 
 @no_grad()
 def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
-    """Keep every element of every gradient, in place, between ``-clip_value`` and ``clip_value``."""
+    """Clamp every gradient in place to [``-clip_value``, ``clip_value``]."""
     for grad in _gradients(parameters):
         grad.clamp_(min=-float(clip_value), max=float(clip_value))
 

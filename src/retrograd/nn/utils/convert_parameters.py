@@ -1,4 +1,4 @@
-"""All parameters as one vector, and back."""
+"""Conversion of all parameters to one vector and back."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ...operations.shape.join import cat
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """All elements of all parameters, one after the other."""
+    """Return the elements of all parameters, concatenated into a 1-d tensor."""
     return cat([each.view(-1) for each in parameters])
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Set the parameters to the elements of ``vec``, in order.
+    """Assign consecutive elements of ``vec`` to the parameters, in order.
 
     >>> import retrograd as torch
     >>> layer = torch.nn.Linear(2, 1)

@@ -1,4 +1,4 @@
-"""A batch normalisation with fixed statistics made part of the layer before it."""
+"""Fusion of a batch normalisation in evaluation mode with the preceding layer."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..parameter import Parameter
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
-    """A convolution that does what ``bn`` after ``conv`` does in evaluation."""
+    """Return a convolution equal to ``conv`` followed by ``bn`` in evaluation mode."""
     return _fused(conv, bn, functools.partial(fuse_conv_bn_weights, transpose=transpose))
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
-    """A linear layer that does what ``bn`` after ``linear`` does in evaluation."""
+    """Return a linear layer equal to ``linear`` followed by ``bn`` in evaluation mode."""
     if linear.out_features != bn.num_features and bn.num_features != 1:
         raise AssertionError("To fuse, linear.out_features == bn.num_features or bn.num_features == 1")
     return _fused(linear, bn, fuse_linear_bn_weights)
@@ -37,7 +37,7 @@ def fuse_conv_bn_weights(
     conv_w: Tensor, conv_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Tensor | None,
     bn_b: Tensor | None, transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:  # fmt: skip
-    """The weight and bias of a convolution and a batch normalisation in one."""
+    """Return the weight and bias of a convolution fused with a batch normalisation."""
     conv_b = zeros_like(bn_rm) if conv_b is None else conv_b
     bn_w = ones_like(bn_rm) if bn_w is None else bn_w
     bn_b = zeros_like(bn_rm) if bn_b is None else bn_b
@@ -56,7 +56,7 @@ def fuse_linear_bn_weights(
     linear_w: Tensor, linear_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Tensor | None,
     bn_b: Tensor | None,
 ) -> tuple[Parameter, Parameter]:  # fmt: skip
-    """The weight and bias of a linear layer and a batch normalisation in one."""
+    """Return the weight and bias of a linear layer fused with a batch normalisation."""
     return fuse_conv_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
 
 

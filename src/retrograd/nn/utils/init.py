@@ -1,4 +1,4 @@
-"""Modules made without drawing their first weights."""
+"""Construction of modules without initialising their weights."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..modules.module import Module
 
 
 def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
-    """Make a module whose weights will be set anyway: no random numbers are used up; what they are is left open.
+    """Return a module with uninitialised weights, without advancing the random generator.
 
     >>> from retrograd import nn
     >>> nn.utils.skip_init(nn.Linear, 5, 1)

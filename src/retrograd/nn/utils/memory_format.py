@@ -1,4 +1,4 @@
-"""Weights of convolutions in another order of memory."""
+"""Conversion of convolution weights to another memory format."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def _converted(module: Any, memory_format: Any, kinds: tuple[type[Module], ...])
 
 
 def convert_conv2d_weight_memory_format(module: Any, memory_format: Any) -> Any:
-    """Lay out the weights of all convolutions of images in ``memory_format``; returns the module."""
+    """Convert the weights of all 2-d convolutions to ``memory_format``; return the module."""
     return _converted(module, memory_format, (Conv2d, ConvTranspose2d))
 
 
 def convert_conv3d_weight_memory_format(module: Any, memory_format: Any) -> Any:
-    """Lay out the weights of all convolutions of volumes in ``memory_format``; returns the module."""
+    """Convert the weights of all 3-d convolutions to ``memory_format``; return the module."""
     return _converted(module, memory_format, (Conv3d, ConvTranspose3d))
 
 

@@ -1,4 +1,4 @@
-"""Parametrizations that are often wanted: orthogonal matrices, weights by length and direction, spectral norm 1."""
+"""Predefined parametrizations: orthogonal matrices, weight normalisation, spectral normalisation."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def _is_orthogonal(Q: Tensor) -> bool:
 
 
 def _made_orthogonal(A: Tensor) -> Tensor:
-    """The orthogonal factor of ``A = Q R`` for which the diagonal of R is positive."""
+    """Return the orthogonal factor of the decomposition ``A = Q R`` in which the diagonal of R is positive."""
     X, tau = geqrf(A)
     return householder_product(X, tau) * X.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
 
 
 class _Orthogonal(Module):
-    """An orthogonal matrix as the image of any matrix; see :func:`orthogonal`."""
+    """Parametrization that maps any matrix to an orthogonal one; see :func:`orthogonal`."""
 
     base: Any
 
@@ -60,7 +60,9 @@ class _Orthogonal(Module):
             self.register_buffer("base", None)
 
     def forward(self, X: Tensor) -> Tensor:
-        """The orthogonal matrix of ``X``: of a wide matrix the rows are orthonormal, of a high one the columns."""
+        """Return the orthogonal matrix of ``X``: the rows are orthonormal if it has more columns than rows, else the
+        columns.
+        """
         wide = X.size(-2) < X.size(-1)
         X = X.mT if wide else X
         Q = self._reflected(X) if self.orthogonal_map == "householder" else self._rotated(X)
@@ -69,7 +71,7 @@ class _Orthogonal(Module):
         return Q.mT if wide else Q
 
     def _rotated(self, X: Tensor) -> Tensor:
-        """The exponential, or the Cayley transform, of the skew part."""
+        """Return the matrix exponential or the Cayley transform of the skew-symmetric part."""
         rows, columns = X.shape[-2:]
         X = X.tril()
         if rows != columns:
@@ -83,13 +85,13 @@ class _Orthogonal(Module):
         return Q[..., :columns]
 
     def _reflected(self, X: Tensor) -> Tensor:
-        """The product of the Householder reflections that the columns stand for; the diagonal are signs."""
+        """Return the product of the Householder reflections stored in the columns; the diagonal holds signs."""
         A = X.tril(diagonal=-1)
         tau = 2.0 / (A * A).sum(dim=-2).add(1.0)
         return householder_product(A, tau) * X.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)
 
     def right_inverse(self, Q: Tensor) -> Tensor:
-        """A matrix whose image is ``Q`` (made orthogonal, if there is a base to put it in)."""
+        """Return a matrix that ``forward`` maps to ``Q``, which is first made orthogonal if a base matrix is stored."""
         if Q.shape != self.shape:
             raise ValueError(
                 f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape {Q.shape}."
@@ -107,7 +109,7 @@ class _Orthogonal(Module):
             A, tau = geqrf(Q)
             diagonal = A.diagonal(dim1=-2, dim2=-1)
             diagonal.sign_()
-            diagonal[tau.eq(0.0)] *= -1  # LAPACK skips a reflection that it does not need; forward does not
+            diagonal[tau.eq(0.0)] *= -1  # LAPACK omits identity reflections (tau == 0), forward applies all
             return A.mT if wide else A
         if rows == columns:
             Q = Q.clone() if _is_orthogonal(Q) else _made_orthogonal(Q)
@@ -123,10 +125,11 @@ class _Orthogonal(Module):
 def orthogonal(
     module: Any, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
 ) -> Any:
-    """Keep a matrix (or a batch of them) orthogonal; returns the module.
+    """Constrain a matrix (or a batch of matrices) to be orthogonal; return the module.
 
-    ``orthogonal_map``: ``"matrix_exp"`` (for square matrices), ``"cayley"`` or ``"householder"`` (for others).
-    ``use_trivialization``: beside the map a fixed orthogonal matrix is kept, so that any matrix can be assigned.
+    ``orthogonal_map``: ``"matrix_exp"`` (default for square matrices), ``"cayley"`` or ``"householder"`` (default for
+    others). ``use_trivialization``: also store a fixed orthogonal matrix, so that any orthogonal matrix can be
+    assigned.
 
     >>> import retrograd as torch
     >>> layer = torch.nn.utils.parametrizations.orthogonal(torch.nn.Linear(2, 4))
@@ -148,26 +151,26 @@ def orthogonal(
 
 
 class _WeightNorm(Module):
-    """A weight from its length and direction; see :func:`weight_norm`."""
+    """Parametrization of a weight by its norm and direction; see :func:`weight_norm`."""
 
     def __init__(self, dim: int | None = 0) -> None:
         super().__init__()
         self.dim = -1 if dim is None else dim
 
     def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
-        """The weight."""
+        """Return the weight of norm ``weight_g`` and direction ``weight_v``."""
         return weight_of(weight_v, weight_g, self.dim)
 
     def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
-        """Length and direction."""
+        """Return the norm and the direction of ``weight``."""
         return norm_except_dim(weight, self.dim), weight
 
 
 def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
-    """Compute a weight from its length and its direction (Salimans and Kingma 2016); returns the module.
+    """Compute a weight from its norm and its direction (Salimans and Kingma 2016); return the module.
 
-    ``dim``: lengths are counted for each index of this dimension; None: one length for all. A state saved by the old
-    ``weight_norm`` can be loaded.
+    ``dim``: dimension over whose indices separate norms are taken; None: one norm for the whole weight. A state saved
+    with the hook-based ``weight_norm`` can be loaded.
     """
     parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
@@ -182,7 +185,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
 
 
 class _SpectralNorm(Module):
-    """A weight divided by its largest singular value; see :func:`spectral_norm`."""
+    """Parametrization that divides a weight by its largest singular value; see :func:`spectral_norm`."""
 
     _u: Any
     _v: Any
@@ -208,7 +211,9 @@ class _SpectralNorm(Module):
             iterate(matrix, self._u, self._v, 15, eps, v_first=False)
 
     def forward(self, weight: Tensor) -> Tensor:
-        """The weight, divided; in training the estimate of its singular value is first improved by a step."""
+        """Return the divided weight; in training, first run a power iteration that improves the estimate of the
+        singular value.
+        """
         if weight.ndim == 1:
             return F.normalize(weight, dim=0, eps=self.eps)
         matrix = as_matrix(weight, self.dim)
@@ -217,16 +222,17 @@ class _SpectralNorm(Module):
         return weight / dot(self._u.clone(), mv(matrix, self._v.clone()))
 
     def right_inverse(self, value: Tensor) -> Tensor:
-        """``value``: nothing is known of how long it was."""
+        """Return ``value`` unchanged, because the norm before division is not known."""
         return value
 
 
 def spectral_norm(
     module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Any:
-    """Divide a weight by its largest singular value, estimated a step at each use (Miyato et al. 2018); returns the module.
+    """Divide a weight by its largest singular value, estimated by power iteration (Miyato et al. 2018); return the
+    module.
 
-    ``dim``: which dimension of the weight is the outputs' (0, or 1 for transposed convolutions).
+    ``dim``: the output dimension of the weight (0, or 1 for transposed convolutions).
     """
     weight = _tensor_of(module, name)
     if dim is None:

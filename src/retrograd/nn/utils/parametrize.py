@@ -1,6 +1,6 @@
-"""Parameters computed from others, by modules that stand between: ``torch.nn.utils.parametrize``.
+"""Parameters computed from other parameters by modules, as ``torch.nn.utils.parametrize``.
 
-The module's class becomes one of its own, ``Parametrized<name>``, on which the parameter is a property.
+The module's class is replaced by a subclass ``Parametrized<name>``, in which the parameter is a property.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ..modules.container import ModuleDict, ModuleList
 from ..modules.module import Module
 from ..parameter import Parameter
 
-_cached = 0  # how many blocks of `cached` are open
+_cached = 0  # number of active `cached` blocks
 _cache: dict[tuple[int, str], Tensor] = {}
 
 
 @contextlib.contextmanager
 def cached() -> Iterator[None]:
-    """Within the block a parametrized tensor is computed once, however often it is used.
+    """Return a context manager in which each parametrized tensor is computed once and cached.
 
     >>> from retrograd import nn
     >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(2, 2))
@@ -48,9 +48,9 @@ def _register(module: Module, name: str, tensor: Tensor) -> None:
 
 
 class ParametrizationList(ModuleList):
-    """The parametrizations of one tensor, in the order in which they are applied, and what it is computed from.
+    """The parametrizations of one tensor, in order of application, and the tensor that they are applied to.
 
-    That is ``original``, or ``original0``, ``original1`` … if the first takes several tensors.
+    This tensor is ``original``; ``original0``, ``original1`` … if the first parametrization takes several tensors.
     """
 
     original: Any
@@ -66,7 +66,7 @@ class ParametrizationList(ModuleList):
             new: Any = original
             for module in reversed(self):
                 if hasattr(module, "right_inverse"):
-                    with contextlib.suppress(NotImplementedError):  # one that can not invert this may still be used
+                    with contextlib.suppress(NotImplementedError):  # a parametrization without inverse is allowed
                         new = module.right_inverse(new)
         if not isinstance(new, (Tensor, Sequence)):
             raise ValueError(
@@ -97,7 +97,7 @@ class ParametrizationList(ModuleList):
             self._check(before_shape, before_dtype)
 
     def _check(self, shape: Any, dtype: Any) -> None:
-        """Refuse parametrizations that give another kind of tensor than there was."""
+        """Raise ValueError if the parametrizations change the shape or the dtype."""
         found = self()
         if not isinstance(found, Tensor):
             raise ValueError(f"A parametrization must return a tensor. Got {type(found).__name__}.")
@@ -114,7 +114,7 @@ class ParametrizationList(ModuleList):
         return [getattr(self, f"original{place}") for place in range(self.ntensors)]
 
     def right_inverse(self, value: Tensor) -> None:
-        """Set what the tensor is computed from so that it becomes ``value``, by the inverses in reverse order."""
+        """Set the original tensors so that the parametrized tensor becomes ``value``, by the inverses in reverse order."""
         with no_grad():
             new: Any = value
             for module in reversed(self):
@@ -140,7 +140,7 @@ class ParametrizationList(ModuleList):
                 _assign(own, each)
 
     def forward(self) -> Tensor:
-        """The tensor, computed."""
+        """Return the parametrized tensor."""
         first, *others = self
         found = first(*self._originals())
         for module in others:
@@ -149,7 +149,9 @@ class ParametrizationList(ModuleList):
 
 
 def _assign(own: Any, value: Tensor) -> None:
-    """Give a tensor other numbers (and perhaps another shape) without making it another tensor."""
+    """Copy ``value`` into the tensor ``own``, or replace its storage if the shape differs; the tensor object stays the
+    same.
+    """
     if value.shape == own.shape:
         own.data.copy_(value)
     else:
@@ -157,7 +159,7 @@ def _assign(own: Any, value: Tensor) -> None:
 
 
 def _own_class(module: Module) -> None:
-    """Give ``module`` a class of its own, on which properties can be put."""
+    """Replace the class of ``module`` by a new subclass, to which properties can be added."""
     cls = module.__class__
 
     def default_deepcopy(self: Any, memo: dict[int, Any]) -> Any:
@@ -184,7 +186,7 @@ def _own_class(module: Module) -> None:
 
 
 def _put_property(module: Module, name: str) -> None:
-    """Make the tensor an attribute that is computed when read and inverted when set."""
+    """Replace the tensor by a property whose getter computes it and whose setter calls ``right_inverse``."""
 
     def compute(self: Any) -> Any:
         if not _cached:
@@ -201,11 +203,11 @@ def _put_property(module: Module, name: str) -> None:
 
 
 def register_parametrization(module: Any, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Any:
-    """Have the parameter or buffer ``tensor_name`` computed as ``parametrization(original)``; returns the module.
+    """Replace the parameter or buffer ``tensor_name`` by ``parametrization(original)``; return the module.
 
-    Several parametrizations are applied in the order in which they are registered. A method ``right_inverse`` of the
-    parametrization says what the original is for a value; without it the value becomes the original. ``unsafe``: do not
-    check that shape and dtype stay.
+    Several parametrizations are applied in order of registration. A method ``right_inverse`` of the parametrization
+    returns the original of an assigned value; without this method the value becomes the original. ``unsafe``: skip the
+    check that shape and dtype are preserved.
 
     >>> import retrograd as torch
     >>> from retrograd import nn
@@ -250,7 +252,7 @@ def register_parametrization(module: Any, tensor_name: str, parametrization: Mod
 
 
 def _check_inverse(parametrization: Any, value: Tensor) -> None:
-    """Refuse an inverse that gives another kind of tensor than it was given."""
+    """Raise ValueError if the inverse changes the shape or the dtype."""
     if not hasattr(parametrization, "right_inverse"):
         return
     with no_grad():
@@ -265,7 +267,7 @@ def _check_inverse(parametrization: Any, value: Tensor) -> None:
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Whether the module (or its tensor of this name) has a parametrization."""
+    """Whether the module (or its tensor ``tensor_name``) has a parametrization."""
     held = module.__dict__.get("_modules", {}).get("parametrizations")
     if not isinstance(held, ModuleDict):
         return False
@@ -273,9 +275,9 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 
 
 def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: bool = True) -> Any:
-    """Take all parametrizations of a tensor away; returns the module.
+    """Remove all parametrizations of a tensor; return the module.
 
-    ``leave_parametrized``: the tensor stays as it is computed now; otherwise it becomes the original.
+    ``leave_parametrized``: the tensor keeps its computed value; otherwise it becomes the original.
     """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
@@ -304,12 +306,12 @@ def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: b
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """The class of the module as it was before it was parametrized."""
+    """Return the class of the module before it was parametrized."""
     return module.__class__.__bases__[0] if is_parametrized(module) else type(module)
 
 
 def transfer_parametrizations_and_params(from_module: Any, to_module: Any, tensor_name: str | None = None) -> Any:
-    """Give ``to_module`` the parametrizations of ``from_module`` and what they start from; returns ``to_module``."""
+    """Copy the parametrizations of ``from_module`` and their original tensors to ``to_module``; return ``to_module``."""
     if not is_parametrized(from_module):
         return to_module
     for name in list(from_module.parametrizations) if tensor_name is None else [tensor_name]:

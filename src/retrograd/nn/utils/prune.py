@@ -1,6 +1,6 @@
 """Pruning, as ``torch.nn.utils.prune``: a parameter ``weight`` becomes ``weight_orig`` times a buffer ``weight_mask``.
 
-A hook before each call of the module computes the product; several prunings of a parameter share one mask.
+A forward pre-hook computes the product before each call; several prunings of a parameter share one mask.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from ..modules.module import Module
 
 
 class BasePruningMethod(ABC):
-    """A way to choose what is pruned: a subclass says with ``compute_mask`` what of the mask stays 1."""
+    """Base class of pruning methods: a subclass defines ``compute_mask``, which returns the new mask."""
 
     _tensor_name: str
     PRUNING_TYPE = "unstructured"
 
     def __call__(self, module: Module, inputs: Any) -> None:
-        """The hook: compute the parameter from what it was and the mask."""
+        """Compute the pruned parameter (this is the forward pre-hook)."""
         setattr(module, self._tensor_name, self.apply_mask(module))
 
     @abstractmethod
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """The mask for importances ``t``, on top of the mask that there is."""
+        """Return the mask for the importance scores ``t``, combined with ``default_mask``."""
 
     def apply_mask(self, module: Module) -> Tensor:
-        """The parameter times its mask."""
+        """Return the original parameter times its mask."""
         name = self._tensor_name
         mask, original = getattr(module, name + "_mask"), getattr(module, name + "_orig")
         pruned: Tensor = mask.to(dtype=original.dtype) * original
@@ -43,7 +43,7 @@ class BasePruningMethod(ABC):
     def apply(
         cls, module: Module, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any
     ) -> Any:
-        """Prune the parameter ``name`` of ``module``, on top of how it is pruned; the hook."""
+        """Prune the parameter ``name`` of ``module``, in addition to earlier prunings; return the hook."""
         before = _hook_of(module, name)
         if before is not None:
             del module._forward_pre_hooks[before[0]]
@@ -73,12 +73,12 @@ class BasePruningMethod(ABC):
         return method
 
     def prune(self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None) -> Tensor:
-        """``t`` pruned, by itself."""
+        """Return ``t`` pruned, without changing a module."""
         scores = t if importance_scores is None else importance_scores
         return t * self.compute_mask(scores, ones_like(t) if default_mask is None else default_mask)
 
     def remove(self, module: Module) -> None:
-        """Make the pruned parameter a parameter again; what is pruned stays zero."""
+        """Replace the pruned parameter by an ordinary one with the pruned values."""
         name = self._tensor_name
         weight = self.apply_mask(module)
         delattr(module, name)
@@ -90,7 +90,7 @@ class BasePruningMethod(ABC):
 
 
 def _hook_of(module: Module, name: str) -> tuple[int, BasePruningMethod] | None:
-    """The key and the hook by which a parameter is pruned."""
+    """Return the key and the hook that prunes a parameter, or None."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
             return key, hook
@@ -98,7 +98,7 @@ def _hook_of(module: Module, name: str) -> tuple[int, BasePruningMethod] | None:
 
 
 class PruningContainer(BasePruningMethod):
-    """Several prunings of one parameter, each on what those before it have left."""
+    """Sequence of prunings of one parameter, each applied to the elements that the previous ones left."""
 
     def __init__(self, *args: Any) -> None:
         methods = args[0] if len(args) == 1 and isinstance(args[0], Iterable) else args
@@ -109,7 +109,7 @@ class PruningContainer(BasePruningMethod):
             self.add_pruning_method(method)
 
     def add_pruning_method(self, method: BasePruningMethod | None) -> None:
-        """Add one, which must be for the same parameter."""
+        """Append a pruning method, which must be for the same parameter."""
         if not isinstance(method, BasePruningMethod):
             raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
         if self._tensor_name != method._tensor_name:
@@ -129,7 +129,7 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[index]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """The mask of the last pruning, computed on what the mask has left."""
+        """Return the mask of the last pruning method, computed on the unpruned elements."""
         method, mask = self._pruning_methods[-1], default_mask.to(dtype=t.dtype)
         place: Any
         if method.PRUNING_TYPE == "unstructured":
@@ -147,30 +147,30 @@ class PruningContainer(BasePruningMethod):
 
 
 class Identity(BasePruningMethod):
-    """Prunes nothing."""
+    """Pruning method that prunes nothing."""
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """The mask as it is."""
+        """Return the mask unchanged."""
         return default_mask
 
 
 class _ByAmount(BasePruningMethod):
-    """Prunes a share (a float) or a number (an int) of the elements."""
+    """Base class of methods that prune a fraction (float) or a number (int) of elements."""
 
     def __init__(self, amount: float) -> None:
         _check_amount(amount)
         self.amount = amount
 
     def chosen(self, t: Tensor) -> int:
-        """How many elements are pruned."""
+        """Return the number of elements to prune."""
         return _count(self.amount, t.nelement())
 
 
 class RandomUnstructured(_ByAmount):
-    """Prunes elements at random."""
+    """Pruning method that prunes random elements."""
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Zeros at random places."""
+        """Return the mask with zeros at random positions."""
         mask, count = default_mask.clone(memory_format=contiguous_format), self.chosen(t)
         if count:
             mask.view(-1)[topk(empty_like(t, memory_format=contiguous_format).uniform_().view(-1), count).indices] = 0
@@ -178,10 +178,10 @@ class RandomUnstructured(_ByAmount):
 
 
 class L1Unstructured(_ByAmount):
-    """Prunes the smallest elements."""
+    """Pruning method that prunes the elements of smallest absolute value."""
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Zeros at the smallest places."""
+        """Return the mask with zeros at the elements of smallest absolute value."""
         mask, count = default_mask.clone(memory_format=contiguous_format), self.chosen(t)
         if count:
             mask.view(-1)[topk(t.abs().view(-1), count, largest=False).indices] = 0
@@ -196,7 +196,7 @@ class _Structured(_ByAmount):
         self.dim = dim
 
     def channels(self, t: Tensor) -> int:
-        """How many slices are pruned."""
+        """Return the number of slices to prune."""
         if t.dim() <= 1:
             raise ValueError(
                 "Structured pruning can only be applied to multidimensional tensors. Found tensor of shape "
@@ -207,17 +207,17 @@ class _Structured(_ByAmount):
         return _count(self.amount, t.shape[self.dim])
 
     def mask_of(self, t: Tensor, chosen: Tensor, default_mask: Tensor) -> Tensor:
-        """Ones for the chosen slices, times the mask that there is."""
+        """Return a mask that is 1 on the chosen slices, times ``default_mask``."""
         mask = zeros_like(t)
         mask[(slice(None),) * (self.dim % t.dim()) + (chosen,)] = 1
         return mask * default_mask.to(dtype=mask.dtype)
 
 
 class RandomStructured(_Structured):
-    """Prunes whole slices at random."""
+    """Pruning method that prunes random slices."""
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Zeros in slices at random."""
+        """Return the mask with zeros on random slices."""
         count = self.channels(t)
         if not count:
             return default_mask
@@ -227,14 +227,14 @@ class RandomStructured(_Structured):
 
 
 class LnStructured(_Structured):
-    """Prunes the slices of the smallest norm of order ``n``."""
+    """Pruning method that prunes the slices of smallest norm of order ``n``."""
 
     def __init__(self, amount: float, n: Any, dim: int = -1) -> None:
         super().__init__(amount, dim)
         self.n = n
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Zeros in the slices of the smallest norm."""
+        """Return the mask with zeros on the slices of smallest norm."""
         count = self.channels(t)
         if not count:
             return default_mask
@@ -244,7 +244,7 @@ class LnStructured(_Structured):
 
 
 class CustomFromMask(BasePruningMethod):
-    """Prunes what a given mask says."""
+    """Pruning method with a mask passed by the caller."""
 
     PRUNING_TYPE = "global"
 
@@ -252,7 +252,7 @@ class CustomFromMask(BasePruningMethod):
         self.mask = mask
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """The given mask, times the one that there is."""
+        """Return the passed mask times ``default_mask``."""
         found: Tensor = default_mask * self.mask.to(dtype=default_mask.dtype)
         return found
 
@@ -273,19 +273,19 @@ def _count(amount: Any, total: int) -> int:
 
 
 def identity(module: Module, name: str) -> Module:
-    """Put the mask of a parameter in place without pruning anything; the module."""
+    """Add a mask of ones to a parameter; return the module."""
     Identity.apply(module, name)
     return module
 
 
 def random_unstructured(module: Module, name: str, amount: float) -> Module:
-    """Prune a share (a float) or a number (an int) of a parameter's elements at random; the module."""
+    """Prune a fraction (float) or a number (int) of a parameter's elements at random; return the module."""
     RandomUnstructured.apply(module, name, amount)
     return module
 
 
 def l1_unstructured(module: Module, name: str, amount: float, importance_scores: Tensor | None = None) -> Module:
-    """Prune the smallest of a parameter's elements (or the least important ones); the module.
+    """Prune the elements of smallest absolute value or importance score of a parameter; return the module.
 
     >>> import retrograd as torch
     >>> layer = torch.nn.utils.prune.l1_unstructured(torch.nn.Linear(4, 1), "weight", amount=3)
@@ -297,7 +297,7 @@ def l1_unstructured(module: Module, name: str, amount: float, importance_scores:
 
 
 def random_structured(module: Module, name: str, amount: float, dim: int) -> Module:
-    """Prune whole slices of a parameter along ``dim`` at random; the module."""
+    """Prune random slices of a parameter along ``dim``; return the module."""
     RandomStructured.apply(module, name, amount, dim)
     return module
 
@@ -305,19 +305,19 @@ def random_structured(module: Module, name: str, amount: float, dim: int) -> Mod
 def ln_structured(
     module: Module, name: str, amount: float, n: Any, dim: int, importance_scores: Tensor | None = None
 ) -> Module:
-    """Prune the slices of a parameter along ``dim`` that have the smallest norm of order ``n``; the module."""
+    """Prune the slices of a parameter along ``dim`` with the smallest norm of order ``n``; return the module."""
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
 def custom_from_mask(module: Module, name: str, mask: Tensor) -> Module:
-    """Prune the elements of a parameter where ``mask`` is 0; the module."""
+    """Prune the elements of a parameter where ``mask`` is 0; return the module."""
     CustomFromMask.apply(module, name, mask)
     return module
 
 
 def global_unstructured(parameters: Any, pruning_method: Any, importance_scores: Any = None, **kwargs: Any) -> None:
-    """Prune several parameters together: ``parameters`` are pairs of a module and a name."""
+    """Prune several parameters jointly: ``parameters`` are pairs of a module and a name."""
     if not isinstance(parameters, Iterable):
         raise TypeError("global_unstructured(): parameters is not an Iterable")
     given = list(parameters)
@@ -346,14 +346,14 @@ def global_unstructured(parameters: Any, pruning_method: Any, importance_scores:
 
 
 def is_pruned(module: Module) -> bool:
-    """Whether a parameter of the module, or of one below it, is pruned."""
+    """Whether a parameter of the module or of a submodule is pruned."""
     return any(
         isinstance(hook, BasePruningMethod) for each in module.modules() for hook in each._forward_pre_hooks.values()
     )
 
 
 def remove(module: Module, name: str) -> Module:
-    """Make a pruned parameter a parameter again; what is pruned stays zero. The module."""
+    """Replace a pruned parameter by an ordinary one with the pruned values; return the module."""
     found = _hook_of(module, name)
     if found is None:
         raise ValueError(f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed")

@@ -1,4 +1,4 @@
-"""Weights divided by their largest singular value, by a hook; ``parametrizations.spectral_norm`` is the new way."""
+"""Spectral normalisation of weights by a forward pre-hook; ``parametrizations.spectral_norm`` supersedes it."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ..modules.module import Module
 from ..parameter import Parameter
 
-#: Modules whose outputs are the second dimension of the weight.
+#: Modules whose output channels are the second dimension of the weight.
 TRANSPOSED = (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)
 
 
 def as_matrix(weight: Tensor, dim: int) -> Tensor:
-    """``weight`` as a matrix whose rows are dimension ``dim``."""
+    """Return ``weight`` as a matrix whose rows are the indices along ``dim``."""
     if dim != 0:
         weight = weight.permute(dim, *(each for each in range(weight.dim()) if each != dim))
     return weight.reshape(weight.size(0), -1)
 
 
 def iterate(matrix: Tensor, u: Tensor, v: Tensor, times: int, eps: float, v_first: bool) -> None:
-    """Turn ``u`` and ``v``, in place, towards the first singular vectors, by multiplying."""
+    """Update ``u`` and ``v`` in place towards the first singular vectors by ``times`` power iterations."""
     with no_grad():
         for _ in range(times):
             for turn in "vu" if v_first else "uv":
@@ -33,7 +33,7 @@ def iterate(matrix: Tensor, u: Tensor, v: Tensor, times: int, eps: float, v_firs
 
 
 class SpectralNorm:
-    """The hook that computes a weight before each call; in training it first multiplies once more."""
+    """Forward pre-hook that computes the normalised weight; in training each call first runs the power iteration."""
 
     _version = 1
 
@@ -48,7 +48,7 @@ class SpectralNorm:
         self.eps = eps
 
     def compute_weight(self, module: Module, do_power_iteration: bool) -> Tensor:
-        """The weight as it is now."""
+        """Return the normalised weight."""
         weight, u, v = (getattr(module, self.name + end) for end in ("_orig", "_u", "_v"))
         matrix = as_matrix(weight, self.dim)
         if do_power_iteration:
@@ -58,7 +58,7 @@ class SpectralNorm:
 
     @staticmethod
     def apply(module: Module, name: str, n_power_iterations: int, dim: int, eps: float) -> SpectralNorm:
-        """Put the hook on ``module``; the parameter becomes ``name_orig``, the singular vectors are buffers."""
+        """Add the hook to ``module``; the parameter is renamed ``name_orig``, the singular vectors become buffers."""
         if any(isinstance(hook, SpectralNorm) and hook.name == name for hook in module._forward_pre_hooks.values()):
             raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
         made = SpectralNorm(name, n_power_iterations, dim, eps)
@@ -80,7 +80,7 @@ class SpectralNorm:
         return made
 
     def remove(self, module: Module) -> None:
-        """Make the weight as it is now the parameter."""
+        """Remove the hook's tensors and register the current normalised weight as the parameter."""
         with no_grad():
             weight = self.compute_weight(module, do_power_iteration=False)
         for name in ("", "_u", "_v", "_orig"):
@@ -92,21 +92,21 @@ class SpectralNorm:
 
 
 class _Of:
-    """A hook on the state of a module that has a hook ``fn``."""
+    """Base class of state hooks that belong to a hook ``fn``."""
 
     def __init__(self, fn: SpectralNorm) -> None:
         self.fn = fn
 
 
 class SpectralNormStateDictHook(_Of):
-    """Notes the version beside the state."""
+    """State hook that stores the format version in the metadata."""
 
     def __call__(self, module: Module, state_dict: Any, prefix: str, local_metadata: dict[str, Any]) -> None:
         local_metadata.setdefault("spectral_norm", {})[f"{self.fn.name}.version"] = self.fn._version
 
 
 class SpectralNormLoadStateDictPreHook(_Of):
-    """Stands where PyTorch takes over states from before its version 1.0."""
+    """Load hook without effect; PyTorch converts states of its versions before 1.0 in it."""
 
     def __call__(self, *given: Any) -> None:
         pass
@@ -115,9 +115,10 @@ class SpectralNormLoadStateDictPreHook(_Of):
 def spectral_norm(
     module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Any:
-    """Divide a weight by its largest singular value, estimated a step at each call (Miyato et al. 2018).
+    """Divide a weight by its largest singular value, estimated by power iteration (Miyato et al. 2018); return the
+    module.
 
-    ``dim``: which dimension of the weight is the outputs' (0, or 1 for transposed convolutions). Returns the module.
+    ``dim``: the output dimension of the weight (0, or 1 for transposed convolutions).
     """
     if dim is None:
         dim = 1 if isinstance(module, TRANSPOSED) else 0

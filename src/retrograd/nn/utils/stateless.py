@@ -1,4 +1,4 @@
-"""A module called with other parameters and buffers than its own, by the name that it had before ``torch.func``."""
+"""``functional_call`` under the name it had before ``torch.func``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def functional_call(
     module: Any, parameters_and_buffers: Mapping[str, Any], args: Any = None, kwargs: Any = None, *,
     tie_weights: bool = True, strict: bool = False,
 ) -> Any:  # fmt: skip
-    """An old name of ``torch.func.functional_call``, which warns."""
+    """Deprecated alias of ``torch.func.functional_call``, which warns."""
     warn(
         "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a future version "
         "of PyTorch. Please use `torch.func.functional_call` instead which is a drop-in replacement.",

@@ -1,4 +1,4 @@
-"""Weights as a length and a direction, by a hook; ``parametrizations.weight_norm`` is the new way."""
+"""Weight normalisation by a forward pre-hook; ``parametrizations.weight_norm`` supersedes it."""
 
 from __future__ import annotations
 
@@ -12,29 +12,31 @@ from ..parameter import Parameter
 
 
 def norm_except_dim(v: Tensor, dim: int | None) -> Tensor:
-    """The norm over all dimensions but ``dim`` (None or -1: over all), which stay with size 1."""
+    """Return the norm over all dimensions except ``dim`` (None or -1: over all), with the reduced dimensions kept at
+    size 1.
+    """
     return norm(v, 2, -1 if dim is None else dim)
 
 
 def weight_of(v: Tensor, g: Tensor, dim: int | None) -> Tensor:
-    """The weight of direction ``v`` and length ``g``."""
+    """Return the weight of direction ``v`` and norm ``g``."""
     return v * (g / norm_except_dim(v, dim))
 
 
 class WeightNorm:
-    """The hook that computes a weight from its length and direction before each call."""
+    """Forward pre-hook that computes a weight from its norm and direction."""
 
     def __init__(self, name: str, dim: int | None) -> None:
         self.name = name
         self.dim = -1 if dim is None else dim
 
     def compute_weight(self, module: Module) -> Tensor:
-        """The weight as it is now."""
+        """Return the weight computed from norm and direction."""
         return weight_of(getattr(module, self.name + "_v"), getattr(module, self.name + "_g"), self.dim)
 
     @staticmethod
     def apply(module: Module, name: str, dim: int | None) -> WeightNorm:
-        """Put the hook on ``module`` and make two parameters of one."""
+        """Add the hook to ``module`` and replace the parameter by its norm and direction."""
         if any(isinstance(hook, WeightNorm) and hook.name == name for hook in module._forward_pre_hooks.values()):
             raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
         made = WeightNorm(name, dim)
@@ -47,7 +49,7 @@ class WeightNorm:
         return made
 
     def remove(self, module: Module) -> None:
-        """Make one parameter of the two."""
+        """Replace norm and direction by the one computed parameter."""
         weight = self.compute_weight(module)
         delattr(module, self.name)
         del module._parameters[self.name + "_g"], module._parameters[self.name + "_v"]
@@ -58,10 +60,11 @@ class WeightNorm:
 
 
 def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
-    """Replace a parameter by its length ``name_g`` and its direction ``name_v`` (Salimans and Kingma 2016).
+    """Replace a parameter by its norm ``name_g`` and its direction ``name_v`` (Salimans and Kingma 2016); return the
+    module.
 
-    ``dim``: lengths are counted for each index of this dimension; None: one length for all. The weight is computed before
-    each call of the module, which is returned.
+    ``dim``: dimension over whose indices separate norms are taken; None: one norm for the whole weight. A forward
+    pre-hook computes the weight before each call of the module.
     """
     warn(
         "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
