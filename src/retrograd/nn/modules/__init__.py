@@ -1,6 +1,6 @@
-"""The modules by topic, as ``torch.nn.modules``."""
+"""Neural network layers by topic, as ``torch.nn.modules``."""
 
-# ruff: noqa: F403 - each topic says itself what it exports
+# ruff: noqa: F403 - each module defines ``__all__``
 
 from __future__ import annotations
 
@@ -77,6 +77,6 @@ __all__ += adaptive.__all__
 __all__ += rnn.__all__
 __all__ += transformer.__all__
 
-for _name in __all__:  # classes are shown as PyTorch's; how they are pickled: Module.__reduce_ex__
+for _name in __all__:  # repr shows PyTorch's path; pickling: see Module.__reduce_ex__
     if isinstance(globals()[_name], type):
         globals()[_name].__module__ = globals()[_name].__module__.replace("retrograd", "torch", 1)

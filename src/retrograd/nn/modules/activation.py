@@ -1,4 +1,4 @@
-"""Activations: what is applied to each number, or along a dimension."""
+"""Activation layers, elementwise or along a dimension."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RReLU(Module):
 
 @declares_layer(F.hardtanh, "min_val={min_val}, max_val={max_val}")
 class Hardtanh(Module):
-    """``x`` between ``min_val`` and ``max_val``, else the nearer of the two."""
+    """``x`` clamped to [``min_val``, ``max_val``]."""
 
     min_val: float = -1.0
     max_val: float = 1.0
@@ -65,7 +65,7 @@ class Hardtanh(Module):
             raise AssertionError(f"max_val ({self.max_val}) must be greater than min_val ({self.min_val})")
 
     def forward(self, input: Tensor) -> Tensor:
-        """``input``, kept between the bounds."""
+        """Return ``input`` clamped to the bounds."""
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
 
@@ -76,7 +76,7 @@ class ReLU6(Hardtanh):
         super().__init__(0.0, 6.0, inplace)
 
     def extra_repr(self) -> str:
-        """Whether it works in place."""
+        """Return the text of the ``inplace`` flag."""
         return "inplace=True" if self.inplace else ""
 
 
@@ -87,7 +87,7 @@ class Sigmoid(Module):
 
 @declares_layer(F.hardsigmoid)
 class Hardsigmoid(Module):
-    """0 up to -3, 1 from 3 on, a straight line between: :class:`Sigmoid` in pieces."""
+    """Piecewise linear :class:`Sigmoid`: 0 below -3, 1 above 3, linear between."""
 
     inplace: bool = False
 
@@ -136,28 +136,28 @@ class CELU(Module):
 
 @declares_layer(F.selu)
 class SELU(Module):
-    """A scaled :class:`ELU` that keeps mean 0 and variance 1 (Klambauer et al. 2017)."""
+    """Scaled :class:`ELU` that preserves mean 0 and variance 1 (Klambauer et al. 2017)."""
 
     inplace: bool = False
 
 
 @declares_layer(F.glu, "dim={dim}")
 class GLU(Module):
-    """The first half of the input along ``dim`` times the sigmoid of the second."""
+    """Gated linear unit: the first half of the input along ``dim`` times the sigmoid of the second half."""
 
     dim: int = -1
 
 
 @declares_layer(F.gelu, "approximate={approximate!r}")
 class GELU(Module):
-    """``x`` times the normal distribution function of ``x``, exactly (``"none"``) or by ``"tanh"``."""
+    """``x`` times the normal distribution function of ``x``, exact (``"none"``) or approximated (``"tanh"``)."""
 
     approximate: str = "none"
 
 
 @declares_layer(F.hardshrink, "{lambd}")
 class Hardshrink(Module):
-    """``x`` where it is farther than ``lambd`` from 0, else 0."""
+    """``x`` where ``abs(x) > lambd``, else 0."""
 
     lambd: float = 0.5
 
@@ -177,7 +177,7 @@ class LogSigmoid(Module):
 
 @declares_layer(F.softplus, "beta={beta}, threshold={threshold}")
 class Softplus(Module):
-    """``log(1 + exp(beta * x)) / beta``, which is ``x`` where ``beta * x`` is above ``threshold``."""
+    """``log(1 + exp(beta * x)) / beta``; ``x`` itself where ``beta * x`` exceeds ``threshold``."""
 
     beta: float = 1.0
     threshold: float = 20.0
@@ -185,13 +185,13 @@ class Softplus(Module):
 
 @declares_layer(F.softshrink, "{lambd}")
 class Softshrink(Module):
-    """``x`` moved by ``lambd`` towards 0, which is 0 for those that are nearer."""
+    """``x`` moved by ``lambd`` towards 0; 0 where ``abs(x) <= lambd``."""
 
     lambd: float = 0.5
 
 
 class PReLU(Module):
-    """``x`` where it is positive, else ``weight * x``; the weight (one, or one a channel) is a parameter."""
+    """``x`` where it is positive, else ``weight * x``; the weight (a single one, or one per channel) is a parameter."""
 
     weight: Any
 
@@ -203,15 +203,15 @@ class PReLU(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Set the weight to its first value."""
+        """Set the weight to its initial value."""
         init.constant_(self.weight, self.init)
 
     def forward(self, input: Tensor) -> Tensor:
-        """``input``, scaled where it is negative."""
+        """Return ``input`` with the negative elements multiplied by the weight."""
         return F.prelu(input, self.weight)
 
     def extra_repr(self) -> str:
-        """The number of weights."""
+        """Return the number of weights as text."""
         return f"num_parameters={self.num_parameters}"
 
 
@@ -248,7 +248,7 @@ class Softmax2d(Module):
     """:class:`Softmax` over the channels of images."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Softmax along the third dimension from the end."""
+        """Return the softmax along the channels, the third dimension from the end."""
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
         return F.softmax(input, -3)

@@ -1,4 +1,4 @@
-"""An approximate softmax over very many classes, rare ones in clusters."""
+"""Approximate softmax over many classes, with the rare classes in clusters."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ from .module import Module
 
 
 class _ASMoutput(NamedTuple):
-    """What :class:`AdaptiveLogSoftmaxWithLoss` gives: log-probabilities of the targets, and minus their mean."""
+    """Named tuple returned by :class:`AdaptiveLogSoftmaxWithLoss`: log-probabilities of the targets, and their negative
+    mean.
+    """
 
     output: Tensor
     loss: Tensor
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """The log-softmax of frequent classes and of clusters of rare ones (Grave et al. 2017).
+    """Log-softmax over the frequent classes and over clusters of rare classes (Grave et al. 2017).
 
-    Classes are numbered by falling frequency; each of ``cutoffs`` is where the next cluster begins, whose vectors are
-    ``div_value`` times shorter than those of the one before.
+    Classes are numbered by falling frequency; each of ``cutoffs`` is the first class of a cluster, and each cluster's
+    vectors are ``div_value`` times shorter than those of the previous one.
     """
 
     def __init__(
@@ -61,14 +63,14 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             )
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew."""
+        """Draw new initial values for all parameters."""
         self.head.reset_parameters()
         for down, up in self.tail:
             down.reset_parameters()
             up.reset_parameters()
 
     def forward(self, input_: Tensor, target_: Tensor) -> Any:
-        """The log-probability of each target, and minus the mean of them."""
+        """Return the log-probability of each target, and their negative mean."""
         self._check(input_, target_)
         alone = target_.dim() == 0
         input, target = (input_.unsqueeze(0), target_.unsqueeze(0)) if alone else (input_, target_)
@@ -116,7 +118,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
 
     def log_prob(self, input: Tensor) -> Tensor:
-        """The log-probabilities of all classes."""
+        """Return the log-probabilities of all classes, of shape (N, n_classes)."""
         head = F.log_softmax(self.head(input), dim=1)
         found = head.new_empty((head.size(0), self.n_classes))
         found[:, : self.shortlist_size] = head[:, : self.shortlist_size]
@@ -126,7 +128,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return found
 
     def predict(self, input: Tensor) -> Tensor:
-        """The most probable class; clusters are looked into only where they win."""
+        """Return the most probable class of each row; a cluster is evaluated only for the rows in which it is most
+        probable.
+        """
         head = self.head(input)
         best = head.argmax(dim=1)
         rare = best >= self.shortlist_size

@@ -1,4 +1,4 @@
-"""Attention of several heads; programs reach it as ``torch.nn.MultiheadAttention``."""
+"""Multi-head attention, exported as ``torch.nn.MultiheadAttention``."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from .module import Module
 
 
 class MultiheadAttention(Module):
-    """Each query's mean of the values, weighted by how well it matches the keys, in several subspaces (Vaswani et al. 2017).
+    """Multi-head attention: per query, the mean of the values weighted by the match with the keys (Vaswani et al.
+    2017).
 
-    ``kdim`` and ``vdim``: the sizes of keys and values, if not ``embed_dim``. ``add_bias_kv``: a learned key and value more.
+    ``kdim`` and ``vdim``: sizes of keys and values (default ``embed_dim``). ``add_bias_kv``: append a learned key and
+    value.
 
     >>> import retrograd as torch
     >>> x = torch.ones(5, 3, 8)
@@ -83,10 +85,11 @@ class MultiheadAttention(Module):
         need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
-        """What the queries (time, batch, features) get, and if ``need_weights`` the weights, averaged over the heads or not.
+        """Return the output (time, batch, features) and, with ``need_weights``, the weights (averaged over the heads by
+        default).
 
-        ``key_padding_mask`` (batch, time): keys that are not looked at. ``attn_mask``: pairs of query and key that are not
-        (booleans), or what is added to their scores. ``is_causal``: a hint that ``attn_mask`` is the causal one.
+        ``key_padding_mask`` (batch, time): keys to ignore. ``attn_mask``: boolean mask of pairs of query and key to
+        ignore, or values that are added to the scores. ``is_causal``: a hint that ``attn_mask`` is the causal mask.
         """
         turned = self.batch_first and query.dim() == 3
         if turned:
@@ -103,9 +106,9 @@ class MultiheadAttention(Module):
 
 
 def _swapped(*tensors: Tensor) -> list[Tensor]:
-    """Each tensor with its first two dimensions swapped; those that are the same stay the same."""
+    """Return each tensor with its first two dimensions swapped; identical arguments give identical results."""
     made = {id(each): each.transpose(1, 0) for each in tensors}
     return [made[id(each)] for each in tensors]
 
 
-MultiheadAttention.__module__ = "retrograd.nn.modules.activation"  # where PyTorch has it
+MultiheadAttention.__module__ = "retrograd.nn.modules.activation"  # PyTorch's path of the class

@@ -1,4 +1,4 @@
-"""Batch normalisation; and what normalisations with running statistics have in common."""
+"""Batch normalisation, and the base class of normalisations with running statistics."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .module import Module
 
 
 class _NormBase(Module):
-    """A scale and a shift for each channel (parameters), and the channels' running mean and variance (buffers)."""
+    """Base class: a scale and a shift per channel (parameters) and a running mean and variance per channel (buffers)."""
 
-    _version = 2  # 2: num_batches_tracked is part of the state
+    _version = 2  # version 2 added num_batches_tracked to the state
     weight: Any
     bias: Any
     running_mean: Any
@@ -49,7 +49,7 @@ class _NormBase(Module):
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:
-        """Set the running mean to 0, the running variance to 1, and forget how many batches there were."""
+        """Set the running mean to 0, the running variance to 1 and the number of batches to 0."""
         if self.track_running_stats:
             self.running_mean.zero_()
             self.running_var.fill_(1)
@@ -67,7 +67,7 @@ class _NormBase(Module):
         raise NotImplementedError
 
     def extra_repr(self) -> str:
-        """The arguments."""
+        """Return the arguments as text."""
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
             f"bias={self._parameters.get('bias') is not None}, track_running_stats={self.track_running_stats}"
@@ -87,12 +87,13 @@ class _NormBase(Module):
 
 
 class _BatchNorm(_NormBase):
-    """Batch normalisation of whatever number of dimensions."""
+    """Base class of batch normalisation for any number of dimensions."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Each channel of ``input`` with mean 0 and variance 1 over the batch (or by the running statistics), scaled and shifted.
+        """Return ``input`` normalised by the mean and variance of each channel over the batch, scaled and shifted.
 
-        In training the running statistics take on the batch's with weight ``momentum`` (None: their mean over all batches).
+        Evaluation uses the running statistics instead. Training updates them with weight ``momentum`` (None: cumulative
+        mean).
         """
         self._check_input_dim(input)
         average = 0.0 if self.momentum is None else self.momentum
@@ -109,7 +110,7 @@ class _BatchNorm(_NormBase):
 
 
 class _LazyNormBase(LazyModuleMixin, _NormBase):
-    """A normalisation whose ``num_features`` are those of its first input."""
+    """Base class of normalisations whose ``num_features`` is inferred from the first input."""
 
     def __init__(
         self, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True, track_running_stats: bool = True,
@@ -128,12 +129,12 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
             self.num_batches_tracked = tensor(0, dtype=int64, device=device)
 
     def reset_parameters(self) -> None:
-        """Reset parameters and statistics, if they are made."""
+        """Reset parameters and statistics if they are initialised."""
         if not self.has_uninitialized_params() and self.num_features != 0:
             super().reset_parameters()
 
     def initialize_parameters(self, input: Tensor) -> None:
-        """Make the parameters to fit ``input``."""
+        """Allocate the parameters for the number of channels of ``input``."""
         if not self.has_uninitialized_params():
             return
         self.num_features = input.shape[1]
@@ -145,7 +146,7 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
 
 
 def _expects(*dims: int) -> Any:
-    """The check of an input's number of dimensions."""
+    """Return a method that checks the number of dimensions of an input."""
 
     def _check_input_dim(self: Any, input: Tensor) -> None:
         if input.dim() not in dims:
@@ -155,7 +156,7 @@ def _expects(*dims: int) -> Any:
 
 
 class BatchNorm1d(_BatchNorm):
-    """Batch normalisation of vectors (N, C) or signals (N, C, L) (Ioffe and Szegedy 2015)."""
+    """Batch normalisation of 2-d (N, C) or 3-d (N, C, L) input (Ioffe and Szegedy 2015)."""
 
     _check_input_dim = _expects(2, 3)
 
@@ -178,21 +179,21 @@ class BatchNorm3d(_BatchNorm):
 
 
 class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
-    """A :class:`BatchNorm1d` whose ``num_features`` are those of its first input."""
+    """:class:`BatchNorm1d` whose ``num_features`` is inferred from the first input."""
 
     cls_to_become = BatchNorm1d
     _check_input_dim = BatchNorm1d._check_input_dim
 
 
 class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
-    """A :class:`BatchNorm2d` whose ``num_features`` are those of its first input."""
+    """:class:`BatchNorm2d` whose ``num_features`` is inferred from the first input."""
 
     cls_to_become = BatchNorm2d
     _check_input_dim = BatchNorm2d._check_input_dim
 
 
 class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
-    """A :class:`BatchNorm3d` whose ``num_features`` are those of its first input."""
+    """:class:`BatchNorm3d` whose ``num_features`` is inferred from the first input."""
 
     cls_to_become = BatchNorm3d
     _check_input_dim = BatchNorm3d._check_input_dim

@@ -1,4 +1,4 @@
-"""Channels in another order."""
+"""Channel shuffle layer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .module import Module
 
 @declares_layer(F.channel_shuffle, "groups={groups}")
 class ChannelShuffle(Module):
-    """The channels of each of ``groups`` groups spread over all (Zhang et al. 2017)."""
+    """Permutation of the channels that interleaves ``groups`` groups (Zhang et al. 2017)."""
 
     groups: int
 

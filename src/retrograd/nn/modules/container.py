@@ -1,4 +1,4 @@
-"""Modules that hold others, or parameters, in the order or under the names that they are given."""
+"""Containers of modules and of parameters, ordered or by name."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .module import Module
 
 
 class _Listed(Module):
-    """What holds its modules under the names ``"0"``, ``"1"`` …; their order is that of the list."""
+    """Base class of containers that register their modules as ``"0"``, ``"1"`` … in order."""
 
     def _place(self, index: Any) -> int:
-        """``index`` counted from the front."""
+        """Return ``index`` as a non-negative index; raise IndexError if it is out of range."""
         size, index = len(self), as_index(index)
         if not -size <= index < size:
             raise IndexError(f"index {index} is out of range")
@@ -38,9 +38,9 @@ class _Listed(Module):
 
 
 class Sequential(_Listed):
-    """Modules called one after the other: the output of each is the input of the next.
+    """Sequence of modules; the output of each is the input of the next.
 
-    It takes modules, or an ordered dictionary of named ones.
+    Takes modules, or an ordered dictionary of modules by name.
 
     >>> import retrograd as torch
     >>> from retrograd import nn
@@ -98,18 +98,18 @@ class Sequential(_Listed):
         return self
 
     def pop(self, key: Any) -> Any:
-        """Take the module at ``key`` (an index or a slice) away and return it."""
+        """Remove the module at ``key`` (an index or a slice) and return it."""
         found = self[key]
         del self[key]
         return found
 
     def append(self, module: Module) -> Self:
-        """Add a module at the end."""
+        """Append a module."""
         self.add_module(str(len(self)), module)
         return self
 
     def insert(self, index: int, module: Module) -> Self:
-        """Add a module before the one at ``index``."""
+        """Insert a module before the one at ``index``."""
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}")
         size = len(self)
@@ -121,13 +121,13 @@ class Sequential(_Listed):
         return self
 
     def extend(self, sequential: Iterable[Module]) -> Self:
-        """Add several modules at the end."""
+        """Append several modules."""
         for module in list(sequential):
             self.append(module)
         return self
 
     def forward(self, input: Any) -> Any:
-        """What the last module makes of what the others make of ``input``."""
+        """Return the output of the last module, each called with the output of the one before."""
         for module in self._modules.values():
             input = module(input)
         return input
@@ -146,7 +146,7 @@ def _check_times(other: Any) -> None:
 
 
 class ModuleList(_Listed):
-    """A list of modules, registered as children. It has no ``forward``.
+    """List of modules that are registered as children, without ``forward``.
 
     >>> from retrograd import nn
     >>> nn.ModuleList([nn.Linear(2, 2) for _ in range(3)])
@@ -180,24 +180,24 @@ class ModuleList(_Listed):
         return ModuleList(chain(self, other))
 
     def insert(self, index: int, module: Module) -> None:
-        """Add a module before the one at ``index``."""
+        """Insert a module before the one at ``index``."""
         modules = list(self)
         modules.insert(index, module)
         self._renumber(modules)
 
     def append(self, module: Module) -> Self:
-        """Add a module at the end."""
+        """Append a module."""
         self.add_module(str(len(self)), module)
         return self
 
     def pop(self, key: Any) -> Any:
-        """Take the module at ``key`` (an index or a slice) away and return it."""
+        """Remove the module at ``key`` (an index or a slice) and return it."""
         found = self[key]
         del self[key]
         return found
 
     def extend(self, modules: Iterable[Module]) -> Self:
-        """Add several modules at the end."""
+        """Append several modules."""
         if not isinstance(modules, Iterable):
             raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
         for offset, module in enumerate(modules, len(self)):
@@ -205,7 +205,7 @@ class ModuleList(_Listed):
         return self
 
     def __repr__(self) -> str:
-        """Equal modules that follow each other are shown once, with their number."""
+        """Return the text, in which consecutive equal modules are shown once with their number."""
         texts = [repr(module) for module in self]
         if not texts:
             return f"{self._get_name()}()"
@@ -222,7 +222,7 @@ class ModuleList(_Listed):
 
 
 class ModuleDict(Module):
-    """A dictionary of modules, registered as children. It has no ``forward``.
+    """Dictionary of modules that are registered as children, without ``forward``.
 
     >>> from retrograd import nn
     >>> choices = nn.ModuleDict({"relu": nn.ReLU()})
@@ -255,25 +255,25 @@ class ModuleDict(Module):
         return key in self._modules
 
     def clear(self) -> None:
-        """Take all modules away."""
+        """Remove all modules."""
         self._modules.clear()
 
     def pop(self, key: str) -> Module:
-        """Take the module of this name away and return it."""
+        """Remove the module under this key and return it."""
         module = self[key]
         del self[key]
         return module
 
     def keys(self) -> Any:
-        """The names."""
+        """Return the names."""
         return self._modules.keys()
 
     def items(self) -> Any:
-        """The names and modules."""
+        """Return the pairs of name and module."""
         return self._modules.items()
 
     def values(self) -> Any:
-        """The modules."""
+        """Return the modules."""
         return self._modules.values()
 
     def update(self, modules: Any) -> None:
@@ -283,9 +283,9 @@ class ModuleDict(Module):
 
 
 def _pairs(given: Any, who: str) -> list[tuple[Any, Any]]:
-    """The pairs of a dictionary, or of an iterable of pairs, in the order in which they are to be added."""
+    """Return the pairs of a dictionary, or of an iterable of pairs, in the order of insertion."""
     if not isinstance(given, Iterable):
-        shown = who.replace("ParameterDict", "ParametersDict")  # PyTorch's word
+        shown = who.replace("ParameterDict", "ParametersDict")  # the spelling in PyTorch's error message
         raise TypeError(
             f"{shown}.update should be called with an iterable of key/value pairs, but got {type(given).__name__}"
         )
@@ -304,7 +304,7 @@ def _pairs(given: Any, who: str) -> list[tuple[Any, Any]]:
 
 
 def _shown_parameter(key: Any, value: Any, place: str = "") -> str:
-    """A line of the text of a list or dictionary of parameters."""
+    """Return the line of ``repr`` for one entry of a ParameterList or ParameterDict."""
     if not isinstance(value, Tensor):
         return f"({key}): Object of type: {type(value).__name__}"
     size = "x".join(map(str, value._array.shape))
@@ -316,7 +316,7 @@ def _shown_parameter(key: Any, value: Any, place: str = "") -> str:
 
 
 class ParameterList(Module):
-    """A list of parameters (tensors become parameters; other things are kept as they are).
+    """List of parameters (tensors are converted to parameters; other values are stored as they are).
 
     >>> import retrograd as torch
     >>> from retrograd import nn
@@ -369,13 +369,13 @@ class ParameterList(Module):
         return [name for name in super().__dir__() if not name.isdigit()]
 
     def append(self, value: Any) -> Self:
-        """Add a value at the end."""
+        """Append a value."""
         self._size += 1
         self[len(self) - 1] = value
         return self
 
     def extend(self, values: Iterable[Any]) -> Self:
-        """Add several values at the end."""
+        """Append several values."""
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
             raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
         for value in values:
@@ -386,12 +386,12 @@ class ParameterList(Module):
         raise RuntimeError("ParameterList should not be called.")
 
     def extra_repr(self) -> str:
-        """A line for each value."""
+        """Return one line for each value."""
         return "\n".join("  " + _shown_parameter(place, value, "list") for place, value in enumerate(self))
 
 
 class ParameterDict(Module):
-    """A dictionary of parameters (tensors become parameters; other things are kept as they are), in order.
+    """Ordered dictionary of parameters (tensors are converted to parameters; other values are stored as they are).
 
     >>> import retrograd as torch
     >>> from retrograd import nn
@@ -440,50 +440,50 @@ class ParameterDict(Module):
         return key in self._keys
 
     def copy(self) -> ParameterDict:
-        """Another dictionary of the same parameters."""
+        """Return a new dictionary of the same parameters."""
         return ParameterDict(OrderedDict((key, self[key]) for key in self._keys))
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """The value under ``key``; if there is none, ``default``, which is put there."""
+        """Return the value under ``key``; if it is missing, insert ``default`` first."""
         if key not in self:
             self[key] = default
         return self[key]
 
     def clear(self) -> None:
-        """Take all values away."""
+        """Remove all values."""
         for key in list(self._keys):
             del self[key]
 
     def pop(self, key: str) -> Any:
-        """Take the value under ``key`` away and return it."""
+        """Remove the value under ``key`` and return it."""
         value = self[key]
         del self[key]
         return value
 
     def popitem(self) -> tuple[str, Any]:
-        """Take the last key and value away and return them."""
+        """Remove the last key and value and return them."""
         key, _ = self._keys.popitem()
         self._keys[key] = None
         return key, self.pop(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value under ``key``, or ``default``."""
+        """Return the value under ``key``, or ``default``."""
         return self[key] if key in self else default  # noqa: SIM401 - this is get
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
-        """A dictionary with ``default`` under each key."""
+        """Return a new ParameterDict with ``default`` under each key."""
         return ParameterDict(OrderedDict((key, default) for key in keys))
 
     def keys(self) -> Any:
-        """The keys."""
+        """Return the keys."""
         return self._keys.keys()
 
     def items(self) -> Iterable[tuple[str, Any]]:
-        """The keys and values."""
+        """Return the pairs of key and value."""
         return ((key, self[key]) for key in self._keys)
 
     def values(self) -> Iterable[Any]:
-        """The values."""
+        """Return the values."""
         return (self[key] for key in self._keys)
 
     def update(self, parameters: Any) -> None:
@@ -509,12 +509,12 @@ class ParameterDict(Module):
         raise RuntimeError("ParameterDict should not be called.")
 
     def extra_repr(self) -> str:
-        """A line for each value."""
+        """Return one line for each value."""
         return "\n".join("  " + _shown_parameter(key, value) for key, value in self.items())
 
 
 class Container(Module):
-    """An old name: use :class:`Module`."""
+    """Deprecated alias of :class:`Module`."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Convolutions and transposed convolutions of signals, images and volumes."""
+"""Convolution and transposed convolution layers in 1, 2 and 3 dimensions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MODES = {"zeros", "reflect", "replicate", "circular"}
 
 
 class _ConvNd(Module):
-    """What all convolutions are: a weight, a bias, and how the windows lie."""
+    """Base class of convolutions: weight, bias and the arguments stride, padding, dilation and groups."""
 
     dimensions: ClassVar[int]
     function: ClassVar[Any]
@@ -64,7 +64,7 @@ class _ConvNd(Module):
         self.reset_parameters()
 
     def _check(self) -> None:
-        """Refuse arguments that do not go together."""
+        """Raise ValueError for invalid or incompatible arguments."""
         if self.groups <= 0:
             raise ValueError("groups must be a positive integer")
         if self.in_channels % self.groups:
@@ -80,7 +80,7 @@ class _ConvNd(Module):
             raise ValueError(f"padding_mode must be one of {MODES}, but got padding_mode='{self.padding_mode}'")
 
     def reset_parameters(self) -> None:
-        """Draw the parameters anew: uniform between plus and minus one by the root of the number of inputs."""
+        """Draw new initial values: uniform in plus or minus ``1 / sqrt(fan_in)``."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan_in = init._calculate_fan_in_and_fan_out(self.weight)[0]
@@ -89,7 +89,7 @@ class _ConvNd(Module):
                 init.uniform_(self.bias, -bound, bound)
 
     def extra_repr(self) -> str:
-        """The sizes, and whatever is not as usual."""
+        """Return the sizes and the arguments that differ from their defaults as text."""
         text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
         for name, usual in (("padding", 0), ("dilation", 1), ("output_padding", 0)):
             value = getattr(self, name)
@@ -105,7 +105,7 @@ class _ConvNd(Module):
 
 
 class _Conv(_ConvNd):
-    """A convolution, by the function and the number of dimensions that its class says."""
+    """Base class of ordinary convolutions; a subclass defines ``dimensions`` and ``function``."""
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes = 1, padding: Sizes | str = 0,
@@ -127,7 +127,7 @@ class _Conv(_ConvNd):
         return type(self).function(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
     def forward(self, input: Tensor) -> Tensor:
-        """``input`` (N, C, …) convolved with the weight."""
+        """Return ``input`` (N, C, …) convolved with the weight."""
         return self._conv_forward(input, self.weight, self.bias)
 
 
@@ -163,7 +163,7 @@ class Conv3d(_Conv):
 
 
 class _ConvTransposeNd(_ConvNd):
-    """A transposed convolution, by the function and the number of dimensions that its class says."""
+    """Base class of transposed convolutions; a subclass defines ``dimensions`` and ``function``."""
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes = 1, padding: Sizes = 0,
@@ -179,7 +179,7 @@ class _ConvTransposeNd(_ConvNd):
         )  # fmt: skip
 
     def _output_padding(self, input: Tensor, output_size: Any) -> Any:
-        """How much is added at one side so that the output has this size."""
+        """Return the output padding per dimension for which the output has the size ``output_size``."""
         if output_size is None:
             return self.output_padding
         count, before = self.dimensions, input.dim() - self.dimensions
@@ -207,7 +207,9 @@ class _ConvTransposeNd(_ConvNd):
         return [size - low for size, low in zip(sizes, least, strict=True)]
 
     def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
-        """The gradient of a convolution by its input; ``output_size`` where stride leaves it open."""
+        """Return the transposed convolution of ``input``; ``output_size`` selects one of the sizes possible with stride
+        > 1.
+        """
         added = self._output_padding(input, output_size)
         return type(self).function(
             input, self.weight, self.bias, self.stride, self.padding, added, self.groups, self.dilation
@@ -222,7 +224,7 @@ class ConvTranspose1d(_ConvTransposeNd):
 
 
 class ConvTranspose2d(_ConvTransposeNd):
-    """Transposed convolution of images (N, C, H, W): undoes the sizes of a :class:`Conv2d`.
+    """Transposed convolution of images (N, C, H, W): maps the output size of a :class:`Conv2d` to its input size.
 
     >>> import retrograd as torch
     >>> torch.nn.ConvTranspose2d(8, 3, 2, stride=2)(torch.ones(1, 8, 5, 5)).shape
@@ -241,10 +243,10 @@ class ConvTranspose3d(_ConvTransposeNd):
 
 
 class _LazyConvXdMixin(LazyModuleMixin):
-    """A convolution whose ``in_channels`` are those of its first input."""
+    """Mixin of convolutions whose ``in_channels`` is inferred from the first input."""
 
     def _begin(self, out_channels: int, kernel_size: Sizes, bias: bool, **given: Any) -> None:
-        """What ``__init__`` does: a convolution without channels, whose parameters are not made yet."""
+        """Initialise the convolution with 0 input channels and uninitialized parameters."""
         super().__init__(0, 0, kernel_size, bias=False, **given)
         place: Any = {name: given[name] for name in ("device", "dtype")}
         self.weight = UninitializedParameter(**place)
@@ -258,12 +260,12 @@ class _LazyConvXdMixin(LazyModuleMixin):
     kernel_size: Any
 
     def reset_parameters(self) -> None:
-        """Draw the parameters anew, if they are made."""
+        """Draw new initial values if the parameters are initialised."""
         if not self.has_uninitialized_params() and self.in_channels != 0:
             super().reset_parameters()  # type: ignore[misc]
 
     def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
-        """Make the parameters to fit ``input``."""
+        """Allocate the parameters for the number of channels of ``input``."""
         if not self.has_uninitialized_params():
             return
         batched = self.dimensions + 2
@@ -307,37 +309,37 @@ class _LazyConvTranspose(_LazyConvXdMixin):
 
 
 class LazyConv1d(_LazyConv, Conv1d):
-    """A :class:`Conv1d` whose ``in_channels`` are those of its first input."""
+    """:class:`Conv1d` whose ``in_channels`` is inferred from the first input."""
 
     cls_to_become = Conv1d
 
 
 class LazyConv2d(_LazyConv, Conv2d):
-    """A :class:`Conv2d` whose ``in_channels`` are those of its first input."""
+    """:class:`Conv2d` whose ``in_channels`` is inferred from the first input."""
 
     cls_to_become = Conv2d
 
 
 class LazyConv3d(_LazyConv, Conv3d):
-    """A :class:`Conv3d` whose ``in_channels`` are those of its first input."""
+    """:class:`Conv3d` whose ``in_channels`` is inferred from the first input."""
 
     cls_to_become = Conv3d
 
 
 class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
-    """A :class:`ConvTranspose1d` whose ``in_channels`` are those of its first input."""
+    """:class:`ConvTranspose1d` whose ``in_channels`` is inferred from the first input."""
 
     cls_to_become = ConvTranspose1d
 
 
 class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
-    """A :class:`ConvTranspose2d` whose ``in_channels`` are those of its first input."""
+    """:class:`ConvTranspose2d` whose ``in_channels`` is inferred from the first input."""
 
     cls_to_become = ConvTranspose2d
 
 
 class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
-    """A :class:`ConvTranspose3d` whose ``in_channels`` are those of its first input."""
+    """:class:`ConvTranspose3d` whose ``in_channels`` is inferred from the first input."""
 
     cls_to_become = ConvTranspose3d
 

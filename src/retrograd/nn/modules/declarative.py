@@ -1,12 +1,12 @@
-"""How layers that only carry arguments to a function are declared: the arguments as annotated attributes of the class.
+"""Class decorator for layers that only pass arguments to a function: the arguments are annotated class attributes.
 
-    @carries(F.leaky_relu, "negative_slope={negative_slope}")
+    @declares_layer(F.leaky_relu, "negative_slope={negative_slope}")
     class LeakyReLU(Module):
         negative_slope: float = 0.01
         inplace: bool = False
 
-From this follow ``__init__`` with just these arguments, ``forward``, which calls the function with them, and the text
-between the parentheses when the layer is printed. It is written as Python and compiled, as dataclasses are.
+The decorator generates ``__init__`` with these arguments, ``forward``, which calls the function with them, and
+``extra_repr``. The methods are compiled from generated source, as in the standard library's dataclasses.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...operations.nn.losses import chosen
 from .module import Module
 
 Layer = TypeVar("Layer", bound=type)
-#: Old arguments of losses: they are folded into ``reduction`` and not kept.
+#: Deprecated arguments of losses: they are merged into ``reduction`` and not stored.
 LEGACY = ("size_average", "reduce")
 REQUIRED: Any = object()
 
@@ -34,11 +34,13 @@ def declares_layer(
     buffers: tuple[str, ...] = (),
     **fixed: str,
 ) -> Callable[[Layer], Layer]:
-    """Declare a layer that calls ``function`` with what ``forward`` ``takes`` and with its own attributes, by name.
+    """Return a class decorator for layers that call ``function`` with the inputs ``takes`` and the layer's attributes
+    by name.
 
-    ``shown``: its ``extra_repr``, with attributes in braces; ``inplace=True`` is added by itself. Without a function the
-    class is only a base of layers. ``buffers``: attributes that are registered as buffers. ``fixed``: other
-    arguments of the function, as code. A method ``_settle`` is called at the end of ``__init__``.
+    ``shown``: the text of ``extra_repr``, with attributes in braces; ``inplace=True`` is appended automatically.
+    Without a function the class is only a base class of layers. ``buffers``: attributes that are registered as buffers.
+    ``fixed``: further arguments of the function, as source code. A method ``_settle`` is called at the end of
+    ``__init__``.
     """
 
     def declare(cls: Layer) -> Layer:
@@ -69,9 +71,9 @@ def declares_layer(
 
 
 def _fields(cls: Any) -> dict[str, Any]:
-    """The arguments of a layer and their defaults: what its class, and the declared class that it stands on, annotate.
+    """Return the arguments of a layer and their defaults: the annotations of its class and of the declared base class.
 
-    The defaults are taken off the class, where they would hide what is registered under these names.
+    The defaults are deleted from the class, where they would hide parameters and buffers registered under these names.
     """
     fields: dict[str, Any] = dict(getattr(cls, "_given", {}))
     for name in get_annotations(cls):
@@ -83,7 +85,9 @@ def _fields(cls: Any) -> dict[str, Any]:
 
 
 def _parameters(fields: dict[str, Any], space: dict[str, Any]) -> str:
-    """The arguments as the parameters of a function, with their defaults, which go into its globals."""
+    """Return the arguments as source code of a parameter list; the defaults are stored in ``space``, the function's
+    globals.
+    """
     shown = ""
     for name, default in fields.items():
         if name == "_":
@@ -97,14 +101,14 @@ def _parameters(fields: dict[str, Any], space: dict[str, Any]) -> str:
 
 
 def _write(cls: Any, name: str, lines: list[str], space: dict[str, Any]) -> None:
-    """Compile a method from its lines."""
+    """Compile a method from its source lines and set it on ``cls``."""
     made = compile_source(f"<{cls.__name__}.{name}>", lines, {"__name__": cls.__module__, **space}, name)
     made.__qualname__, made.__module__ = f"{cls.__qualname__}.{name}", cls.__module__
     setattr(cls, name, made)
 
 
 def _extra_repr(self: Any) -> str:
-    """The layer's arguments."""
+    """Return the layer's arguments as text."""
     text = self._shown.format(**{**self._buffers, **self.__dict__})
     if self.__dict__.get("inplace") and "inplace" not in self._shown:
         return f"{text}, inplace=True" if text else "inplace=True"

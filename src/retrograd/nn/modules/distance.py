@@ -1,4 +1,4 @@
-"""Distances and similarities of vectors."""
+"""Layers for distances and similarities of vectors."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from .module import Module
 
 @declares_layer()
 class PairwiseDistance(Module):
-    """The p-norm of ``x1 - x2`` along the last dimension (``eps`` is added to each difference)."""
+    """p-norm of ``x1 - x2`` along the last dimension (``eps`` is added to each difference)."""
 
     p: float = 2.0
     eps: float = 1e-6
     keepdim: bool = False
 
     def _settle(self) -> None:
-        self.norm = self.__dict__.pop("p")  # PyTorch's name of the attribute
+        self.norm = self.__dict__.pop("p")  # PyTorch names the attribute ``norm``
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """The distances of the vectors of ``x1`` to those of ``x2``."""
+        """Return the distances between corresponding vectors of ``x1`` and ``x2``."""
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
 
 
 @declares_layer(F.cosine_similarity, takes="x1, x2")
 class CosineSimilarity(Module):
-    """The cosine of the angle between ``x1`` and ``x2`` along ``dim``; no norm is taken to be less than ``eps``.
+    """Cosine of the angle between ``x1`` and ``x2`` along ``dim``; the norms are clamped to at least ``eps``.
 
     >>> import retrograd as torch
     >>> torch.nn.CosineSimilarity(dim=0)(torch.tensor([1.0, 0.0]), torch.tensor([2.0, 0.0]))

@@ -1,4 +1,4 @@
-"""Dropout: what is left out at random in training."""
+"""Dropout layers, which zero random elements or channels in training."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _DropoutNd(Module):
 
 @declares_layer(F.dropout, training="self.training")
 class Dropout(_DropoutNd):
-    """In training: each number is 0 with probability ``p``, else divided by ``1 - p``.
+    """Layer that in training zeroes each element with probability ``p`` and divides the others by ``1 - p``.
 
     >>> import retrograd as torch
     >>> torch.nn.Dropout(0.2).eval()(torch.ones(3))
@@ -29,22 +29,26 @@ class Dropout(_DropoutNd):
 
 @declares_layer(F.dropout1d, training="self.training")
 class Dropout1d(_DropoutNd):
-    """In training: each channel of a signal (N, C, L) is 0 with probability ``p``, else divided by ``1 - p``."""
+    """Layer that in training zeroes each channel (N, C, L) with probability ``p`` and divides the others by ``1 - p``."""
 
 
 @declares_layer(F.dropout2d, training="self.training")
 class Dropout2d(_DropoutNd):
-    """In training: each channel of an image (N, C, H, W) is 0 with probability ``p``, else divided by ``1 - p``."""
+    """Layer that in training zeroes each channel (N, C, H, W) with probability ``p`` and divides the others by ``1 -
+    p``.
+    """
 
 
 @declares_layer(F.dropout3d, training="self.training")
 class Dropout3d(_DropoutNd):
-    """In training: each channel of a volume (N, C, D, H, W) is 0 with probability ``p``, else divided by ``1 - p``."""
+    """Layer that in training zeroes each channel (N, C, D, H, W) with probability ``p`` and divides the others by ``1 -
+    p``.
+    """
 
 
 @declares_layer(F.alpha_dropout, training="self.training")
 class AlphaDropout(_DropoutNd):
-    """Dropout that keeps mean 0 and variance 1 (for :class:`SELU`; Klambauer et al. 2017)."""
+    """Dropout that preserves mean 0 and variance 1 (for :class:`SELU`; Klambauer et al. 2017)."""
 
 
 @declares_layer(F.feature_alpha_dropout, training="self.training")

@@ -1,4 +1,4 @@
-"""Dimensions made one, and one made several."""
+"""Layers that merge or split dimensions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .module import Module
 
 @declares_layer(shown="start_dim={start_dim}, end_dim={end_dim}")
 class Flatten(Module):
-    """The dimensions from ``start_dim`` to ``end_dim`` made one.
+    """Layer that merges the dimensions from ``start_dim`` to ``end_dim``.
 
     >>> import retrograd as torch
     >>> torch.nn.Flatten()(torch.ones(8, 3, 4)).shape
@@ -22,13 +22,13 @@ class Flatten(Module):
     end_dim: int = -1
 
     def forward(self, input: Tensor) -> Tensor:
-        """``input`` with fewer dimensions."""
+        """Return ``input`` with the dimensions merged."""
         return input.flatten(self.start_dim, self.end_dim)
 
 
 @declares_layer(shown="dim={dim}, unflattened_size={unflattened_size}")
 class Unflatten(Module):
-    """Dimension ``dim`` made several, of the sizes ``unflattened_size``.
+    """Layer that splits dimension ``dim`` into dimensions of sizes ``unflattened_size``.
 
     >>> import retrograd as torch
     >>> torch.nn.Unflatten(1, (3, 4))(torch.ones(8, 12)).shape
@@ -50,7 +50,7 @@ class Unflatten(Module):
                 )
 
     def forward(self, input: Tensor) -> Tensor:
-        """``input`` with more dimensions."""
+        """Return ``input`` with the dimension split."""
         return input.unflatten(self.dim, self.unflattened_size)
 
 

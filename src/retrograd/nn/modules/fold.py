@@ -1,4 +1,4 @@
-"""Images made of blocks, and blocks cut out of images."""
+"""Layers that extract sliding blocks of images and sum them back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Sizes = int | Sequence[int]
     "output_size={output_size}, kernel_size={kernel_size}, dilation={dilation}, padding={padding}, stride={stride}",
 )
 class Fold(Module):
-    """Blocks (N, C * block, L) added up to an image (N, C, *output_size)."""
+    """Layer that sums overlapping blocks (N, C * block, L) to images (N, C, *output_size)."""
 
     output_size: Sizes
     kernel_size: Sizes
@@ -27,7 +27,7 @@ class Fold(Module):
 
 @declares_layer(F.unfold, "kernel_size={kernel_size}, dilation={dilation}, padding={padding}, stride={stride}")
 class Unfold(Module):
-    """The blocks (N, C * block, L) of an image that overlap as a convolution's windows do."""
+    """Layer that extracts the sliding blocks (N, C * block, L) of images, as a convolution's windows."""
 
     kernel_size: Sizes
     dilation: Sizes = 1

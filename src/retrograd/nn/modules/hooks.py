@@ -1,6 +1,6 @@
-"""Hooks of modules: the registries that hold for every module, and a call of a module that has any hook.
+"""Module hooks: the registries of global hooks, and the call of a module that has hooks.
 
-A module without hooks never comes here: see ``Module.__call__``.
+A module without hooks calls ``forward`` directly: see ``Module.__call__``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...runtime.user_frame import warn
 
 Hooks = OrderedDict[int, Callable[..., Any]]
 
-#: Hooks of all modules, by kind; the names say when they are called.
+#: Global hooks (for every module) by kind.
 FORWARD_BEFORE: Hooks = OrderedDict()
 FORWARD: Hooks = OrderedDict()
 FORWARD_WITH_KWARGS: OrderedDict[int, bool] = OrderedDict()
@@ -28,21 +28,21 @@ BACKWARD: Hooks = OrderedDict()
 BUFFER_REGISTERED: Hooks = OrderedDict()
 MODULE_REGISTERED: Hooks = OrderedDict()
 PARAMETER_REGISTERED: Hooks = OrderedDict()
-#: Whether the hooks in BACKWARD are full ones (True) or of the old kind (False); None if there never was one.
+#: True if BACKWARD holds full backward hooks, False for non-full (deprecated) hooks, None before the first registration.
 backward_is_full: bool | None = None
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> Handle:
-    """Call ``hook(module, args)`` before the forward of every module; what it returns replaces the arguments."""
+    """Call ``hook(module, args)`` before the forward of every module; a returned value replaces the arguments."""
     return Handle(FORWARD_BEFORE, hook)
 
 
 def register_module_forward_hook(
     hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
 ) -> Handle:
-    """Call ``hook(module, args, output)`` after the forward of every module; what it returns replaces the output.
+    """Call ``hook(module, args, output)`` after the forward of every module; a returned value replaces the output.
 
-    ``with_kwargs``: the hook is called with ``(module, args, kwargs, output)``. ``always_call``: also if forward fails.
+    ``with_kwargs``: call ``hook(module, args, kwargs, output)``. ``always_call``: call the hook also if forward raises.
     """
     return Handle(FORWARD, hook, *[FORWARD_WITH_KWARGS] * with_kwargs, *[FORWARD_ALWAYS] * always_call)
 
@@ -58,7 +58,7 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> Handle:
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> Handle:
-    """The old form of :func:`register_module_full_backward_hook`: it sees the last operation of a module only."""
+    """Deprecated form of :func:`register_module_full_backward_hook`: the hook sees only the last operation of a module."""
     return _register_backward(hook, False)
 
 
@@ -74,22 +74,22 @@ def _register_backward(hook: Callable[..., Any], full: bool) -> Handle:
 
 
 def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> Handle:
-    """Call ``hook(module, name, buffer)`` when a buffer is registered; what it returns is registered in its place."""
+    """Call ``hook(module, name, buffer)`` when a buffer is registered; a returned value is registered instead."""
     return Handle(BUFFER_REGISTERED, hook)
 
 
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> Handle:
-    """Call ``hook(module, name, submodule)`` when a module is registered; what it returns is registered in its place."""
+    """Call ``hook(module, name, submodule)`` when a module is registered; a returned value is registered instead."""
     return Handle(MODULE_REGISTERED, hook)
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> Handle:
-    """Call ``hook(module, name, param)`` when a parameter is registered; what it returns is registered in its place."""
+    """Call ``hook(module, name, param)`` when a parameter is registered; a returned value is registered instead."""
     return Handle(PARAMETER_REGISTERED, hook)
 
 
 def registered(hooks: Hooks, module: Any, name: str, value: Any) -> Any:
-    """What is to be registered once the hooks have seen ``value``."""
+    """Return ``value`` as the registration hooks have changed it."""
     for hook in hooks.values():
         found = hook(module, name, value)
         if found is not None:
@@ -101,7 +101,7 @@ def registered(hooks: Hooks, module: Any, name: str, value: Any) -> Any:
 
 
 def call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call ``module.forward`` with all hooks around it."""
+    """Call ``module.forward`` with all hooks."""
     run = _Run()
     try:
         return _call(module, args, kwargs, run)
@@ -111,7 +111,7 @@ def call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 class _Run:
-    """How far a call has come: its result so far, and which of the hooks that are always called have been."""
+    """State of a call: its result so far, and the ids of the ``always_call`` hooks already called."""
 
     def __init__(self) -> None:
         self.result: Any = None
@@ -145,7 +145,7 @@ def _call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run: _Run)
 
 
 def _before(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What the hooks before forward make of the arguments."""
+    """Return the arguments as the forward pre-hooks have changed them."""
     for number, hook in (*FORWARD_BEFORE.items(), *module._forward_pre_hooks.items()):
         if number in module._forward_pre_hooks_with_kwargs:
             found = hook(module, args, kwargs)
@@ -164,7 +164,7 @@ def _before(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple
 
 
 def _forward_hooks(module: Any) -> Iterator[tuple[int, Callable[..., Any], bool, bool]]:
-    """The number of each hook after forward, the hook, whether it takes kwargs and whether it is always called."""
+    """Yield for each forward hook its id, the hook, and the flags ``with_kwargs`` and ``always_call``."""
     for hooks, with_kwargs, always in (
         (FORWARD, FORWARD_WITH_KWARGS, FORWARD_ALWAYS),
         (module._forward_hooks, module._forward_hooks_with_kwargs, module._forward_hooks_always_called),
@@ -174,7 +174,7 @@ def _forward_hooks(module: Any) -> Iterator[tuple[int, Callable[..., Any], bool,
 
 
 def _call_always(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run: _Run) -> None:
-    """After an error: call those hooks that are to be called even then, and have not been."""
+    """Call, after an exception, the ``always_call`` hooks that were not called yet."""
     for number, hook, with_kwargs, always in _forward_hooks(module):
         if not always or number in run.called:
             continue
@@ -192,7 +192,7 @@ def _call_always(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run
 
 
 def _backward_hooks(module: Any) -> tuple[list[Any], list[Any]]:
-    """The full backward hooks that a call sets up, and those of the old kind."""
+    """Return the full backward hooks of a call, and the non-full ones."""
     full: list[Any] = []
     old: list[Any] = []
     if backward_is_full is not None:
@@ -203,7 +203,7 @@ def _backward_hooks(module: Any) -> tuple[list[Any], list[Any]]:
 
 
 class BackwardHookFunction(Function):
-    """Gives tensors on as they are: a node of the graph at which hooks can be registered."""
+    """Identity function whose graph node carries the backward hooks."""
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Any:
@@ -216,9 +216,9 @@ class BackwardHookFunction(Function):
 
 
 class BackwardHook:
-    """The nodes around one call of a module, and what happens when a backward pass comes by.
+    """Graph nodes around one call of a module, which call its backward hooks.
 
-    The node behind the results keeps their gradients until the node before the arguments has its own; then the
+    The node after the results stores their gradients until the node before the arguments has received its own; then the
     module's hooks are called with both.
     """
 
@@ -230,13 +230,13 @@ class BackwardHook:
         self.n_inputs = self.n_outputs = -1
 
     def setup_input_hook(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The arguments, behind a node of the graph if any of them requires a gradient."""
+        """Return the arguments passed through an identity node if any of them requires a gradient."""
         self.n_inputs = len(args)
         args, self.inputs = _behind_node(args, lambda node: node.register_hook(self._inputs_reached))
         return args
 
     def setup_output_hook(self, result: Any) -> Any:
-        """The results, behind a node of the graph if any of them requires a gradient."""
+        """Return the results passed through an identity node if any of them requires a gradient."""
         several = isinstance(result, tuple)
         results = result if several else (result,)
         self.n_outputs = len(results)
@@ -258,7 +258,7 @@ class BackwardHook:
         return tuple(given[index] for index in self.outputs or [])
 
     def _without_inputs(self, given: tuple[Any, ...]) -> None:
-        """Nothing flows to the arguments: the hooks are called at once."""
+        """Call the hooks at once, because no argument requires a gradient."""
         if self.hooks:
             warn(
                 "Full backward hook is firing when gradients are computed with respect to module outputs since no inputs "
@@ -275,7 +275,7 @@ class BackwardHook:
                 )
 
     def _inputs_reached(self, grads: tuple[Any, ...], _: Any) -> Any:
-        if self.grad_outputs is None:  # the gradient came by another way than the module's results
+        if self.grad_outputs is None:  # the gradient did not pass through the module's results
             return None
         given = _spread(self.inputs or [], grads, self.n_inputs)
         for hook in self.hooks:
@@ -294,7 +294,7 @@ def _check_count(who: str, what: str, found: tuple[Any, ...], given: tuple[Any, 
 
 
 def _spread(places: list[int], grads: tuple[Any, ...], count: int) -> tuple[Any, ...]:
-    """Gradients at the places of the tensors, None elsewhere."""
+    """Return a tuple of ``count`` entries with the gradients at the indices ``places`` and None elsewhere."""
     spread = [None] * count
     for place, grad in zip(places, grads, strict=True):
         spread[place] = grad
@@ -302,9 +302,9 @@ def _spread(places: list[int], grads: tuple[Any, ...], count: int) -> tuple[Any,
 
 
 def _behind_node(values: tuple[Any, ...], use: Callable[[Any], Any]) -> tuple[tuple[Any, ...], list[int] | None]:
-    """``values`` with the tensors among them behind a node, which ``use`` gets; and where these stand.
+    """Pass the tensors among ``values`` through one identity node; return the values and the indices of the tensors.
 
-    If no gradient is required, the values themselves and None.
+    ``use`` is called with the node. If no tensor requires a gradient, return ``values`` unchanged and None.
     """
     places = [place for place, each in enumerate(values) if isinstance(each, Tensor)]
     tensors = [values[place] for place in places]
@@ -319,7 +319,7 @@ def _behind_node(values: tuple[Any, ...], use: Callable[[Any], Any]) -> tuple[tu
 
 
 def _hook_last_node(module: Any, hooks: list[Any], args: tuple[Any, ...], result: Any) -> None:
-    """Register hooks of the old kind at the node of the (first) result."""
+    """Register non-full hooks at the graph node of the (first) result."""
     found = result
     while not isinstance(found, Tensor):
         found = (
@@ -334,7 +334,7 @@ def _hook_last_node(module: Any, hooks: list[Any], args: tuple[Any, ...], result
 
 
 def _warn_of_old_hook(args: tuple[Any, ...], result: Any, node: Any) -> None:
-    """Say what a hook of the old kind does not see."""
+    """Warn of the gradients that a non-full hook does not receive."""
     results = result if isinstance(result, tuple) else (result,)
     behind = {each.grad_fn for each in results if isinstance(each, Tensor)} - {None}
     before = {each.grad_fn for each in args if isinstance(each, Tensor)} - {None}

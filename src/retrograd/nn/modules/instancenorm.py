@@ -1,4 +1,4 @@
-"""Instance normalisation: each channel of each example for itself."""
+"""Instance normalisation layers: statistics per channel and example."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .batchnorm import _expects, _LazyNormBase, _NormBase
 
 
 class _InstanceNorm(_NormBase):
-    """Instance normalisation of ``dimensions`` dimensions of space."""
+    """Base class of instance normalisation with ``dimensions`` spatial dimensions."""
 
     dimensions: ClassVar[int]
 
@@ -22,7 +22,7 @@ class _InstanceNorm(_NormBase):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Each channel of each example with mean 0 and variance 1, scaled and shifted."""
+        """Return ``input`` with each channel of each example normalised to mean 0 and variance 1, scaled and shifted."""
         self._check_input_dim(input)
         alone = input.dim() == self.dimensions + 1
         place = input.dim() - self.dimensions - 1
@@ -65,21 +65,21 @@ class InstanceNorm3d(_InstanceNorm):
 
 
 class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
-    """An :class:`InstanceNorm1d` whose ``num_features`` are those of its first input."""
+    """:class:`InstanceNorm1d` whose ``num_features`` is inferred from the first input."""
 
     cls_to_become = InstanceNorm1d
     dimensions, _check_input_dim = 1, InstanceNorm1d._check_input_dim
 
 
 class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
-    """An :class:`InstanceNorm2d` whose ``num_features`` are those of its first input."""
+    """:class:`InstanceNorm2d` whose ``num_features`` is inferred from the first input."""
 
     cls_to_become = InstanceNorm2d
     dimensions, _check_input_dim = 2, InstanceNorm2d._check_input_dim
 
 
 class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
-    """An :class:`InstanceNorm3d` whose ``num_features`` are those of its first input."""
+    """:class:`InstanceNorm3d` whose ``num_features`` is inferred from the first input."""
 
     cls_to_become = InstanceNorm3d
     dimensions, _check_input_dim = 3, InstanceNorm3d._check_input_dim

@@ -1,4 +1,4 @@
-"""Modules whose sizes are read off their first input."""
+"""Mixin of modules whose sizes are inferred from their first input."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ..parameter import is_lazy
 
 
 class LazyModuleMixin:
-    """Mixed into a module class: parameters are made, in ``initialize_parameters``, from the first input.
+    """Mixin that allocates the parameters in ``initialize_parameters`` at the first call.
 
-    After the first call the module is an ordinary one: its class becomes ``cls_to_become``.
+    After the first call the class of the module is changed to ``cls_to_become``.
     """
 
     cls_to_become: Any = None
@@ -27,18 +27,20 @@ class LazyModuleMixin:
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: Any, unexpected_keys: Any,
         error_msgs: Any,
     ) -> None:  # fmt: skip
-        """Before a state is loaded: give what is not made yet the shapes that it has there."""
+        """Allocate uninitialized parameters and buffers with the shapes in ``state_dict`` (runs before the state is
+        loaded).
+        """
         for name, param in itertools.chain(self._parameters.items(), self._buffers.items()):  # type: ignore[attr-defined]
             key = prefix + name
             if key in state_dict and param is not None and is_lazy(param) and not is_lazy(state_dict[key]):
                 param.materialize(state_dict[key].shape)
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
-        """Make the parameters to fit these arguments of ``forward``."""
+        """Allocate the parameters for these arguments of ``forward``."""
         raise NotImplementedError(f"initialize_parameters is not implemented for {self.__class__.__name__}")
 
     def has_uninitialized_params(self) -> bool:
-        """Whether anything is not made yet."""
+        """Whether any parameter or buffer is not initialised yet."""
         members = itertools.chain(self._parameters.values(), self._buffers.values())  # type: ignore[attr-defined]
         return any(is_lazy(each) for each in members)
 

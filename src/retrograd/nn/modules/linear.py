@@ -1,4 +1,4 @@
-"""Layers that are linear in their inputs."""
+"""Linear layers."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from .module import Module
 
 
 class Identity(Module):
-    """Gives its input on as it is, whatever arguments it is made with."""
+    """Layer that returns its input; the constructor accepts and ignores any arguments."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
 
     def forward(self, input: Tensor) -> Tensor:
-        """``input``."""
+        """Return ``input`` itself."""
         return input
 
 
 class Linear(Module):
-    """``y = x @ weight.T + bias``: from ``in_features`` to ``out_features`` numbers in the last dimension.
+    """``y = x @ weight.T + bias``: maps the last dimension from ``in_features`` to ``out_features`` elements.
 
     >>> import retrograd as torch
     >>> from retrograd import nn
@@ -51,7 +51,7 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the parameters anew: uniform between plus and minus ``1 / sqrt(in_features)``."""
+        """Draw new initial values: uniform in plus or minus ``1 / sqrt(in_features)``."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan_in = init._calculate_fan_in_and_fan_out(self.weight)[0]
@@ -59,16 +59,16 @@ class Linear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input: Tensor) -> Tensor:
-        """``input @ weight.T + bias``."""
+        """Return ``input @ weight.T + bias``."""
         return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """The sizes."""
+        """Return the sizes as text."""
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """A Linear by another name, which PyTorch shows within its attention."""
+    """:class:`Linear` under the class name that PyTorch shows inside its attention."""
 
 
 class Bilinear(Module):
@@ -101,18 +101,18 @@ class Bilinear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the parameters anew: uniform between plus and minus ``1 / sqrt(in1_features)``."""
+        """Draw new initial values: uniform in plus or minus ``1 / sqrt(in1_features)``."""
         bound = 1 / math.sqrt(self.weight.shape[1])
         init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
-        """The sum over i and j of ``input1[i] * weight[:, i, j] * input2[j]``, and the bias."""
+        """Return the sum over i and j of ``input1[i] * weight[:, i, j] * input2[j]``, plus the bias."""
         return F.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """The sizes."""
+        """Return the sizes as text."""
         return (
             f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}, "
             f"bias={self.bias is not None}"
@@ -120,7 +120,7 @@ class Bilinear(Module):
 
 
 class LazyLinear(LazyModuleMixin, Linear):
-    """A :class:`Linear` whose ``in_features`` are those of its first input."""
+    """:class:`Linear` whose ``in_features`` is inferred from the first input."""
 
     cls_to_become = Linear
 
@@ -132,12 +132,12 @@ class LazyLinear(LazyModuleMixin, Linear):
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """Draw the parameters anew, if they are made."""
+        """Draw new initial values if the parameters are initialised."""
         if not self.has_uninitialized_params() and self.in_features != 0:
             super().reset_parameters()
 
     def initialize_parameters(self, input: Tensor) -> None:
-        """Make the parameters to fit ``input``."""
+        """Allocate the parameters for the last dimension of ``input``."""
         if self.has_uninitialized_params():
             self.in_features = input.shape[-1]
             self.weight.materialize((self.out_features, self.in_features))

@@ -1,4 +1,4 @@
-"""Losses: how far what a network says is from what it should say."""
+"""Loss layers."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .module import Module
 
 
 class _Loss(Module):
-    """What all losses are."""
+    """Base class of losses."""
 
 
 class _WeightedLoss(_Loss):
-    """A loss with a weight for each class or element."""
+    """Base class of losses with a weight per class or element."""
 
 
 @declares_layer(F.l1_loss, takes="input, target")
 class L1Loss(_Loss):
-    """The absolute difference; ``reduction`` is ``"mean"``, ``"sum"`` or ``"none"``, as in all losses."""
+    """Absolute difference; ``reduction`` is ``"mean"``, ``"sum"`` or ``"none"``, as in all losses."""
 
     size_average: Any = None
     reduce: Any = None
@@ -35,7 +35,7 @@ class L1Loss(_Loss):
 
 @declares_layer(F.nll_loss, takes="input, target", buffers=("weight",))
 class NLLLoss(_WeightedLoss):
-    """Minus the logarithm of the probability of the right class; the input are logarithms."""
+    """Negative log-likelihood of the target class; the input holds log-probabilities."""
 
     weight: Tensor | None = None
     size_average: Any = None
@@ -45,7 +45,7 @@ class NLLLoss(_WeightedLoss):
 
 
 class NLLLoss2d(NLLLoss):
-    """An old name of :class:`NLLLoss`, which warns."""
+    """Deprecated alias of :class:`NLLLoss`, which warns."""
 
     def __init__(
         self, weight: Tensor | None = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
@@ -61,7 +61,7 @@ class NLLLoss2d(NLLLoss):
 
 @declares_layer(F.poisson_nll_loss, takes="log_input, target")
 class PoissonNLLLoss(_Loss):
-    """Minus the logarithm of a Poisson probability; the input is the mean or (``log_input``) its logarithm."""
+    """Negative log-likelihood of a Poisson distribution; the input is the mean or, with ``log_input``, its logarithm."""
 
     log_input: bool = True
     full: bool = False
@@ -73,7 +73,7 @@ class PoissonNLLLoss(_Loss):
 
 @declares_layer(F.gaussian_nll_loss, takes="input, target, var")
 class GaussianNLLLoss(_Loss):
-    """Minus the logarithm of a normal density with variance ``var`` (taken to be at least ``eps``)."""
+    """Negative log-likelihood of a normal distribution of variance ``var`` (clamped to at least ``eps``)."""
 
     _: KW_ONLY
     full: bool = False
@@ -83,7 +83,7 @@ class GaussianNLLLoss(_Loss):
 
 @declares_layer(F.kl_div, takes="input, target")
 class KLDivLoss(_Loss):
-    """The divergence of Kullback and Leibler; the input (and with ``log_target`` the target) are logarithms."""
+    """Kullback-Leibler divergence; the input (and, with ``log_target``, the target) holds log-probabilities."""
 
     size_average: Any = None
     reduce: Any = None
@@ -93,7 +93,7 @@ class KLDivLoss(_Loss):
 
 @declares_layer(F.mse_loss, takes="input, target")
 class MSELoss(_Loss):
-    """The squared difference.
+    """Squared difference.
 
     >>> import retrograd as torch
     >>> torch.nn.MSELoss()(torch.zeros(2), torch.tensor([1.0, 3.0]))
@@ -107,7 +107,7 @@ class MSELoss(_Loss):
 
 @declares_layer(F.binary_cross_entropy, takes="input, target", buffers=("weight",))
 class BCELoss(_WeightedLoss):
-    """The cross-entropy of two classes; the input is the probability of one."""
+    """Binary cross-entropy; the input holds the probability of class 1."""
 
     weight: Tensor | None = None
     size_average: Any = None
@@ -117,7 +117,7 @@ class BCELoss(_WeightedLoss):
 
 @declares_layer(F.binary_cross_entropy_with_logits, takes="input, target", buffers=("weight", "pos_weight"))
 class BCEWithLogitsLoss(_Loss):
-    """:class:`BCELoss` of the sigmoid of the input, computed in one."""
+    """:class:`BCELoss` of the sigmoid of the input, computed in one numerically stable step."""
 
     weight: Tensor | None = None
     size_average: Any = None
@@ -138,7 +138,7 @@ class HingeEmbeddingLoss(_Loss):
 
 @declares_layer(F.multilabel_margin_loss, takes="input, target")
 class MultiLabelMarginLoss(_Loss):
-    """By how much classes that are right are not ahead, by 1, of those that are not; the target lists the right ones."""
+    """Hinge loss with margin 1 between each target class and each other class; the target lists the target classes."""
 
     size_average: Any = None
     reduce: Any = None
@@ -147,7 +147,7 @@ class MultiLabelMarginLoss(_Loss):
 
 @declares_layer(F.smooth_l1_loss, takes="input, target")
 class SmoothL1Loss(_Loss):
-    """The absolute difference, made smooth by a parabola where it is less than ``beta``."""
+    """Absolute difference, replaced by a parabola where it is less than ``beta``."""
 
     size_average: Any = None
     reduce: Any = None
@@ -157,7 +157,7 @@ class SmoothL1Loss(_Loss):
 
 @declares_layer(F.huber_loss, takes="input, target")
 class HuberLoss(_Loss):
-    """Half the squared difference, made a straight line where it is more than ``delta``."""
+    """Half the squared difference, replaced by a linear function where the absolute difference exceeds ``delta``."""
 
     reduction: str = "mean"
     delta: float = 1.0
@@ -174,7 +174,7 @@ class SoftMarginLoss(_Loss):
 
 @declares_layer(F.cross_entropy, takes="input, target", buffers=("weight",))
 class CrossEntropyLoss(_WeightedLoss):
-    """:class:`NLLLoss` of the log-softmax of the input; the target are classes, or probabilities of classes.
+    """:class:`NLLLoss` of the log-softmax of the input; the target holds class indices or class probabilities.
 
     >>> import retrograd as torch
     >>> torch.nn.CrossEntropyLoss()(torch.zeros(1, 2), torch.tensor([1]))
@@ -191,7 +191,7 @@ class CrossEntropyLoss(_WeightedLoss):
 
 @declares_layer(F.multilabel_soft_margin_loss, takes="input, target", buffers=("weight",))
 class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """The mean over classes of :class:`BCEWithLogitsLoss`."""
+    """Mean over the classes of :class:`BCEWithLogitsLoss`."""
 
     weight: Tensor | None = None
     size_average: Any = None
@@ -221,7 +221,7 @@ class MarginRankingLoss(_Loss):
 
 @declares_layer(F.multi_margin_loss, takes="input, target", buffers=("weight",))
 class MultiMarginLoss(_WeightedLoss):
-    """By how much the right class is not ahead, by ``margin``, of the others, to the power of ``p`` (1 or 2)."""
+    """Hinge loss with ``margin`` between the target class and each other class, to the power ``p`` (1 or 2)."""
 
     p: int = 1
     margin: float = 1.0
@@ -261,7 +261,7 @@ class TripletMarginLoss(_Loss):
 
 @declares_layer(F.triplet_margin_with_distance_loss, takes="anchor, positive, negative")
 class TripletMarginWithDistanceLoss(_Loss):
-    """:class:`TripletMarginLoss` with a distance of one's own."""
+    """:class:`TripletMarginLoss` with a user-defined distance function."""
 
     _: KW_ONLY
     distance_function: Callable[[Tensor, Tensor], Tensor] | None = None
@@ -277,7 +277,7 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 @dataclass
 class LinearCrossEntropyOptions:
-    """How PyTorch saves memory in :class:`LinearCrossEntropyLoss`: accepted without effect."""
+    """Options of :class:`LinearCrossEntropyLoss` by which PyTorch saves memory; they have no effect here."""
 
     allow_retain_graph: bool = False
     batch_chunk_size: int | None = None
@@ -287,7 +287,7 @@ class LinearCrossEntropyOptions:
 
 
 class LinearCrossEntropyLoss(_WeightedLoss):
-    """A :class:`Linear` map to scores and the :class:`CrossEntropyLoss` of these; ``out_features``: sizes of several losses."""
+    """:class:`CrossEntropyLoss` of a :class:`Linear` layer's scores; ``out_features``: shape of several losses per row."""
 
     weight: Any
 
@@ -307,7 +307,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         self.linear = Linear(in_features, num_classes * math.prod(out_features), bias, device, dtype)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        r"""The loss of the scores of ``input`` (N, in_features) for ``target`` (N, \*out_features)."""
+        r"""Return the loss of the scores of ``input`` (N, in_features) for ``target`` (N, \*out_features)."""
         shape = (self.num_classes, *self.out_features)
         weight, bias = self.linear.weight, self.linear.bias
         return F.linear_cross_entropy(
@@ -318,7 +318,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         )  # fmt: skip
 
     def extra_repr(self) -> str:
-        """The arguments."""
+        """Return the arguments as text."""
         own = {"in_features": self.linear.in_features, "bias": self.linear.bias is not None, **self.__dict__}
         names = "in_features num_classes out_features bias reduction ignore_index label_smoothing options"
         return ", ".join(f"{name}={own[name]}" for name in names.split())
@@ -326,7 +326,9 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
 @declares_layer(F.ctc_loss, takes="log_probs, targets, input_lengths, target_lengths")
 class CTCLoss(_Loss):
-    """Minus the logarithm of the probability of a sequence of labels, however it is stretched (Graves et al. 2006)."""
+    """Connectionist temporal classification loss: negative log-likelihood of a label sequence over all alignments
+    (Graves et al. 2006).
+    """
 
     blank: int = 0
     reduction: str = "mean"

@@ -1,6 +1,6 @@
-"""``Module``: a part of a network, with its parameters, its buffers and the parts that it is made of.
+"""``Module``: base class of neural network modules, with parameters, buffers and child modules.
 
-Attributes, the tree of modules, conversion, and the call stand here; the state in ``state.py``, hooks in ``hooks.py``.
+This file has attributes, traversal, conversion and the call; the state is in ``state.py``, hooks are in ``hooks.py``.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from .hooks import (
 )
 from .state import Stateful, WrappedHook
 
-#: The dictionaries of hooks that every module has.
+#: Names of the hook dictionaries that every module has.
 HOOKS = (
     "_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_hooks_with_kwargs",
     "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_state_dict_hooks",
     "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
 )  # fmt: skip
-#: Where registered things lie; what is assigned under a name is taken out of the others.
+#: Names of the registries; a name that is assigned in one of them is removed from the others.
 PLACES = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
 
 _before, _after = hooks.FORWARD_BEFORE, hooks.FORWARD
@@ -47,10 +47,10 @@ _backward_before, _backward = hooks.BACKWARD_BEFORE, hooks.BACKWARD
 
 
 class Module(Stateful, TorchNamed):
-    """The base of all modules. A module of one's own makes its parts in ``__init__`` and uses them in ``forward``.
+    """Base class of all modules. A subclass creates its submodules in ``__init__`` and calls them in ``forward``.
 
-    Parameters, buffers and modules that are assigned as attributes are registered: they move, are trained, saved and
-    shown with the module.
+    Parameters, buffers and modules that are assigned as attributes are registered: they are moved, trained, saved and
+    printed with the module.
 
     >>> import retrograd as torch
     >>> from retrograd import nn
@@ -87,10 +87,10 @@ class Module(Stateful, TorchNamed):
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
-    # -- the call
+    # -- call
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes; every module defines it."""
+        """Compute the output; every subclass overrides this method."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -150,7 +150,7 @@ class Module(Stateful, TorchNamed):
             object.__setattr__(self, name, value)
 
     def _replace(self, name: str, value: Any) -> None:
-        """Put ``value`` in the place of what is registered under ``name``."""
+        """Assign ``value`` to the registered ``name``; raise TypeError for a value of another kind."""
         space = self.__dict__
         for place, what, expected in (
             ("_parameters", "parameter", "torch.nn.Parameter or None expected"),
@@ -170,7 +170,7 @@ class Module(Stateful, TorchNamed):
             return
 
     def _forget(self, name: str, but: str) -> None:
-        """Take ``name`` out of all places but one, into which it is about to come."""
+        """Remove ``name`` from the attributes and from all registries except ``but``."""
         space = self.__dict__
         space.pop(name, None)
         for place in PLACES:
@@ -191,10 +191,10 @@ class Module(Stateful, TorchNamed):
         names = [*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers]
         return sorted({name for name in names if not name[0].isdigit()})
 
-    # -- registering
+    # -- registration
 
     def _check_name(self, name: Any, what: str, place: str) -> None:
-        """Refuse a name under which nothing can be registered."""
+        """Raise if ``name`` can not be registered: not a string, empty, dotted or taken."""
         if place not in self.__dict__:
             if place == "_modules":
                 raise AttributeError(f"'{type(self).__name__}' object has no attribute '_modules'")
@@ -211,10 +211,10 @@ class Module(Stateful, TorchNamed):
             raise KeyError(f"attribute '{name}' already exists")
 
     def register_parameter(self, name: str, param: Any) -> None:
-        """Add a parameter (or None: a name without one), which is then an attribute too.
+        """Add a parameter, or None as a placeholder, which becomes an attribute.
 
-        Raises KeyError for a name that is taken or holds a dot, TypeError for what is no Parameter, ValueError for a
-        tensor that was computed from others.
+        Raises KeyError for a name that is taken or contains a dot, TypeError for a value that is not a Parameter,
+        ValueError for a non-leaf tensor.
         """
         self._check_name(name, "parameter", "_parameters")
         if param is not None:
@@ -231,7 +231,7 @@ class Module(Stateful, TorchNamed):
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Add a tensor that is no parameter but belongs to the module; ``persistent``: to its state_dict too."""
+        """Add a tensor that is not a parameter; ``persistent``: include it in the state_dict."""
         self._check_name(name, "buffer", "_buffers")
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
@@ -244,18 +244,18 @@ class Module(Stateful, TorchNamed):
             self._non_persistent_buffers_set.add(name)
 
     def add_module(self, name: str, module: Module | None) -> None:
-        """Add a module (or None: a name without one) as a child, which is then an attribute too."""
+        """Add a child module, or None as a placeholder, which becomes an attribute."""
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{typename(module)} is not a Module subclass")
         self._check_name(name, "module", "_modules")
         self._modules[name] = hooks.registered(hooks.MODULE_REGISTERED, self, name, module)
 
     def register_module(self, name: str, module: Module | None) -> None:
-        """The same as :meth:`add_module`."""
+        """Alias of :meth:`add_module`."""
         self.add_module(name, module)
 
     def _hooked(self, place: str, hook: Any, prepend: bool, *notes: OrderedDict[int, bool]) -> Handle:
-        """Register a hook, as the first or the last of its kind."""
+        """Register a hook as the last or, with ``prepend``, the first of its kind."""
         handle = Handle(self.__dict__[place], hook, *notes)
         if prepend:
             self.__dict__[place].move_to_end(handle.id, last=False)
@@ -264,33 +264,34 @@ class Module(Stateful, TorchNamed):
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> Handle:
-        """Call ``hook(module, args)`` before forward; what it returns replaces the arguments.
+        """Call ``hook(module, args)`` before forward; a returned value replaces the arguments.
 
-        ``prepend``: before the hooks registered already. ``with_kwargs``: it is called with ``(module, args, kwargs)`` and
-        returns a pair.
+        ``prepend``: call it before the hooks already registered. ``with_kwargs``: call ``hook(module, args, kwargs)``,
+        which returns a pair.
         """
         return self._hooked("_forward_pre_hooks", hook, prepend, *[self._forward_pre_hooks_with_kwargs] * with_kwargs)
 
     def register_forward_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
     ) -> Handle:
-        """Call ``hook(module, args, output)`` after forward; what it returns replaces the output.
+        """Call ``hook(module, args, output)`` after forward; a returned value replaces the output.
 
-        ``with_kwargs``: it is called with ``(module, args, kwargs, output)``. ``always_call``: also if forward fails.
+        ``with_kwargs``: call ``hook(module, args, kwargs, output)``. ``always_call``: call the hook also if forward
+        raises.
         """
         notes = [self._forward_hooks_with_kwargs] * with_kwargs + [self._forward_hooks_always_called] * always_call
         return self._hooked("_forward_hooks", hook, prepend, *notes)
 
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
-        """Call ``hook(module, grad_output)`` in backward before this module's; what it returns replaces ``grad_output``."""
+        """Call ``hook(module, grad_output)`` before the module's backward; a returned value replaces ``grad_output``."""
         return self._hooked("_backward_pre_hooks", hook, prepend)
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
-        """Call ``hook(module, grad_input, grad_output)`` in backward; what it returns replaces ``grad_input``."""
+        """Call ``hook(module, grad_input, grad_output)`` in backward; a returned value replaces ``grad_input``."""
         return self._register_backward(hook, True, prepend)
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> Handle:
-        """The old form of :meth:`register_full_backward_hook`: it sees the module's last operation only."""
+        """Deprecated form of :meth:`register_full_backward_hook`: the hook sees only the module's last operation."""
         return self._register_backward(hook, False)
 
     def _register_backward(self, hook: Callable[..., Any], full: bool, prepend: bool = False) -> Handle:
@@ -302,10 +303,10 @@ class Module(Stateful, TorchNamed):
         self._is_full_backward_hook = full
         return self._hooked("_backward_hooks", hook, prepend)
 
-    # -- the tree
+    # -- traversal of submodules
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """The modules that this one is directly made of, with their names; each once."""
+        """Yield the direct child modules with their names, each module once."""
         seen = set()
         for name, module in self._modules.items():
             if module is not None and module not in seen:
@@ -313,14 +314,14 @@ class Module(Stateful, TorchNamed):
                 yield name, module
 
     def children(self) -> Iterator[Module]:
-        """The modules that this one is directly made of; each once."""
+        """Yield the direct child modules, each once."""
         for _, module in self.named_children():
             yield module
 
     def named_modules(
         self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
-        """This module and all below it, with their full names (this one's is ``prefix``)."""
+        """Yield this module (named ``prefix``) and all submodules with their full names."""
         memo = set() if memo is None else memo
         if self in memo:
             return
@@ -332,14 +333,14 @@ class Module(Stateful, TorchNamed):
                 yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
-        """This module and all below it."""
+        """Yield this module and all submodules."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def _named_members(
         self, members: Callable[[Module], Any], prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
-        """What ``members(module).items()`` gives for this module and those below it, each once, with full names."""
+        """Yield the items of ``members(module)`` for this module and all submodules, each value once, with full names."""
         seen = set()
         modules = self.named_modules(None, prefix, remove_duplicate) if recurse else [(prefix, self)]
         for path, module in modules:
@@ -353,27 +354,27 @@ class Module(Stateful, TorchNamed):
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """The parameters, with their full names; ``recurse``: also those of the modules below."""
+        """Yield the parameters with their full names; ``recurse``: also those of submodules."""
         return self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """The parameters, as an optimiser takes them."""
+        """Yield the parameters, for example for an optimiser."""
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """The buffers, with their full names; ``recurse``: also those of the modules below."""
+        """Yield the buffers with their full names; ``recurse``: also those of submodules."""
         return self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """The buffers."""
+        """Yield the buffers."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
     def get_submodule(self, target: str) -> Module:
-        """The module of this full name. Raises AttributeError if there is none."""
+        """Return the submodule of this full name; raise AttributeError if it does not exist."""
         module: Any = self
         for name in target.split(".") if target else ():
             if not hasattr(module, name):
@@ -384,7 +385,7 @@ class Module(Stateful, TorchNamed):
         return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Put ``module`` under this full name; ``strict``: only where there is one already."""
+        """Set the submodule of this full name; ``strict``: raise if it does not exist yet."""
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")
         path, _, name = target.rpartition(".")
@@ -405,21 +406,21 @@ class Module(Stateful, TorchNamed):
         return module, name, getattr(module, name)
 
     def get_parameter(self, target: str) -> Parameter:
-        """The parameter of this full name. Raises AttributeError if there is none."""
+        """Return the parameter of this full name; raise AttributeError if it does not exist."""
         _, name, found = self._get_tensor(target)
         if not isinstance(found, Parameter):
             raise AttributeError(f"`{name}` is not an nn.Parameter")
         return found
 
     def get_buffer(self, target: str) -> Tensor:
-        """The buffer of this full name. Raises AttributeError if there is none."""
+        """Return the buffer of this full name; raise AttributeError if it does not exist."""
         module, name, found = self._get_tensor(target)
         if name not in module._buffers:
             raise AttributeError(f"`{name}` is not a buffer")
         return found
 
     def apply(self, fn: Callable[[Module], Any]) -> Self:
-        """Call ``fn`` with every module below this one and then with this one; returns this one."""
+        """Call ``fn`` with every submodule and then with this module; return this module."""
         for module in self.children():
             module.apply(fn)
         fn(self)
@@ -428,7 +429,7 @@ class Module(Stateful, TorchNamed):
     # -- conversion
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Put ``fn(tensor)`` in the place of each parameter (which stays the same object), gradient and buffer."""
+        """Replace the data of each parameter (the object stays the same), gradient and buffer by ``fn(tensor)``."""
         if recurse:
             for module in self.children():
                 module._apply(fn)
@@ -444,7 +445,7 @@ class Module(Stateful, TorchNamed):
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """Move all parameters and buffers to a device, and those of floating point to a dtype; returns the module.
+        """Convert all parameters and buffers to a device, and the floating-point ones to a dtype; return the module.
 
         ``to(device=None, dtype=None, non_blocking=False)``, ``to(dtype)``, ``to(tensor)``, ``to(memory_format=…)``.
         """
@@ -466,7 +467,7 @@ class Module(Stateful, TorchNamed):
         return self._apply(convert)
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
-        """Move all parameters and buffers to a device without their numbers."""
+        """Allocate all parameters and buffers on a device with uninitialised values."""
         return self._apply(lambda tensor: empty_like(tensor, device=device), recurse)
 
     def type(self, dst_type: Any) -> Self:
@@ -477,19 +478,19 @@ class Module(Stateful, TorchNamed):
         return self._apply(lambda tensor: getattr(tensor, name)() if tensor.is_floating_point() else tensor)
 
     def float(self) -> Self:
-        """Convert parameters and buffers of floating point to float32."""
+        """Convert floating-point parameters and buffers to float32."""
         return self._floats("float")
 
     def double(self) -> Self:
-        """Convert parameters and buffers of floating point to float64."""
+        """Convert floating-point parameters and buffers to float64."""
         return self._floats("double")
 
     def half(self) -> Self:
-        """Convert parameters and buffers of floating point to float16."""
+        """Convert floating-point parameters and buffers to float16."""
         return self._floats("half")
 
     def bfloat16(self) -> Self:
-        """Convert parameters and buffers of floating point to bfloat16."""
+        """Convert floating-point parameters and buffers to bfloat16."""
         return self._floats("bfloat16")
 
     def cpu(self) -> Self:
@@ -501,17 +502,17 @@ class Module(Stateful, TorchNamed):
         return self._apply(lambda tensor: tensor.cuda(device))
 
     def share_memory(self) -> Self:
-        """Return the module: memory is not shared between processes here; children that are forked see a copy."""
+        """Return the module unchanged; storage is not shared between processes, forked children see a copy."""
         return self
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Let the module's forward be recorded and replayed (see ``retrograd.compile``, which gets all arguments)."""
+        """Compile the module's ``forward`` with ``retrograd.compile``, which receives all arguments."""
         object.__setattr__(self, "forward", importlib.import_module("retrograd").compile(self.forward, *args, **kwargs))
 
     # -- training
 
     def train(self, mode: bool = True) -> Self:
-        """Set this module and all below it to training (what dropout and batch normalisation ask for)."""
+        """Set training mode (used by dropout and batch normalisation) on this module and all submodules."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
         self.training = mode
@@ -520,17 +521,17 @@ class Module(Stateful, TorchNamed):
         return self
 
     def eval(self) -> Self:
-        """Set this module and all below it to evaluation."""
+        """Set evaluation mode on this module and all submodules."""
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Say of all parameters whether they require gradients."""
+        """Set ``requires_grad`` of all parameters."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Take the gradients of all parameters away, or set them to zero."""
+        """Set the gradients of all parameters to None, or to zero with ``set_to_none=False``."""
         for parameter in self.parameters():
             if parameter.grad is None:
                 continue
@@ -543,13 +544,13 @@ class Module(Stateful, TorchNamed):
                     parameter.grad.requires_grad_(False)
                 parameter.grad.zero_()
 
-    # -- text and pickles
+    # -- repr and pickling
 
     def _get_name(self) -> str:
         return self.__class__.__name__
 
     def extra_repr(self) -> str:
-        """What stands between the parentheses of the module's text."""
+        """Return the text between the parentheses of the module's ``repr``."""
         return ""
 
     def __repr__(self) -> str:
@@ -569,13 +570,13 @@ class Module(Stateful, TorchNamed):
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__
-        if hasattr(state.get("forward"), "_compiled"):  # a copy, or what is loaded, is not compiled
+        if hasattr(state.get("forward"), "_compiled"):  # copies and loaded modules are not compiled
             state = {name: value for name, value in state.items() if name != "forward"}
         return state
 
 
-_WrappedHook = WrappedHook  # as checkpoints name it
-for _name, _function in vars(Stateful).items():  # as which errors name them
+_WrappedHook = WrappedHook  # the name in PyTorch's checkpoints
+for _name, _function in vars(Stateful).items():  # so that error messages show "Module.…"
     if isinstance(_function, types.FunctionType):
         _function.__qualname__ = f"Module.{_name}"
 

@@ -1,4 +1,4 @@
-"""Normalisations without running statistics: by layer, by group of channels, by neighbouring channels."""
+"""Normalisation layers without running statistics: layer, group, RMS and local response normalisation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .module import Module
 
 @declares_layer(F.local_response_norm, "{size}, alpha={alpha}, beta={beta}, k={k}")
 class LocalResponseNorm(Module):
-    """Each number divided by ``(k + alpha * mean of squares over size neighbouring channels) ** beta``."""
+    """Division of each element by ``(k + alpha * mean of squares over size neighbouring channels) ** beta``."""
 
     size: int
     alpha: float = 1e-4
@@ -26,7 +26,7 @@ class LocalResponseNorm(Module):
 
 @declares_layer(F.local_response_norm, "{size}, alpha={alpha}, beta={beta}, k={k}")
 class CrossMapLRN2d(Module):
-    """:class:`LocalResponseNorm` by its old name."""
+    """:class:`LocalResponseNorm` under its old name."""
 
     size: int
     alpha: float = 1e-4
@@ -35,7 +35,7 @@ class CrossMapLRN2d(Module):
 
 
 def _scaling(layer: Any, shape: Any, wanted: dict[str, bool], device: Any, dtype: Any) -> None:
-    """Give a layer a weight of ones and a bias of zeros (those that are wanted)."""
+    """Register the weight (ones) and bias (zeros) of a layer, or None where they are disabled."""
     for name, is_wanted in wanted.items():
         parameter = Parameter(empty(shape, device=device, dtype=dtype)) if is_wanted else None
         layer.register_parameter(name, parameter)
@@ -50,7 +50,8 @@ def _reset(layer: Any) -> None:
 
 
 class LayerNorm(Module):
-    """Mean 0 and variance 1 over the last dimensions, which are ``normalized_shape``, scaled and shifted (Ba et al. 2016).
+    """Normalisation to mean 0 and variance 1 over the last dimensions ``normalized_shape``, scaled and shifted (Ba et
+    al. 2016).
 
     >>> import retrograd as torch
     >>> torch.nn.LayerNorm(2)(torch.tensor([1.0, 3.0]))
@@ -76,11 +77,11 @@ class LayerNorm(Module):
         _reset(self)
 
     def forward(self, input: Tensor) -> Tensor:
-        """``input``, normalised."""
+        """Return the normalised ``input``."""
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        """The arguments."""
+        """Return the arguments as text."""
         return (
             f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
             f"bias={self.bias is not None}"
@@ -88,7 +89,9 @@ class LayerNorm(Module):
 
 
 class GroupNorm(Module):
-    """Mean 0 and variance 1 over each of ``num_groups`` groups of channels, scaled and shifted (Wu and He 2018)."""
+    """Normalisation to mean 0 and variance 1 over ``num_groups`` groups of channels, scaled and shifted (Wu and He
+    2018).
+    """
 
     weight: Any
     bias: Any
@@ -111,17 +114,17 @@ class GroupNorm(Module):
         _reset(self)
 
     def forward(self, input: Tensor) -> Tensor:
-        """``input`` (N, C, …), normalised."""
+        """Return the normalised ``input`` (N, C, …)."""
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        """The arguments."""
+        """Return the arguments as text."""
         has_bias = self.bias is not None
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={has_bias}"
 
 
 class RMSNorm(Module):
-    """The last dimensions divided by the root of their mean square, scaled (Zhang and Sennrich 2019)."""
+    """Division of the last dimensions by the root of their mean square, scaled (Zhang and Sennrich 2019)."""
 
     weight: Any
 
@@ -140,11 +143,11 @@ class RMSNorm(Module):
         _reset(self)
 
     def forward(self, input: Tensor) -> Tensor:
-        """``input``, normalised."""
+        """Return the normalised ``input``."""
         return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
-        """The arguments."""
+        """Return the arguments as text."""
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 

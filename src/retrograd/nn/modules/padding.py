@@ -1,4 +1,4 @@
-"""Padding: more elements at both ends of the last dimensions."""
+"""Padding layers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from .utils import _ntuple
 
 
 class _Padding(Module):
-    """Pads ``dimensions`` dimensions by a number, or by two for each, the last dimension first."""
+    """Base class of layers that pad the last ``dimensions`` dimensions by one size, or by two per dimension (last
+    dimension first).
+    """
 
     dimensions: int
     mode: str
@@ -23,11 +25,11 @@ class _Padding(Module):
         self.padding = _ntuple(count, "padding")(padding)
 
     def forward(self, input: Tensor) -> Tensor:
-        """``input`` with its ends padded."""
+        """Return ``input`` padded."""
         return F.pad(input, self.padding, self.mode, self.value)
 
     def extra_repr(self) -> str:
-        """How far it pads."""
+        """Return the padding as text."""
         return f"{self.padding}"
 
 
@@ -39,18 +41,18 @@ class _ConstantPadNd(_Padding):
         self.value = value
 
     def extra_repr(self) -> str:
-        """How far it pads, and with what."""
+        """Return the padding and the value as text."""
         return f"padding={self.padding}, value={self.value}"
 
 
 class ConstantPad1d(_ConstantPadNd):
-    """Pads signals with ``value``."""
+    """Layer that pads signals with ``value``."""
 
     dimensions = 1
 
 
 class ConstantPad2d(_ConstantPadNd):
-    """Pads images with ``value``.
+    """Layer that pads images with ``value``.
 
     >>> import retrograd as torch
     >>> torch.nn.ConstantPad2d((1, 0, 0, 0), 9.0)(torch.ones(1, 1, 2))
@@ -61,24 +63,24 @@ class ConstantPad2d(_ConstantPadNd):
 
 
 class ConstantPad3d(_ConstantPadNd):
-    """Pads volumes with ``value``."""
+    """Layer that pads volumes with ``value``."""
 
     dimensions = 3
 
 
 class _ZeroPadNd(_ConstantPadNd):
-    """Pads with zeros."""
+    """Base class of layers that pad with zeros."""
 
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
 
     def extra_repr(self) -> str:
-        """How far it pads."""
+        """Return the padding as text."""
         return f"{self.padding}"
 
 
 def _family(prefix: str, base: type, what: str, kinds: tuple[type, ...] = (object,) * 3) -> list[type]:
-    """The three layers of a way to pad."""
+    """Return the 1-d, 2-d and 3-d layer classes of a padding mode."""
     made = []
     for dimensions, (of, also) in enumerate(zip(("signals", "images", "volumes"), kinds, strict=True), 1):
         body = {"__doc__": f"Pads {of} {what}.", "dimensions": dimensions, "__module__": __name__}

@@ -1,4 +1,4 @@
-"""Channels made into pixels and the reverse."""
+"""Pixel shuffle layers, which exchange channels and resolution."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from .module import Module
 
 @declares_layer(F.pixel_shuffle, "upscale_factor={upscale_factor}")
 class PixelShuffle(Module):
-    """Images (N, C * r * r, H, W) made into larger ones (N, C, H * r, W * r)."""
+    """Layer that rearranges images (N, C * r * r, H, W) to (N, C, H * r, W * r)."""
 
     upscale_factor: int
 
 
 @declares_layer(F.pixel_unshuffle, "downscale_factor={downscale_factor}")
 class PixelUnshuffle(Module):
-    """Images (N, C, H * r, W * r) made into smaller ones of more channels (N, C * r * r, H, W)."""
+    """Layer that rearranges images (N, C, H * r, W * r) to (N, C * r * r, H, W)."""
 
     downscale_factor: int
 

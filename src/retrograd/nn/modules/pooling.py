@@ -1,4 +1,4 @@
-"""Pooling: what the windows of a signal, an image or a volume have in them, in one number each."""
+"""Pooling layers: one value per window of a signal, an image or a volume."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .declarative import declares_layer
 from .module import Module
 from .utils import _pair, _single, _triple
 
-#: A number, or one for each dimension of space.
+#: One size, or one per spatial dimension.
 Sizes = int | Sequence[int]
 Ratios = float | Sequence[float]
 
 
 class _Pooling(Module):
-    """Pools with windows that move on by their own size unless said otherwise."""
+    """Base class of pooling layers; the stride defaults to the window size."""
 
     def _settle(self: Any) -> None:
         if self.stride is None:
@@ -38,12 +38,12 @@ class _MaxPoolNd(_Pooling):
 
 @declares_layer(F.max_pool1d)
 class MaxPool1d(_MaxPoolNd):
-    """The greatest number of each window of a signal (N, C, L)."""
+    """Maximum of each window of a signal (N, C, L)."""
 
 
 @declares_layer(F.max_pool2d)
 class MaxPool2d(_MaxPoolNd):
-    """The greatest number of each window of an image (N, C, H, W).
+    """Maximum of each window of an image (N, C, H, W).
 
     >>> import retrograd as torch
     >>> torch.nn.MaxPool2d(2)(torch.arange(16.0).view(1, 4, 4))
@@ -54,7 +54,7 @@ class MaxPool2d(_MaxPoolNd):
 
 @declares_layer(F.max_pool3d)
 class MaxPool3d(_MaxPoolNd):
-    """The greatest number of each window of a volume (N, C, D, H, W)."""
+    """Maximum of each window of a volume (N, C, D, H, W)."""
 
 
 @declares_layer(shown="kernel_size={kernel_size}, stride={stride}, padding={padding}")
@@ -72,7 +72,7 @@ class _MaxUnpoolNd(Module):
 
 def _unpooling(function: Any) -> Any:
     def forward(self: Any, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-        """The pooled numbers back at ``indices``, zeros elsewhere; ``output_size`` where the size is not clear."""
+        """Return ``input`` scattered to ``indices``, with zeros elsewhere; ``output_size`` resolves an ambiguous size."""
         return function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
     return forward
@@ -80,21 +80,21 @@ def _unpooling(function: Any) -> Any:
 
 @declares_layer()
 class MaxUnpool1d(_MaxUnpoolNd):
-    """Undoes :class:`MaxPool1d` with the indices that it returned."""
+    """Inverse of :class:`MaxPool1d` with its returned indices; the other elements are 0."""
 
     forward = _unpooling(F.max_unpool1d)
 
 
 @declares_layer()
 class MaxUnpool2d(_MaxUnpoolNd):
-    """Undoes :class:`MaxPool2d` with the indices that it returned."""
+    """Inverse of :class:`MaxPool2d` with its returned indices; the other elements are 0."""
 
     forward = _unpooling(F.max_unpool2d)
 
 
 @declares_layer()
 class MaxUnpool3d(_MaxUnpoolNd):
-    """Undoes :class:`MaxPool3d` with the indices that it returned."""
+    """Inverse of :class:`MaxPool3d` with its returned indices; the other elements are 0."""
 
     forward = _unpooling(F.max_unpool3d)
 
@@ -110,7 +110,7 @@ class _AvgPoolNd(_Pooling):
 
 @declares_layer(F.avg_pool1d)
 class AvgPool1d(_AvgPoolNd):
-    """The mean of each window of a signal (N, C, L)."""
+    """Mean of each window of a signal (N, C, L)."""
 
     def _settle(self) -> None:
         super()._settle()
@@ -119,14 +119,14 @@ class AvgPool1d(_AvgPoolNd):
 
 @declares_layer(F.avg_pool2d)
 class AvgPool2d(_AvgPoolNd):
-    """The mean of each window of an image (N, C, H, W); ``divisor_override``: what to divide by in its place."""
+    """Mean of each window of an image (N, C, H, W); ``divisor_override`` replaces the window size as divisor."""
 
     divisor_override: int | None = None
 
 
 @declares_layer(F.avg_pool3d)
 class AvgPool3d(_AvgPoolNd):
-    """The mean of each window of a volume (N, C, D, H, W); ``divisor_override``: what to divide by in its place."""
+    """Mean of each window of a volume (N, C, D, H, W); ``divisor_override`` replaces the window size as divisor."""
 
     divisor_override: int | None = None
 
@@ -158,20 +158,20 @@ class _FractionalMaxPoolNd(Module):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
     def forward(self, input: Tensor) -> Any:
-        """The greatest number of each window; with ``return_indices`` also where it was."""
+        """Return the maximum of each window and, with ``return_indices``, its index."""
         return type(self).function(
             input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples
         )
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    """The greatest numbers of windows at random places of an image, as many as asked for (Graham 2014)."""
+    """Maximum of windows at random positions of an image, with a chosen output size (Graham 2014)."""
 
     function = staticmethod(F.fractional_max_pool2d)
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    """The greatest numbers of windows at random places of a volume, as many as asked for."""
+    """Maximum of windows at random positions of a volume, with a chosen output size."""
 
     function = staticmethod(F.fractional_max_pool3d)
 
@@ -186,17 +186,17 @@ class _LPPoolNd(Module):
 
 @declares_layer(F.lp_pool1d)
 class LPPool1d(_LPPoolNd):
-    """The p-norm of each window of a signal."""
+    """p-norm of each window of a signal."""
 
 
 @declares_layer(F.lp_pool2d)
 class LPPool2d(_LPPoolNd):
-    """The p-norm of each window of an image."""
+    """p-norm of each window of an image."""
 
 
 @declares_layer(F.lp_pool3d)
 class LPPool3d(_LPPoolNd):
-    """The p-norm of each window of a volume."""
+    """p-norm of each window of a volume."""
 
 
 @declares_layer(shown="output_size={output_size}")
@@ -207,17 +207,17 @@ class _AdaptiveMaxPoolNd(Module):
 
 @declares_layer(F.adaptive_max_pool1d)
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    """The greatest numbers of ``output_size`` windows that cover a signal."""
+    """Maximum of each of ``output_size`` windows that cover a signal."""
 
 
 @declares_layer(F.adaptive_max_pool2d)
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    """The greatest numbers of ``output_size`` windows that cover an image."""
+    """Maximum of each of ``output_size`` windows that cover an image."""
 
 
 @declares_layer(F.adaptive_max_pool3d)
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
-    """The greatest numbers of ``output_size`` windows that cover a volume."""
+    """Maximum of each of ``output_size`` windows that cover a volume."""
 
 
 @declares_layer(shown="output_size={output_size}")
@@ -227,17 +227,17 @@ class _AdaptiveAvgPoolNd(Module):
 
 @declares_layer(F.adaptive_avg_pool1d)
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
-    """The means of ``output_size`` windows that cover a signal."""
+    """Mean of each of ``output_size`` windows that cover a signal."""
 
 
 @declares_layer(F.adaptive_avg_pool2d)
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
-    """The means of ``output_size`` windows that cover an image."""
+    """Mean of each of ``output_size`` windows that cover an image."""
 
 
 @declares_layer(F.adaptive_avg_pool3d)
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
-    """The means of ``output_size`` windows that cover a volume."""
+    """Mean of each of ``output_size`` windows that cover a volume."""
 
 
 __all__ = [

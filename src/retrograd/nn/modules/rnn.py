@@ -18,7 +18,7 @@ GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
 def _shown(layer: Any, **usual: Any) -> str:
-    """The sizes of a layer, and of its attributes named those that are not as usual."""
+    """Return the sizes of a layer and the named attributes that differ from their defaults as text."""
     text = f"{layer.input_size}, {layer.hidden_size}"
     for name, value in usual.items():
         if getattr(layer, name) != value:
@@ -27,14 +27,14 @@ def _shown(layer: Any, **usual: Any) -> str:
 
 
 def _drawn(layer: Any) -> None:
-    """Draw all parameters anew: uniform between plus and minus ``1 / sqrt(hidden_size)``."""
+    """Draw new values for all parameters: uniform in plus or minus ``1 / sqrt(hidden_size)``."""
     bound = 1.0 / math.sqrt(layer.hidden_size) if layer.hidden_size > 0 else 0
     for weight in layer.parameters():
         init.uniform_(weight, -bound, bound)
 
 
 class RNNBase(Module):
-    """What the recurrent layers have in common: their weights, by layer and direction, and how they are called."""
+    """Base class of recurrent layers: the weights per layer and direction, checks and the call."""
 
     def __init__(
         self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
@@ -61,7 +61,7 @@ class RNNBase(Module):
         self.reset_parameters()
 
     def _check(self, dropout: Any) -> None:
-        """Refuse arguments that make no layer."""
+        """Raise for invalid arguments."""
         if isinstance(dropout, bool) or not isinstance(dropout, (int, float)) or not 0 <= dropout <= 1:
             raise ValueError(
                 "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
@@ -85,7 +85,7 @@ class RNNBase(Module):
             raise ValueError("Unrecognized RNN mode: " + self.mode)
 
     def _add_layer(self, layer: int, suffix: str, device: Any, dtype: Any) -> list[str]:
-        """Make the weights of one layer in one direction; their names."""
+        """Register the weights of one layer in one direction and return their names."""
         rows = GATES[self.mode] * self.hidden_size
         state = self.proj_size or self.hidden_size
         seen = self.input_size if layer == 0 else state * (2 if self.bidirectional else 1)
@@ -110,30 +110,30 @@ class RNNBase(Module):
         return {
             **self.__dict__,
             "_flat_weights": self._flat_weights,
-        }  # as PyTorch's layer, which keeps the list, expects
+        }  # state entries of PyTorch's layer, which stores these lists
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__({name: each for name, each in state.items() if name != "_flat_weights"})
 
     @property
     def all_weights(self) -> list[list[Any]]:
-        """The weights of each layer and direction."""
+        """Return the weights of each layer and direction."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def flatten_parameters(self) -> None:
-        """Accepted without effect: it puts weights side by side for a library that is not used here."""
+        """Do nothing; accepted for compatibility, because PyTorch's cuDNN weight layout is not used."""
 
     def extra_repr(self) -> str:
-        """The sizes, and whatever is not as usual."""
+        """Return the sizes and the arguments that differ from their defaults as text."""
         return _shown(self, proj_size=0, num_layers=1, bias=True, batch_first=False, dropout=0, bidirectional=False)
 
-    # -- the call
+    # -- call
 
     def forward(self, input: Any, hx: Any = None) -> Any:
-        """The outputs of the last layer for each step, and the last state of each layer and direction.
+        """Return the outputs of the last layer at each step, and the final state of each layer and direction.
 
-        ``input``: (time, batch, features), or (batch, time, features) with ``batch_first``, or without the batch, or a
-        :class:`PackedSequence`. ``hx``: the first states; zeros if not given.
+        ``input``: (time, batch, features), or (batch, time, features) with ``batch_first``, or unbatched (time,
+        features), or a :class:`PackedSequence`. ``hx``: the initial states; zeros by default.
         """
         packed = isinstance(input, PackedSequence)
         data, sizes, order, back = input if packed else (input, (0,), None, None)
@@ -153,7 +153,7 @@ class RNNBase(Module):
             )
         states = self._first_states(hx, data, batch, alone, packed, order)
         shared = self.bias, self.num_layers, self.dropout, self.training, self.bidirectional
-        of_kind = of_package(self.mode.lower())  # as users have it, who may override it
+        of_kind = of_package(self.mode.lower())  # the public function, so that __torch_function__ applies
         state = states if self.mode == "LSTM" else states[0]
         if packed:
             out, *lasts = of_kind(data, sizes, state, self._flat_weights, *shared)
@@ -168,7 +168,7 @@ class RNNBase(Module):
         return out, tuple(lasts) if self.mode == "LSTM" else lasts[0]
 
     def _check_dtype(self, data: Tensor) -> None:
-        """Refuse an input of another dtype than the weights'."""
+        """Raise ValueError if the dtype of the input differs from the weights'."""
         own = self._flat_weights[0].dtype
         if data.dtype != own:
             raise ValueError(
@@ -177,7 +177,7 @@ class RNNBase(Module):
             )
 
     def _sizes(self, batch: int) -> list[tuple[int, int, int]]:
-        """The shapes of the states that are handed from step to step."""
+        """Return the shapes of the states passed from step to step."""
         rows = self.num_layers * (2 if self.bidirectional else 1)
         sizes = [(rows, batch, self.proj_size or self.hidden_size)]
         return [*sizes, (rows, batch, self.hidden_size)] if self.mode == "LSTM" else sizes
@@ -185,7 +185,7 @@ class RNNBase(Module):
     def _first_states(
         self, hx: Any, data: Tensor, batch: int, alone: bool, packed: bool, order: Tensor | None
     ) -> list[Tensor]:
-        """The first states, checked, in the order in which the sequences lie; zeros if none are given."""
+        """Return the initial states (zeros by default), checked and in the order of the packed sequences."""
         sizes = self._sizes(batch)
         if hx is None:
             return [zeros(size, dtype=data.dtype, device=data.device) for size in sizes]
@@ -208,10 +208,10 @@ class RNNBase(Module):
 
 
 class RNN(RNNBase):
-    """Recurrent layers: ``h = tanh(W_ih x + b_ih + W_hh h + b_hh)`` (or ``relu``) at each step (Elman 1990).
+    """Elman RNN layers: ``h = tanh(W_ih x + b_ih + W_hh h + b_hh)`` (or ``relu``) at each step (Elman 1990).
 
     ``RNN(input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias=True, batch_first=False, dropout=0.0,
-    bidirectional=False)``; ``dropout`` stands between the layers.
+    bidirectional=False)``; ``dropout`` is applied between the layers.
 
     >>> import retrograd as torch
     >>> out, last = torch.nn.RNN(10, 20, 2)(torch.ones(5, 3, 10))
@@ -232,10 +232,11 @@ class RNN(RNNBase):
 
 
 class LSTM(RNNBase):
-    """Long short-term memories (Hochreiter and Schmidhuber 1997); the state is a pair of hidden state and cell.
+    """Long short-term memory layers (Hochreiter and Schmidhuber 1997); the state is a pair of hidden state and cell
+    state.
 
     ``LSTM(input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False,
-    proj_size=0)``; with ``proj_size`` the hidden state is a projection to so many numbers.
+    proj_size=0)``; with ``proj_size`` the hidden state is projected to this size.
 
     >>> import retrograd as torch
     >>> out, (hidden, cell) = torch.nn.LSTM(10, 20)(torch.ones(5, 3, 10))
@@ -248,7 +249,7 @@ class LSTM(RNNBase):
 
 
 class GRU(RNNBase):
-    """Gated recurrent units (Cho et al. 2014).
+    """Gated recurrent unit layers (Cho et al. 2014).
 
     ``GRU(input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False)``.
     """
@@ -267,7 +268,7 @@ def _refuse_projection(kwargs: dict[str, Any]) -> None:
 
 
 class RNNCellBase(Module):
-    """What the cells have in common: weights for the input and for the state."""
+    """Base class of recurrent cells: weights for the input and for the state."""
 
     function: ClassVar[Any]
     states: ClassVar[int] = 1
@@ -294,11 +295,13 @@ class RNNCellBase(Module):
     reset_parameters = _drawn
 
     def extra_repr(self) -> str:
-        """The sizes, and whatever is not as usual."""
+        """Return the sizes and the arguments that differ from their defaults as text."""
         return _shown(self, bias=True)
 
     def forward(self, input: Tensor, hx: Any = None) -> Any:
-        """The new state (for LSTMCell: state and cell) after ``input`` (batch, features), given the one before."""
+        """Return the new state (for LSTMCell: hidden and cell state) from ``input`` (batch, features) and the previous
+        state.
+        """
         name = type(self).__name__
         if input.dim() not in (1, 2):
             raise ValueError(f"{name}: Expected input to be 1D or 2D, got {input.dim()}D instead")
@@ -338,7 +341,7 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """One step of an :class:`RNN`."""
+    """Single step of an :class:`RNN`."""
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", device: Any = None,
@@ -348,7 +351,7 @@ class RNNCell(RNNCellBase):
         self.nonlinearity = nonlinearity
 
     def extra_repr(self) -> str:
-        """The sizes, and whatever is not as usual."""
+        """Return the sizes and the arguments that differ from their defaults as text."""
         return _shown(self, bias=True, nonlinearity="tanh")
 
     def _step(self, input: Tensor, state: Any) -> Any:
@@ -359,7 +362,7 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of an :class:`LSTM`: from ``input`` and ``(hidden, cell)`` to the new pair."""
+    """Single step of an :class:`LSTM`: maps ``input`` and ``(hidden, cell)`` to the new pair."""
 
     function = staticmethod(of_package("lstm_cell"))
     states = 2
@@ -371,7 +374,7 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One step of a :class:`GRU`."""
+    """Single step of a :class:`GRU`."""
 
     function = staticmethod(of_package("gru_cell"))
 

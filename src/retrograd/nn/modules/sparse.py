@@ -1,4 +1,4 @@
-"""Tables of vectors, read by index."""
+"""Embedding tables, indexed by integers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from .module import Module
 
 
 class _Table(Module):
-    """A weight of ``num_embeddings`` rows, of which one (``padding_idx``) may stand for nothing: it is 0 and stays so."""
+    """Base class of embeddings: a weight of ``num_embeddings`` rows; the row ``padding_idx`` is initialised to 0 and
+    gets no gradient.
+    """
 
     weight: Any
     num_embeddings: int
@@ -22,7 +24,7 @@ class _Table(Module):
     padding_idx: int | None
 
     def _fill(self, weight: Tensor | None, frozen: bool, device: Any, dtype: Any) -> None:
-        """Make the weight, or take the one given."""
+        """Register the weight: the passed one, or a new one with initial values."""
         if self.padding_idx is not None:
             if not -self.num_embeddings <= self.padding_idx < self.num_embeddings:
                 raise AssertionError("Padding_idx must be within num_embeddings")
@@ -37,14 +39,14 @@ class _Table(Module):
             self.weight = Parameter(weight, requires_grad=not frozen)
 
     def reset_parameters(self) -> None:
-        """Draw the weight anew from the normal distribution; the row of the padding is 0."""
+        """Draw new weights from the standard normal distribution; the row ``padding_idx`` is set to 0."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with no_grad():
                 self.weight[self.padding_idx].fill_(0)
 
     def _shown(self, **usual: Any) -> str:
-        """The sizes, and of the attributes named those that are not as usual."""
+        """Return the sizes and the named attributes that differ from their defaults as text."""
         text = f"{self.num_embeddings}, {self.embedding_dim}"
         for name, value in usual.items():
             if getattr(self, name) != value:
@@ -60,7 +62,7 @@ def _rows_of(embeddings: Tensor) -> tuple[int, int]:
 
 
 class Embedding(_Table):
-    """A vector for each index; the vectors are parameters.
+    """Trainable vector for each index.
 
     >>> import retrograd as torch
     >>> torch.nn.Embedding(10, 3)(torch.tensor([[1, 2], [4, 9]])).shape
@@ -83,13 +85,13 @@ class Embedding(_Table):
         self._fill(_weight, _freeze, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
-        """The vectors of the indices ``input``, along a new last dimension."""
+        """Return the vectors of the indices ``input``, along a new last dimension."""
         return F.embedding(
             input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse
         )
 
     def extra_repr(self) -> str:
-        """The sizes, and whatever is not as usual."""
+        """Return the sizes and the arguments that differ from their defaults as text."""
         text = self._shown(padding_idx=None, max_norm=None, norm_type=2, scale_grad_by_freq=False)
         return text + ", sparse=True" if self.sparse else text
 
@@ -98,13 +100,13 @@ class Embedding(_Table):
         cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None, max_norm: float | None = None,
         norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
     ) -> Embedding:  # fmt: skip
-        """A table of given vectors, which is not trained if ``freeze``."""
+        """Return an embedding with the weight ``embeddings``, which is not trained if ``freeze``."""
         rows, columns = _rows_of(embeddings)
         return cls(rows, columns, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, embeddings, freeze)
 
 
 class EmbeddingBag(_Table):
-    """The sum, mean or maximum of the vectors of several indices."""
+    """Sum, mean or maximum of the vectors of several indices."""
 
     def __init__(
         self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None, norm_type: float = 2.0,
@@ -124,14 +126,14 @@ class EmbeddingBag(_Table):
         self._fill(_weight, False, device, dtype)
 
     def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
-        """A vector for each bag: the rows of a 2-d ``input``, or what begins at each of ``offsets`` in a 1-d one."""
+        """Return a vector per bag: the rows of a 2-d ``input``, or the ranges of a 1-d one that begin at ``offsets``."""
         return F.embedding_bag(
             input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse,
             per_sample_weights, self.include_last_offset, self.padding_idx,
         )  # fmt: skip
 
     def extra_repr(self) -> str:
-        """The sizes, and whatever is not as usual."""
+        """Return the sizes and the arguments that differ from their defaults as text."""
         return self._shown(max_norm=None, norm_type=2, scale_grad_by_freq=False, mode=None, padding_idx=None)
 
     @classmethod
@@ -140,7 +142,7 @@ class EmbeddingBag(_Table):
         scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, include_last_offset: bool = False,
         padding_idx: int | None = None,
     ) -> EmbeddingBag:  # fmt: skip
-        """A table of given vectors, which is not trained if ``freeze``."""
+        """Return an embedding bag with the weight ``embeddings``, which is not trained if ``freeze``."""
         rows, columns = _rows_of(embeddings)
         made = cls(rows, columns, max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings, include_last_offset,
                    padding_idx)  # fmt: skip

@@ -1,6 +1,6 @@
-"""The state of a module: its parameters and persistent buffers by name, taken out and put back.
+"""State of modules: saving parameters and persistent buffers by name, and loading them.
 
-Knows of a module only its dictionaries and its children.
+This file uses only a module's registries and its children.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ EXTRA = "_extra_state"
 
 
 class IncompatibleKeys(NamedTuple):
-    """What ``load_state_dict`` returns: the keys that it missed, and those that it had no use for."""
+    """Named tuple returned by ``load_state_dict``: the missing and the unexpected keys."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -36,7 +36,7 @@ IncompatibleKeys.__name__ = IncompatibleKeys.__qualname__ = "_IncompatibleKeys"
 
 
 class WrappedHook(TorchNamed):
-    """A hook that is called with its module first, if it has been given one."""
+    """Load hook that receives its module as first argument if a module was passed; holds the module weakly."""
 
     def __init__(self, hook: Callable[..., Any], module: Any = None) -> None:
         self.hook = hook
@@ -69,9 +69,9 @@ WrappedHook.__module__ = "torch.nn.modules.module"
 
 
 class Stateful:
-    """What a module does with its state: ``state_dict``, ``load_state_dict`` and their hooks."""
+    """Base class of Module with ``state_dict``, ``load_state_dict`` and their hooks."""
 
-    _version: int = 1  # of the layout of a class's own state; kept in the metadata of a state_dict
+    _version: int = 1  # version of the class's state format, stored in the metadata of a state_dict
     _parameters: dict[str, Any]
     _buffers: dict[str, Any]
     _modules: dict[str, Any]
@@ -84,11 +84,13 @@ class Stateful:
     # -- hooks
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call ``hook(module, state_dict, prefix, local_metadata)``; what it returns replaces the state_dict."""
+        """Call ``hook(module, state_dict, prefix, local_metadata)``; a returned value replaces the state_dict."""
         return Handle(self._state_dict_hooks, hook)
 
     def register_state_dict_post_hook(self, hook: Callable[..., None]) -> Handle:
-        """Call ``hook(module, state_dict, prefix, local_metadata)`` after :meth:`state_dict`, to change it in place."""
+        """Call ``hook(module, state_dict, prefix, local_metadata)`` after :meth:`state_dict`; it may change the dict in
+        place.
+        """
         hook._from_public_api = True  # type: ignore[attr-defined]
         return Handle(self._state_dict_hooks, hook)
 
@@ -102,28 +104,32 @@ class Stateful:
     def register_load_state_dict_pre_hook(self, hook: Callable[..., None]) -> Handle:
         """Call a hook before this module's state is loaded.
 
-        It gets ``(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)``.
+        Its arguments are ``(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+        error_msgs)``.
         """
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., None]) -> Handle:
-        """Call ``hook(module, incompatible_keys)`` after this module's state is loaded, to change the keys in place."""
+        """Call ``hook(module, incompatible_keys)`` after this module's state is loaded; it may change the keys in
+        place.
+        """
         return Handle(self._load_state_dict_post_hooks, hook)
 
     def get_extra_state(self) -> Any:
-        """What else belongs to the state; a class that has such a thing defines this and :meth:`set_extra_state`."""
+        """Return additional state; a subclass that has some overrides this method and :meth:`set_extra_state`."""
         raise _never("get_extra_state")
 
     def set_extra_state(self, state: Any) -> None:
-        """Put back what :meth:`get_extra_state` gave."""
+        """Restore the additional state from :meth:`get_extra_state`."""
         raise _never("set_extra_state")
 
-    # -- out
+    # -- saving
 
     def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
-        """The parameters and persistent buffers of this module and all below it, by name, as an ordered dictionary.
+        """Return the parameters and persistent buffers of this module and all submodules by name, as an ordered
+        dictionary.
 
-        They share the memory of the module's own and are detached from the graph, unless ``keep_vars`` is true.
+        The tensors share storage with the module's and are detached unless ``keep_vars`` is true.
 
         >>> from retrograd import nn
         >>> list(nn.Linear(2, 1).state_dict())
@@ -161,7 +167,7 @@ class Stateful:
         return destination
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        """Put this module's own state, without its children's, into ``destination``."""
+        """Add this module's own state, without its children's, to ``destination``."""
         for name, tensor in self._own_state().items():
             if tensor is not None:
                 destination[prefix + name] = tensor if keep_vars or is_lazy(tensor) else tensor.detach()
@@ -169,18 +175,18 @@ class Stateful:
             destination[prefix + EXTRA] = self.get_extra_state()
 
     def _own_state(self) -> dict[str, Any]:
-        """Parameters and persistent buffers of this module alone."""
+        """Return the parameters and persistent buffers of this module alone."""
         volatile = self._non_persistent_buffers_set
         return {**self._parameters, **{key: each for key, each in self._buffers.items() if key not in volatile}}
 
-    # -- and back
+    # -- loading
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
-        """Copy parameters and buffers from ``state_dict`` into this module and all below it.
+        """Copy parameters and buffers from ``state_dict`` into this module and all submodules.
 
-        ``strict``: the keys have to be exactly those of :meth:`state_dict`. ``assign``: the tensors themselves take
-        the place of the module's. Returns the missing and the unexpected keys.
-        Raises RuntimeError, after everything that fits was loaded, naming all that does not.
+        ``strict``: the keys must be exactly those of :meth:`state_dict`. ``assign``: replace the module's tensors by
+        those of ``state_dict`` instead of copying. Returns the missing and the unexpected keys. Raises RuntimeError
+        that lists every mismatch, after all matching entries are loaded.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
@@ -205,7 +211,7 @@ class Stateful:
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: list[str],
         unexpected_keys: list[str], error_msgs: list[str],
     ) -> None:  # fmt: skip
-        """Take this module's own state, without its children's, out of ``state_dict``."""
+        """Load this module's own state, without its children's, from ``state_dict``."""
         for hook in self._load_state_dict_pre_hooks.values():
             hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         assign = local_metadata.get("assign_to_params_buffers", False)
@@ -236,7 +242,7 @@ class Stateful:
 def _load(
     module: Any, state: Any, metadata: Any, prefix: str, strict: bool, assign: bool, found: tuple[list[str], ...]
 ) -> None:
-    """Load ``module`` and all below it; ``found``: missing keys, unexpected keys and errors so far."""
+    """Load ``module`` and all submodules; ``found`` collects missing keys, unexpected keys and errors."""
     local = {} if metadata is None else metadata.get(prefix[:-1], {})
     if assign:
         local["assign_to_params_buffers"] = assign
@@ -256,7 +262,7 @@ def _load(
 
 
 def _take(module: Any, name: str, own: Any, key: str, value: Any, assign: bool) -> str | None:
-    """Put ``value`` in the place of a module's own tensor; what is wrong with it, if anything."""
+    """Copy or assign ``value`` to a module's own tensor; return an error message, or None."""
     if not isinstance(value, Tensor):
         return (
             f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint but '

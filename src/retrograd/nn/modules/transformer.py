@@ -1,4 +1,4 @@
-"""Transformers: layers of attention, encoders and decoders (Vaswani et al. 2017)."""
+"""Transformer layers, encoders and decoders (Vaswani et al. 2017)."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def _copies(module: Module, count: int) -> ModuleList:
 
 
 def _causal(size: int, device: Any = None, dtype: Any = None) -> Tensor:
-    """What is added to scores so that no query sees a later key."""
+    """Return the causal mask: values added to the scores so that no query attends to a later key."""
     return full((size, size), -math.inf, device=device, dtype=dtype).triu(diagonal=1)
 
 
 def _is_causal(mask: Mask, hint: bool | None, source: Tensor, batch_first: bool) -> bool:
-    """Whether ``mask`` is the causal one: by the hint, or by looking."""
+    """Whether ``mask`` is the causal mask: the hint or, if it is None, a comparison with the causal mask."""
     if hint is not None or mask is None:
         return hint is True
     size = source.size(0) if source.dim() == 2 or not batch_first else source.size(1)
@@ -50,9 +50,9 @@ def _is_causal(mask: Mask, hint: bool | None, source: Tensor, batch_first: bool)
 
 
 class _Layer(Module):
-    """What the layers of encoders and decoders have in common: attentions, and a network of two linear maps.
+    """Base class of encoder and decoder layers: attentions and a feed-forward network of two linear layers.
 
-    Each part stands in a residual connection, with a normalisation after it, or before it with ``norm_first``.
+    Each part has a residual connection, with the normalisation after it, or before it with ``norm_first``.
     """
 
     attentions: tuple[str, ...]
@@ -80,10 +80,10 @@ class _Layer(Module):
         self._settle()
 
     def _settle(self) -> None:
-        """What else a layer of a class keeps."""
+        """Set the attributes specific to a subclass; called at the end of ``__init__``."""
 
     def _residual(self, x: Tensor, part: int, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """``x`` and what ``function`` makes of it, normalised before or after."""
+        """Return ``x + function(x)``, with the normalisation of ``part`` before or after."""
         norm, dropout = getattr(self, f"norm{part}"), getattr(self, f"dropout{part}")
         if self.norm_first:
             return x + dropout(function(norm(x)))
@@ -94,7 +94,7 @@ class _Layer(Module):
 
 
 def _attending(attention: Any, memory: Tensor | None, mask: Mask, padding: Mask, is_causal: bool) -> Any:
-    """Attention as a function of the queries, to themselves if there is no ``memory``."""
+    """Return attention as a function of the queries, with keys and values from ``memory`` (None: from the queries)."""
 
     def attend(x: Tensor) -> Tensor:
         seen = x if memory is None else memory
@@ -106,7 +106,7 @@ def _attending(attention: Any, memory: Tensor | None, mask: Mask, padding: Mask,
 
 
 class TransformerEncoderLayer(_Layer):
-    """Attention of a sequence to itself, then a network for each of its elements.
+    """Self-attention followed by a feed-forward network.
 
     >>> import retrograd as torch
     >>> torch.nn.TransformerEncoderLayer(d_model=8, nhead=2)(torch.ones(10, 3, 8)).shape
@@ -116,20 +116,20 @@ class TransformerEncoderLayer(_Layer):
     attentions = ("self_attn",)
 
     def _settle(self) -> None:
-        known = (F.relu, ReLU), (F.gelu, GELU)  # numbered, for PyTorch, which has a faster way for them
+        known = (F.relu, ReLU), (F.gelu, GELU)  # PyTorch stores these numbers for its fused fast path
         found = [self.activation is function or isinstance(self.activation, kind) for function, kind in known]
         self.activation_relu_or_gelu = found.index(True) + 1 if any(found) else 0
 
     def forward(
         self, src: Tensor, src_mask: Mask = None, src_key_padding_mask: Mask = None, is_causal: bool = False
     ) -> Tensor:
-        """``src`` (time, batch, features), or (batch, time, features) with ``batch_first``, through the layer."""
+        """Return the output for ``src`` (time, batch, features), or (batch, time, features) with ``batch_first``."""
         attend = _attending(self.self_attn, None, src_mask, src_key_padding_mask, is_causal)
         return self._residual(self._residual(src, 1, attend), 2, self._feed_forward)
 
 
 class TransformerDecoderLayer(_Layer):
-    """Attention of a sequence to itself, then to the encoder's ``memory``, then a network for each of its elements."""
+    """Self-attention, attention to the encoder's ``memory``, and a feed-forward network."""
 
     attentions = ("self_attn", "multihead_attn")
 
@@ -138,14 +138,14 @@ class TransformerDecoderLayer(_Layer):
         tgt_key_padding_mask: Mask = None, memory_key_padding_mask: Mask = None, tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Tensor:  # fmt: skip
-        """``tgt`` through the layer."""
+        """Return the layer's output for ``tgt``."""
         itself = _attending(self.self_attn, None, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
         other = _attending(self.multihead_attn, memory, memory_mask, memory_key_padding_mask, memory_is_causal)
         return self._residual(self._residual(self._residual(tgt, 1, itself), 2, other), 3, self._feed_forward)
 
 
 class TransformerEncoder(Module):
-    """``num_layers`` copies of a layer, one after the other, and a normalisation after them."""
+    """Sequence of ``num_layers`` copies of a layer, with an optional final normalisation."""
 
     def __init__(
         self, encoder_layer: Module, num_layers: int, norm: Module | None = None, enable_nested_tensor: bool = True,
@@ -162,7 +162,9 @@ class TransformerEncoder(Module):
     def forward(
         self, src: Tensor, mask: Mask = None, src_key_padding_mask: Mask = None, is_causal: bool | None = None
     ) -> Tensor:
-        """``src`` through all layers; ``is_causal=None``: it is looked whether ``mask`` is the causal one."""
+        """Return the output of all layers for ``src``; ``is_causal=None``: detect from the values if ``mask`` is
+        causal.
+        """
         batch_first = getattr(getattr(self.layers[0], "self_attn", None), "batch_first", False)
         causal = _is_causal(mask, is_causal, src, batch_first)
         for layer in self.layers:
@@ -171,7 +173,7 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """``num_layers`` copies of a layer, one after the other, and a normalisation after them."""
+    """Sequence of ``num_layers`` copies of a layer, with an optional final normalisation."""
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
@@ -184,7 +186,7 @@ class TransformerDecoder(Module):
         tgt_key_padding_mask: Mask = None, memory_key_padding_mask: Mask = None, tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:  # fmt: skip
-        """``tgt`` through all layers."""
+        """Return the output of all layers for ``tgt``."""
         batch_first = getattr(getattr(self.layers[0], "self_attn", None), "batch_first", False)
         causal = _is_causal(tgt_mask, tgt_is_causal, tgt, batch_first)
         for layer in self.layers:
@@ -196,7 +198,7 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """An encoder of a source, and a decoder of a target that sees what the encoder made.
+    """Encoder of a source sequence, and decoder of a target sequence that attends to the encoder's output.
 
     >>> import retrograd as torch
     >>> model = torch.nn.Transformer(8, 2, num_encoder_layers=1, num_decoder_layers=1, dim_feedforward=16)
@@ -235,7 +237,7 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
-        """The causal mask: minus infinity above the diagonal, 0 elsewhere."""
+        """Return the causal mask: minus infinity above the diagonal, 0 elsewhere."""
         return _causal(sz, device, dtype)
 
     def forward(
@@ -243,7 +245,7 @@ class Transformer(Module):
         src_key_padding_mask: Mask = None, tgt_key_padding_mask: Mask = None, memory_key_padding_mask: Mask = None,
         src_is_causal: bool | None = None, tgt_is_causal: bool | None = None, memory_is_causal: bool = False,
     ) -> Tensor:  # fmt: skip
-        """What the decoder makes of ``tgt`` when it sees what the encoder made of ``src``."""
+        """Return the decoder's output for ``tgt`` with the encoder's output for ``src`` as memory."""
         batch = 0 if self.batch_first else 1
         if src.dim() == 3 and src.size(batch) != tgt.size(batch):
             raise RuntimeError("the batch number of src and tgt must be equal")

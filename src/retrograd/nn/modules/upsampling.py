@@ -1,4 +1,4 @@
-"""Signals, images and volumes of another size."""
+"""Layers that resize signals, images and volumes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from .module import Module
 
 
 class Upsample(Module):
-    """Resized to ``size`` or by ``scale_factor``: ``"nearest"``, ``"linear"``, ``"bilinear"``, ``"bicubic"``, ``"trilinear"``.
+    """Layer that resizes to ``size`` or by ``scale_factor``: ``"nearest"``, ``"linear"``, ``"bilinear"``,
+    ``"bicubic"``, ``"trilinear"``.
 
     >>> import retrograd as torch
     >>> torch.nn.Upsample(scale_factor=2)(torch.tensor([[[1.0, 2.0]]]))
@@ -33,27 +34,27 @@ class Upsample(Module):
         self.recompute_scale_factor = recompute_scale_factor
 
     def forward(self, input: Tensor) -> Tensor:
-        """``input``, resized."""
+        """Return the resized ``input``."""
         return F.interpolate(
             input, self.size, self.scale_factor, self.mode, self.align_corners,
             recompute_scale_factor=self.recompute_scale_factor,
         )  # fmt: skip
 
     def extra_repr(self) -> str:
-        """The size and the mode."""
+        """Return the size and the mode as text."""
         size = f"size={self.size!r}" if self.scale_factor is None else f"scale_factor={self.scale_factor!r}"
         return f"{size}, mode={self.mode!r}"
 
 
 class UpsamplingNearest2d(Upsample):
-    """Images resized by taking the nearest pixel."""
+    """Layer that resizes images by nearest-neighbour interpolation."""
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Images resized by straight lines between pixels, corner pixels staying where they are."""
+    """Layer that resizes images by bilinear interpolation with aligned corners."""
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

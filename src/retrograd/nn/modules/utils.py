@@ -1,4 +1,4 @@
-"""Numbers that may be given once for all dimensions, as ``torch.nn.modules.utils``."""
+"""Helpers for arguments with one value or one per dimension, as ``torch.nn.modules.utils``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _sextuple = _ntuple(6, "_sextuple")
 
 
 def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
-    """Take ``prefix`` (as ``"module."``) off the names of a state, in place."""
+    """Remove ``prefix`` (for example ``"module."``) from the keys of a state_dict, in place."""
     for name in [each for each in state_dict if each.startswith(prefix)]:
         state_dict[name[len(prefix) :]] = state_dict.pop(name)
     metadata = getattr(state_dict, "_metadata", {})
@@ -32,5 +32,5 @@ def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: 
 
 
 def _reverse_repeat_tuple(t: Iterable[int], n: int) -> tuple[int, ...]:
-    """Each number ``n`` times, the last first: how ``pad`` takes what convolutions give by dimension."""
+    """Return each element ``n`` times in reverse order: the argument of ``pad`` for per-dimension paddings."""
     return tuple(x for x in reversed(tuple(t)) for _ in range(n))
