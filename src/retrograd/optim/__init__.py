@@ -1,4 +1,4 @@
-"""Optimisers, schedules of their learning rates, and averages of what they reach: ``torch.optim``."""
+"""Optimisers, learning rate schedulers and weight averaging, as ``torch.optim``."""
 
 from __future__ import annotations
 
@@ -38,4 +38,4 @@ __all__ = [
     "lr_scheduler",
     "swa_utils",
 ]
-Adafactor.__module__ = Muon.__module__ = __name__  # as PyTorch's
+Adafactor.__module__ = Muon.__module__ = __name__  # PyTorch's module path of these classes

@@ -1,4 +1,4 @@
-"""``Adadelta``: steps as large as the steps before."""
+"""``Adadelta``: step sizes from running means of earlier steps and gradients."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .optimizer import check_not_negative, check_rate
 
 
 class Adadelta(Elementwise):
-    """A step is ``d = g * sqrt(mean of d*d + eps) / sqrt(mean of g*g + eps)`` times ``lr``.
+    """Adadelta: a step is ``d = g * sqrt(mean of d*d + eps) / sqrt(mean of g*g + eps)`` times ``lr``.
 
     Source: Zeiler, "ADADELTA: An Adaptive Learning Rate Method", 2012.
     """
@@ -49,7 +49,7 @@ class Adadelta(Elementwise):
         F: Any, param: Any, grad: Any, square: Any, steps: Any, *, lr: Any, rho: float, eps: float,
         weight_decay: float, maximize: bool,
     ) -> None:  # fmt: skip
-        """Move ``param`` by its gradient, scaled to the size of earlier steps."""
+        """Update ``param`` by its gradient, scaled to the size of earlier steps."""
         grad = F.direction(param, grad, weight_decay, maximize)
         F.mul_(square, rho)
         F.addcmul_(square, grad, grad, 1 - rho)

@@ -1,4 +1,4 @@
-"""``Adafactor``: Adam with the mean square kept as a row and a column."""
+"""``Adafactor``: Adam with a factored mean square (one row, one column)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from .optimizer import check_rate, counter
 
 
 class Adafactor(ByParameter):
-    """Steps relative to the size of the parameter, divided by the root of a mean square that is kept as the product of
-    its means by row and by column (of a vector: as it is), and clipped to a root mean square of ``d``.
+    """Adafactor: steps relative to the size of the parameter, divided by the root of the mean square of the gradients
+    and clipped to a root mean square of ``d``. For matrices the mean square is stored as its means by row and by
+    column.
 
     Source: Shazeer and Stern, "Adafactor: Adaptive Learning Rates with Sublinear Memory Cost", 2018.
     """
@@ -65,7 +66,7 @@ def _root_mean_square(x: Tensor) -> float:
 
 
 def _mean_square(state: dict[str, Any], grad: Tensor, weight: float, least: float) -> Tensor:
-    """Take the new gradient into the mean square, and give that; of a matrix as the product of its two factors."""
+    """Update the running mean square with ``grad`` and return it; for matrices the product of the row and column means."""
     if grad.ndim <= 1:
         return state["variance"].lerp_(grad * grad, weight).clone()
     row, column = state["row_var"], state["col_var"]

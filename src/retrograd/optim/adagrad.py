@@ -10,7 +10,7 @@ from .optimizer import check_fused, check_not_negative, check_rate
 
 
 class Adagrad(Elementwise):
-    """A step is ``p -= lr / (1 + t * lr_decay) * g / (sqrt(sum of g*g) + eps)`` after ``t`` steps.
+    """Adagrad: a step is ``p -= lr / (1 + t * lr_decay) * g / (sqrt(sum of g*g) + eps)`` after ``t`` steps.
 
     Source: Duchi, Hazan and Singer, "Adaptive Subgradient Methods for Online Learning and Stochastic Optimization",
     2011.
@@ -36,7 +36,7 @@ class Adagrad(Elementwise):
         }  # fmt: skip
         super().__init__(params, defaults)
         check_fused(fused, foreach, differentiable)
-        for group in self.param_groups:  # its state is there before the first step
+        for group in self.param_groups:  # the state exists before the first step
             for param in group["params"]:
                 self.state[param] = self.fresh(group, param)
 
@@ -46,7 +46,7 @@ class Adagrad(Elementwise):
         return {"step": first_step(group, param), "sum": filled(param, start)}
 
     def share_memory(self) -> None:
-        """Nothing to do: processes that share the optimiser's memory are not served here."""
+        """Do nothing; state shared between processes is not supported."""
 
     def numbers(self, group: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
         before = count(state) - 1
@@ -59,7 +59,7 @@ class Adagrad(Elementwise):
     def rule(
         F: Any, param: Any, grad: Any, sum: Any, *, size: Any, weight_decay: float, maximize: bool, eps: float
     ) -> None:
-        """Move ``param`` by its gradient, divided by the root of the sum of squares."""
+        """Update ``param`` by its gradient, divided by the root of the sum of squares."""
         grad = F.direction(param, grad, weight_decay, maximize)
         F.addcmul_(sum, grad, grad)
         F.addcdiv_(param, grad, F.root(sum, 1, eps), -size)

@@ -1,4 +1,4 @@
-"""``Adam``: steps divided by the root of a mean of squared gradients."""
+"""``Adam``: steps divided by the root of a running mean of squared gradients."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .optimizer import check_betas, check_fused, check_not_negative, check_rate
 
 
 class Adam(Elementwise):
-    """Adam: with ``m`` and ``v`` the running means of ``g`` and ``g*g``, corrected for their beginning at 0,
+    """Adam: with ``m`` and ``v`` the bias-corrected running means of ``g`` and ``g*g``,
     a step is ``p -= lr * m / (sqrt(v) + eps)``.
 
     ``weight_decay`` adds to the gradient, or (``decoupled_weight_decay``) shrinks the parameter: see :class:`AdamW`.
-    With ``amsgrad`` the greatest ``v`` so far is taken.
+    With ``amsgrad``, ``v`` is replaced by its maximum over all steps.
     Source: Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2014; Reddi et al., "On the Convergence of Adam
     and Beyond", 2018.
 
@@ -80,7 +80,7 @@ class Adam(Elementwise):
         F: Any, param: Any, grad: Any, mean: Any, square: Any, greatest: Any = None, *, shrink: Any, weight_decay: Any,
         maximize: bool, beta1: Any, beta2: Any, eps: float, size: Any, correction: Any,
     ) -> None:  # fmt: skip
-        """Move ``param`` by the mean and the mean square of its gradients."""
+        """Update ``param`` by the running mean and the mean square of its gradients."""
         if shrink is not None:
             F.mul_(param, shrink)
         grad = F.direction(param, grad, weight_decay, maximize)

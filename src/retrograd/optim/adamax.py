@@ -1,4 +1,4 @@
-"""``Adamax``: Adam with the greatest gradient in place of the mean square."""
+"""``Adamax``: Adam with a decayed maximum of the gradients instead of the mean square."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .optimizer import check_betas, check_not_negative, check_rate
 
 
 class Adamax(Elementwise):
-    """A step is ``p -= lr * m / u`` with ``m`` as in :class:`Adam` and ``u = max(beta2 * u, |g| + eps)``.
+    """Adamax: a step is ``p -= lr * m / u`` with ``m`` as in :class:`Adam` and ``u = max(beta2 * u, |g| + eps)``.
 
     Source: Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2014, section 7.1.
     """
@@ -48,7 +48,7 @@ class Adamax(Elementwise):
         F: Any, param: Any, grad: Any, mean: Any, greatest: Any, *, weight_decay: float, maximize: bool, beta1: float,
         beta2: float, eps: float, size: Any,
     ) -> None:  # fmt: skip
-        """Move ``param`` by the mean of its gradients, divided by the greatest."""
+        """Update ``param`` by the mean of its gradients, divided by their decayed maximum."""
         grad = F.direction(param, grad, weight_decay, maximize)
         F.lerp_(mean, grad, 1 - beta1)
         F.mul_(greatest, beta2)

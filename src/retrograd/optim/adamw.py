@@ -1,4 +1,4 @@
-"""``AdamW``: Adam with a weight decay of its own."""
+"""``AdamW``: Adam with decoupled weight decay."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from .adam import Adam
 
 
 class AdamW(Adam):
-    """:class:`Adam` whose ``weight_decay`` shrinks the parameter by ``1 - lr * weight_decay`` at each step, outside the
-    means of the gradients.
+    """:class:`Adam` with decoupled weight decay: each step multiplies the parameter by ``1 - lr * weight_decay``; the
+    running means of the gradients do not include the decay.
 
     Source: Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2017.
     """

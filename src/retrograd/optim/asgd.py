@@ -1,4 +1,4 @@
-"""``ASGD``: gradient descent, and the average of where it has been."""
+"""``ASGD``: gradient descent with an average of the iterates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from .optimizer import check_not_negative, check_rate
 
 
 class ASGD(Elementwise):
-    """Gradient descent with a falling rate; from step ``t0`` on the state ``ax`` is the average of the parameter.
+    """Averaged gradient descent with a decaying rate; from step ``t0`` on, the state ``ax`` is the average of the
+    parameter.
 
     Source: Polyak and Juditsky, "Acceleration of stochastic approximation by averaging", 1992.
     """
@@ -51,7 +52,7 @@ class ASGD(Elementwise):
         F: Any, param: Any, grad: Any, average: Any, *, eta: float, mu: float, lambd: float, weight_decay: float,
         maximize: bool,
     ) -> None:  # fmt: skip
-        """Move ``param`` down its gradient and the average towards ``param``."""
+        """Update ``param`` by its gradient, and its average."""
         grad = F.direction(param, grad, weight_decay, maximize)
         F.mul_(param, 1 - lambd * eta)
         F.add_(param, grad, -eta)

@@ -1,4 +1,4 @@
-"""Schedules made of schedules, and ``ReduceLROnPlateau``, which is led by a measure."""
+"""Schedulers composed of other schedulers, and ``ReduceLROnPlateau``, which depends on a metric."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from .optimizer import Optimizer
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """The rates times ``factor`` when a measure has not got better for ``patience`` epochs.
+    """Scheduler that multiplies the rates by ``factor`` when a metric has not improved for ``patience`` epochs.
 
-    ``mode`` says whether less (``"min"``) or more is better; better by at least ``threshold``, relatively or
-    (``threshold_mode="abs"``) absolutely. After a reduction ``cooldown`` epochs are not counted.
+    ``mode``: whether a smaller (``"min"``) or larger (``"max"``) metric is better; an improvement must exceed
+    ``threshold``, relative or (``threshold_mode="abs"``) absolute. The first ``cooldown`` epochs after a reduction are
+    not counted.
 
     >>> import retrograd as torch
     >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
@@ -62,7 +63,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.num_bad_epochs = 0
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Take note of the measure of one more epoch."""
+        """Record the metric of one more epoch and reduce the rates if it has not improved."""
         current = float(metrics)
         if epoch is not None:
             warn(EPOCH_DEPRECATED)
@@ -83,7 +84,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether epochs are not counted now."""
+        """Whether the scheduler is in its cooldown period."""
         return self.cooldown_counter > 0
 
     def _is_better(self, value: float, best: float) -> bool:
@@ -114,17 +115,17 @@ class ReduceLROnPlateau(LRScheduler):
 
 
 class _Several(LRScheduler):
-    """A schedule that leads others."""
+    """Base class of schedulers that contain others."""
 
     _schedulers: Sequence[LRScheduler]
 
     def state_dict(self) -> dict[str, Any]:
-        """What is needed to go on later, of this schedule and of those that it leads."""
+        """Return the state of this scheduler and of those that it contains."""
         packed = {key: value for key, value in super().state_dict().items() if key != "_schedulers"}
         return packed | {"_schedulers": [each.state_dict() for each in self._schedulers]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from what :meth:`state_dict` gave."""
+        """Restore the state returned by :meth:`state_dict`."""
         self.__dict__.update({key: value for key, value in state_dict.items() if key != "_schedulers"})
         for scheduler, packed in zip(self._schedulers, state_dict["_schedulers"], strict=False):
             scheduler.load_state_dict(packed)
@@ -152,7 +153,7 @@ class _Several(LRScheduler):
 
 
 class ChainedScheduler(_Several):
-    """Several schedules that all act at every step, one after the other."""
+    """Scheduler that steps several schedulers in order at every step."""
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         optimizer = self._check(schedulers, optimizer, " to be chained")
@@ -161,14 +162,14 @@ class ChainedScheduler(_Several):
         self._last_lr = values(optimizer, "lr")
 
     def step(self) -> None:  # type: ignore[override]
-        """A step of every schedule."""
+        """Step every scheduler."""
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = values(self.optimizer, "lr")
 
 
 class SequentialLR(_Several):
-    """Several schedules, of which each acts up to its epoch among ``milestones``."""
+    """Scheduler that runs several schedulers in sequence, switching at the epochs ``milestones``."""
 
     def __init__(
         self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1
@@ -184,7 +185,8 @@ class SequentialLR(_Several):
         self._milestones = milestones
         self.last_epoch = last_epoch + 1
         self.optimizer = optimizer
-        # All of them have made their first step, each upon the other's rates: only the first one shall have.
+        # Every scheduler made its first step on construction, each on the previous one's rates: undo all of them and
+        # step only the first.
         for group in optimizer.param_groups:
             put(group, "lr", group["initial_lr"])
         self.recursive_undo()
@@ -193,7 +195,7 @@ class SequentialLR(_Several):
         self._last_lr = first.get_last_lr()
 
     def recursive_undo(self, sched: Any = None) -> None:
-        """Take one epoch back from all schedules, those within others included."""
+        """Decrement the epoch of all schedulers, including nested ones."""
         sched = self if sched is None else sched
         if hasattr(sched, "_schedulers"):
             for each in sched._schedulers:
@@ -202,7 +204,7 @@ class SequentialLR(_Several):
             sched.last_epoch -= 1
 
     def step(self) -> None:  # type: ignore[override]
-        """A step of the schedule whose turn it is."""
+        """Step the scheduler of the current epoch."""
         self.last_epoch += 1
         index = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[index]

@@ -1,4 +1,4 @@
-"""Schedules that go up and down: ``CyclicLR``, ``OneCycleLR``, ``CosineAnnealingWarmRestarts``."""
+"""Cyclic schedulers: ``CyclicLR``, ``OneCycleLR``, ``CosineAnnealingWarmRestarts``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .optimizer import Optimizer
 
 
 class _WithMomentum(LRScheduler):
-    """A schedule that moves the momentum (or ``beta1``) against the learning rate."""
+    """Base class of schedulers that change the momentum (or ``beta1``) inversely to the learning rate."""
 
     cycle_momentum: bool
     use_beta1: bool
@@ -37,10 +37,13 @@ class _WithMomentum(LRScheduler):
 
 
 class CyclicLR(_WithMomentum):
-    """The rates from ``base_lr`` to ``max_lr`` in ``step_size_up`` steps and back in ``step_size_down``, again and again.
+    """Scheduler that cycles the rates: from ``base_lr`` to ``max_lr`` in ``step_size_up`` steps, back in
+    ``step_size_down``.
 
-    ``mode`` scales the cycles: ``"triangular"`` not at all, ``"triangular2"`` by half after each, ``"exp_range"`` by
-    ``gamma`` at every step; or ``scale_fn`` does, a function of the cycle or (``scale_mode="iterations"``) the step.
+    ``mode`` scales the amplitude: ``"triangular"`` is constant, ``"triangular2"`` halves it after each cycle,
+    ``"exp_range"`` multiplies it by ``gamma`` at every step. ``scale_fn`` replaces ``mode``: a function of the cycle
+    or, with ``scale_mode="iterations"``, of the step.
+
     Source: Smith, "Cyclical Learning Rates for Training Neural Networks", 2015.
     """
 
@@ -82,7 +85,7 @@ class CyclicLR(_WithMomentum):
         self.base_lrs = base_lrs
 
     def scale_fn(self, x: float) -> float:
-        """By how much the cycle ``x``, or the step ``x``, is scaled."""
+        """Return the factor on the amplitude for the cycle, or the step, ``x``."""
         function = self._scale_fn_custom or self._scale_fn_ref
         assert function is not None
         return function(x)
@@ -100,7 +103,7 @@ class CyclicLR(_WithMomentum):
         return gamma**x
 
     def get_lr(self) -> list[Any]:
-        """The rates at step ``last_epoch``; sets the momentum too."""
+        """Return the rates at step ``last_epoch``; also set the momentum."""
         self._warn_if_asked_from_outside()
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
@@ -114,7 +117,7 @@ class CyclicLR(_WithMomentum):
         return [low + (high - low) * height * scale for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
 
     def state_dict(self) -> dict[str, Any]:
-        """What is needed to go on later. Of a ``scale_fn`` nothing is kept, of a callable object its attributes."""
+        """Return the state. Of ``scale_fn``, a plain function is not stored, a callable object by its attributes."""
         packed = super().state_dict()
         packed.pop("_scale_fn_ref", None)
         function = packed.pop("_scale_fn_custom")
@@ -122,15 +125,15 @@ class CyclicLR(_WithMomentum):
         return packed | {"_scale_fn_custom": kept}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from what :meth:`state_dict` gave; ``scale_fn`` stays that of this schedule."""
+        """Restore the state returned by :meth:`state_dict`; a plain function ``scale_fn`` is not replaced."""
         super().load_state_dict({key: value for key, value in state_dict.items() if key != "_scale_fn_custom"})
         if state_dict["_scale_fn_custom"] is not None and self._scale_fn_custom is not None:
             self._scale_fn_custom.__dict__.update(state_dict["_scale_fn_custom"])
 
 
 class OneCycleLR(_WithMomentum):
-    """One cycle over the whole training: up from ``max_lr / div_factor`` to ``max_lr`` in ``pct_start`` of the steps, then
-    down to a ``final_div_factor``-th of the beginning (``three_phase``: as fast as it went up, then further down).
+    """Scheduler with one cycle: up from ``max_lr / div_factor`` to ``max_lr`` in the fraction ``pct_start`` of the steps, then
+    down to the initial rate divided by ``final_div_factor`` (``three_phase``: first down to the initial rate as fast as up).
 
     The number of steps is ``total_steps``, or ``epochs * steps_per_epoch``.
     Source: Smith and Topin, "Super-Convergence: Very Fast Training of Neural Networks Using Large Learning Rates", 2017.
@@ -169,7 +172,7 @@ class OneCycleLR(_WithMomentum):
         return end + (start - end) / 2.0 * (math.cos(math.pi * way) + 1)
 
     def get_lr(self) -> list[Any]:
-        """The rates at step ``last_epoch``; sets the momentum too."""
+        """Return the rates at step ``last_epoch``; also set the momentum."""
         self._warn_if_asked_from_outside()
         step = self.last_epoch
         if step > self.total_steps:
@@ -216,9 +219,10 @@ def _phases(total_steps: int, share: float, three: bool) -> list[dict[str, Any]]
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Half a wave of a cosine down to ``eta_min`` in ``T_0`` epochs, then from the beginning, ``T_mult`` times as long.
+    """Scheduler with a cosine decay to ``eta_min`` in ``T_0`` epochs that restarts, each period ``T_mult`` times as
+    long.
 
-    ``step`` may be given parts of epochs. Source: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm
+    ``step`` accepts fractional epochs. Source: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm
     Restarts", 2016.
     """
 
@@ -239,13 +243,13 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        """The rates at epoch ``T_cur`` of the present wave."""
+        """Return the rates at epoch ``T_cur`` of the current period."""
         self._warn_if_asked_from_outside()
         height = 1 + math.cos(math.pi * self.T_cur / self.T_i)
         return [self.eta_min + (base - self.eta_min) * height / 2 for base in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:
-        """Go on by one epoch, or to ``epoch``, which may be a fraction: ``step(epoch + batch / batches)``."""
+        """Advance by one epoch, or to ``epoch``, which may be fractional: ``step(epoch + batch / batches)``."""
         if epoch is None and self.last_epoch < 0:
             epoch = 0
         if epoch is None:
@@ -264,7 +268,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self._set(rates)
 
     def _find(self, epoch: float) -> None:
-        """Set the place within its wave, and the wave's length, for an epoch."""
+        """Set ``T_cur`` and ``T_i``, the position in the period and its length, for ``epoch``."""
         if epoch < self.T_0:
             self.T_i, self.T_cur = self.T_0, epoch
         elif self.T_mult == 1:

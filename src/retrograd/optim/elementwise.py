@@ -1,7 +1,9 @@
-"""``Elementwise``: an optimiser whose rule moves every element of a parameter by that element's own past.
+"""Base classes of optimisers: ``Elementwise`` for elementwise update rules, ``ByParameter`` for rules on whole
+parameters.
 
-All but LBFGS, Adafactor and Muon are such; the last two are ``ByParameter``. A subclass says which state a parameter begins
-with, which numbers a step needs, and the rule, in the words of ``fused.py``.
+Adafactor and Muon derive from ``ByParameter``, all others except LBFGS from ``Elementwise``. A subclass of
+``Elementwise`` defines the initial state of a parameter, the scalars of a step, and the rule, written with the
+operations of ``fused.py``.
 """
 
 from __future__ import annotations
@@ -20,31 +22,33 @@ _CAPTURABLE = ("cuda", "xpu", "hpu", "privateuseone", "xla")
 
 
 class Elementwise(Optimizer):
-    """What steps through groups and parameters; a subclass gives the four things below."""
+    """Base class of optimisers with an elementwise rule; a subclass defines ``moved``, ``fresh``, ``numbers`` and
+    ``rule``.
+    """
 
-    #: The parts of the state that the rule is given, in this order.
+    #: Names of the state tensors passed to the rule, in order.
     moved: ClassVar[tuple[str, ...]] = ()
-    #: What ``capturable`` asks to be on a GPU, as the error has it, and where it could be.
+    #: Error text for tensors that ``capturable`` requires on a GPU, and the device types allowed.
     captured: ClassVar[str] = "params and state_steps"
     capturable_on: ClassVar[tuple[str, ...]] = _CAPTURABLE
-    #: Whether ``foreach`` and ``differentiable`` go together.
+    #: Whether ``foreach`` and ``differentiable`` may be combined.
     foreach_recorded: ClassVar[bool] = False
 
     def fresh(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
-        """The state of a parameter before its first step."""
+        """Return the state of a parameter before its first step."""
         raise NotImplementedError
 
     def numbers(self, group: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-        """What the rule needs beside Tensors of the parameter's shape. It also counts the step."""
+        """Return the scalar arguments of the rule; also increment the step counter."""
         raise NotImplementedError
 
     rule: ClassVar[Callable[..., None]]
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Move every parameter that has a gradient once.
+        """Update every parameter that has a gradient once.
 
-        ``closure``, if given, is called first, with recording on: it computes loss and gradients anew and returns the
-        loss, which is the result. Raises AssertionError for options that exclude each other.
+        ``closure``, if passed, is called first with recording enabled: it computes loss and gradients and returns the
+        loss, which ``step`` returns. Raises AssertionError for options that exclude each other.
         """
         with recorded(bool(self.defaults.get("differentiable"))):
             loss = loss_of(closure)
@@ -83,10 +87,10 @@ class Elementwise(Optimizer):
 
 
 class ByParameter(Optimizer):
-    """What steps through parameters for a rule that looks at each as a whole; a subclass gives ``_move``."""
+    """Base class of optimisers whose rule needs the whole parameter; a subclass defines ``_move``."""
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Move every parameter that has a gradient once; ``closure`` as for every optimiser.
+        """Update every parameter that has a gradient once; ``closure`` as in :meth:`Elementwise.step`.
 
         Raises RuntimeError for complex parameters.
         """
@@ -105,7 +109,7 @@ class ByParameter(Optimizer):
 
 
 def gradient(param: Tensor) -> Tensor:
-    """The gradient of a parameter that has one."""
+    """Return the gradient of a parameter that has one, as a Tensor."""
     return param._grad if isinstance(param._grad, Tensor) else wrap(param._grad)
 
 
@@ -113,20 +117,20 @@ _FUSED = ["mps", "cuda", "xpu", "hpu", "cpu", "mtia", "privateuseone"]
 
 
 def filled(param: Tensor, value: Any = 0) -> Tensor:
-    """A Tensor of the parameter's shape, dtype and order in memory, all of whose elements are ``value``."""
+    """Return a Tensor of the parameter's shape, dtype and memory layout, filled with ``value``."""
     array = param._array
     return wrap(module_of(array).full_like(array, value))
 
 
 def first_step(group: dict[str, Any], param: Tensor) -> Tensor:
-    """The counter of a parameter's steps; where ``capturable`` or ``fused`` are set it lies with the parameter."""
+    """Return a step counter at 0; with ``capturable`` or ``fused`` it is on the parameter's device."""
     if group.get("capturable") or group.get("fused"):
         return counter(floats=dtypes.float32).to(param.device)
     return counter()
 
 
 def count(state: dict[str, Any]) -> float:
-    """Count one more step, and say how many that is."""
+    """Increment the step counter in place and return its value."""
     step: Tensor = state["step"]
     if step.requires_grad:
         raise RuntimeError("`requires_grad` is not supported for `step` in differentiable mode")
@@ -137,7 +141,7 @@ def count(state: dict[str, Any]) -> float:
 
 
 def plain(group: dict[str, Any], value: Any) -> Any:
-    """An option as a number; as the Tensor that it is if gradients are to reach it."""
+    """Return an option as a Python number, or as a Tensor if the optimiser is differentiable in it."""
     if not isinstance(value, Tensor):
         return value
     return (value if value._array.ndim == 0 else value.squeeze()) if group.get("differentiable") else value.item()

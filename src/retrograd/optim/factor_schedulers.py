@@ -1,4 +1,4 @@
-"""Schedules that multiply all learning rates by a factor of the epoch alone."""
+"""Schedulers that multiply all learning rates by a factor that depends only on the epoch."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from .optimizer import Optimizer
 
 
 class _Factor(LRScheduler):
-    """A schedule given by the factor from epoch to epoch, and by the factor since the beginning."""
+    """Base class of schedulers defined by the factor between epochs and the factor since the start."""
 
     def factor_now(self) -> float | None:
-        """The factor at ``last_epoch`` to the epoch before; None to leave the rates as they are."""
+        """Return the factor from the previous epoch to ``last_epoch``; None to leave the rates unchanged."""
         raise NotImplementedError
 
     def factor_since(self) -> float:
-        """The factor at ``last_epoch`` to the rates at the beginning."""
+        """Return the factor from the initial rates to those at ``last_epoch``."""
         raise NotImplementedError
 
     def get_lr(self) -> list[Any]:
-        """The rates at ``last_epoch`` from the present ones."""
+        """Return the rates at ``last_epoch``, computed from the current ones."""
         self._warn_if_asked_from_outside()
         factor = self.factor_now()
         rates = values(self.optimizer, "lr")
@@ -37,7 +37,7 @@ class _Factor(LRScheduler):
 
 
 class StepLR(_Factor):
-    """The rates times ``gamma`` every ``step_size`` epochs.
+    """Scheduler that multiplies the rates by ``gamma`` every ``step_size`` epochs.
 
     >>> import retrograd as torch
     >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
@@ -62,7 +62,7 @@ class StepLR(_Factor):
 
 
 class MultiStepLR(_Factor):
-    """The rates times ``gamma`` at each epoch among ``milestones``."""
+    """Scheduler that multiplies the rates by ``gamma`` at each epoch in ``milestones``."""
 
     def __init__(
         self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
@@ -79,7 +79,7 @@ class MultiStepLR(_Factor):
 
 
 class ConstantLR(_Factor):
-    """The rates times ``factor`` for the first ``total_iters`` epochs."""
+    """Scheduler that multiplies the rates by ``factor`` during the first ``total_iters`` epochs."""
 
     def __init__(
         self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
@@ -100,7 +100,7 @@ class ConstantLR(_Factor):
 
 
 class LinearLR(_Factor):
-    """The rates times a factor that goes from ``start_factor`` to ``end_factor`` in ``total_iters`` epochs."""
+    """Scheduler whose factor changes linearly from ``start_factor`` to ``end_factor`` in ``total_iters`` epochs."""
 
     def __init__(
         self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5,
@@ -129,7 +129,7 @@ class LinearLR(_Factor):
 
 
 class ExponentialLR(_Factor):
-    """The rates times ``gamma`` at every epoch."""
+    """Scheduler that multiplies the rates by ``gamma`` every epoch."""
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -143,7 +143,7 @@ class ExponentialLR(_Factor):
 
 
 class PolynomialLR(_Factor):
-    """The rates times ``(1 - epoch / total_iters) ** power``."""
+    """Scheduler with the factor ``(1 - epoch / total_iters) ** power``."""
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
         self.total_iters = total_iters
@@ -161,7 +161,7 @@ class PolynomialLR(_Factor):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """The rates along half a wave of a cosine, down to ``eta_min`` in ``T_max`` epochs and up again.
+    """Scheduler with a cosine decay to ``eta_min`` in ``T_max`` epochs, and back up after them.
 
     Source: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", 2016.
     """
@@ -175,14 +175,14 @@ class CosineAnnealingLR(LRScheduler):
         return 1 + math.cos(math.pi * epoch / self.T_max)
 
     def get_lr(self) -> list[Any]:
-        """The rates at ``last_epoch`` from the present ones, so that other schedules may act beside this one."""
+        """Return the rates at ``last_epoch``, computed from the current ones, so that schedulers can be combined."""
         self._warn_if_asked_from_outside()
         rates = values(self.optimizer, "lr")
         if self._is_initial:
             return rates
         if self._step_count == 1 and self.last_epoch > 0:
             return self._get_closed_form_lr()
-        if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:  # up again from where no factor leads
+        if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:  # at the minimum the recurrence divides by zero
             climb = (1 - math.cos(math.pi / self.T_max)) / 2
             return [lr + (base - self.eta_min) * climb for base, lr in zip(self.base_lrs, rates, strict=True)]
         factor = self._height(self.last_epoch) / self._height(self.last_epoch - 1)
@@ -194,7 +194,7 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class _OfFunctions(LRScheduler):
-    """A schedule given by a function of the epoch for every group."""
+    """Base class of schedulers defined by a function of the epoch for each group."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
         self.optimizer = optimizer
@@ -208,10 +208,10 @@ class _OfFunctions(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def check(self) -> None:
-        """Refuse what is no function."""
+        """Check ``lr_lambdas``; a subclass may override this method and raise TypeError."""
 
     def state_dict(self) -> dict[str, Any]:
-        """What is needed to go on later. Of functions nothing is kept, of callable objects their attributes."""
+        """Return the state. Plain functions are not stored, callable objects by their attributes."""
         packed = {key: value for key, value in super().state_dict().items() if key != "lr_lambdas"}
         packed["lr_lambdas"] = [
             None if isinstance(each, types.FunctionType) else each.__dict__.copy() for each in self.lr_lambdas
@@ -219,7 +219,7 @@ class _OfFunctions(LRScheduler):
         return packed
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from what :meth:`state_dict` gave; the functions stay those of this schedule."""
+        """Restore the state returned by :meth:`state_dict`; plain functions are not replaced."""
         self.__dict__.update({key: value for key, value in state_dict.items() if key != "lr_lambdas"})
         for function, kept in zip(self.lr_lambdas, state_dict["lr_lambdas"], strict=False):
             if kept is not None:
@@ -227,16 +227,16 @@ class _OfFunctions(LRScheduler):
 
 
 class LambdaLR(_OfFunctions):
-    """The rates at the beginning times ``lr_lambda(epoch)``: one function, or a list with one for every group."""
+    """Scheduler that multiplies the initial rates by ``lr_lambda(epoch)``: one function, or a list with one per group."""
 
     def get_lr(self) -> list[Any]:
-        """The rates at ``last_epoch``."""
+        """Return the rates at ``last_epoch``."""
         self._warn_if_asked_from_outside()
         return [base * factor(self.last_epoch) for factor, base in zip(self.lr_lambdas, self.base_lrs, strict=True)]
 
 
 class MultiplicativeLR(_OfFunctions):
-    """The present rates times ``lr_lambda(epoch)``, at every epoch."""
+    """Scheduler that multiplies the current rates by ``lr_lambda(epoch)`` every epoch."""
 
     def check(self) -> None:
         for each in self.lr_lambdas:
@@ -244,7 +244,7 @@ class MultiplicativeLR(_OfFunctions):
                 raise TypeError(f"lr_lambda should be a function, but got {type(each).__name__}")
 
     def get_lr(self) -> list[Any]:
-        """The rates at ``last_epoch`` from the present ones."""
+        """Return the rates at ``last_epoch``, computed from the current ones."""
         self._warn_if_asked_from_outside()
         rates = values(self.optimizer, "lr")
         if self._is_initial:

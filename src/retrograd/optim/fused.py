@@ -1,8 +1,8 @@
-"""How a rule of an optimiser is carried out: fast and in place on arrays, or recorded on Tensors.
+"""Execution of optimiser rules: in place on arrays with reused buffers, or with recorded Tensor operations.
 
-A rule is written once, in the words that ``OnArrays`` and ``OnTensors`` have in common. Words that end with an
-underscore modify their first argument, which is a parameter or a part of the state; the others give a new value, which
-the rule may not keep. Knows no optimiser.
+A rule is written once, with the operations that ``OnArrays`` and ``OnTensors`` have in common. Operations with a
+trailing underscore modify their first argument, a parameter or a state tensor; the others return a temporary, which is
+valid only until the rule ends. This module knows no optimiser.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from ..core.tensor import Tensor
 from ..kernels.numba_dispatch import LARGE
 from ..runtime import user_frame
 
-#: Bytes of each array that a rule works on at a time. A rule goes over them a dozen times: all of its arrays together
-#: are to stay in the second cache (2**15 floats: 300,000 parameters of Adam in 0.45 ms; 2**12: 0.9 ms, 2**17: 0.7 ms).
+#: Block size in bytes of each array. A rule passes over its arrays a dozen times, therefore the blocks of all arrays
+#: should fit in the L2 cache (Adam, 300,000 parameters: 0.45 ms with 2**15 floats, 0.9 ms with 2**12, 0.7 ms with 2**17).
 STRIDE = 2**17
 
 Rule = Callable[..., None]
 
 
 class OnArrays:
-    """The words of the rules on arrays of one dtype in one array module, with buffers for what comes between."""
+    """Operations of the rules on arrays of one dtype in one array module, with reused buffers for temporaries."""
 
     def __init__(self, np: Any, dtype: Any) -> None:
         self.np, self.dtype = np, dtype
         self.on_cpu = np is numpy
-        self.length = STRIDE // dtype.itemsize if self.on_cpu else sys.maxsize  # a GPU takes an array as a whole
+        self.length = STRIDE // dtype.itemsize if self.on_cpu else sys.maxsize  # on a GPU arrays are not split
         self.buffers: list[Any] = []
         self.used = 0
 
     def run(self, rule: Rule, numbers: dict[str, Any], arrays: list[Any]) -> None:
-        """Carry out ``rule`` on arrays of one shape, a stretch at a time where all lie in memory alike."""
+        """Run ``rule`` on arrays of one shape, block by block if all arrays have the same contiguous layout."""
         large = getattr(rule, "large", None) if self.on_cpu and arrays[0].size >= LARGE else None
         if large is not None and large(arrays, numbers):
             return
@@ -55,7 +55,9 @@ class OnArrays:
             rule(self, *[line[start : start + length] for line in lines], **numbers)
 
     def new(self, like: Any) -> Any:
-        """Memory for a value in between, of the shape of ``like``: a buffer, free again when the rule has ended."""
+        """Return an uninitialised temporary of the shape of ``like``: a buffer, which is reused when the rule has
+        ended.
+        """
         if like.ndim != 1 or like.size > self.length or not self.on_cpu:
             return self.np.empty_like(like)
         if self.used == len(self.buffers):
@@ -64,52 +66,52 @@ class OnArrays:
         return self.buffers[self.used - 1][: like.size]
 
     def free(self, last: Any) -> None:
-        """Let the buffer that was taken last be taken again."""
+        """Release the most recently returned buffer for reuse."""
         self.used -= last.ndim == 1 and self.on_cpu
 
     def number(self, value: Any) -> Any:
-        """A number as an array: NumPy takes 0.25 µs for one product with it, and 0.75 with a Python number."""
+        """Return a number as a 0-d array, because NumPy multiplies by it in 0.25 µs, by a Python number in 0.75 µs."""
         return self.np.array(value, self.dtype) if self.on_cpu else value
 
-    # -- what gives a new value
+    # -- operations that return a temporary
 
     def direction(self, param: Any, grad: Any, weight_decay: Any, maximize: bool) -> Any:
-        """The gradient, turned round to maximise, plus ``weight_decay`` times the parameter."""
+        """Return the gradient, negated with ``maximize``, plus ``weight_decay`` times the parameter."""
         if maximize:
             grad = self.np.negative(grad, self.new(grad))
         return self.add(grad, param, weight_decay) if weight_decay != 0 else grad
 
     def add(self, x: Any, y: Any, scale: Any) -> Any:
-        """``x + scale * y``."""
+        """Return ``x + scale * y``."""
         out = self.np.multiply(y, self.number(scale), self.new(x))
         return self.np.add(x, out, out)
 
     def shift(self, x: Any, number: Any) -> Any:
-        """``x + number``."""
+        """Return ``x + number``."""
         return self.np.add(x, self.number(number), self.new(x))
 
     def mul(self, x: Any, y: Any) -> Any:
-        """``x * y``."""
+        """Return ``x * y``."""
         return self.np.multiply(x, y, self.new(x))
 
     def div(self, x: Any, y: Any) -> Any:
-        """``x / y``."""
+        """Return ``x / y``."""
         return self.np.divide(x, y, self.new(x))
 
     def abs(self, x: Any) -> Any:
-        """``|x|``."""
+        """Return the absolute value."""
         return self.np.absolute(x, self.new(x))
 
     def sign(self, x: Any) -> Any:
-        """-1, 0 or 1."""
+        """Return -1, 0 or 1, elementwise."""
         return self.np.sign(x, self.new(x))
 
     def sqrt(self, x: Any) -> Any:
-        """The square root."""
+        """Return the square root."""
         return self.np.sqrt(x, self.new(x))
 
     def select(self, x: Any, negative: Any, zero: Any, positive: Any) -> Any:
-        """Of three values (numbers or arrays) the one that belongs to the sign of ``x``."""
+        """Return ``negative``, ``zero`` or ``positive`` (numbers or arrays) by the sign of ``x``, elementwise."""
         np, out = self.np, self.new(x)
         np.copyto(out, zero)
         np.copyto(out, negative, where=x < 0)
@@ -117,36 +119,36 @@ class OnArrays:
         return out
 
     def root(self, x: Any, scale: Any, eps: Any) -> Any:
-        """``sqrt(x) / scale + eps``: what the steps of many optimisers are divided by."""
+        """Return ``sqrt(x) / scale + eps``, the denominator of many optimisers' steps."""
         out = self.np.sqrt(x, self.new(x))
         if scale != 1:
             self.np.divide(out, self.number(scale), out)
         return self.np.add(out, self.number(eps), out)
 
     def detached(self, x: Any) -> Any:
-        """``x`` itself, through which no gradient goes."""
+        """Return ``x`` without gradient; on arrays, ``x`` itself."""
         return x
 
-    # -- what modifies
+    # -- operations in place
 
     def set_(self, x: Any, y: Any) -> None:
-        """``x`` becomes ``y``."""
+        """Set ``x`` to ``y``."""
         self.np.copyto(x, y)
 
     def mul_(self, x: Any, y: Any) -> None:
-        """``x`` times ``y``, a number or an array."""
+        """Multiply ``x`` by ``y``, a number or an array."""
         self.np.multiply(x, y if isinstance(y, self.np.ndarray) else self.number(y), x)
 
     def clamp_(self, x: Any, low: Any, high: Any) -> None:
-        """``x`` within two numbers."""
+        """Clamp ``x`` to [``low``, ``high``]."""
         self.np.clip(x, low, high, out=x)
 
     def maximum_(self, x: Any, y: Any) -> None:
-        """The greater of the two."""
+        """Set ``x`` to the elementwise maximum of ``x`` and ``y``."""
         self.np.maximum(x, y, out=x)
 
     def add_(self, x: Any, y: Any, scale: Any = 1) -> None:
-        """``x + scale * y``."""
+        """Add ``scale * y`` to ``x``."""
         if scale == 1:
             self.np.add(x, y, x)
             return
@@ -155,7 +157,7 @@ class OnArrays:
         self.free(out)
 
     def lerp_(self, x: Any, y: Any, weight: Any) -> None:
-        """From ``x`` to ``y`` as ``weight`` goes from 0 to 1."""
+        """Interpolate ``x`` linearly towards ``y``: set it to ``x + weight * (y - x)``."""
         np, near = self.np, weight < 0.5
         out = np.subtract(y, x, self.new(x))
         np.multiply(out, self.number(weight if near else weight - 1), out)
@@ -163,11 +165,11 @@ class OnArrays:
         self.free(out)
 
     def addcmul_(self, x: Any, a: Any, b: Any, scale: Any = 1) -> None:
-        """``x + scale * a * b``."""
+        """Add ``scale * a * b`` to ``x``."""
         self._addc(self.np.multiply, x, a, b, scale)
 
     def addcdiv_(self, x: Any, a: Any, b: Any, scale: Any = 1) -> None:
-        """``x + scale * a / b``."""
+        """Add ``scale * a / b`` to ``x``."""
         self._addc(self.np.divide, x, a, b, scale)
 
     def _addc(self, combine: Any, x: Any, a: Any, b: Any, scale: Any) -> None:
@@ -179,18 +181,20 @@ class OnArrays:
 
 
 class OnTensors:
-    """The same words on Tensors: recorded if ``differentiable``, and for dtypes that NumPy does not calculate in."""
+    """The same operations on Tensors: recorded if ``differentiable``, and for dtypes without NumPy arithmetic."""
 
     def run(self, rule: Rule, numbers: dict[str, Any], tensors: list[Tensor]) -> None:
-        """Carry out ``rule``."""
+        """Run ``rule`` on the Tensors."""
         rule(self, *tensors, **numbers)
 
     def choose(self, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
-        """``x`` where ``condition`` holds, else ``y``."""
+        """Return ``x`` where ``condition`` is true, else ``y``."""
         return x.where(condition, y)
 
     def kept(self, x: Any) -> Any:
-        """A value that a node may save although its Tensor will be modified in place."""
+        """Return a copy of ``x`` while recording, because a node saves the value and the Tensor is later modified in
+        place.
+        """
         return x.clone() if recording() else x
 
     def direction(self, param: Tensor, grad: Tensor, weight_decay: Any, maximize: bool) -> Tensor:
@@ -267,7 +271,7 @@ def _is_on(weight_decay: Any) -> bool:
 
 
 def in_lines(arrays: list[Any]) -> list[Any] | None:
-    """The arrays as lines of their elements in the order of memory, if that is the same for all; else None."""
+    """Return the arrays as 1-d views in memory order if all are C-contiguous or all Fortran-contiguous, else None."""
     if all(array.flags.c_contiguous for array in arrays):
         return arrays if arrays[0].ndim == 1 else [array.reshape(-1) for array in arrays]
     if all(array.flags.f_contiguous for array in arrays):
@@ -276,7 +280,7 @@ def in_lines(arrays: list[Any]) -> list[Any] | None:
 
 
 class _Levels(threading.local):
-    """The levels of this thread: buffers must not be shared."""
+    """Thread-local cache of ``OnArrays`` objects, because threads must not share buffers."""
 
     def __init__(self) -> None:
         self.made: dict[Any, OnArrays] = {}
@@ -287,9 +291,9 @@ _on_tensors = OnTensors()
 
 
 def carry_out(rule: Rule, param: Tensor, grad: Tensor, state: list[Tensor], numbers: dict[str, Any]) -> None:
-    """Move ``param`` and ``state`` by ``rule(level, param, grad, *state, **numbers)``.
+    """Update ``param`` and ``state`` in place by ``rule(level, param, grad, *state, **numbers)``.
 
-    All of them are Tensors of one shape. Complex ones are moved as pairs of real numbers.
+    All are Tensors of one shape. Complex Tensors are passed as views of pairs of real numbers.
     """
     tensors = [param, grad, *state]
     arrays = None if recording() else _numbers(tensors)
@@ -308,7 +312,9 @@ def carry_out(rule: Rule, param: Tensor, grad: Tensor, state: list[Tensor], numb
 
 
 def _numbers(tensors: list[Tensor]) -> list[Any] | None:
-    """The arrays of the tensors as real numbers that NumPy calculates in; None if they are not such, or not alike."""
+    """Return the tensors' arrays, complex ones as views of real numbers; None if shapes or dtypes differ or NumPy does
+    not compute in the dtype.
+    """
     first = tensors[0]._array
     dtype, shape = first.dtype, first.shape
     if dtype.kind not in "fc" or dtype.itemsize < 4:
@@ -324,7 +330,7 @@ def _numbers(tensors: list[Tensor]) -> list[Any] | None:
 
 
 def level_for(array: Any, dtype: Any) -> OnArrays:
-    """This thread's level for arrays of ``dtype`` where ``array`` is."""
+    """Return this thread's ``OnArrays`` for ``dtype`` in the array module of ``array``."""
     key = (array.__class__, dtype)
     level = _levels.made.get(key)
     if level is None:

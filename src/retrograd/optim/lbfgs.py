@@ -1,4 +1,4 @@
-"""``LBFGS``: steps from the curvature that the last gradients show, and the line search for them."""
+"""``LBFGS``: limited-memory quasi-Newton steps, and their line search."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .optimizer import Optimizer, check_rate, loss_of, recorded
 
 
 class LBFGS(Optimizer):
-    """The limited-memory method of Broyden, Fletcher, Goldfarb and Shanno.
+    """Limited-memory BFGS (Broyden, Fletcher, Goldfarb, Shanno).
 
-    A call of ``step(closure)`` makes up to ``max_iter`` steps and calls ``closure``, which computes the loss and its
-    gradients anew, up to ``max_eval`` times (or a few more in a line search). There can be one group of parameters only.
-    ``line_search_fn="strong_wolfe"`` chooses each step's length; without it that is ``lr``.
+    A call of ``step(closure)`` makes up to ``max_iter`` steps and calls ``closure``, which recomputes the loss and its
+    gradients, up to ``max_eval`` times (a line search may exceed this). Only one parameter group is supported.
+    ``line_search_fn="strong_wolfe"`` determines each step length; by default it is ``lr``.
     Source: Nocedal and Wright, "Numerical Optimization", algorithms 7.4 and 7.5.
 
     >>> import retrograd as torch
@@ -47,7 +47,7 @@ class LBFGS(Optimizer):
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
 
     def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
-        """Make up to ``max_iter`` steps; returns the loss at which they began."""
+        """Make up to ``max_iter`` steps; return the loss before the first."""
         with recorded(False):
             return self._iterate(closure, self.param_groups[0])
 
@@ -80,7 +80,7 @@ class LBFGS(Optimizer):
             else:
                 self._go(t, direction)
                 calls = int(done != group["max_iter"])
-                if calls:  # after the last step nobody asks for the loss
+                if calls:  # the loss after the last step is not used
                     loss = _value(loss_of(closure))
                     grad = self._gradient()
             evaluations += calls
@@ -111,7 +111,7 @@ class LBFGS(Optimizer):
         return strong_wolfe(at, here, t, direction.abs().max(), most)
 
     def _gradient(self) -> Tensor:
-        """All gradients as one vector of real numbers."""
+        """Return all gradients concatenated to one real vector."""
         parts = []
         for param in self.param_groups[0]["params"]:
             grad = param.detach().new_zeros(param.shape) if param.grad is None else param.grad
@@ -136,7 +136,7 @@ def _is_small(x: Tensor, tolerance: float) -> bool:
 
 
 class _Memory:
-    """What the steps have shown of the curvature: differences of gradients and the moves that made them."""
+    """Curvature history: gradient differences and the parameter changes that caused them."""
 
     def __init__(self, state: dict[str, Any], size: int) -> None:
         self.size = size
@@ -147,7 +147,7 @@ class _Memory:
         self.alphas = state.get("al")
 
     def keep(self, state: dict[str, Any]) -> None:
-        """Put everything into the optimiser's state."""
+        """Store all attributes in the optimiser's state."""
         if self.alphas is not None:
             state["al"] = self.alphas
         state |= {
@@ -156,7 +156,7 @@ class _Memory:
         }  # fmt: skip
 
     def direction(self, grad: Tensor, first: bool) -> Tensor:
-        """Where to go from a point with this gradient."""
+        """Return the search direction at a point with gradient ``grad``."""
         if first:
             self.d = -grad
             self.changes, self.moves, self.inverses, self.scale = [], [], [], 1
@@ -178,7 +178,7 @@ class _Memory:
         self.scale = curvature / change.dot(change)
 
     def _newton(self, grad: Tensor) -> Tensor:
-        """The product of the approximate inverse Hessian with ``-grad``: the two-loop recursion."""
+        """Return the approximate inverse Hessian times ``-grad``, by the two-loop recursion."""
         if self.alphas is None:
             self.alphas = [None] * self.size
         q = -grad
@@ -193,7 +193,7 @@ class _Memory:
 
 
 class _Point(NamedTuple):
-    """A place on the line: how far, and loss, gradient and slope along the line there."""
+    """Point on the search line: step length ``t``, and loss, gradient and slope along the line there."""
 
     t: Any
     loss: float
@@ -201,15 +201,15 @@ class _Point(NamedTuple):
     slope: Any
 
 
-# The constants of the conditions (sufficient decrease, curvature), and below which length a bracket is not divided.
+# Constants of the Wolfe conditions (sufficient decrease, curvature), and the length below which a bracket is not divided.
 DECREASE, CURVATURE, SHORTEST = 1e-4, 0.9, 1e-9
 
 
 def strong_wolfe(at: Callable[[Any], _Point], start: _Point, t: Any, longest: Any, most: int) -> tuple[_Point, int]:
-    """A point of the line that fulfils the strong Wolfe conditions, and how often the loss was computed for it.
+    """Return a point of the line that satisfies the strong Wolfe conditions, and the number of loss evaluations.
 
-    ``at(t)`` computes a point, ``t`` is the first to be tried, ``longest`` the greatest element of the direction. If
-    ``most`` tries are not enough, it is the best point known.
+    ``at(t)`` computes a point, ``t`` is the first step length, ``longest`` the largest element of the direction. After
+    ``most`` evaluations the best known point is returned.
     Source: Nocedal and Wright, "Numerical Optimization", algorithms 3.5 and 3.6, with cubic interpolation.
     """
     last, point, tries = start, at(t), 0
@@ -233,13 +233,15 @@ def strong_wolfe(at: Callable[[Any], _Point], start: _Point, t: Any, longest: An
 def _zoom(
     at: Callable[[Any], _Point], start: _Point, ends: list[_Point], longest: Any, tries: int, most: int
 ) -> tuple[_Point, int]:
-    """Narrow a stretch that holds a point as wanted; ``ends[low]`` is the better of its ends."""
+    """Shrink a bracket until it yields a point that satisfies the Wolfe conditions; return the point and the number of
+    evaluations.
+    """
     low = _lower(ends)
     stuck = False
     while tries < most and not abs(ends[1].t - ends[0].t) * longest < SHORTEST:
         least, greatest = sorted(end.t for end in ends)
         t = _between(ends[0], ends[1], least, greatest)
-        # A minimum so near to an end twice running (or beyond it) makes no progress: go a tenth of the way inwards.
+        # A minimum close to an end twice in a row (or outside) makes no progress: move a tenth of the length inwards.
         margin = 0.1 * (greatest - least)
         close = min(greatest - t, t - least) < margin
         if close and (stuck or t >= greatest or t <= least):
@@ -265,7 +267,8 @@ def _lower(ends: list[_Point]) -> int:
 
 
 def _between(a: _Point, b: _Point, low: Any, high: Any) -> Any:
-    """Where the cubic through two points with their slopes is least, kept within bounds; their middle if nowhere.
+    """Return the minimum of the cubic through two points with their slopes, clamped to the bounds; their midpoint if it
+    has none.
 
     Source: Nocedal and Wright, "Numerical Optimization", equation 3.59.
     """

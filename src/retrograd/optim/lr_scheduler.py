@@ -1,4 +1,4 @@
-"""Schedules of learning rates: ``torch.optim.lr_scheduler``. The schedules stand in files of their own."""
+"""Learning rate schedulers, as ``torch.optim.lr_scheduler``; re-exports of the ``*_schedulers`` modules."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .factor_schedulers import (
 )
 from .lr_scheduler_base import LRScheduler
 
-_LRScheduler = LRScheduler  # the name that it had up to PyTorch 1
+_LRScheduler = LRScheduler  # the class name in PyTorch 1
 
 __all__ = [
     "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "ExponentialLR",
     "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR",
     "ReduceLROnPlateau", "SequentialLR", "StepLR",
 ]  # fmt: skip
-for _name in __all__:  # where PyTorch has them
+for _name in __all__:  # PyTorch's module path
     globals()[_name].__module__ = __name__

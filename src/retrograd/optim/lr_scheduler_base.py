@@ -1,4 +1,4 @@
-"""``LRScheduler``: what all schedules of learning rates share, and all that a user's own needs."""
+"""``LRScheduler``: base class of learning rate schedulers, also of users' own."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _TOO_EARLY = (
 
 
 def own(value: Any) -> Any:
-    """A value of a group to be kept elsewhere: a Tensor is copied, for it will be overwritten."""
+    """Return a value that can be stored elsewhere: a copy of a Tensor, because the optimiser overwrites it in place."""
     return value.clone() if isinstance(value, Tensor) else value
 
 
 def values(optimizer: Optimizer, key: str) -> list[Any]:
-    """One option of every group."""
+    """Return one option of every group."""
     return [own(group[key]) for group in optimizer.param_groups]
 
 
 def put(group: dict[str, Any], key: str, value: Any) -> None:
-    """Set an option of a group; a Tensor is overwritten."""
+    """Set an option of a group; a Tensor is overwritten in place."""
     if isinstance(group[key], Tensor):
         group[key].fill_(value)
     else:
@@ -47,7 +47,7 @@ def put(group: dict[str, Any], key: str, value: Any) -> None:
 
 
 def for_each_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
-    """One value for every group: of a list each its own, else the same."""
+    """Return one value per group: the elements of a list or tuple, or the same value repeated."""
     count = len(optimizer.param_groups)
     if not isinstance(value, list | tuple):
         value = [value] * count
@@ -60,17 +60,18 @@ def for_each_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
 
 
 def check_optimizer(optimizer: Any) -> None:
-    """Refuse what is no optimiser."""
+    """Raise TypeError if ``optimizer`` is not an Optimizer."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
 
 
 class LRScheduler:
-    """Sets the learning rates of an optimiser's groups, once at its making and at every ``step()``.
+    """Base class of schedulers, which set the learning rates of an optimiser's groups on construction and at every
+    ``step()``.
 
-    A user's own schedule derives from this class and defines ``get_lr()``, which returns the rates of all groups at
-    ``self.last_epoch`` (from ``self.base_lrs``, or from the present ones). ``last_epoch`` other than -1 goes on with an
-    optimiser whose groups hold an ``"initial_lr"``.
+    A subclass defines ``get_lr()``, which returns the rates of all groups at ``self.last_epoch`` (computed from
+    ``self.base_lrs`` or from the current rates). A ``last_epoch`` other than -1 resumes with an optimiser whose groups
+    have an ``"initial_lr"``.
 
     >>> import retrograd as torch
     >>> class Halving(torch.optim.lr_scheduler.LRScheduler):
@@ -119,23 +120,23 @@ class LRScheduler:
             self._is_initial = False
 
     def state_dict(self) -> dict[str, Any]:
-        """What is needed to go on later: all attributes but the optimiser."""
+        """Return the state: all attributes except the optimiser."""
         return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from what :meth:`state_dict` gave."""
+        """Restore the state returned by :meth:`state_dict`."""
         self.__dict__.update(state_dict)
 
     def get_last_lr(self) -> list[Any]:
-        """The learning rates that were set last."""
+        """Return the learning rates that were set last."""
         return self._last_lr
 
     def get_lr(self) -> list[Any]:
-        """The learning rates at ``self.last_epoch``: what a schedule defines."""
+        """Return the learning rates at ``self.last_epoch``; every subclass overrides this method."""
         raise NotImplementedError
 
     def step(self, epoch: int | None = None) -> None:
-        """Go on by one epoch, or (out of use) to ``epoch``, and set the rates. To be called after ``optimizer.step()``."""
+        """Advance by one epoch, or (deprecated) to ``epoch``, and set the rates. Call it after ``optimizer.step()``."""
         if self._step_count == 1:
             if self.optimizer.step_was_replaced():
                 warn(_OVERRIDDEN)
@@ -160,7 +161,7 @@ class LRScheduler:
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """A block in which ``get_lr`` is called by those who may."""
+        """Return a context manager in which ``get_lr`` is called by the scheduler itself and does not warn."""
         self._get_lr_called_within_step = True
         try:
             yield

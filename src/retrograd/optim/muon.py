@@ -1,4 +1,4 @@
-"""``Muon``: the momentum of a matrix, made orthogonal."""
+"""``Muon``: orthogonalised momentum for matrices."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from .optimizer import check_rate, parameters
 
 
 class Muon(ByParameter):
-    """For matrices only: steps along the nearest orthogonal matrix to the running mean of the gradients.
+    """Muon, for matrices only: steps along the orthogonal matrix nearest to the running mean of the gradients.
 
-    That matrix is found, roughly and in bfloat16, by ``ns_steps`` steps of a Newton-Schulz iteration.
-    ``adjust_lr_fn`` is ``"original"`` (the same as None) or ``"match_rms_adamw"``.
+    The matrix is approximated in bfloat16 by ``ns_steps`` steps of a Newton-Schulz iteration. ``adjust_lr_fn`` is
+    ``"original"`` (equivalent to None) or ``"match_rms_adamw"``.
+
     Source: Jordan, "Muon: An optimizer for hidden layers in neural networks", 2024.
     """
 
@@ -57,7 +58,7 @@ class Muon(ByParameter):
 
 
 def orthogonal(matrix: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
-    """The matrix with its singular values brought near to one, in bfloat16.
+    """Return the matrix in bfloat16 with its singular values moved close to one.
 
     A step is ``x = a*x + (b*s + c*s*s) @ x`` with ``s = x @ x.T``: an odd polynomial of the singular values.
     """

@@ -10,7 +10,8 @@ from .optimizer import check_betas, check_not_negative, check_rate
 
 
 class NAdam(Elementwise):
-    """Adam that steps from where its momentum will have led; the momentum grows from ``beta1/2`` towards ``beta1``.
+    """Adam with Nesterov momentum, which steps from the extrapolated point; the momentum grows from ``beta1/2`` to
+    ``beta1``.
 
     Source: Dozat, "Incorporating Nesterov Momentum into Adam", 2016.
     """
@@ -63,7 +64,7 @@ class NAdam(Elementwise):
         F: Any, param: Any, grad: Any, mean: Any, square: Any, *, shrink: Any, weight_decay: float, maximize: bool,
         beta1: float, beta2: float, eps: float, correction: float, of_grad: Any, of_mean: Any,
     ) -> None:  # fmt: skip
-        """Move ``param`` by the gradient and its mean, divided by the root of the mean square."""
+        """Update ``param`` by the gradient and its mean, divided by the root of the mean square."""
         if shrink is not None:
             F.mul_(param, shrink)
         grad = F.direction(param, grad, weight_decay, maximize)

@@ -1,6 +1,6 @@
-"""Steps of large parameters by compiled loops (``kernels/numba/optimizers.py``): what a rule does in a dozen passes, in one.
+"""Compiled loops for steps of large parameters (``kernels/numba/optimizers.py``): one pass instead of about twelve.
 
-Each function takes the arrays and numbers of its rule, and says whether it has carried it out.
+Each function takes the arrays and scalars of its rule and returns whether it applied the step.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Step = Callable[[list[Any], dict[str, Any]], bool]
 
 
 def by_loop(step: Step) -> Callable[[Any], Any]:
-    """Let ``step`` carry out a rule for large arrays."""
+    """Return a decorator that attaches ``step`` to a rule as its loop for large arrays."""
 
     def mark(rule: Any) -> Any:
         rule.large = step
@@ -41,12 +41,12 @@ def _slope(numbers: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def descent(arrays: list[Any], numbers: dict[str, Any]) -> bool:
-    """A step of gradient descent."""
+    """Apply a step of gradient descent."""
     return _run("descent", arrays, (*_slope(numbers), numbers["lr"]))
 
 
 def momentum(arrays: list[Any], numbers: dict[str, Any]) -> bool:
-    """A step of gradient descent with momentum."""
+    """Apply a step of gradient descent with momentum."""
     kept, added = numbers["momentum"], 1 - numbers["dampening"]
     if numbers["first"]:
         kept, added = 0, 1
@@ -55,7 +55,7 @@ def momentum(arrays: list[Any], numbers: dict[str, Any]) -> bool:
 
 
 def adam(arrays: list[Any], numbers: dict[str, Any]) -> bool:
-    """A step of Adam, without the greatest mean square so far."""
+    """Apply a step of Adam without ``amsgrad``."""
     if len(arrays) != 4:
         return False
     beta1, beta2 = numbers["beta1"], numbers["beta2"]
@@ -65,7 +65,7 @@ def adam(arrays: list[Any], numbers: dict[str, Any]) -> bool:
 
 
 def root_mean_square(arrays: list[Any], numbers: dict[str, Any]) -> bool:
-    """A step of RMSprop, without momentum and mean."""
+    """Apply a step of RMSprop without momentum and centring."""
     if len(arrays) != 3:
         return False
     alpha = numbers["alpha"]

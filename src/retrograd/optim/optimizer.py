@@ -1,6 +1,6 @@
-"""``Optimizer``: what all optimisers share, and all that a user's own needs: groups of parameters, state, hooks.
+"""``Optimizer``: base class of all optimisers, also of users' own: parameter groups, state, hooks.
 
-How a parameter is moved stands in the file of each optimiser; how the moving is done fast, in ``fused.py``.
+The update rules are in the file of each optimiser, their fast execution is in ``fused.py``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..runtime.user_frame import warn
 
 
 class _Required:
-    """Stands among an optimiser's defaults for an option that every group of parameters must give."""
+    """Marker among an optimiser's defaults for an option that every parameter group must specify."""
 
     def __repr__(self) -> str:
         return "<required parameter>"
@@ -46,7 +46,7 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> Handle:
 
 
 def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
-    """``step`` of some class, which calls the hooks of optimisers of this class (not of classes derived from it)."""
+    """Return a wrapper of ``step`` that calls the hooks, except when a subclass's overriding ``step`` calls it."""
 
     @profiled(lambda self, *args, **kwargs: f"Optimizer.step#{type(self).__name__}.step")
     @functools.wraps(step)
@@ -71,11 +71,11 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Optimizer:
-    """What moves parameters along their gradients.
+    """Base class of optimisers.
 
-    ``params`` are Tensors, pairs of a name and a Tensor, or dicts of which each is a group with options of its own;
-    ``defaults`` are the options of groups that do not give them. A user's own optimiser derives from this class, gives
-    its defaults to ``__init__`` and defines ``step``.
+    ``params`` are Tensors, pairs of a name and a Tensor, or dicts, each of which is a group with its own options;
+    ``defaults`` are the options of groups that do not specify them. A subclass passes its defaults to ``__init__`` and
+    defines ``step``.
 
     >>> import retrograd as torch
     >>> class Descent(torch.optim.Optimizer):
@@ -97,11 +97,11 @@ class Optimizer:
     param_groups: list[dict[str, Any]]
     _step_watched: Any = None
 
-    #: Options that old pickles and checkpoints lack, and what they were then.
+    #: Options missing in old pickles and checkpoints, with the values they had implicitly.
     later_options: dict[str, Any] = {}
-    #: What is a Tensor in the state now and was a number once.
+    #: State entries that are Tensors now and were numbers in old checkpoints.
     counted: tuple[str, ...] = ("step",)
-    #: Whether a step was made since somebody watches; None as long as nobody does.
+    #: Whether a step was made since ``watch_steps()`` was called; None before that call.
     _opt_called: bool | None = None
 
     def __init_subclass__(cls, **rest: Any) -> None:
@@ -157,9 +157,10 @@ class Optimizer:
     # -- groups
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Optimise more parameters: ``{"params": ..., options}``; options left out are the defaults.
+        """Add a parameter group ``{"params": ..., options}``; missing options are taken from the defaults.
 
-        Raises TypeError for what is no parameter, ValueError for one that was computed or that is in a group already.
+        Raises TypeError for values that are not Tensors, ValueError for non-leaf Tensors and for parameters that are
+        already in a group.
         """
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
@@ -206,22 +207,24 @@ class Optimizer:
     # -- steps
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Move the parameters once; ``closure``, if given, computes the loss and its gradients anew and returns it."""
+        """Update the parameters once; ``closure``, if passed, recomputes the loss and its gradients and returns the
+        loss.
+        """
         raise NotImplementedError
 
     def watch_steps(self) -> None:
-        """Take note of whether steps are made from now on (a schedule of learning rates warns if they are not)."""
+        """Start to record whether a step is made (a learning rate scheduler warns if none is)."""
         if self._opt_called is None:
             self._opt_called = False
             self._step_watched = self.__dict__.get("step")
 
     def step_was_replaced(self) -> bool:
-        """Whether ``step`` of this optimiser has been set to another function since it is being watched."""
+        """Whether ``step`` of this optimiser was set to another function since ``watch_steps()``."""
         return self.__dict__.get("step") is not self._step_watched
 
     @profiled(lambda self, *args, **kwargs: f"Optimizer.zero_grad#{type(self).__name__}.zero_grad")
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Take away the gradients of all parameters, or (``set_to_none=False``) fill them with zeros."""
+        """Set the gradients of all parameters to None, or (``set_to_none=False``) to zero."""
         for group in self.param_groups:
             for param in group["params"]:
                 if set_to_none:
@@ -234,7 +237,7 @@ class Optimizer:
                     grad.zero_()
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call ``hook(optimizer, args, kwargs)`` before every step; it may return other ``(args, kwargs)``."""
+        """Call ``hook(optimizer, args, kwargs)`` before every step; it may return new ``(args, kwargs)``."""
         return Handle(self._hooks("step_pre"), hook)
 
     def register_step_post_hook(self, hook: Callable[..., None]) -> Handle:
@@ -248,11 +251,11 @@ class Optimizer:
         return self._register("state_dict_pre", hook, prepend)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
-        """Call ``hook(optimizer, state_dict)`` after :meth:`state_dict`; what it returns, if anything, is the result."""
+        """Call ``hook(optimizer, state_dict)`` after :meth:`state_dict`; a returned value replaces the result."""
         return self._register("state_dict_post", hook, prepend)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
-        """Call ``hook(optimizer, state_dict)`` before loading; what it returns, if anything, is loaded instead."""
+        """Call ``hook(optimizer, state_dict)`` before loading; a returned value is loaded instead."""
         return self._register("load_state_dict_pre", hook, prepend)
 
     def register_load_state_dict_post_hook(self, hook: Callable[[Any], None], prepend: bool = False) -> Handle:
@@ -270,9 +273,9 @@ class Optimizer:
         return handle
 
     def state_dict(self) -> dict[str, Any]:
-        """What is needed to go on later: ``{"state": ..., "param_groups": ...}``, parameters as numbers.
+        """Return the state ``{"state": ..., "param_groups": ...}``, with parameters replaced by their indices.
 
-        The Tensors in it are the optimiser's own; clone them to keep them as they are.
+        The Tensors in it are the optimiser's own; clone them to preserve their values.
         """
         for hook in self._hooks("state_dict_pre").values():
             hook(self)
@@ -293,9 +296,10 @@ class Optimizer:
         return packed_state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from what :meth:`state_dict` gave, of an optimiser of as many groups of as many parameters.
+        """Restore the state returned by :meth:`state_dict` of an optimiser with the same numbers of groups and
+        parameters.
 
-        Raises ValueError if they are not as many; then nothing is changed.
+        Raises ValueError, without any change, if these numbers differ.
         """
         state_dict = state_dict.copy()
         for hook in self._hooks("load_state_dict_pre").values():
@@ -348,7 +352,9 @@ def _as_list(params: Any) -> list[Any]:
 
 
 def _fitting(value: Any, param: Tensor, counted_there: bool, key: Any) -> Any:
-    """A loaded value of the state as ``param`` needs it: floats in its dtype, but not the count of steps."""
+    """Return a loaded state value converted for ``param``: floating-point Tensors in its dtype, except the step
+    counter.
+    """
     if isinstance(value, Tensor):
         if key == "step":
             return value.to(dtype=dtypes.float32, device=param.device) if counted_there else value
@@ -360,18 +366,18 @@ def _fitting(value: Any, param: Tensor, counted_there: bool, key: Any) -> Any:
     return value
 
 
-# -- What the optimisers have in common ------------------------------------------------------------------------------
+# -- Shared helpers -------------------------------------------------------------------------------------------------
 
 
 def counter(start: float = 0.0, floats: Any = None) -> Tensor:
-    """A Tensor that counts steps: in float64 where that is the default, else float32, which counts to 2**24."""
+    """Return a Tensor that counts steps: float64 if that is the default dtype, else float32 (exact up to 2**24)."""
     if floats is None:
         floats = dtypes.float64 if dtypes.get_default_dtype() is dtypes.float64 else dtypes.float32
     return tensor(start, dtype=floats)
 
 
 def loss_of(closure: Callable[[], Any] | None) -> Any:
-    """What ``closure`` returns, called with recording switched on; None without one."""
+    """Return the result of ``closure``, called with recording enabled; None without a closure."""
     if closure is None:
         return None
     before = set_recording(True)
@@ -382,7 +388,7 @@ def loss_of(closure: Callable[[], Any] | None) -> Any:
 
 
 class recorded:
-    """A block that is recorded or not, by ``enabled``."""
+    """Context manager that enables or disables recording."""
 
     def __init__(self, enabled: bool) -> None:
         self.enabled = enabled
@@ -396,7 +402,7 @@ class recorded:
 
 
 def check_rate(lr: Any, words: str = "Invalid learning rate: {}") -> None:
-    """Refuse a learning rate that is negative, or a Tensor of several elements."""
+    """Raise ValueError for a learning rate that is negative, or a Tensor with several elements."""
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
     if not lr >= 0.0:
@@ -404,21 +410,21 @@ def check_rate(lr: Any, words: str = "Invalid learning rate: {}") -> None:
 
 
 def check_not_negative(**values: tuple[str, Any]) -> None:
-    """Refuse the first of ``name=(words, value)`` that is negative, in these words."""
+    """Raise ValueError with the text of the first ``name=(words, value)`` whose value is negative."""
     for words, value in values.values():
         if not value >= 0.0:
             raise ValueError(f"Invalid {words}: {value}")
 
 
 def check_betas(betas: Any) -> None:
-    """Refuse decay rates outside ``[0, 1)``."""
+    """Raise ValueError for decay rates outside ``[0, 1)``."""
     for index in (0, 1):
         if not 0.0 <= betas[index] < 1.0:
             raise ValueError(f"Invalid beta parameter at index {index}: {betas[index]}")
 
 
 def check_fused(fused: Any, foreach: Any, differentiable: bool) -> None:
-    """Refuse ``fused`` beside what excludes it."""
+    """Raise RuntimeError for ``fused`` combined with an option that excludes it."""
     if fused and differentiable:
         raise RuntimeError("`fused` does not support `differentiable`")
     if fused and foreach:
@@ -426,7 +432,7 @@ def check_fused(fused: Any, foreach: Any, differentiable: bool) -> None:
 
 
 def parameters(groups: list[dict[str, Any]]) -> Iterator[Tensor]:
-    """All parameters of some groups."""
+    """Yield all parameters of the groups."""
     return chain.from_iterable(group["params"] for group in groups)
 
 

@@ -1,4 +1,4 @@
-"""``RAdam``: Adam that begins without division, until the mean square is known well enough."""
+"""``RAdam``: Adam without division by the root mean square during the first steps, when its variance is too large."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .optimizer import check_betas, check_not_negative, check_rate
 
 
 class RAdam(Elementwise):
-    """Adam whose steps are rectified for the variance of the mean square over few steps.
+    """Rectified Adam, which corrects for the variance of the mean square over few steps.
 
     Source: Liu et al., "On the Variance of the Adaptive Learning Rate and Beyond", 2019.
     """
@@ -43,7 +43,7 @@ class RAdam(Elementwise):
     def numbers(self, group: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
         step, lr, (beta1, beta2) = count(state), plain(group, group["lr"]), group["betas"]
         decoupled, decay = group["decoupled_weight_decay"], group["weight_decay"]
-        # The length of a simple moving average with the same centre of mass: in the limit, and after `step` steps.
+        # Length of a simple moving average with the same centre of mass: in the limit, and after `step` steps.
         limit = 2 / (1 - beta2) - 1
         length = limit - 2 * step * beta2**step / (1 - beta2**step)
         rectified = length > 5
@@ -62,7 +62,7 @@ class RAdam(Elementwise):
         F: Any, param: Any, grad: Any, mean: Any, square: Any, *, shrink: Any, weight_decay: float, maximize: bool,
         beta1: float, beta2: float, eps: float, size: Any, rectified: bool,
     ) -> None:  # fmt: skip
-        """Move ``param`` by the mean of its gradients, and divide by the root of the mean square if ``rectified``."""
+        """Update ``param`` by the mean of its gradients, divided by the root of the mean square if ``rectified``."""
         if shrink is not None:
             F.mul_(param, shrink)
         grad = F.direction(param, grad, weight_decay, maximize)

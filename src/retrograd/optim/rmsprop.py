@@ -12,7 +12,8 @@ from .optimizer import check_not_negative, check_rate
 
 
 class RMSprop(Elementwise):
-    """A step is ``p -= lr * g / (sqrt(v) + eps)``, ``v`` the running mean of ``g*g`` (``centered``: the variance).
+    """RMSprop: a step is ``p -= lr * g / (sqrt(v) + eps)``, ``v`` the running mean of ``g*g`` (``centered``: the
+    variance).
 
     Source: Hinton, lecture 6e of "Neural Networks for Machine Learning", 2012; centred: Graves, "Generating Sequences
     With Recurrent Neural Networks", 2013.
@@ -62,7 +63,7 @@ class RMSprop(Elementwise):
         F: Any, param: Any, grad: Any, square: Any, *buffers: Any, lr: Any, alpha: float, eps: float,
         weight_decay: float, momentum: float, centered: bool, maximize: bool,
     ) -> None:  # fmt: skip
-        """Move ``param`` by its gradient, divided by the root of the mean square (or of the variance)."""
+        """Update ``param`` by its gradient, divided by the root of the mean square (or of the variance)."""
         grad = F.direction(param, grad, weight_decay, maximize)
         F.mul_(square, alpha)
         F.addcmul_(square, grad, grad, 1 - alpha)

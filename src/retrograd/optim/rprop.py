@@ -1,4 +1,4 @@
-"""``Rprop``: only the signs of the gradient count."""
+"""``Rprop``: steps from the signs of the gradients only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from .optimizer import check_rate
 
 
 class Rprop(Elementwise):
-    """Every element has a step of its own, which grows while its gradient keeps its sign and shrinks when that turns.
+    """Rprop: each element has its own step size, which grows while its gradient keeps its sign and shrinks when the
+    sign changes.
 
     Source: Riedmiller and Braun, "A direct adaptive method for faster backpropagation learning: the RPROP algorithm",
     1993.
@@ -47,7 +48,7 @@ class Rprop(Elementwise):
         F: Any, param: Any, grad: Any, before: Any, size: Any, *, etas: tuple[float, float],
         step_sizes: tuple[float, float], maximize: bool,
     ) -> None:  # fmt: skip
-        """Move ``param`` by its own step sizes, and not at all where the gradient's sign has turned."""
+        """Update ``param`` by the step sizes; elements whose gradient changed its sign stay unchanged."""
         grad = F.direction(param, grad, 0, maximize)
         kept = F.mul(grad, before)
         F.mul_(size, F.select(kept, etas[0], 1, etas[1]))

@@ -13,10 +13,10 @@ from .optimizer import check_fused, check_rate
 
 
 class SGD(Elementwise):
-    """Gradient descent, with momentum (also Nesterov's) and weight decay.
+    """Gradient descent, optionally with momentum, Nesterov momentum and weight decay.
 
     A step is ``p -= lr * v`` with ``v = momentum * v + (1 - dampening) * g`` and ``g = grad + weight_decay * p``; the
-    first ``v`` is the first ``g``. Nesterov's takes ``g + momentum * v`` for ``v``.
+    first ``v`` is the first ``g``. With ``nesterov``, ``v`` is replaced by ``g + momentum * v``.
     Source: Sutskever et al., "On the importance of initialization and momentum in deep learning", 2013.
 
     >>> import retrograd as torch
@@ -55,7 +55,7 @@ class SGD(Elementwise):
             "lr": plain(group, group["lr"]), "weight_decay": plain(group, group["weight_decay"]),
             "maximize": group["maximize"],
         }  # fmt: skip
-        if group["momentum"] == 0:  # then there is no state, not even an empty one
+        if group["momentum"] == 0:  # without momentum no state entry is created, not even an empty one
             carry_out(_descend, param, grad, [], numbers)
             return
         state = self.state[param]

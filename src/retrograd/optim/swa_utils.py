@@ -1,4 +1,4 @@
-"""Averages of the places that training goes through: ``torch.optim.swa_utils``.
+"""Averages of weights during training, as ``torch.optim.swa_utils``.
 
 Source: Izmailov et al., "Averaging Weights Leads to Wider Optima and Better Generalization", 2018.
 """
@@ -26,7 +26,7 @@ def _check_decay(decay: float) -> None:
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Tensor]:
-    """A function ``(average, value, count)`` that gives ``decay * average + (1 - decay) * value``."""
+    """Return a function ``(average, value, count)`` that returns ``decay * average + (1 - decay) * value``."""
     _check_decay(decay)
 
     @no_grad()
@@ -37,7 +37,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Tensor]:
 
 
 def get_swa_avg_fn() -> Callable[..., Tensor]:
-    """A function ``(average, value, count)`` that gives the average of one value more."""
+    """Return a function ``(average, value, count)`` that returns the arithmetic mean with one more value."""
 
     @no_grad()
     def swa_update(averaged_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
@@ -47,7 +47,7 @@ def get_swa_avg_fn() -> Callable[..., Tensor]:
 
 
 def _for_lists(average: Callable[..., Tensor]) -> Callable[..., None]:
-    """The same for lists of Tensors, the averages overwritten."""
+    """Return a version of ``average`` for lists of Tensors that overwrites the averages."""
 
     @no_grad()
     def update(averages: Sequence[Tensor], current: Sequence[Tensor], num_averaged: Any) -> None:
@@ -58,20 +58,20 @@ def _for_lists(average: Callable[..., Tensor]) -> Callable[..., None]:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
-    """A function ``(averages, values, count)`` on lists that overwrites averages as :func:`get_ema_avg_fn` says."""
+    """Return a function ``(averages, values, count)`` on lists that overwrites the averages as :func:`get_ema_avg_fn`."""
     return _for_lists(get_ema_avg_fn(decay))
 
 
 def get_swa_multi_avg_fn() -> Callable[..., None]:
-    """A function ``(averages, values, count)`` on lists that overwrites averages as :func:`get_swa_avg_fn` says."""
+    """Return a function ``(averages, values, count)`` on lists that overwrites the averages as :func:`get_swa_avg_fn`."""
     return _for_lists(get_swa_avg_fn())
 
 
 class AveragedModel(Module):
-    """A copy of a module whose parameters are the averages of that module's, as often as they are taken in.
+    """Copy of a module whose parameters are averages of the module's, updated by :meth:`update_parameters`.
 
-    ``avg_fn(average, value, count)``, or for lists ``multi_avg_fn``, says how; without them all count alike.
-    ``use_buffers`` averages buffers too; otherwise they are copied.
+    ``avg_fn(average, value, count)``, or ``multi_avg_fn`` for lists, computes the average; the default is the
+    arithmetic mean. ``use_buffers`` averages buffers too; otherwise they are copied.
 
     >>> import retrograd as torch
     >>> model = torch.nn.Linear(1, 1)
@@ -104,11 +104,11 @@ class AveragedModel(Module):
         self.use_buffers = use_buffers
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the averaged module gives."""
+        """Return the output of the averaged module."""
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model: Module) -> None:
-        """Take the parameters of ``model`` into the averages."""
+        """Update the averages with the parameters of ``model``."""
         if self.use_buffers:
             own, new = (list(chain(each.parameters(), each.buffers())) for each in (self.module, model))
         else:
@@ -130,9 +130,9 @@ class AveragedModel(Module):
 
 @no_grad()
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
-    """Compute the statistics of all batch normalisations of ``model`` anew, over the batches of ``loader``.
+    """Recompute the statistics of all batch normalisations of ``model`` over the batches of ``loader``.
 
-    Of a batch that is a list or a tuple the first is the input; it is moved to ``device`` if that is given.
+    The input is the first element of a batch that is a list or tuple; it is moved to ``device`` if one is passed.
     """
     momenta = {module: module.momentum for module in model.modules() if isinstance(module, _BatchNorm)}
     if not momenta:
@@ -141,7 +141,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     model.train()
     for module in momenta:
         module.reset_running_stats()
-        module.momentum = None  # then they are plain means
+        module.momentum = None  # cumulative means
     for batch in loader:
         batch = batch[0] if isinstance(batch, list | tuple) else batch
         model(batch if device is None else batch.to(device))
@@ -151,8 +151,8 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """The rates towards ``swa_lr`` in ``anneal_epochs`` epochs, along a cosine or (``"linear"``) a line, and from then on
-    ``swa_lr``."""
+    """Scheduler that anneals the rates to ``swa_lr`` in ``anneal_epochs`` epochs, along a cosine or (``"linear"``) linearly,
+    and then keeps them there."""
 
     def __init__(
         self, optimizer: Optimizer, swa_lr: Any, anneal_epochs: int = 10, anneal_strategy: str = "cos",
@@ -164,7 +164,7 @@ class SWALR(LRScheduler):
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
         self._anneal_strategy = anneal_strategy
-        #: How far the rates are when a share of the epochs has gone.
+        #: Progress of the annealing as a function of the fraction of epochs done.
         self.anneal_func = self._cosine_anneal if anneal_strategy == "cos" else self._linear_anneal
         if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
             raise ValueError(f"anneal_epochs must be equal or greater than 0, got {anneal_epochs}")
@@ -180,11 +180,11 @@ class SWALR(LRScheduler):
         return t
 
     def state_dict(self) -> dict[str, Any]:
-        """What is needed to go on later."""
+        """Return the state."""
         return {key: value for key, value in super().state_dict().items() if key != "anneal_func"}
 
     def get_lr(self) -> list[Any]:
-        """The rates of this epoch from the present ones, so that other schedules may act beside this one."""
+        """Return the rates of this epoch, computed from the current ones, so that schedulers can be combined."""
         self._warn_if_asked_from_outside()
         step = self._step_count - 1
         if self.anneal_epochs == 0:
