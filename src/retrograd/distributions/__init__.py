@@ -1,10 +1,10 @@
-"""Probability distributions with draws, densities and gradients: ``torch.distributions``.
+"""Probability distributions with sampling, densities and gradients, as ``torch.distributions``.
 
-Loaded when it is first asked for, not with the package. A file a distribution, under PyTorch's names; ``chances`` is what
-several share.
+Imported lazily, on first access of ``torch.distributions``. Each distribution has its own file, under PyTorch's name;
+``probability_utils`` is shared by distributions with ``probs`` or ``logits``.
 """
 
-# ruff: noqa: F401 - a front door imports in order to export
+# ruff: noqa: F401 - re-exports
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from .utils import broadcast_all
 
 
 class Bernoulli(Chances, ExponentialFamily):
-    """1 with probability ``probs``, else 0.
+    """Bernoulli distribution: 1 with probability ``probs``, else 0.
 
     >>> Bernoulli(0.25).variance
     tensor(0.1875)

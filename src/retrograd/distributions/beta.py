@@ -15,7 +15,7 @@ from .utils import broadcast_all
 
 
 class Beta(ExponentialFamily):
-    """A share of a whole: the first of two of the Dirichlet distribution.
+    """Beta distribution on (0, 1): the first component of a two-dimensional Dirichlet distribution.
 
     >>> Beta(1.0, 3.0).mean
     tensor(0.2500)
@@ -33,12 +33,12 @@ class Beta(ExponentialFamily):
 
     @property
     def concentration1(self) -> Tensor:
-        """The exponent of the share, plus one."""
+        """Return the exponent of ``x`` in the density, plus one."""
         return self._dirichlet.concentration[..., 0]
 
     @property
     def concentration0(self) -> Tensor:
-        """The exponent of the rest, plus one."""
+        """Return the exponent of ``1 - x`` in the density, plus one."""
         return self._dirichlet.concentration[..., 1]
 
     @property

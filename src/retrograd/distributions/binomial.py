@@ -13,7 +13,7 @@ from .probability_utils import Chances
 
 
 class Binomial(Chances):
-    """How many of ``total_count`` trials succeed that have the chance ``probs``.
+    """Binomial distribution: the number of successes in ``total_count`` trials of success probability ``probs``.
 
     >>> Binomial(10, torch.tensor(0.25)).mean
     tensor(2.5000)
@@ -53,7 +53,7 @@ class Binomial(Chances):
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        # log(1 + exp(logits)) in a form that does not overflow; the positive part halved so that 0 has a gradient.
+        # log(1 + exp(logits)) without overflow; the positive part is a mean of two forms, so that 0 has a gradient.
         positive = (self.logits.clamp(min=0) + self.logits - self.logits.clamp(max=0)) / 2
         softplus = self.total_count * positive + self.total_count * torch.log1p(torch.exp(-torch.abs(self.logits)))
         choices = torch.lgamma(value + 1) + torch.lgamma(self.total_count - value + 1)

@@ -1,4 +1,4 @@
-"""The categorical distribution, and what is made of it."""
+"""The categorical distribution, and the base class of distributions derived from it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from .utils import given_one_of
 
 
 class Categorical(Chances):
-    """A class, 0 … n-1, drawn by ``probs`` along the last dimension (which need not add up to one).
+    """Categorical distribution over the classes 0 … n-1 with ``probs`` along the last dimension (normalised to sum to
+    one).
 
     >>> Categorical(torch.tensor([1.0, 3.0])).probs
     tensor([0.2500, 0.7500])
@@ -73,7 +74,7 @@ class Categorical(Chances):
 
 
 class OfClasses(Distribution):
-    """What is made of a :class:`Categorical`: an event tells of every class."""
+    """Base class of distributions built on a :class:`Categorical` whose events have one element per class."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     _stretched = ("_categorical",)
@@ -85,17 +86,17 @@ class OfClasses(Distribution):
 
     @property
     def probs(self) -> Tensor:
-        """The probabilities of the classes."""
+        """Return the probabilities of the classes."""
         return self._categorical.probs
 
     @property
     def logits(self) -> Tensor:
-        """The logarithms of the probabilities."""
+        """Return the logarithms of the probabilities."""
         return self._categorical.logits
 
     @property
     def param_shape(self) -> torch.Size:
-        """The shape of the probabilities."""
+        """Return the shape of the probabilities."""
         return self._categorical.param_shape
 
 

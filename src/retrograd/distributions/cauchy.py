@@ -14,7 +14,7 @@ from .utils import broadcast_all
 
 
 class Cauchy(Distribution):
-    """The distribution of a ratio of normal numbers, around ``loc``, half of it within ``scale``. It has no mean."""
+    """Cauchy distribution with median ``loc`` and half width at half maximum ``scale``. The mean does not exist."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real

@@ -11,7 +11,7 @@ from .gamma import Gamma
 
 
 class Chi2(Gamma):
-    """The sum of the squares of ``df`` standard normal numbers.
+    """Chi-squared distribution: the sum of squares of ``df`` standard normal variables.
 
     >>> Chi2(3.0).variance
     tensor(6.)
@@ -24,7 +24,7 @@ class Chi2(Gamma):
 
     @property
     def df(self) -> Tensor:
-        """The degrees of freedom."""
+        """Return the degrees of freedom."""
         return self.concentration * 2
 
     def _expand_into(self, new: Any, batch_shape: Any) -> None:

@@ -1,5 +1,5 @@
-"""Which transform leads from all real numbers to where a constraint holds: ``biject_to`` one to one, ``transform_to`` in
-whatever way is best for a search without constraints.
+"""Registries of transforms from the real numbers to a constraint's set: ``biject_to`` (bijective) and ``transform_to``
+(not necessarily bijective, suited to unconstrained optimisation).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Factory = Callable[[Any], transforms.Transform]
 
 
 class ConstraintRegistry:
-    """Transforms by class of constraint; called with a constraint it makes the transform.
+    """Mapping from constraint classes to transform factories; calling it with a constraint returns the transform.
 
     >>> from retrograd.distributions import biject_to, constraints
     >>> biject_to(constraints.simplex)
@@ -25,7 +25,7 @@ class ConstraintRegistry:
         self._registry: dict[type, Factory] = {}
 
     def register(self, constraint: Any, factory: Factory | None = None) -> Any:
-        """Have ``factory`` make the transforms for a class of constraints (also as a decorator)."""
+        """Register ``factory`` for a class of constraints (also usable as a decorator)."""
         if factory is None:
             return lambda given: self.register(constraint, given)
         if isinstance(constraint, constraints.Constraint):
@@ -36,7 +36,7 @@ class ConstraintRegistry:
         return factory
 
     def __call__(self, constraint: Any) -> transforms.Transform:
-        """The transform for a constraint."""
+        """Return the transform for a constraint."""
         if type(constraint) not in self._registry:
             raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints") from None
         return self._registry[type(constraint)](constraint)
@@ -55,7 +55,7 @@ def _between(constraint: Any) -> transforms.Transform:
 
 
 def _beyond(bound: str, scale: int) -> Factory:
-    """From ``exp`` above or, turned round, below a bound."""
+    """Return the factory of ``bound + scale * exp(x)``: values above the bound, or below it with ``scale`` -1."""
     return lambda constraint: transforms.ComposeTransform(
         [transforms.ExpTransform(), transforms.AffineTransform(getattr(constraint, bound), scale)]
     )

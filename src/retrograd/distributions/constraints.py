@@ -1,6 +1,4 @@
-"""Where the parameters and the values of distributions may lie: objects whose ``check`` says for each event of a tensor
-whether it does.
-"""
+"""Constraints on parameters and values of distributions: objects whose ``check`` tests each event of a tensor."""
 
 from __future__ import annotations
 
@@ -14,15 +12,17 @@ from ..compat.pickle_names import TorchNamed
 
 
 class Constraint(TorchNamed):
-    """A set of values. ``is_discrete``: whether it is countable; ``event_dim``: how many dimensions an event has."""
+    """Base class of constraints. ``is_discrete``: whether the set is countable; ``event_dim``: number of dimensions of
+    an event.
+    """
 
     is_discrete: Any = False
     event_dim: Any = 0
-    #: The names of the attributes that are shown.
+    #: Names of the attributes shown by ``repr``.
     bounds: ClassVar[tuple[str, ...]] = ()
 
     def check(self, value: Tensor) -> Tensor:
-        """For each event of ``value`` whether it lies in the set."""
+        """Return a boolean tensor that is true for each event of ``value`` in the set."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -30,11 +30,11 @@ class Constraint(TorchNamed):
         return f"{type(self).__name__.removeprefix('_')}({shown})"
 
 
-# -- What depends on other parameters --------------------------------------------------------------------------------
+# -- Constraints that depend on parameters ---------------------------------------------------------------------------
 
 
 class _Dependent(Constraint):
-    """A set that is not known before other parameters are."""
+    """Constraint that depends on other parameters and is not known on the class."""
 
     def __init__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> None:
         self._is_discrete, self._event_dim = is_discrete, event_dim
@@ -53,7 +53,7 @@ class _Dependent(Constraint):
         return self._known("event_dim")
 
     def __call__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> _Dependent:
-        """The same with more that is known."""
+        """Return a copy with ``is_discrete`` or ``event_dim`` set."""
         known = (self._is_discrete if is_discrete is NotImplemented else is_discrete,
                  self._event_dim if event_dim is NotImplemented else event_dim)  # fmt: skip
         return _Dependent(is_discrete=known[0], event_dim=known[1])
@@ -63,12 +63,12 @@ class _Dependent(Constraint):
 
 
 def is_dependent(constraint: Any) -> bool:
-    """Whether a constraint is not known before other parameters are."""
+    """Whether a constraint depends on other parameters."""
     return isinstance(constraint, _Dependent)
 
 
 class _DependentProperty(property, _Dependent):
-    """A property that gives a constraint; on the class it stands for one that is not known yet."""
+    """Property that returns a constraint; on the class it is itself a dependent constraint."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class _DependentProperty(property, _Dependent):
         self._is_discrete, self._event_dim = is_discrete, event_dim
 
     def __call__(self, fn: Callable[..., Any]) -> _DependentProperty:  # type: ignore[override]
-        """Decorate ``fn``: for ``@dependent_property(event_dim=1)``."""
+        """Decorate ``fn``, as in ``@dependent_property(event_dim=1)``."""
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
@@ -89,7 +89,7 @@ class _DependentProperty(property, _Dependent):
 
 
 class _Real(Constraint):
-    """All numbers; NaN is none."""
+    """All real numbers; NaN is excluded."""
 
     def check(self, value: Tensor) -> Tensor:
         return torch.eq(value, value)
@@ -126,35 +126,35 @@ class _Between(Constraint):
 
 
 class _GreaterThan(_Above):
-    """Numbers above a bound."""
+    """Real numbers greater than a bound."""
 
     def check(self, value: Tensor) -> Tensor:
         return self.lower_bound < value
 
 
 class _GreaterThanEq(_Above):
-    """Numbers from a bound up."""
+    """Real numbers greater than or equal to a bound."""
 
     def check(self, value: Tensor) -> Tensor:
         return self.lower_bound <= value
 
 
 class _LessThan(_Below):
-    """Numbers below a bound."""
+    """Real numbers less than a bound."""
 
     def check(self, value: Tensor) -> Tensor:
         return value < self.upper_bound
 
 
 class _Interval(_Between):
-    """Numbers between two bounds, which belong to them."""
+    """Real numbers in a closed interval."""
 
     def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
 class _HalfOpenInterval(_Between):
-    """Numbers from one bound to below another."""
+    """Real numbers in an interval that includes the lower bound and excludes the upper."""
 
     def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value < self.upper_bound)
@@ -165,7 +165,7 @@ def _whole(value: Any) -> Any:
 
 
 class _IntegerInterval(_Between):
-    """Whole numbers between two bounds, which belong to them."""
+    """Integers in a closed interval."""
 
     is_discrete = True
 
@@ -174,7 +174,7 @@ class _IntegerInterval(_Between):
 
 
 class _IntegerLessThan(_Below):
-    """Whole numbers up to a bound."""
+    """Integers less than or equal to an upper bound."""
 
     is_discrete = True
 
@@ -183,7 +183,7 @@ class _IntegerLessThan(_Below):
 
 
 class _IntegerGreaterThan(_Above):
-    """Whole numbers from a bound up."""
+    """Integers greater than or equal to a lower bound."""
 
     is_discrete = True
 
@@ -195,7 +195,7 @@ class _IntegerGreaterThan(_Above):
 
 
 class _Simplex(Constraint):
-    """Vectors of numbers that are not negative and add up to one."""
+    """Vectors of non-negative numbers with sum one."""
 
     event_dim = 1
 
@@ -204,7 +204,7 @@ class _Simplex(Constraint):
 
 
 class _OneHot(Constraint):
-    """Vectors of zeros and a single one."""
+    """Vectors with a single one and zeros elsewhere."""
 
     is_discrete = True
     event_dim = 1
@@ -214,7 +214,7 @@ class _OneHot(Constraint):
 
 
 class _Multinomial(Constraint):
-    """Vectors of counts of which the sum is at most ``upper_bound``."""
+    """Vectors of counts whose sum is at most ``upper_bound``."""
 
     is_discrete = True
     event_dim = 1
@@ -230,7 +230,7 @@ class _Multinomial(Constraint):
 
 
 class _LowerTriangular(Constraint):
-    """Matrices with nothing above the diagonal."""
+    """Lower triangular matrices."""
 
     event_dim = 2
 
@@ -239,7 +239,7 @@ class _LowerTriangular(Constraint):
 
 
 class _LowerCholesky(Constraint):
-    """Triangular matrices with a positive diagonal."""
+    """Lower triangular matrices with a positive diagonal."""
 
     event_dim = 2
 
@@ -248,7 +248,7 @@ class _LowerCholesky(Constraint):
 
 
 class _CorrCholesky(Constraint):
-    """Cholesky factors of correlations: triangular matrices with a positive diagonal whose rows have length one."""
+    """Cholesky factors of correlation matrices: lower triangular, with positive diagonal and rows of norm one."""
 
     event_dim = 2
 
@@ -259,7 +259,7 @@ class _CorrCholesky(Constraint):
 
 
 class _Square(Constraint):
-    """Matrices with as many rows as columns."""
+    """Square matrices."""
 
     event_dim = 2
 
@@ -269,7 +269,7 @@ class _Square(Constraint):
 
 
 class _Symmetric(_Square):
-    """Square matrices that equal their transposes."""
+    """Symmetric matrices."""
 
     def check(self, value: Tensor) -> Tensor:
         square = super().check(value)
@@ -294,16 +294,16 @@ class _PositiveDefinite(_Symmetric):
         return torch.linalg.cholesky_ex(value).info == 0 if symmetric.all() else symmetric
 
 
-# -- Made of others --------------------------------------------------------------------------------------------------
+# -- Composite constraints -------------------------------------------------------------------------------------------
 
 
 def _joined(checked: Tensor, kept: int) -> Tensor:
-    """Whether all that lies behind the first ``kept`` dimensions is right."""
+    """Reduce a check with ``all`` over the dimensions after the first ``kept``."""
     return checked.all(tuple(range(kept, checked.dim()))) if kept < checked.dim() else checked
 
 
 class _IndependentConstraint(Constraint):
-    """A constraint whose last ``reinterpreted_batch_ndims`` batch dimensions belong to the event."""
+    """Constraint in which the last ``reinterpreted_batch_ndims`` batch dimensions belong to the event."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         for name, value, kind in (
@@ -337,7 +337,7 @@ class _IndependentConstraint(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """What all components of a mixture allow."""
+    """Constraint of a mixture: the constraint of its components, checked for all of them."""
 
     def __init__(self, base_constraint: Constraint) -> None:
         if not isinstance(base_constraint, Constraint):
@@ -361,7 +361,7 @@ class MixtureSameFamilyConstraint(Constraint):
 
 
 class _Several(Constraint):
-    """One constraint for each part of a tensor along ``dim``."""
+    """Base class of constraints on the parts of a tensor along ``dim``."""
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
         if not all(isinstance(each, Constraint) for each in cseq):
@@ -378,7 +378,7 @@ class _Several(Constraint):
 
 
 class _Cat(_Several):
-    """Parts of given ``lengths`` (else 1) that lie one behind the other along ``dim``."""
+    """Constraints on consecutive parts of ``lengths`` (default 1) along ``dim``."""
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None) -> None:
         super().__init__(cseq, dim)
@@ -400,7 +400,7 @@ class _Cat(_Several):
 
 
 class _Stack(_Several):
-    """Parts that are stacked along ``dim``."""
+    """Constraints on the slices along ``dim``."""
 
     @property
     def event_dim(self) -> int:

@@ -17,9 +17,9 @@ from .utils import broadcast_all, clamp_probs, uniform
 
 
 class ContinuousBernoulli(Chances, ExponentialFamily):
-    """Numbers from 0 to 1 of the density ``probs ** x * (1 - probs) ** (1 - x)``, but for a factor.
+    """Continuous Bernoulli distribution on [0, 1], with density proportional to ``probs ** x * (1 - probs) ** (1 - x)``.
 
-    Around 1/2, between ``lims``, the formulas are 0 / 0; power series stand for them there.
+    For ``probs`` near 1/2, between ``lims``, power series replace the formulas, because they are 0 / 0 at 1/2.
     Source: Loaiza-Ganem and Cunningham, "The continuous Bernoulli", 2019.
 
     >>> ContinuousBernoulli(torch.tensor(0.5)).mean
@@ -45,15 +45,15 @@ class ContinuousBernoulli(Chances, ExponentialFamily):
         super().__init__(given.size(), validate_args=validate_args)
 
     def _far(self) -> Tensor:
-        """Whether the probability is outside of ``lims``."""
+        """Return a boolean tensor that is true where ``probs`` is outside of ``lims``."""
         return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
 
     def _cut(self) -> Tensor:
-        """The probability where it is outside of ``lims``, else the lower of these: nothing is divided by zero."""
+        """Return ``probs`` where it is outside of ``lims``, else the lower limit, so that no division by zero occurs."""
         return torch.where(self._far(), self.probs, self._lims[0] * torch.ones_like(self.probs))
 
     def _log_norm(self) -> Tensor:
-        """The logarithm of the factor."""
+        """Return the logarithm of the normalising constant."""
         cut = self._cut()
         low = torch.where(cut <= 0.5, cut, torch.zeros_like(cut))
         high = torch.where(cut >= 0.5, cut, torch.ones_like(cut))

@@ -15,7 +15,7 @@ from .exp_family import ExponentialFamily
 
 
 class Dirichlet(ExponentialFamily):
-    """Shares of a whole, along the last dimension: gamma numbers of shapes ``concentration``, divided by their sum.
+    """Dirichlet distribution on the simplex along the last dimension, with exponents ``concentration - 1``.
 
     >>> Dirichlet(torch.tensor([1.0, 3.0])).mean
     tensor([0.2500, 0.7500])

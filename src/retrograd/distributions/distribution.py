@@ -1,7 +1,8 @@
-"""What every distribution is: shapes of batches and events, checks of parameters and values, and what it may be asked.
+"""``Distribution``: base class with batch and event shapes, validation of parameters and values, and the public
+methods.
 
-A distribution's parameters are its attributes that ``arg_constraints`` names; from these follow its text, the checks and
-``expand``.
+The parameters of a distribution are the attributes named in ``arg_constraints``; ``repr``, validation and ``expand``
+are derived from them.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from ..runtime.user_frame import warn
 from . import constraints
 from .utils import lazy_property
 
-#: The shape of a single draw.
+#: The ``sample_shape`` of a single draw.
 ONE = Size()
 OURS = ("retrograd.distributions", "torch.distributions")
 
 
 class Distribution(TorchNamed):
-    """Probabilities of events of ``event_shape``, one distribution for each element of ``batch_shape``.
+    """Base class of distributions: ``batch_shape`` independent distributions over events of ``event_shape``.
 
     >>> from retrograd.distributions import Normal
     >>> Normal(0.0, 1.0).log_prob(torch.tensor(0.0))
@@ -33,10 +34,10 @@ class Distribution(TorchNamed):
     has_rsample: Any = False
     has_enumerate_support: Any = False
     _validate_args = __debug__
-    #: What :meth:`expand` hands on beside the parameters: attributes as they are, and distributions, expanded.
+    #: Attributes that :meth:`expand` copies besides the parameters, and distributions that it expands.
     _kept: ClassVar[tuple[str, ...]] = ()
     _stretched: ClassVar[tuple[str, ...]] = ()
-    #: Attributes that PyTorch's distributions keep, and want to find in what was saved.
+    #: Attributes of PyTorch's distributions that its unpickled objects need.
     _awaited: ClassVar[tuple[str, ...]] = ()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -44,7 +45,7 @@ class Distribution(TorchNamed):
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Whether distributions made from now on check their parameters and values."""
+        """Enable or disable validation of parameters and values for distributions created afterwards."""
         if value not in [True, False]:
             raise ValueError
         Distribution._validate_args = value
@@ -82,26 +83,26 @@ class Distribution(TorchNamed):
 
     @property
     def batch_shape(self) -> Size:
-        """The shape of the parameters: how many distributions there are."""
+        """Return the batch shape, the broadcast shape of the parameters."""
         return self._batch_shape
 
     @property
     def event_shape(self) -> Size:
-        """The shape of a single draw."""
+        """Return the shape of a single event."""
         return self._event_shape
 
     @property
     def arg_constraints(self) -> dict[str, constraints.Constraint]:
-        """Where each parameter may lie."""
+        """Return the constraint of each parameter."""
         raise NotImplementedError
 
     @property
     def support(self) -> Any:
-        """Where the values lie."""
+        """Return the constraint of the values."""
         raise NotImplementedError
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """The same distribution with its parameters stretched to ``batch_shape``."""
+        """Return the distribution with its parameters expanded to ``batch_shape``."""
         owner = _owner(type(self))
         if owner in NOT_EXPANDED:
             raise NotImplementedError
@@ -113,7 +114,7 @@ class Distribution(TorchNamed):
         return new
 
     def _expand_into(self, new: Any, batch_shape: Size) -> None:
-        """Give ``new`` the parameters of this distribution, stretched."""
+        """Set the expanded parameters of this distribution on ``new``."""
         for name, constraint in self.arg_constraints.items():
             if name in self.__dict__:
                 value = self.__dict__[name]
@@ -133,84 +134,84 @@ class Distribution(TorchNamed):
         return self.__new__(type(self)) if _instance is None else _instance
 
     def _extended_shape(self, sample_shape: Any = ()) -> Size:
-        """The shape of draws: one for each element of ``sample_shape`` from each distribution."""
+        """Return ``sample_shape + batch_shape + event_shape``."""
         if not isinstance(sample_shape, Size):
             sample_shape = Size(sample_shape)
         return Size(sample_shape + self._batch_shape + self._event_shape)
 
-    # -- Draws
+    # -- Sampling
 
     def sample(self, sample_shape: Any = ONE) -> Tensor:
-        """Draws, of shape ``sample_shape + batch_shape + event_shape``, through which no gradient goes."""
+        """Return samples of shape ``sample_shape + batch_shape + event_shape``, detached from the graph."""
         with torch.no_grad():
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Any = ONE) -> Tensor:
-        """Draws as :meth:`sample` gives, which move with the parameters: gradients go back to them."""
+        """Return reparametrised samples of the same shape as :meth:`sample`, differentiable in the parameters."""
         raise NotImplementedError
 
     def sample_n(self, n: int) -> Tensor:
-        """``n`` draws; an old form of :meth:`sample`."""
+        """Return ``n`` samples; deprecated form of :meth:`sample`."""
         warn("`sample_n(n)` will be deprecated. Use `sample((n,))` instead.", FutureWarning)
         return self.sample(Size((n,)))
 
-    # -- Values
+    # -- Densities
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """The logarithm of the probability (or its density) of each event in ``value``."""
+        """Return the logarithm of the probability (or density) of each event in ``value``."""
         raise NotImplementedError
 
     def cdf(self, value: Tensor) -> Tensor:
-        """The probability of a draw up to ``value``."""
+        """Return the probability of a sample less than or equal to ``value``."""
         raise NotImplementedError
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Up to where a draw comes with probability ``value``: the inverse of :meth:`cdf`."""
+        """Return the quantile of probability ``value``: the inverse of :meth:`cdf`."""
         raise NotImplementedError
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """All possible events, along a new first dimension; ``expand``: for each distribution of the batch."""
+        """Return all possible events along a new first dimension; ``expand``: expanded over the batch shape."""
         raise NotImplementedError
 
     def _listed(self, values: Tensor, expand: bool) -> Tensor:
-        """A vector of all possible numbers, as :meth:`enumerate_support` gives them."""
+        """Return the 1-d ``values``, all possible events, in the form of :meth:`enumerate_support`."""
         values = values.reshape(-1, *(1,) * len(self._batch_shape))
         return values.expand(-1, *self._batch_shape) if expand else values
 
-    # -- What it is like
+    # -- Moments and entropy
 
     @property
     def mean(self) -> Tensor:
-        """The expected value."""
+        """Return the expected value."""
         raise NotImplementedError
 
     @property
     def mode(self) -> Tensor:
-        """The most probable value."""
+        """Return the most probable value."""
         raise NotImplementedError(f"{type(self)} does not implement mode")
 
     @property
     def variance(self) -> Tensor:
-        """The expected square of the distance from the mean."""
+        """Return the variance."""
         raise NotImplementedError
 
     @property
     def stddev(self) -> Tensor:
-        """The square root of the variance."""
+        """Return the standard deviation."""
         return self.variance.sqrt()
 
     def entropy(self) -> Tensor:
-        """The expected value of minus :meth:`log_prob`."""
+        """Return the entropy, the expected value of ``-log_prob``."""
         raise NotImplementedError
 
     def perplexity(self) -> Tensor:
-        """The exponential of the entropy."""
+        """Return the exponential of the entropy."""
         return torch.exp(self.entropy())
 
-    # -- Checks and text
+    # -- Validation and repr
 
     def _validate_sample(self, value: Any) -> None:
-        """Raise an error for a value that has another shape than draws have, or lies outside of the support."""
+        """Raise ValueError for a value whose shape does not broadcast, or that is outside of the support."""
         if not isinstance(value, Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
         start = value.dim() - len(self._event_shape)
@@ -243,18 +244,18 @@ class Distribution(TorchNamed):
 
 
 def holds(checked: Tensor) -> bool:
-    """Whether a check came out well everywhere, within vmap for all slices."""
+    """Whether a check is true everywhere; under vmap, for all slices."""
     while isinstance(checked, TransformTensor):
         checked = checked._inner
     return bool(checked.all())
 
 
 def _owner(cls: type) -> Any:
-    """The class of this package that a class of the user's refines, or itself."""
+    """Return the class of this package that a user's class derives from, or the class itself."""
     return next(each for each in cls.__mro__ if each.__module__.startswith(OURS))
 
 
-#: Of what is derived from these directly, only the user knows how to expand it.
+#: Direct subclasses of these must define ``expand`` themselves.
 NOT_EXPANDED: list[type] = [Distribution]
 
 __all__ = ["Distribution"]

@@ -1,4 +1,6 @@
-"""Exponential families: densities ``exp(<t(x), θ> - F(θ) + k(x))``; entropies and divergences follow from ``F``."""
+"""Exponential families, with densities ``exp(<t(x), θ> - F(θ) + k(x))``; entropies and divergences are derived from
+``F``.
+"""
 
 from __future__ import annotations
 
@@ -11,30 +13,30 @@ from .distribution import NOT_EXPANDED, Distribution
 
 
 class ExponentialFamily(Distribution):
-    """A distribution that says its natural parameters ``θ`` and its log normaliser ``F``."""
+    """Base class of distributions that define natural parameters ``θ`` and a log normaliser ``F``."""
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:
-        """The natural parameters."""
+        """Return the natural parameters ``θ``."""
         raise NotImplementedError
 
     def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
-        """The logarithm of what the density is divided by."""
+        """Return the log normaliser ``F`` at these natural parameters."""
         raise NotImplementedError
 
     @property
     def _mean_carrier_measure(self) -> Any:
-        """The expected value of ``k(x)``."""
+        """Return the expected value of ``k(x)``."""
         raise NotImplementedError
 
     def _slopes(self) -> tuple[Tensor, tuple[Tensor, ...], tuple[Tensor, ...]]:
-        """The log normaliser, the natural parameters, and its gradients by them: the expected ``t(x)``."""
+        """Return the log normaliser, the natural parameters, and its gradients by them (the expected ``t(x)``)."""
         params = tuple(each.detach().requires_grad_() for each in self._natural_params)
         normaliser = self._log_normalizer(*params)
         return normaliser, params, torch.autograd.grad(normaliser.sum(), params, create_graph=True)
 
     def entropy(self) -> Tensor:
-        """Minus the expected logarithm of the density: the Bregman divergence of the log normaliser."""
+        """Return the entropy, computed from the gradients of the log normaliser."""
         normaliser, params, slopes = self._slopes()
         result = -self._mean_carrier_measure + normaliser
         for param, slope in zip(params, slopes, strict=True):

@@ -14,7 +14,7 @@ from .utils import broadcast_all
 
 
 class Exponential(ExponentialFamily):
-    """Waiting times for what happens ``rate`` times per unit of time.
+    """Exponential distribution of rate ``rate``.
 
     >>> Exponential(2.0).mean
     tensor(0.5000)

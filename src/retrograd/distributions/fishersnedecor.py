@@ -1,4 +1,4 @@
-"""The distribution of Fisher and Snedecor."""
+"""The Fisher-Snedecor distribution (F-distribution)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .utils import broadcast_all
 
 
 class FisherSnedecor(Distribution):
-    """The ratio of two chi-squared numbers of ``df1`` and ``df2`` degrees of freedom, each divided by these."""
+    """F-distribution: the ratio of two chi-squared variables, each divided by its degrees of freedom ``df1``, ``df2``."""
 
     arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
     support = constraints.positive

@@ -15,7 +15,7 @@ from .utils import broadcast_all
 
 
 class Gamma(ExponentialFamily):
-    """The distribution whose density is ``x ** (concentration - 1) * exp(-rate * x)`` but for a factor.
+    """Gamma distribution, with density proportional to ``x ** (concentration - 1) * exp(-rate * x)``.
 
     >>> Gamma(3.0, 2.0).mean
     tensor(1.5000)

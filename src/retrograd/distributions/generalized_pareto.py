@@ -14,7 +14,7 @@ from .utils import broadcast_all, uniform
 
 
 class GeneralizedPareto(Distribution):
-    """How far what exceeds a high threshold ``loc`` exceeds it; ``concentration`` says how heavy the tail is.
+    """Generalised Pareto distribution of values above a threshold ``loc``; ``concentration`` is the tail index.
 
     >>> GeneralizedPareto(0.0, 1.0, 0.0).cdf(torch.tensor(1.0))
     tensor(0.6321)
@@ -33,7 +33,7 @@ class GeneralizedPareto(Distribution):
         return constraints.interval(self.loc, torch.where(self.concentration < 0, end, math.inf))
 
     def _exponential(self) -> tuple[Tensor, Tensor]:
-        """Where the concentration is zero, so that the tail is exponential; and the concentration, 1 in its place."""
+        """Return a mask of zero concentrations (exponential tail), and the concentration with 1 at these elements."""
         zero = torch.isclose(self.concentration, self.concentration.new_zeros(()))
         return zero, torch.where(zero, torch.ones_like(self.concentration), self.concentration)
 
@@ -50,7 +50,7 @@ class GeneralizedPareto(Distribution):
         return -self.scale.log() - torch.where(zero, z, tail)
 
     def log_survival_function(self, value: Tensor) -> Tensor:
-        """The logarithm of the probability of a draw above ``value``."""
+        """Return the logarithm of the probability of a sample above ``value``."""
         if self._validate_args:
             self._validate_sample(value)
         z = (value - self.loc) / self.scale
@@ -58,7 +58,7 @@ class GeneralizedPareto(Distribution):
         return torch.where(zero, -z, -torch.log1p(concentration * z) / concentration)
 
     def log_cdf(self, value: Tensor) -> Tensor:
-        """The logarithm of :meth:`cdf`."""
+        """Return the logarithm of :meth:`cdf`."""
         return torch.log1p(-torch.exp(self.log_survival_function(value)))
 
     def cdf(self, value: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from .utils import broadcast_all
 
 
 class Geometric(Chances):
-    """How many trials of chance ``probs`` fail before one succeeds.
+    """Geometric distribution: the number of failures before the first success, of probability ``probs``.
 
     >>> Geometric(0.25).mean
     tensor(3.)
@@ -56,7 +56,7 @@ class Geometric(Chances):
         if self._validate_args:
             self._validate_sample(value)
         value, probs = broadcast_all(value, self.probs)
-        probs = probs.masked_fill(probs.eq(1) & value.eq(0), 0)  # no failure: 0 * log(0) is to be 0
+        probs = probs.masked_fill(probs.eq(1) & value.eq(0), 0)  # probs 1 and value 0: 0 * log(0) must be 0
         return value * (-probs).log1p() + self.probs.log()
 
     def entropy(self) -> Tensor:

@@ -16,7 +16,7 @@ from .utils import broadcast_all, euler_constant
 
 
 class Gumbel(TransformedDistribution):
-    """The distribution of the greatest of many: its function is ``exp(-exp(-x))``, moved by ``loc`` and ``scale``.
+    """Gumbel distribution, with distribution function ``exp(-exp(-(x - loc) / scale))``.
 
     >>> Gumbel(0.0, 1.0).mean
     tensor(0.5772)

@@ -1,4 +1,4 @@
-"""The half of the Cauchy distribution above zero."""
+"""The half-Cauchy distribution."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .half_normal import Half
 
 
 class HalfCauchy(Half):
-    """The size of numbers of the Cauchy distribution around 0."""
+    """Half-Cauchy distribution: the absolute value of a Cauchy variable with median 0."""
 
     whole = Cauchy
 

@@ -1,4 +1,4 @@
-"""The half of the normal distribution above zero, and what all such halves share."""
+"""The half-normal distribution, and the base class of half distributions."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .transforms import AbsTransform
 
 
 class Half(TransformedDistribution):
-    """The size of numbers of a distribution around 0, which lies alike on both sides."""
+    """Base class of the distribution of the absolute value of a symmetric variable around 0."""
 
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True
-    #: The whole distribution.
+    #: The symmetric distribution.
     whole: ClassVar[Any]
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
@@ -28,7 +28,7 @@ class Half(TransformedDistribution):
 
     @property
     def scale(self) -> Tensor:
-        """The scale of both halves together."""
+        """Return the scale of the symmetric distribution."""
         return self.base_dist.scale  # type: ignore[attr-defined]
 
     @property
@@ -53,7 +53,7 @@ class Half(TransformedDistribution):
 
 
 class HalfNormal(Half):
-    """The size of numbers of the normal distribution around 0."""
+    """Half-normal distribution: the absolute value of a normal variable with mean 0."""
 
     whole = Normal
 

@@ -1,4 +1,4 @@
-"""Batches that are taken for events."""
+"""Reinterpretation of batch dimensions as event dimensions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .utils import sum_rightmost
 
 
 class Independent(Distribution):
-    """``base_distribution``, of which the last ``reinterpreted_batch_ndims`` batch dimensions belong to the event.
+    """``base_distribution`` with its last ``reinterpreted_batch_ndims`` batch dimensions moved to the event.
 
     >>> from retrograd.distributions import Normal
     >>> Independent(Normal(torch.zeros(3), 1.0), 1).event_shape

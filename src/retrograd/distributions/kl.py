@@ -1,7 +1,7 @@
-"""Kullback-Leibler divergences: how they are found for two distributions, and the formulas.
+"""Kullback-Leibler divergences: the registry by pair of distribution classes, and the formulas.
 
 Source of most formulas: Nielsen and Garcia, "Statistical exponential families: a digest with flash cards", 2009; those
-between families follow from the expected values that the second distribution's ``log_prob`` is made of.
+between families follow from the expected values of the terms of the second distribution's ``log_prob``.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ Formula = Callable[[Any, Any], Any]
 _REGISTRY: dict[tuple[type, type], Formula] = {}
 _FOUND: dict[tuple[type, type], Formula | None] = {}
 
-# -- Finding ---------------------------------------------------------------------------------------------------------
+# -- Registry --------------------------------------------------------------------------------------------------------
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
-    """Have the decorated function compute divergences from ``type_p`` (or what is derived from it) to ``type_q``.
+    """Return a decorator that registers a function for divergences from ``type_p`` to ``type_q`` and their subclasses.
 
-    The formula of the classes that are closest is taken.
+    ``kl_divergence`` selects the formula registered for the closest base classes.
     """
     for each in (type_p, type_q):
         if not issubclass(each, Distribution):
@@ -68,7 +68,7 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
 
 
 def _formula_for(type_p: type, type_q: type) -> Formula | None:
-    """The registered formula that is closest, first by the one class, else by the other."""
+    """Return the registered formula of the closest classes, compared by ``type_p`` first; None if none is registered."""
     if (type_p, type_q) not in _FOUND:
         places = {
             pair: (type_p.__mro__.index(pair[0]), type_q.__mro__.index(pair[1]))
@@ -90,7 +90,8 @@ def _formula_for(type_p: type, type_q: type) -> Formula | None:
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
-    """The expected ``p.log_prob(x) - q.log_prob(x)`` of draws ``x`` from ``p``.
+    """Return the Kullback-Leibler divergence, the expected ``p.log_prob(x) - q.log_prob(x)`` over samples ``x`` of
+    ``p``.
 
     >>> kl_divergence(Normal(0.0, 1.0), Normal(1.0, 1.0))
     tensor(0.5000)
@@ -103,9 +104,9 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     return formula(p, q)
 
 
-# -- Infinite: p has draws where q has none --------------------------------------------------------------------------
+# -- Infinite: the support of p exceeds q's --------------------------------------------------------------------------
 
-#: An attribute of p that has its shape, p, and all such q.
+#: Attribute of p with its shape, class of p, and the classes of q.
 _INFINITE: list[tuple[str, type, tuple[type, ...]]] = [
     ("concentration1", Beta, (Pareto,)),
     ("probs", ContinuousBernoulli, (Pareto,)),
@@ -138,7 +139,7 @@ def _infinite_unless(inside: Any, found: Tensor) -> Tensor:
 
 @register_kl(ExponentialFamily, ExponentialFamily)
 def _exponential_families(p: Any, q: Any) -> Tensor:
-    """The Bregman divergence of the log normaliser, from the natural parameters of q to those of p."""
+    """Return the Bregman divergence of the log normaliser between the natural parameters of p and q."""
     if type(p) is not type(q):
         raise NotImplementedError(
             "The cross KL-divergence between different exponential families cannot                             be computed "
@@ -176,7 +177,10 @@ def _beta(p: Any, q: Any) -> Tensor:
 
 @register_kl(Binomial, Binomial)
 def _binomial(p: Any, q: Any) -> Tensor:
-    """For the same number of trials, or more of q's with no bound in closed form; with fewer it is infinite."""
+    """Return the divergence if no ``q.total_count`` is larger; infinite where it is smaller.
+
+    A larger ``q.total_count`` raises NotImplementedError, because the divergence has no closed form.
+    """
     if (p.total_count < q.total_count).any():
         raise NotImplementedError("KL between Binomials where q.total_count > p.total_count is not implemented")
     found = p.total_count * (p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p())
@@ -301,7 +305,7 @@ def _independent(p: Any, q: Any) -> Tensor:
 
 @register_kl(TransformedDistribution, TransformedDistribution)
 def _transformed(p: Any, q: Any) -> Tensor:
-    """A transform that both share changes nothing."""
+    """Return the divergence of the base distributions, because a shared bijective transform does not change it."""
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
         raise NotImplementedError
     return kl_divergence(p.base_dist, q.base_dist)
@@ -319,7 +323,7 @@ def _same_events(p: Any, q: Any, which: str) -> None:
 
 
 def _trace_of_squares(*matrices: Tensor) -> Tensor:
-    """The traces of ``M @ M.mT``."""
+    """Return the traces of ``M @ M.mT``."""
     return sum(each.pow(2).sum((-2, -1)) for each in matrices)
 
 
@@ -347,10 +351,12 @@ def _lowrank_multivariate(p: Any, q: Any) -> Tensor:
 
 
 def _to_lowrank(p: Any, q: Any, our_log_det: Tensor, parts: tuple[Tensor, ...]) -> Tensor:
-    """The divergence to a distribution of low rank; ``parts`` whose ``M @ M.mT`` add up to the covariance of p."""
+    """Return the divergence to a low-rank normal distribution; the covariance of p is the sum of ``M @ M.mT`` over
+    ``parts``.
+    """
     factor, diagonal, capacitance = q._unbroadcasted_cov_factor, q._unbroadcasted_cov_diag, q._capacitance_tril
     log_dets = lowrank_logdet(diagonal, capacitance) - our_log_det
-    # By Woodbury's formula: the trace of D^-1 P less that of what W takes away from it.
+    # By Woodbury's formula: the trace of D^-1 P minus the trace of the low-rank correction.
     less = _solved(capacitance, factor.mT / diagonal.unsqueeze(-2))
     root = diagonal.sqrt().unsqueeze(-1)
     spread = _trace_of_squares(*(each / root for each in parts)) - _trace_of_squares(*(less @ each for each in parts))
@@ -375,11 +381,11 @@ def _lowrank(p: Any, q: Any) -> Tensor:
 # -- From one family to another --------------------------------------------------------------------------------------
 
 
-# The expected value of minus the second's log_prob, less the first's entropy, in PyTorch's order.
+# Cross-entropy minus the entropy of p, summed in PyTorch's order.
 
 
 def _to_normal(p: Any, q: Any) -> Tensor:
-    """From anything with a mean and a variance to a normal distribution."""
+    """Return the divergence from a distribution with mean and variance to a normal distribution."""
     square = (q.scale * q.scale) * 2
     return 0.5 * (square * math.pi).log() + (p.variance + (p.mean - q.loc).pow(2)) / square
 
@@ -404,7 +410,9 @@ def _pareto_normal(p: Any, q: Any) -> Tensor:
 
 
 def _to_exponential(p: Any, q: Any) -> Tensor:
-    """From anything above zero to an exponential distribution: only the mean counts."""
+    """Return the divergence from a positive distribution to an exponential distribution, which depends only on the
+    mean.
+    """
     return -p.entropy() - q.rate.log() + q.rate * p.mean
 
 
@@ -423,7 +431,7 @@ def _uniform_exponential(p: Any, q: Any) -> Tensor:
 
 
 def _to_gamma(log_mean: Tensor, p: Any, q: Any) -> Tensor:
-    """From anything above zero to a gamma distribution; ``log_mean``: the mean of the logarithm."""
+    """Return the divergence from a positive distribution to a gamma distribution; ``log_mean``: expected logarithm."""
     norm = q.concentration.lgamma() - q.concentration * q.rate.log()
     return norm - (q.concentration - 1) * log_mean + q.rate * p.mean
 
@@ -449,7 +457,7 @@ def _x_log_x(x: Tensor) -> Tensor:
 
 
 def _mean_of_log(p: Any) -> Tensor:
-    """Of the logarithm of a uniform number."""
+    """Return the expected logarithm of a uniform variable."""
     return (_x_log_x(p.high) - _x_log_x(p.low)) / (p.high - p.low) - 1
 
 
@@ -460,7 +468,7 @@ def _uniform_gamma(p: Any, q: Any) -> Tensor:
 
 @register_kl(Uniform, Beta)
 def _uniform_beta(p: Any, q: Any) -> Tensor:
-    # The logarithm of 1 - x is that of a uniform number, too.
+    # 1 - x is uniform too.
     rest = (_x_log_x(1 - p.low) - _x_log_x(1 - p.high)) / (p.high - p.low) - 1
     norm = q.concentration1.lgamma() + q.concentration0.lgamma() - (q.concentration1 + q.concentration0).lgamma()
     found = -p.entropy() - (q.concentration1 - 1) * _mean_of_log(p) - (q.concentration0 - 1) * rest + norm
@@ -499,7 +507,7 @@ def _continuous_bernoulli_uniform(p: Any, q: Any) -> Tensor:
 
 
 def _to_gumbel(p: Any, q: Any, growth: Tensor) -> Tensor:
-    """From anything to a Gumbel distribution; ``growth``: the mean of ``exp(-(x - loc) / scale)``."""
+    """Return the divergence to a Gumbel distribution; ``growth``: expected ``exp(-(x - loc) / scale)``."""
     return q.scale.log() + (p.mean - q.loc) / q.scale + growth
 
 

@@ -16,7 +16,9 @@ from .utils import broadcast_all, euler_constant
 
 
 class Kumaraswamy(TransformedDistribution):
-    """Numbers from 0 to 1, much as of the beta distribution, with a distribution function that is easy to invert."""
+    """Kumaraswamy distribution on (0, 1): similar to the beta distribution, with a closed-form inverse of its
+    distribution function.
+    """
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval

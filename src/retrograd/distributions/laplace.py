@@ -14,7 +14,7 @@ from .utils import broadcast_all
 
 
 class Laplace(Distribution):
-    """The distribution of two exponential tails around ``loc``.
+    """Laplace distribution: density proportional to ``exp(-abs(x - loc) / scale)``.
 
     >>> Laplace(0.0, 1.0).entropy()
     tensor(1.6931)

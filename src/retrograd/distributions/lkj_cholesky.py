@@ -1,4 +1,4 @@
-"""The distribution of Lewandowski, Kurowicka and Joe."""
+"""The Lewandowski-Kurowicka-Joe (LKJ) distribution of correlation matrices."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .utils import broadcast_all
 
 
 class LKJCholesky(Distribution):
-    """Cholesky factors of correlation matrices whose probability grows as the power ``concentration - 1`` of their
-    determinant; 1 makes all correlation matrices alike.
+    """LKJ distribution of Cholesky factors of correlation matrices, whose density is proportional to the determinant to
+    the power ``concentration - 1``; with concentration 1 it is uniform over correlation matrices.
 
     Source: Lewandowski, Kurowicka and Joe, "Generating random correlation matrices based on vines and extended onion
     method", 2009, section 3 (the onion method).
@@ -42,12 +42,12 @@ class LKJCholesky(Distribution):
         new._beta = self._beta.expand((*batch_shape, self.dim))
 
     def sample(self, sample_shape: Any = ONE) -> Tensor:
-        """Draws row by row: a direction, and by a beta number how much of the row's length of one goes to it."""
+        """Return samples, built row by row: a random direction, scaled by a beta variable."""
         with torch.no_grad():
             y = self._beta.sample(Size(sample_shape)).unsqueeze(-1)
             noise = torch.randn(self._extended_shape(sample_shape), dtype=y.dtype, device=y.device).tril(-1)
             directions = noise / noise.norm(dim=-1, keepdim=True)
-            directions[..., 0, :].fill_(0.0)  # the first row has none
+            directions[..., 0, :].fill_(0.0)  # the first row has no off-diagonal element
             found = torch.sqrt(y) * directions
             left = torch.clamp(1 - torch.sum(found**2, dim=-1), min=torch.finfo(found.dtype).tiny)
             return found + torch.diag_embed(left.sqrt())

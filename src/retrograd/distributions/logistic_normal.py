@@ -13,7 +13,7 @@ from .transforms import StickBreakingTransform
 
 
 class LogisticNormal(TransformedDistribution):
-    """Shares of a whole, one more than ``loc`` has: normal numbers that say how a stick is broken."""
+    """Logistic-normal distribution on the simplex: normal variables mapped by stick breaking (one more component)."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.simplex
@@ -26,12 +26,12 @@ class LogisticNormal(TransformedDistribution):
 
     @property
     def loc(self) -> Tensor:
-        """The means of the normal numbers."""
+        """Return the means of the normal variables."""
         return self.base_dist.base_dist.loc  # type: ignore[attr-defined]
 
     @property
     def scale(self) -> Tensor:
-        """The standard deviations of the normal numbers."""
+        """Return the standard deviations of the normal variables."""
         return self.base_dist.base_dist.scale  # type: ignore[attr-defined]
 
 

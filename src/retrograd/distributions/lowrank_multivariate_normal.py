@@ -1,4 +1,4 @@
-"""The normal distribution of vectors whose covariance is a matrix of low rank and a diagonal."""
+"""The multivariate normal distribution whose covariance is a low-rank matrix plus a diagonal."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from .utils import lazy_property, standard_normal
 
 
 def capacitance_tril(factor: Tensor, diagonal: Tensor) -> Tensor:
-    """The Cholesky factor of ``I + W.mT @ D^-1 @ W``: of the size of the rank."""
+    """Return the Cholesky factor of ``I + W.mT @ D^-1 @ W``, a matrix of the size of the rank."""
     capacitance = torch.matmul(factor.mT / diagonal.unsqueeze(-2), factor).contiguous()
     capacitance.view(-1, factor.shape[-1] ** 2)[:, :: factor.shape[-1] + 1] += 1
     return torch.linalg.cholesky(capacitance)
 
 
 def lowrank_logdet(diagonal: Tensor, capacitance: Tensor) -> Tensor:
-    """The logarithm of the determinant of ``W @ W.mT + D``, by the matrix determinant lemma."""
+    """Return the logarithm of the determinant of ``W @ W.mT + D``, by the matrix determinant lemma."""
     return 2 * log_diagonal(capacitance) + diagonal.log().sum(-1)
 
 
 def lowrank_mahalanobis(factor: Tensor, diagonal: Tensor, vectors: Tensor, capacitance: Tensor) -> Tensor:
-    """The squares of ``x @ (W @ W.mT + D)^-1 @ x``, by Woodbury's formula."""
+    """Return ``x @ (W @ W.mT + D)^-1 @ x`` for each vector, by Woodbury's formula."""
     projected = times_vectors(factor.mT / diagonal.unsqueeze(-2), vectors)
     return (vectors.pow(2) / diagonal).sum(-1) - mahalanobis(capacitance, projected)
 
 
 class LowRankMultivariateNormal(Distribution):
-    """The normal distribution of vectors of covariance ``cov_factor @ cov_factor.mT + diag(cov_diag)``.
+    """Multivariate normal distribution of covariance ``cov_factor @ cov_factor.mT + diag(cov_diag)``.
 
     >>> LowRankMultivariateNormal(torch.zeros(2), torch.ones(2, 1), torch.ones(2)).covariance_matrix
     tensor([[2., 1.],
@@ -89,8 +89,8 @@ class LowRankMultivariateNormal(Distribution):
 
     @lazy_property
     def scale_tril(self) -> Tensor:
-        """The Cholesky factor of the covariance."""
-        # With D's square root taken out on both sides, I + (D^-1/2 W) (D^-1/2 W)^T is left, which is well conditioned.
+        """Return the Cholesky factor of the covariance."""
+        # Factoring out the square root of D on both sides leaves I + (D^-1/2 W) (D^-1/2 W)^T, which is well conditioned.
         root = self._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)
         scaled = self._unbroadcasted_cov_factor / root
         inner = torch.matmul(scaled, scaled.mT).contiguous()
@@ -100,13 +100,13 @@ class LowRankMultivariateNormal(Distribution):
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
-        """The covariance."""
+        """Return the covariance."""
         factor = self._unbroadcasted_cov_factor
         return self._full(torch.matmul(factor, factor.mT) + torch.diag_embed(self._unbroadcasted_cov_diag))
 
     @lazy_property
     def precision_matrix(self) -> Tensor:
-        """The inverse of the covariance."""
+        """Return the inverse of the covariance."""
         diagonal = self._unbroadcasted_cov_diag
         scaled = self._unbroadcasted_cov_factor.mT / diagonal.unsqueeze(-2)
         solved = torch.linalg.solve_triangular(self._capacitance_tril, scaled, upper=False)

@@ -13,8 +13,8 @@ from .distribution import ONE, Distribution
 
 
 class MixtureSameFamily(Distribution):
-    """Draws from one of the distributions along the last batch dimension of ``component_distribution``, which
-    ``mixture_distribution`` chooses.
+    """Mixture of the distributions along the last batch dimension of ``component_distribution``, with the probabilities
+    of the Categorical ``mixture_distribution``.
     """
 
     arg_constraints = {}
@@ -57,21 +57,21 @@ class MixtureSameFamily(Distribution):
 
     @property
     def mixture_distribution(self) -> Categorical:
-        """What chooses the component."""
+        """Return the categorical distribution of the component."""
         return self._mixture_distribution
 
     @property
     def component_distribution(self) -> Distribution:
-        """The components, along the last batch dimension."""
+        """Return the components, along the last batch dimension."""
         return self._component_distribution
 
     def _average(self, value: Tensor) -> Tensor:
-        """The average over the components."""
+        """Return the mean over the components, weighted by their probabilities."""
         probs, dims = self.mixture_distribution.probs, len(self.event_shape)
         return (probs.reshape(*probs.shape, *(1,) * dims) * value).sum(-1 - dims)
 
     def _beside(self, value: Tensor) -> Tensor:
-        """``value`` with a dimension for the components."""
+        """Return ``value`` with a dimension inserted for the components."""
         return value.unsqueeze(-1 - len(self.event_shape))
 
     @property

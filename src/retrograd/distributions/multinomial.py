@@ -16,7 +16,7 @@ from .utils import broadcast_all
 
 
 class Multinomial(OfClasses):
-    """How often each class comes in ``total_count`` draws of :class:`Categorical`.
+    """Multinomial distribution: the counts of the classes in ``total_count`` samples of a :class:`Categorical`.
 
     >>> Multinomial(4, torch.tensor([1.0, 3.0])).mean
     tensor([1., 3.])

@@ -1,4 +1,4 @@
-"""The normal distribution of vectors, and the triangular solves that it comes down to."""
+"""The multivariate normal distribution, and its triangular solves."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from .utils import lazy_property, standard_normal
 
 
 def times_vectors(matrices: Tensor, vectors: Tensor) -> Tensor:
-    """Products of matrices and vectors, both in batches."""
+    """Return batched matrix-vector products."""
     return torch.matmul(matrices, vectors.unsqueeze(-1)).squeeze(-1)
 
 
 def log_diagonal(triangular: Tensor) -> Tensor:
-    """Half the logarithm of the determinant of ``L @ L.mT``."""
+    """Return half the logarithm of the determinant of ``L @ L.mT``."""
     return triangular.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
 def mahalanobis(triangular: Tensor, vectors: Tensor) -> Tensor:
-    """The squares of ``x @ (L @ L.mT)^-1 @ x``; a matrix is solved for all vectors that share it at once."""
+    """Return ``x @ (L @ L.mT)^-1 @ x`` for each vector; vectors that share a matrix are solved together."""
     more = vectors.dim() + 1 - triangular.dim()
     if more <= 0:
         solved = torch.linalg.solve_triangular(triangular, vectors.unsqueeze(-1), upper=False)
@@ -36,14 +36,16 @@ def mahalanobis(triangular: Tensor, vectors: Tensor) -> Tensor:
 
 
 def precision_to_scale_tril(precision: Tensor) -> Tensor:
-    """The Cholesky factor of the inverse: the factor of the matrix turned round, turned round and inverted."""
+    """Return the Cholesky factor of the inverse of ``precision``, from the Cholesky factor of the matrix with rows and
+    columns reversed.
+    """
     factor = torch.linalg.cholesky(torch.flip(precision, (-2, -1)))
     inverse = torch.transpose(torch.flip(factor, (-2, -1)), -2, -1)
     identity = torch.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
     return torch.linalg.solve_triangular(inverse, identity, upper=False)
 
 
-#: The three ways to give a covariance, and what errors call each.
+#: The three arguments that specify a covariance, with their names in errors.
 MATRICES = {
     "covariance_matrix": "covariance_matrix", "precision_matrix": "precision_matrix", "scale_tril": "scale_tril matrix"
 }  # fmt: skip
@@ -51,8 +53,8 @@ ONE_OF = "Exactly one of covariance_matrix or precision_matrix or scale_tril may
 
 
 class MultivariateNormal(Distribution):
-    """The normal distribution of vectors: of mean ``loc``, and of a covariance that is given itself, by its inverse or by
-    its Cholesky factor (which is the fastest).
+    """Multivariate normal distribution of mean ``loc`` and a covariance specified by itself, by its inverse or by its
+    Cholesky factor (the fastest).
 
     >>> MultivariateNormal(torch.zeros(2), torch.eye(2)).log_prob(torch.zeros(2))
     tensor(-1.8379)
@@ -98,17 +100,17 @@ class MultivariateNormal(Distribution):
 
     @lazy_property
     def scale_tril(self) -> Tensor:
-        """The Cholesky factor of the covariance."""
+        """Return the Cholesky factor of the covariance."""
         return self._full(self._unbroadcasted_scale_tril)
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
-        """The covariance."""
+        """Return the covariance."""
         return self._full(torch.matmul(self._unbroadcasted_scale_tril, self._unbroadcasted_scale_tril.mT))
 
     @lazy_property
     def precision_matrix(self) -> Tensor:
-        """The inverse of the covariance."""
+        """Return the inverse of the covariance."""
         return self._full(torch.cholesky_inverse(self._unbroadcasted_scale_tril))
 
     @property

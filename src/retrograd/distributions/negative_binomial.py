@@ -16,7 +16,8 @@ from .utils import lazy_property
 
 
 class NegativeBinomial(Chances):
-    """How many trials of chance ``probs`` succeed before ``total_count`` of them fail.
+    """Negative binomial distribution: the number of successes, of probability ``probs``, before ``total_count``
+    failures.
 
     >>> NegativeBinomial(3.0, torch.tensor(0.5)).mean
     tensor(3.)

@@ -15,7 +15,7 @@ from .utils import broadcast_all, standard_normal
 
 
 class Normal(ExponentialFamily):
-    """The normal distribution of mean ``loc`` and standard deviation ``scale``.
+    """Normal distribution of mean ``loc`` and standard deviation ``scale``.
 
     >>> Normal(0.0, 1.0).cdf(torch.tensor(1.0))
     tensor(0.8413)

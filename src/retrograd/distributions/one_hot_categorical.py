@@ -1,4 +1,4 @@
-"""Classes as vectors of zeros and a single one."""
+"""The categorical distribution over one-hot vectors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .distribution import ONE
 
 
 class OneHotCategorical(OfClasses):
-    """:class:`Categorical`, each class a vector of zeros with a one in its place."""
+    """:class:`Categorical` whose samples are one-hot vectors."""
 
     support = constraints.one_hot
     has_enumerate_support = True
@@ -51,7 +51,7 @@ class OneHotCategorical(OfClasses):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """:class:`OneHotCategorical` whose draws have the gradients of the probabilities.
+    """:class:`OneHotCategorical` whose samples have the gradients of the probabilities (straight-through estimator).
 
     Source: Bengio, Léonard and Courville, "Estimating or propagating gradients through stochastic neurons", 2013.
     """

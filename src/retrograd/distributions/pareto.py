@@ -14,7 +14,7 @@ from .utils import broadcast_all
 
 
 class Pareto(TransformedDistribution):
-    """Numbers from ``scale`` up whose probability falls as the power ``alpha``.
+    """Pareto distribution of values above ``scale``, with tail index ``alpha``.
 
     >>> Pareto(1.0, 2.0).mean
     tensor(2.)
@@ -33,7 +33,7 @@ class Pareto(TransformedDistribution):
 
     @property
     def mean(self) -> Tensor:
-        alpha = self.alpha.clamp(min=1)  # infinite from there down
+        alpha = self.alpha.clamp(min=1)  # the mean is infinite for alpha <= 1
         return alpha * self.scale / (alpha - 1)
 
     @property

@@ -14,7 +14,7 @@ from .utils import broadcast_all
 
 
 class Poisson(ExponentialFamily):
-    """Counts of what happens ``rate`` times on average.
+    """Poisson distribution of mean ``rate``.
 
     >>> Poisson(4.0).log_prob(torch.tensor(0.0))
     tensor(-4.)

@@ -1,4 +1,4 @@
-"""What is given by probabilities or by logits, of which either is computed from the other when it is asked for."""
+"""Base class of distributions with ``probs`` or ``logits``; the other one is computed lazily."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from .utils import broadcast_all, given_one_of, lazy_property, logits_to_probs, 
 
 
 class Chances(Distribution):
-    """A distribution of which ``probs`` or ``logits`` are given."""
+    """Base class of distributions parametrised by either ``probs`` or ``logits``."""
 
-    #: Whether they are of yes and no, or of classes along the last dimension.
+    #: True for the probability of one event, False for classes along the last dimension.
     _is_binary = True
     _awaited = ("_param",)
 
     @lazy_property
     def logits(self) -> Tensor:
-        """The logits: of yes, or up to a constant the logarithms of the probabilities."""
+        """Return the logits: log-odds, or for classes the logarithms of the probabilities up to a constant."""
         return probs_to_logits(self.probs, self._is_binary)
 
     @lazy_property
     def probs(self) -> Tensor:
-        """The probabilities."""
+        """Return the probabilities."""
         return logits_to_probs(self.logits, self._is_binary)
 
     @property
@@ -34,11 +34,11 @@ class Chances(Distribution):
 
     @property
     def param_shape(self) -> torch.Size:
-        """The shape of the probabilities."""
+        """Return the shape of the probabilities."""
         return self._param.size()
 
     def _take(self, probs: Any, logits: Any) -> Tensor:
-        """Take over the one that is given."""
+        """Store the argument that is not None and return it as a tensor."""
         if given_one_of(probs, logits):
             (self.probs,) = broadcast_all(probs)
         else:
@@ -46,7 +46,7 @@ class Chances(Distribution):
         return self._param
 
     def _take_with_count(self, total_count: Any, probs: Any, logits: Any) -> Tensor:
-        """Take over the one that is given, and ``total_count`` in its shape and dtype."""
+        """Store the argument that is not None, and ``total_count`` broadcast to its shape and dtype."""
         if given_one_of(probs, logits):
             count, self.probs = broadcast_all(total_count, probs)
         else:

@@ -1,4 +1,4 @@
-"""Yes and no made continuous, so that gradients go through draws."""
+"""The relaxed Bernoulli distribution: a continuous approximation with differentiable samples."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .utils import broadcast_all, clamp_probs, uniform
 
 
 class LogitRelaxedBernoulli(Chances):
-    """The logits of :class:`RelaxedBernoulli`."""
+    """Distribution of the logits of :class:`RelaxedBernoulli` samples."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.real
@@ -42,28 +42,28 @@ class LogitRelaxedBernoulli(Chances):
 
 
 class Relaxed(TransformedDistribution):
-    """Numbers near to the ends of what they may be, the nearer the smaller ``temperature`` is."""
+    """Base class of relaxed distributions; the smaller ``temperature``, the closer the samples are to discrete values."""
 
     has_rsample = True
 
     @property
     def temperature(self) -> Tensor:
-        """How far from the ends the numbers are."""
+        """Return the temperature; 0 is the discrete limit."""
         return self.base_dist.temperature  # type: ignore[attr-defined]
 
     @property
     def logits(self) -> Tensor:
-        """The logits: of yes, or up to a constant the logarithms of the probabilities."""
+        """Return the logits: log-odds, or for classes the logarithms of the probabilities up to a constant."""
         return self.base_dist.logits  # type: ignore[attr-defined]
 
     @property
     def probs(self) -> Tensor:
-        """The probabilities: of yes, or of the classes."""
+        """Return the probabilities."""
         return self.base_dist.probs  # type: ignore[attr-defined]
 
 
 class RelaxedBernoulli(Relaxed):
-    """Numbers between 0 and 1, the closer to these the smaller ``temperature`` is.
+    """Relaxed Bernoulli distribution on (0, 1); the smaller ``temperature``, the closer the samples are to 0 or 1.
 
     Source: Maddison, Mnih and Teh, "The concrete distribution", 2017.
     """

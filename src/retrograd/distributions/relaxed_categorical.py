@@ -1,4 +1,4 @@
-"""Classes made continuous, so that gradients go through draws."""
+"""The relaxed categorical distribution: a continuous approximation with differentiable samples."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .utils import broadcast_all, clamp_probs, uniform
 
 
 class ExpRelaxedCategorical(OfClasses):
-    """The logarithms of :class:`RelaxedOneHotCategorical`."""
+    """Distribution of the logarithms of :class:`RelaxedOneHotCategorical` samples."""
 
     support = constraints.real_vector
     has_rsample = True
@@ -45,7 +45,7 @@ class ExpRelaxedCategorical(OfClasses):
 
 
 class RelaxedOneHotCategorical(Relaxed):
-    """Shares of a whole, the closer to a single one the smaller ``temperature`` is (Gumbel-softmax).
+    """Relaxed categorical distribution (Gumbel-softmax) on the simplex; close to one-hot for small ``temperature``.
 
     Sources: Jang, Gu and Poole, "Categorical reparameterization with Gumbel-softmax", 2017; Maddison, Mnih and Teh, "The
     concrete distribution", 2017.

@@ -15,7 +15,7 @@ from .utils import broadcast_all, standard_normal
 
 
 class StudentT(Distribution):
-    """A normal number divided by an estimate of its deviation that has ``df`` degrees of freedom."""
+    """Student's t-distribution with ``df`` degrees of freedom, shifted by ``loc`` and scaled by ``scale``."""
 
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
     support = constraints.real

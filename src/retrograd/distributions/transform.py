@@ -1,6 +1,6 @@
-"""What a transform is: a function from one set to another; and those that are made of others.
+"""Base class of transforms, and composite transforms.
 
-Programs, and pickles, know these classes as ``transforms``'.
+The classes are exported by ``transforms``; pickles refer to that module.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from .utils import lazy_property, sum_rightmost
 
 
 class Transform(TorchNamed):
-    """A function from ``domain`` to ``codomain``. With ``cache_size=1`` it remembers its last value and what it came
-    from, so that the inverse of that value is exact.
+    """Base class of transforms from ``domain`` to ``codomain``. With ``cache_size=1`` the last argument and result are
+    cached, so that the inverse of that result is exact.
 
-    Those that are written anew define ``_call``, ``_inverse`` and ``log_abs_det_jacobian``.
+    A subclass defines ``_call``, ``_inverse`` and ``log_abs_det_jacobian``.
     """
 
     bijective: Any = False
@@ -42,14 +42,14 @@ class Transform(TorchNamed):
 
     @property
     def event_dim(self) -> int:
-        """How many dimensions an event has, on both sides."""
+        """Return the number of dimensions of an event; raise ValueError if domain and codomain differ in it."""
         if self.domain.event_dim == self.codomain.event_dim:
             return self.domain.event_dim
         raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
 
     @property
     def inv(self) -> Transform:
-        """The inverse; ``t.inv.inv`` is ``t``."""
+        """Return the inverse transform; ``t.inv.inv`` is ``t``."""
         found = self._inv() if self._inv is not None else None
         if found is None:
             found = self._inverted()
@@ -61,11 +61,11 @@ class Transform(TorchNamed):
 
     @property
     def sign(self) -> Any:
-        """1 for what increases, -1 for what decreases."""
+        """Return 1 for an increasing transform, -1 for a decreasing one."""
         raise NotImplementedError
 
     def with_cache(self, cache_size: int = 1) -> Any:
-        """The same function with a cache of another size."""
+        """Return the same transform with another cache size."""
         if self._cache_size == cache_size:
             return self
         new = self.__new__(type(self))
@@ -88,23 +88,23 @@ class Transform(TorchNamed):
         return self._cached_x_y[0]
 
     def _call(self, x: Any) -> Any:
-        """What comes of ``x``."""
+        """Return the transform of ``x``."""
         raise NotImplementedError
 
     def _inverse(self, y: Any) -> Any:
-        """What ``y`` comes of."""
+        """Return the inverse transform of ``y``."""
         raise NotImplementedError
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        """For each event the logarithm of the absolute determinant of the derivatives, where ``x`` becomes ``y``."""
+        """Return the logarithm of the absolute Jacobian determinant at ``x`` for each event."""
         raise NotImplementedError
 
     def forward_shape(self, shape: Any) -> Any:
-        """The shape of what comes of tensors of ``shape``."""
+        """Return the shape of the results for arguments of ``shape``."""
         return shape
 
     def inverse_shape(self, shape: Any) -> Any:
-        """The shape of what tensors of ``shape`` come of."""
+        """Return the shape of the arguments for results of ``shape``."""
         return shape
 
     def __repr__(self) -> str:
@@ -115,14 +115,14 @@ class Transform(TorchNamed):
 
 
 class _Plain(Transform):
-    """A function without parameters: all of a class are equal."""
+    """Base class of transforms without parameters; all instances of a class are equal."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, type(self))
 
 
 class _InverseTransform(Transform):
-    """A function from back to front."""
+    """Inverse of a transform."""
 
     def __init__(self, transform: Transform) -> None:
         super().__init__(transform._cache_size)
@@ -173,17 +173,17 @@ class _InverseTransform(Transform):
         return f"{type(self).__name__}({self._forward!r})"
 
 
-# -- Made of others --------------------------------------------------------------------------------------------------
+# -- Composite transforms --------------------------------------------------------------------------------------------
 
 
 def _behind(constraint: Any, event_dim: int) -> Any:
-    """A constraint whose events have ``event_dim`` dimensions."""
+    """Return the constraint extended to events of ``event_dim`` dimensions."""
     more = event_dim - constraint.event_dim
     return constraints.independent(constraint, more) if more > 0 else constraint
 
 
 class ComposeTransform(Transform):
-    """Functions one after the other, the first of ``parts`` first."""
+    """Composition of transforms; the first of ``parts`` is applied first."""
 
     def __init__(self, parts: list[Transform], cache_size: int = 0) -> None:
         super().__init__(cache_size)
@@ -256,7 +256,7 @@ class ComposeTransform(Transform):
 
 
 class IndependentTransform(Transform):
-    """A function whose last ``reinterpreted_batch_ndims`` batch dimensions belong to the event."""
+    """Transform whose last ``reinterpreted_batch_ndims`` batch dimensions belong to the event."""
 
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
         super().__init__(cache_size)
@@ -308,7 +308,7 @@ class IndependentTransform(Transform):
 
 
 class _SeveralTransform(Transform):
-    """One function for each part of a tensor along ``dim``."""
+    """Base class of transforms that apply one transform to each part of a tensor along ``dim``."""
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
         if not all(isinstance(each, Transform) for each in tseq):
@@ -328,7 +328,7 @@ class _SeveralTransform(Transform):
         return all(each.bijective for each in self.transforms)
 
     def _size(self) -> tuple[int, str]:
-        """How long tensors are along ``dim``, and what an error calls that."""
+        """Return the expected size along ``dim``, and its name in error messages."""
         raise NotImplementedError
 
     def _check(self, **values: Tensor) -> None:
@@ -341,7 +341,7 @@ class _SeveralTransform(Transform):
 
 
 class CatTransform(_SeveralTransform):
-    """Functions of parts of given ``lengths`` (else 1) that lie one behind the other along ``dim``."""
+    """Transforms of consecutive parts of ``lengths`` (default 1) along ``dim``."""
 
     def __init__(
         self, tseq: Sequence[Transform], dim: int = 0, lengths: Sequence[int] | None = None, cache_size: int = 0
@@ -353,12 +353,12 @@ class CatTransform(_SeveralTransform):
 
     @lazy_property
     def event_dim(self) -> int:
-        """The most that any part has."""
+        """Return the largest number of event dimensions of any part."""
         return max(each.event_dim for each in self.transforms)
 
     @lazy_property
     def length(self) -> int:
-        """The length of all parts together."""
+        """Return the total length of all parts."""
         return sum(self.lengths)
 
     def _size(self) -> tuple[int, str]:
@@ -394,7 +394,7 @@ class CatTransform(_SeveralTransform):
 
 
 class StackTransform(_SeveralTransform):
-    """Functions of parts that are stacked along ``dim``."""
+    """Transforms of the slices along ``dim``."""
 
     def _size(self) -> tuple[int, str]:
         return len(self.transforms), "len(transforms)"
@@ -424,7 +424,7 @@ class StackTransform(_SeveralTransform):
 
 
 class ReshapeTransform(Transform):
-    """The elements of an event of shape ``in_shape`` in ``out_shape``."""
+    """Transform that reshapes an event from ``in_shape`` to ``out_shape``."""
 
     bijective = True
 
@@ -459,7 +459,7 @@ class ReshapeTransform(Transform):
 
 
 def _reshaped(shape: Any, before: Size, after: Size) -> Any:
-    """``shape`` with ``after`` in place of ``before`` at its end."""
+    """Return ``shape`` with its trailing ``before`` replaced by ``after``."""
     cut = len(shape) - len(before)
     if cut < 0:
         raise ValueError("Too few dimensions on input")

@@ -1,4 +1,4 @@
-"""Draws that are transformed."""
+"""Distributions of transformed variables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .utils import sum_rightmost
 
 
 class TransformedDistribution(Distribution):
-    """What comes of the draws of ``base_distribution`` by ``transforms``, the first of them first.
+    """Distribution of samples of ``base_distribution`` mapped by ``transforms``, in order.
 
     >>> from retrograd.distributions import ExpTransform, Normal
     >>> TransformedDistribution(Normal(0.0, 1.0), ExpTransform()).log_prob(torch.tensor(1.0))
@@ -84,7 +84,7 @@ class TransformedDistribution(Distribution):
         return total + sum_rightmost(self.base_dist.log_prob(y), event_dim - len(self.base_dist.event_shape))
 
     def _monotonized(self, probability: Tensor) -> Tensor:
-        """The probability, or where the transforms decrease, its complement."""
+        """Return the probability, or its complement where the transforms are decreasing."""
         sign: Any = 1
         for each in self.transforms:
             sign = sign * each.sign
@@ -102,8 +102,8 @@ class TransformedDistribution(Distribution):
 
 
 def _fitted(base: Distribution, transform: Transform) -> tuple[Distribution, Any, int]:
-    """``base`` with batches as large, and events of as many dimensions, as ``transform`` makes use of; the shape of
-    what comes out, and how many of its dimensions are an event's.
+    """Return ``base`` expanded to the batch and event dimensions that ``transform`` requires, the shape of the result,
+    and the number of its event dimensions.
     """
     shape, dims = base.batch_shape + base.event_shape, len(base.event_shape)
     wanted = transform.domain.event_dim

@@ -1,6 +1,6 @@
-"""Functions from one set to another, most of them with an inverse and the logarithm of how much they stretch space.
+"""Transforms between sets, most of them invertible, with the logarithms of their Jacobian determinants.
 
-What they have in common, and those made of others, stand in ``transform.py``.
+The base class and the composite transforms are in ``transform.py``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .utils import broadcast_all, lazy_property, sum_rightmost, tril_matrix_to_v
 
 _JOINED = (CatTransform, ComposeTransform, IndependentTransform, ReshapeTransform, StackTransform)
 
-# -- Element by element ----------------------------------------------------------------------------------------------
+# -- Elementwise transforms ------------------------------------------------------------------------------------------
 
 
 class ExpTransform(_Plain):
@@ -90,7 +90,7 @@ def _clipped_sigmoid(x: Tensor) -> Tensor:
 
 
 class SigmoidTransform(_Plain):
-    """``1 / (1 + exp(-x))``, kept away from 0 and 1; the inverse are logits."""
+    """``1 / (1 + exp(-x))``, clamped away from 0 and 1; the inverse is the logit function."""
 
     domain = constraints.real
     codomain = constraints.unit_interval
@@ -128,7 +128,7 @@ class SoftplusTransform(_Plain):
 
 
 class TanhTransform(_Plain):
-    """``tanh(x)``; the inverse of what has been rounded to ±1 is infinite, so a cache is of use here."""
+    """``tanh(x)``. A cache is useful, because the inverse of a result rounded to ±1 is infinite."""
 
     domain = constraints.real
     codomain = constraints.interval(-1.0, 1.0)
@@ -146,7 +146,7 @@ class TanhTransform(_Plain):
 
 
 class AbsTransform(_Plain):
-    """``abs(x)``; of the two inverses it gives the positive one."""
+    """``abs(x)``; the inverse returns the positive argument."""
 
     domain = constraints.real
     codomain = constraints.positive
@@ -159,7 +159,7 @@ class AbsTransform(_Plain):
 
 
 class AffineTransform(Transform):
-    """``loc + scale * x``; the last ``event_dim`` dimensions are an event's."""
+    """``loc + scale * x``; the last ``event_dim`` dimensions belong to the event."""
 
     bijective = True
 
@@ -212,7 +212,7 @@ class AffineTransform(Transform):
 
 
 class CumulativeDistributionTransform(Transform):
-    """The distribution function of ``distribution``: what makes its draws uniform."""
+    """The distribution function of ``distribution``, which maps its samples to uniform values."""
 
     bijective = True
     codomain = constraints.unit_interval
@@ -240,14 +240,14 @@ class CumulativeDistributionTransform(Transform):
 
 
 def _one_more(shape: Any, by: int) -> Any:
-    """``shape`` with its last dimension longer by ``by``."""
+    """Return ``shape`` with its last dimension longer by ``by``."""
     if len(shape) < 1:
         raise ValueError("Too few dimensions on input")
     return (*shape[:-1], shape[-1] + by)
 
 
 class SoftmaxTransform(_Plain):
-    """``exp(x)``, divided by its sum; the logarithm is one of the inverses."""
+    """``exp(x)`` divided by its sum; the inverse is the logarithm, one of several."""
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -267,7 +267,7 @@ class SoftmaxTransform(_Plain):
 
 
 class StickBreakingTransform(_Plain):
-    """A stick is broken again and again: each element says, by a sigmoid, which share of the rest comes off."""
+    """Transform to the simplex by stick breaking: the sigmoid of each element is the share of the remaining length."""
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -275,7 +275,9 @@ class StickBreakingTransform(_Plain):
 
     @staticmethod
     def _remaining(x: Tensor, pieces: int) -> Tensor:
-        """For each break, by how much the share is less than half so that zeros give equal pieces."""
+        """Return the number of remaining pieces at each break; its logarithm is subtracted so that zeros map to equal
+        pieces.
+        """
         return pieces + 1 - x.new_ones(pieces).cumsum(-1)
 
     def _call(self, x: Tensor) -> Tensor:
@@ -300,7 +302,7 @@ class StickBreakingTransform(_Plain):
 
 
 class LowerCholeskyTransform(_Plain):
-    """The lower triangle of a matrix, its diagonal exponentiated."""
+    """Transform of a matrix to its lower triangle with exponentiated diagonal."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
@@ -313,7 +315,7 @@ class LowerCholeskyTransform(_Plain):
 
 
 class PositiveDefiniteTransform(_Plain):
-    """``L @ L.mT`` of what :class:`LowerCholeskyTransform` gives."""
+    """``L @ L.mT`` for the result ``L`` of :class:`LowerCholeskyTransform`."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
@@ -327,7 +329,8 @@ class PositiveDefiniteTransform(_Plain):
 
 
 class CorrCholeskyTransform(Transform):
-    """The Cholesky factor of correlations from a vector of partial ones (by ``tanh``), row by row.
+    """Transform of a vector to the Cholesky factor of a correlation matrix; ``tanh`` of the elements are partial
+    correlations.
 
     Source: Lewandowski, Kurowicka and Joe, "Generating random correlation matrices based on vines and extended onion
     method", 2009.
@@ -340,7 +343,7 @@ class CorrCholeskyTransform(Transform):
     def _call(self, x: Tensor) -> Tensor:
         eps = torch.finfo(x.dtype).eps
         partial = vec_to_tril_matrix(torch.tanh(x).clamp(min=-1 + eps, max=1 - eps), diag=-1)
-        # What is left of the length of each row, 1, after each of its elements.
+        # Remaining length of each row (of total length 1) after each of its elements.
         left = (1 - partial**2).sqrt().cumprod(-1)
         partial = partial + torch.eye(partial.shape[-1], dtype=partial.dtype, device=partial.device)
         return partial * pad(left[..., :-1], [1, 0], value=1)

@@ -14,7 +14,7 @@ from .utils import broadcast_all, uniform
 
 
 class Uniform(Distribution):
-    """All numbers from ``low`` to below ``high`` alike.
+    """Uniform distribution on [``low``, ``high``).
 
     >>> Uniform(0.0, 4.0).mean
     tensor(2.)

@@ -1,5 +1,5 @@
-"""What distributions are written with: parameters brought together, probabilities and logits, properties computed once,
-triangles as vectors.
+"""Helpers for distributions: broadcasting of parameters, probabilities and logits, lazy properties, triangular matrices
+as vectors.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ euler_constant = 0.57721566490153286060
 
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
-    """Tensors and numbers as tensors of one shape; numbers take the dtype of the first tensor.
+    """Return tensors and numbers as tensors of one shape; numbers take the dtype of the first tensor.
 
     >>> from retrograd.distributions.utils import broadcast_all
     >>> broadcast_all(1, 2.0)
@@ -36,47 +36,47 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
 
 
 def given_one_of(probs: Any, logits: Any) -> bool:
-    """Whether it is the probabilities that are given; raises if not exactly one of the two is."""
+    """Whether ``probs`` is passed; raise ValueError unless exactly one of ``probs`` and ``logits`` is."""
     if (probs is None) == (logits is None):
         raise ValueError("Either `probs` or `logits` must be specified, but not both.")
     return probs is not None
 
 
 def standard_normal(shape: torch.Size, like: Tensor) -> Tensor:
-    """Normal numbers of mean 0 and deviation 1, of the dtype and on the device of ``like``."""
+    """Return standard normal values of the dtype and on the device of ``like``."""
     zeros = torch.zeros(shape, dtype=like.dtype, device=like.device)
     return torch.normal(zeros, torch.ones_like(zeros))
 
 
 def uniform(shape: torch.Size, like: Tensor) -> Tensor:
-    """Uniform numbers in [0, 1), of the dtype and on the device of ``like``."""
+    """Return uniform values in [0, 1) of the dtype and on the device of ``like``."""
     return torch.rand(shape, dtype=like.dtype, device=like.device)
 
 
 def sum_rightmost(value: Tensor, dims: int) -> Tensor:
-    """The sum over the last ``dims`` dimensions."""
+    """Return the sum over the last ``dims`` dimensions."""
     return value.sum(tuple(range(-dims, 0))) if dims else value
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
-    """Probabilities from logits: of yes or no (``is_binary``), or of classes along the last dimension."""
+    """Return the probabilities of logits: the sigmoid (``is_binary``), or the softmax along the last dimension."""
     return torch.sigmoid(logits) if is_binary else torch.nn.functional.softmax(logits, dim=-1)
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
-    """Probabilities kept away from 0 and 1 by what the dtype can tell from them."""
+    """Return the probabilities clamped to [eps, 1 - eps] of their dtype."""
     eps = torch.finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 
 
 def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
-    """Logits from probabilities, which are kept away from 0 and 1: the inverse of :func:`logits_to_probs`."""
+    """Return the logits of clamped probabilities: the inverse of :func:`logits_to_probs`."""
     clamped = clamp_probs(probs)
     return torch.log(clamped) - torch.log1p(-clamped) if is_binary else torch.log(clamped)
 
 
 class lazy_property:
-    """A property that is computed when it is first asked for, with gradients, and then is an ordinary attribute."""
+    """Property that is computed with recording enabled on first access, and then stored as an instance attribute."""
 
     def __init__(self, wrapped: Callable[..., Any]) -> None:
         self.wrapped = wrapped
@@ -92,15 +92,15 @@ class lazy_property:
 
 
 class _LazyOfClass(lazy_property, property):
-    """A lazy property as its class shows it: a property too, for what documents classes."""
+    """Class-level view of a lazy property; a ``property``, so that documentation tools recognise it."""
 
     def __init__(self, wrapped: Callable[..., Any]) -> None:
         property.__init__(self, wrapped)
 
 
 def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
-    """Matrices whose lower triangles, row by row up to the diagonal ``diag``, are the last dimension of ``vec``."""
-    # Of n rows, and with c = |diag| (diag + 1), there are (n² + (1 + 2 diag) n - c) / 2 elements: solved for n.
+    """Return matrices with the lower triangles (row by row, up to diagonal ``diag``) in the last dimension of ``vec``."""
+    # With c = |diag| (diag + 1), n rows have (n² + (1 + 2 diag) n - c) / 2 elements; solved for n.
     linear, corner = 1 + 2 * diag, abs(diag) * (diag + 1)
     n = (math.sqrt(linear**2 + 4 * corner + 8 * vec.shape[-1]) - linear) / 2
     size = round(n)
@@ -116,7 +116,7 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
 
 
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
-    """The lower triangles of matrices, up to the diagonal ``diag``, row by row."""
+    """Return the lower triangles of matrices, up to the diagonal ``diag``, row by row as vectors."""
     n = mat.shape[-1]
     if not -n <= diag < n:
         raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")

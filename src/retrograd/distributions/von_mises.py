@@ -14,7 +14,7 @@ from .utils import broadcast_all, lazy_property
 
 
 class VonMises(Distribution):
-    """Directions: angles around ``loc``, the closer the greater ``concentration`` is.
+    """Von Mises distribution of angles around ``loc``; a greater ``concentration`` gives a narrower distribution.
 
     >>> VonMises(torch.tensor(0.0), torch.tensor(1.0)).variance
     tensor(0.5536)
@@ -36,7 +36,7 @@ class VonMises(Distribution):
 
     @torch.no_grad()
     def sample(self, sample_shape: Any = ONE) -> Tensor:
-        """Draws by rejection from a wrapped Cauchy distribution, in double precision.
+        """Return samples, by rejection from a wrapped Cauchy distribution in double precision.
 
         Source: Best and Fisher, "Efficient simulation of the von Mises distribution", 1979.
         """
@@ -58,7 +58,7 @@ class VonMises(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        """The mean direction."""
+        """Return the mean direction."""
         return self.loc
 
     @property
@@ -67,12 +67,12 @@ class VonMises(Distribution):
 
     @lazy_property
     def variance(self) -> Tensor:
-        """The circular variance: 1 minus the length of the mean of directions."""
+        """Return the circular variance: 1 minus the length of the mean direction vector."""
         return 1 - torch.special.i1e(self.concentration) / torch.special.i0e(self.concentration)
 
 
 def _proposed(concentration: Tensor) -> Tensor:
-    """The parameter of the wrapped Cauchy distribution that is closest."""
+    """Return the parameter of the wrapped Cauchy proposal distribution."""
     tau = 1 + (1 + 4 * concentration**2).sqrt()
     rho = (tau - (2 * tau).sqrt()) / (2 * concentration)
     return torch.where(concentration < 1e-5, 1 / concentration + concentration, (1 + rho**2) / (2 * rho))

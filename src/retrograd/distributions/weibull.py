@@ -15,7 +15,7 @@ from .utils import broadcast_all, euler_constant
 
 
 class Weibull(TransformedDistribution):
-    """Times to a failure that becomes more (``concentration`` above 1) or less probable as time goes on."""
+    """Weibull distribution: failure times whose hazard rate rises (``concentration`` above 1) or falls with time."""
 
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive

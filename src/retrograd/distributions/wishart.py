@@ -18,7 +18,7 @@ from .utils import lazy_property
 
 
 def mvdigamma(x: Tensor, p: int) -> Tensor:
-    """The derivative of the multivariate log gamma function."""
+    """Return the derivative of the multivariate log-gamma function."""
     if not (x > (p - 1) / 2).all():
         raise AssertionError("Wrong domain for multivariate digamma function.")
     steps = torch.arange(p, dtype=x.dtype, device=x.device)
@@ -26,7 +26,7 @@ def mvdigamma(x: Tensor, p: int) -> Tensor:
 
 
 class Wishart(ExponentialFamily):
-    """Sums of ``x @ x.mT`` over ``df`` normal vectors of mean 0: positive definite matrices.
+    """Wishart distribution: the sum of ``x @ x.mT`` over ``df`` normal vectors of mean 0, a positive definite matrix.
 
     Source of the draws: Odell and Feiveson, "A numerical procedure to generate a sample covariance matrix", 1966
     (Bartlett's decomposition).
@@ -68,7 +68,7 @@ class Wishart(ExponentialFamily):
         self._dist_chi2 = self._diagonal_squares()
 
     def _diagonal_squares(self) -> Chi2:
-        """The squares of the diagonal of the Cholesky factor of a draw."""
+        """Return the distribution of the squared diagonal of a sample's Cholesky factor."""
         fewer = torch.arange(self._event_shape[-1], dtype=self.df.dtype, device=self.df.device)
         return Chi2(self.df.unsqueeze(-1) - fewer.expand(*self._batch_shape, -1))
 
@@ -90,17 +90,17 @@ class Wishart(ExponentialFamily):
 
     @lazy_property
     def scale_tril(self) -> Tensor:
-        """The Cholesky factor of the covariance."""
+        """Return the Cholesky factor of the covariance."""
         return self._full(self._unbroadcasted_scale_tril)
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
-        """The covariance of the vectors."""
+        """Return the covariance of the vectors."""
         return self._full(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
 
     @lazy_property
     def precision_matrix(self) -> Tensor:
-        """The inverse of the covariance."""
+        """Return the inverse of the covariance."""
         return self._full(torch.cholesky_inverse(self._unbroadcasted_scale_tril))
 
     @property
@@ -132,10 +132,12 @@ class Wishart(ExponentialFamily):
         return factor @ factor.mT
 
     def rsample(self, sample_shape: Any = ONE, max_try_correction: int | None = None) -> Tensor:
-        """Draws; those that are singular in the dtype are drawn anew, up to ``max_try_correction`` times (10)."""
+        """Return samples; matrices singular in the dtype are drawn again up to ``max_try_correction`` times (default
+        10).
+        """
         sample_shape, tries = Size(sample_shape), 10 if max_try_correction is None else max_try_correction
         value = self._drawn(sample_shape)
-        if tries > 0:  # PyTorch takes its first draws for singular, whatever they are; so the second ones count
+        if tries > 0:  # PyTorch always discards its first samples, and so uses the second ones
             value = self._drawn(sample_shape)
         singular = self._singular(value)
         if singular.any():
@@ -148,7 +150,7 @@ class Wishart(ExponentialFamily):
         return value
 
     def _singular(self, value: Tensor) -> Tensor:
-        """Which of the draws, each of the whole batch, have a singular matrix."""
+        """Return a mask of the samples (each over the whole batch) that contain a singular matrix."""
         wrong = self.support.check(value.detach()).logical_not()
         batch = tuple(range(-len(self._batch_shape), 0))
         return wrong.any(batch) if batch else wrong

@@ -66,7 +66,7 @@ def _root_mean_square(x: Tensor) -> float:
 
 
 def _mean_square(state: dict[str, Any], grad: Tensor, weight: float, least: float) -> Tensor:
-    """Update the running mean square with ``grad`` and return it; for matrices the product of the row and column means."""
+    """Update the running mean square with ``grad`` and return it; for matrices, the product of its two factors."""
     if grad.ndim <= 1:
         return state["variance"].lerp_(grad * grad, weight).clone()
     row, column = state["row_var"], state["col_var"]

@@ -132,8 +132,9 @@ class CyclicLR(_WithMomentum):
 
 
 class OneCycleLR(_WithMomentum):
-    """Scheduler with one cycle: up from ``max_lr / div_factor`` to ``max_lr`` in the fraction ``pct_start`` of the steps, then
-    down to the initial rate divided by ``final_div_factor`` (``three_phase``: first down to the initial rate as fast as up).
+    """Scheduler with one cycle: up from ``max_lr / div_factor`` to ``max_lr`` in the fraction ``pct_start`` of the steps,
+    then down to the initial rate divided by ``final_div_factor`` (with ``three_phase``, first down to the initial rate
+    in the same number of steps).
 
     The number of steps is ``total_steps``, or ``epochs * steps_per_epoch``.
     Source: Smith and Topin, "Super-Convergence: Very Fast Training of Neural Networks Using Large Learning Rates", 2017.

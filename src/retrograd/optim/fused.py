@@ -22,7 +22,7 @@ from ..kernels.numba_dispatch import LARGE
 from ..runtime import user_frame
 
 #: Block size in bytes of each array. A rule passes over its arrays a dozen times, therefore the blocks of all arrays
-#: should fit in the L2 cache (Adam, 300,000 parameters: 0.45 ms with 2**15 floats, 0.9 ms with 2**12, 0.7 ms with 2**17).
+#: should fit in the L2 cache (Adam, 300,000 parameters: 0.45 ms with 2**15 floats, 0.9 with 2**12, 0.7 with 2**17).
 STRIDE = 2**17
 
 Rule = Callable[..., None]

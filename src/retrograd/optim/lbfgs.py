@@ -201,7 +201,7 @@ class _Point(NamedTuple):
     slope: Any
 
 
-# Constants of the Wolfe conditions (sufficient decrease, curvature), and the length below which a bracket is not divided.
+# Constants of the Wolfe conditions (sufficient decrease, curvature), and the minimum length of a divided bracket.
 DECREASE, CURVATURE, SHORTEST = 1e-4, 0.9, 1e-9
 
 

@@ -366,7 +366,7 @@ def _fitting(value: Any, param: Tensor, counted_there: bool, key: Any) -> Any:
     return value
 
 
-# -- Shared helpers -------------------------------------------------------------------------------------------------
+# -- Shared helpers --------------------------------------------------------------------------------------------------
 
 
 def counter(start: float = 0.0, floats: Any = None) -> Tensor:

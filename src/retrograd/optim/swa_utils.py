@@ -151,8 +151,8 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """Scheduler that anneals the rates to ``swa_lr`` in ``anneal_epochs`` epochs, along a cosine or (``"linear"``) linearly,
-    and then keeps them there."""
+    """Scheduler that anneals the rates to ``swa_lr`` in ``anneal_epochs`` epochs, along a cosine or (``"linear"``)
+    linearly, and then keeps them there."""
 
     def __init__(
         self, optimizer: Optimizer, swa_lr: Any, anneal_epochs: int = 10, anneal_strategy: str = "cos",

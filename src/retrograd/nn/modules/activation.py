@@ -38,7 +38,7 @@ class ReLU(Module):
 
 @declares_layer(F.rrelu, "lower={lower}, upper={upper}", training="self.training")
 class RReLU(Module):
-    """``x`` where it is positive, else ``x`` times a random slope between ``lower`` and ``upper`` (in evaluation, their mean)."""
+    """``x`` where it is positive, else ``x`` times a random slope in [``lower``, ``upper``] (in evaluation, the mean)."""
 
     lower: float = 1.0 / 8
     upper: float = 1.0 / 3

@@ -28,7 +28,7 @@ BACKWARD: Hooks = OrderedDict()
 BUFFER_REGISTERED: Hooks = OrderedDict()
 MODULE_REGISTERED: Hooks = OrderedDict()
 PARAMETER_REGISTERED: Hooks = OrderedDict()
-#: True if BACKWARD holds full backward hooks, False for non-full (deprecated) hooks, None before the first registration.
+#: True if BACKWARD holds full backward hooks, False for non-full (deprecated) ones, None before the first registration.
 backward_is_full: bool | None = None
 
 
@@ -58,7 +58,7 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> Handle:
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> Handle:
-    """Deprecated form of :func:`register_module_full_backward_hook`: the hook sees only the last operation of a module."""
+    """Deprecated form of :func:`register_module_full_backward_hook`: sees only the last operation of a module."""
     return _register_backward(hook, False)
 
 

@@ -287,7 +287,7 @@ class LinearCrossEntropyOptions:
 
 
 class LinearCrossEntropyLoss(_WeightedLoss):
-    """:class:`CrossEntropyLoss` of a :class:`Linear` layer's scores; ``out_features``: shape of several losses per row."""
+    """:class:`CrossEntropyLoss` of a :class:`Linear` layer's scores; ``out_features``: shape of the losses per row."""
 
     weight: Any
 
