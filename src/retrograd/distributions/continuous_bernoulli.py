@@ -17,7 +17,7 @@ from .utils import broadcast_all, clamp_probs, uniform
 
 
 class ContinuousBernoulli(Chances, ExponentialFamily):
-    """Continuous Bernoulli distribution on [0, 1], with density proportional to ``probs ** x * (1 - probs) ** (1 - x)``.
+    """Continuous Bernoulli distribution on [0, 1]: density proportional to ``probs ** x * (1 - probs) ** (1 - x)``.
 
     For ``probs`` near 1/2, between ``lims``, power series replace the formulas, because they are 0 / 0 at 1/2.
     Source: Loaiza-Ganem and Cunningham, "The continuous Bernoulli", 2019.
@@ -49,7 +49,7 @@ class ContinuousBernoulli(Chances, ExponentialFamily):
         return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
 
     def _cut(self) -> Tensor:
-        """Return ``probs`` where it is outside of ``lims``, else the lower limit, so that no division by zero occurs."""
+        """Return ``probs`` where it is outside of ``lims``, else the lower limit, to avoid a division by zero."""
         return torch.where(self._far(), self.probs, self._lims[0] * torch.ones_like(self.probs))
 
     def _log_norm(self) -> Tensor:

@@ -68,7 +68,7 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
 
 
 def _formula_for(type_p: type, type_q: type) -> Formula | None:
-    """Return the registered formula of the closest classes, compared by ``type_p`` first; None if none is registered."""
+    """Return the registered formula of the closest classes, compared by ``type_p`` first; None without a match."""
     if (type_p, type_q) not in _FOUND:
         places = {
             pair: (type_p.__mro__.index(pair[0]), type_q.__mro__.index(pair[1]))

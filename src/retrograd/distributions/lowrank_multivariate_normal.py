@@ -90,7 +90,7 @@ class LowRankMultivariateNormal(Distribution):
     @lazy_property
     def scale_tril(self) -> Tensor:
         """Return the Cholesky factor of the covariance."""
-        # Factoring out the square root of D on both sides leaves I + (D^-1/2 W) (D^-1/2 W)^T, which is well conditioned.
+        # Factoring out D^1/2 on both sides leaves I + (D^-1/2 W) (D^-1/2 W)^T, which is well conditioned.
         root = self._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)
         scaled = self._unbroadcasted_cov_factor / root
         inner = torch.matmul(scaled, scaled.mT).contiguous()

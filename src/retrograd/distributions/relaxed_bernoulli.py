@@ -42,7 +42,7 @@ class LogitRelaxedBernoulli(Chances):
 
 
 class Relaxed(TransformedDistribution):
-    """Base class of relaxed distributions; the smaller ``temperature``, the closer the samples are to discrete values."""
+    """Base class of relaxed distributions: with smaller ``temperature`` the samples are closer to discrete values."""
 
     has_rsample = True
 

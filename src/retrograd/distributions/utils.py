@@ -99,7 +99,7 @@ class _LazyOfClass(lazy_property, property):
 
 
 def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
-    """Return matrices with the lower triangles (row by row, up to diagonal ``diag``) in the last dimension of ``vec``."""
+    """Return matrices whose lower triangles (row by row up to diagonal ``diag``) are the rows of ``vec``."""
     # With c = |diag| (diag + 1), n rows have (n² + (1 + 2 diag) n - c) / 2 elements; solved for n.
     linear, corner = 1 + 2 * diag, abs(diag) * (diag + 1)
     n = (math.sqrt(linear**2 + 4 * corner + 8 * vec.shape[-1]) - linear) / 2

@@ -132,7 +132,7 @@ class CyclicLR(_WithMomentum):
 
 
 class OneCycleLR(_WithMomentum):
-    """Scheduler with one cycle: up from ``max_lr / div_factor`` to ``max_lr`` in the fraction ``pct_start`` of the steps,
+    """Scheduler with one cycle: up from ``max_lr / div_factor`` to ``max_lr`` in a fraction ``pct_start`` of the steps,
     then down to the initial rate divided by ``final_div_factor`` (with ``three_phase``, first down to the initial rate
     in the same number of steps).
 

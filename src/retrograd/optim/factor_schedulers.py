@@ -227,7 +227,7 @@ class _OfFunctions(LRScheduler):
 
 
 class LambdaLR(_OfFunctions):
-    """Scheduler that multiplies the initial rates by ``lr_lambda(epoch)``: one function, or a list with one per group."""
+    """Scheduler that multiplies the initial rates by ``lr_lambda(epoch)``: one function, or a list, one per group."""
 
     def get_lr(self) -> list[Any]:
         """Return the rates at ``last_epoch``."""

@@ -58,12 +58,12 @@ def _for_lists(average: Callable[..., Tensor]) -> Callable[..., None]:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
-    """Return a function ``(averages, values, count)`` on lists that overwrites the averages as :func:`get_ema_avg_fn`."""
+    """Return a function ``(averages, values, count)`` for lists, in place, otherwise as :func:`get_ema_avg_fn`."""
     return _for_lists(get_ema_avg_fn(decay))
 
 
 def get_swa_multi_avg_fn() -> Callable[..., None]:
-    """Return a function ``(averages, values, count)`` on lists that overwrites the averages as :func:`get_swa_avg_fn`."""
+    """Return a function ``(averages, values, count)`` for lists, in place, otherwise as :func:`get_swa_avg_fn`."""
     return _for_lists(get_swa_avg_fn())
 
 

@@ -38,7 +38,7 @@ class ReLU(Module):
 
 @declares_layer(F.rrelu, "lower={lower}, upper={upper}", training="self.training")
 class RReLU(Module):
-    """``x`` where it is positive, else ``x`` times a random slope in [``lower``, ``upper``] (in evaluation, the mean)."""
+    """``x`` where it is positive, else ``x`` times a random slope in [``lower``, ``upper``] (in evaluation, its mean)."""
 
     lower: float = 1.0 / 8
     upper: float = 1.0 / 3
@@ -256,7 +256,7 @@ class Softmax2d(Module):
 
 @declares_layer(F.log_softmax, "dim={dim}")
 class LogSoftmax(Module):
-    """The logarithm of :class:`Softmax`."""
+    """Logarithm of :class:`Softmax`."""
 
     dim: int | None = None
 

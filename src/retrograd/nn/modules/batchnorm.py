@@ -16,7 +16,7 @@ from .module import Module
 
 
 class _NormBase(Module):
-    """Base class: a scale and a shift per channel (parameters) and a running mean and variance per channel (buffers)."""
+    """Base class with a scale and a shift (parameters) and a running mean and variance (buffers) per channel."""
 
     _version = 2  # version 2 added num_batches_tracked to the state
     weight: Any

@@ -29,21 +29,17 @@ class Dropout(_DropoutNd):
 
 @declares_layer(F.dropout1d, training="self.training")
 class Dropout1d(_DropoutNd):
-    """Layer that in training zeroes each channel (N, C, L) with probability ``p`` and divides the others by ``1 - p``."""
+    """Layer that in training zeroes channels (N, C, L) with probability ``p`` and divides the others by ``1 - p``."""
 
 
 @declares_layer(F.dropout2d, training="self.training")
 class Dropout2d(_DropoutNd):
-    """Layer that in training zeroes each channel (N, C, H, W) with probability ``p`` and divides the others by ``1 -
-    p``.
-    """
+    """Layer that in training zeroes channels (N, C, H, W) with probability ``p`` and divides the others by ``1 - p``."""
 
 
 @declares_layer(F.dropout3d, training="self.training")
 class Dropout3d(_DropoutNd):
-    """Layer that in training zeroes each channel (N, C, D, H, W) with probability ``p`` and divides the others by ``1 -
-    p``.
-    """
+    """Layer that in training zeroes channels (N, C, D, H, W) with probability ``p``; divides the others by ``1 - p``."""
 
 
 @declares_layer(F.alpha_dropout, training="self.training")

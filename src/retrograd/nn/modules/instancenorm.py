@@ -22,7 +22,7 @@ class _InstanceNorm(_NormBase):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return ``input`` with each channel of each example normalised to mean 0 and variance 1, scaled and shifted."""
+        """Return ``input`` normalised to mean 0 and variance 1 per channel and example, scaled and shifted."""
         self._check_input_dim(input)
         alone = input.dim() == self.dimensions + 1
         place = input.dim() - self.dimensions - 1

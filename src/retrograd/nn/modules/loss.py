@@ -61,7 +61,7 @@ class NLLLoss2d(NLLLoss):
 
 @declares_layer(F.poisson_nll_loss, takes="log_input, target")
 class PoissonNLLLoss(_Loss):
-    """Negative log-likelihood of a Poisson distribution; the input is the mean or, with ``log_input``, its logarithm."""
+    """Negative log-likelihood of a Poisson distribution; the input is the mean, or with ``log_input`` its log."""
 
     log_input: bool = True
     full: bool = False
@@ -128,7 +128,7 @@ class BCEWithLogitsLoss(_Loss):
 
 @declares_layer(F.hinge_embedding_loss, takes="input, target")
 class HingeEmbeddingLoss(_Loss):
-    """The input where the target is 1, ``max(0, margin - input)`` where it is -1."""
+    """Hinge loss: the input where the target is 1, ``max(0, margin - input)`` where it is -1."""
 
     margin: float = 1.0
     size_average: Any = None
@@ -201,7 +201,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 
 @declares_layer(F.cosine_embedding_loss, takes="input1, input2, target")
 class CosineEmbeddingLoss(_Loss):
-    """1 minus the cosine where the target is 1, ``max(0, cosine - margin)`` where it is -1."""
+    """Cosine loss: 1 minus the cosine where the target is 1, ``max(0, cosine - margin)`` where it is -1."""
 
     margin: float = 0.0
     size_average: Any = None

@@ -283,7 +283,7 @@ class Module(Stateful, TorchNamed):
         return self._hooked("_forward_hooks", hook, prepend, *notes)
 
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
-        """Call ``hook(module, grad_output)`` before the module's backward; a returned value replaces ``grad_output``."""
+        """Call ``hook(module, grad_output)`` before backward; a returned value replaces ``grad_output``."""
         return self._hooked("_backward_pre_hooks", hook, prepend)
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
@@ -340,7 +340,7 @@ class Module(Stateful, TorchNamed):
     def _named_members(
         self, members: Callable[[Module], Any], prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
-        """Yield the items of ``members(module)`` for this module and all submodules, each value once, with full names."""
+        """Yield the items of ``members(module)`` of this module and all submodules, once each, with full names."""
         seen = set()
         modules = self.named_modules(None, prefix, remove_duplicate) if recurse else [(prefix, self)]
         for path, module in modules:

@@ -72,7 +72,7 @@ class _MaxUnpoolNd(Module):
 
 def _unpooling(function: Any) -> Any:
     def forward(self: Any, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-        """Return ``input`` scattered to ``indices``, with zeros elsewhere; ``output_size`` resolves an ambiguous size."""
+        """Return ``input`` scattered to ``indices``, zeros elsewhere; ``output_size`` resolves an ambiguous size."""
         return function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
     return forward

@@ -126,7 +126,7 @@ class EmbeddingBag(_Table):
         self._fill(_weight, False, device, dtype)
 
     def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
-        """Return a vector per bag: the rows of a 2-d ``input``, or the ranges of a 1-d one that begin at ``offsets``."""
+        """Return a vector per bag: per row of a 2-d ``input``, or per range of a 1-d one, beginning at ``offsets``."""
         return F.embedding_bag(
             input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse,
             per_sample_weights, self.include_last_offset, self.padding_idx,

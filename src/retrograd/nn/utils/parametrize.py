@@ -114,7 +114,7 @@ class ParametrizationList(ModuleList):
         return [getattr(self, f"original{place}") for place in range(self.ntensors)]
 
     def right_inverse(self, value: Tensor) -> None:
-        """Set the original tensors so that the parametrized tensor becomes ``value``, by the inverses in reverse order."""
+        """Set the original tensors so that the parametrized tensor becomes ``value``; inverts in reverse order."""
         with no_grad():
             new: Any = value
             for module in reversed(self):
@@ -311,7 +311,7 @@ def type_before_parametrizations(module: Module) -> type:
 
 
 def transfer_parametrizations_and_params(from_module: Any, to_module: Any, tensor_name: str | None = None) -> Any:
-    """Copy the parametrizations of ``from_module`` and their original tensors to ``to_module``; return ``to_module``."""
+    """Copy the parametrizations and original tensors of ``from_module`` to ``to_module``; return the latter."""
     if not is_parametrized(from_module):
         return to_module
     for name in list(from_module.parametrizations) if tensor_name is None else [tensor_name]:
