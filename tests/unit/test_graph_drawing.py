@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import tracemalloc
 import warnings
+import weakref
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -231,3 +232,19 @@ def test_exceptions_propagate_without_warning() -> None:
         warnings.simplefilter("error")
         train(9, losses.append)
         raise ValueError("stop")
+
+
+class Referent:
+    """Target of a weak reference."""
+
+
+def test_dead_weakref_proxies_are_not_mistaken_for_nodes() -> None:
+    referent = Referent()
+    proxy = weakref.proxy(referent)
+    del referent
+    with warnings.catch_warnings(), watch_leaks() as watch:
+        warnings.simplefilter("error")
+        watch.step()
+    assert watch.found == []
+    with pytest.raises(ReferenceError):
+        str(proxy)

@@ -222,8 +222,12 @@ class Leak:
 
 
 def _nodes() -> list[Any]:
-    """Return all nodes that are alive."""
-    return [each for each in gc.get_objects() if isinstance(each, Node) and getattr(each, "edges", None) is not None]
+    """Return all live nodes whose edges have not been freed.
+
+    The type is tested, because ``isinstance`` reads ``__class__``, which raises ReferenceError on a dead weakref proxy.
+    """
+    objects = gc.get_objects()
+    return [each for each in objects if issubclass(type(each), Node) and getattr(each, "edges", None) is not None]
 
 
 def _key(node: Any) -> Any:
