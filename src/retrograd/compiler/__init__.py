@@ -1,8 +1,9 @@
 """The compiler, as ``torch.compiler``: a call is recorded once and replayed without the engine.
 
-``tracing`` records a call on a ``tape``; ``adjoint`` appends its derivative; ``simplify`` leaves out what nobody needs;
-``fuse`` makes single loops of pointwise chains; ``replay`` writes one function of arrays; ``guards`` writes what asks
-whether a recording holds; ``wrapper`` puts it together. ``docs/compile.md`` tells it to users.
+``trace`` records a call on a tape (``ir``); ``backward`` appends its derivative; ``passes`` removes unused and repeated
+steps; ``fusion`` groups pointwise chains into single loops, which ``loop_codegen`` and ``scalar_code`` write;
+``program`` writes one function of arrays; ``guards`` writes the check that a recording is valid for a call;
+``compiled_function`` combines them. ``docs/compile.md`` is the user's page.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "m
 
 
 class OptimizedModule(Module):
-    """A module that ``compile`` was given; its calls are recorded and replayed."""
+    """Wrapper that ``compile`` returns for a module; its calls are recorded and replayed."""
 
     __module__ = "torch._dynamo.eval_frame"
 
@@ -33,7 +34,7 @@ class OptimizedModule(Module):
         object.__setattr__(self, "training", mod.training)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module gives."""
+        """Return the result of the wrapped module's call."""
         return self._call(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
@@ -56,13 +57,14 @@ def compile(
     options: dict[str, Any] | None = None,
     **kwargs: Any,
 ) -> Any:
-    """``model`` (a function or a module), of which a call is recorded, made faster, and replayed by later calls of its kind.
+    """Return a compiled form of ``model``, a function or a module: one call is recorded, later calls replay it.
 
-    The first call runs as always. Later ones with tensors of the same shapes, dtypes and strides, and with the same
-    Python values, run the recorded program: without repeated and unused work, chains of pointwise operations and their
-    sums as single loops where there is Numba. What can not be recorded (a decision by a tensor's numbers, say) runs as
-    always; :func:`explain` says why, and ``fullgraph=True`` makes it an error. A module comes within an
-    :class:`OptimizedModule`. With other arguments only: a decorator. ``backend="eager"`` records nothing.
+    The first call runs eagerly. Later calls with tensors of the same shapes, dtypes and strides, and with the same
+    Python values, run the recorded program: without repeated and unused work, and, if Numba is installed, with chains
+    of pointwise operations and their sums as single loops. A call that can not be recorded (a branch on a tensor's
+    elements, for example) runs eagerly; :func:`explain` gives the reason, and ``fullgraph=True`` makes it an error. A
+    module is wrapped in an :class:`OptimizedModule`. Without ``model``, return a decorator. ``backend="eager"`` records
+    nothing.
 
     >>> import retrograd as torch
     >>> @torch.compile
@@ -88,7 +90,7 @@ def compile(
 
 
 def _compiled(function: Any, options: dict[str, Any]) -> Any:
-    """The function that records and replays, if it is to."""
+    """Return the compiled form of ``function``, or ``function`` itself if the options disable compilation."""
     backend = options.get("backend", "inductor")
     if options.get("off") or backend in ("eager", "eager_noexcept") or getattr(function, "_retrograd_disabled", False):
         return function
@@ -106,27 +108,27 @@ def is_dynamo_compiling() -> bool:
 
 
 def is_exporting() -> bool:
-    """False."""
+    """Return False, because there is no export."""
     return False
 
 
 def reset() -> None:
-    """Forget all recordings."""
+    """Delete all recordings of all compiled functions."""
     compiled_function.forget_all()
 
 
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
-    """The compilers that there are."""
+    """Return the names of the available compilers."""
     return ["inductor"]
 
 
 def get_default_backend() -> Any:
-    """What :func:`set_default_backend` has set."""
+    """Return the backend that :func:`set_default_backend` has set."""
     return _default[0]
 
 
 def set_default_backend(backend: Any) -> None:
-    """Kept without effect."""
+    """Store the name of the default backend; it has no effect on :func:`compile`."""
     _default[0] = "inductor" if backend is None else backend
 
 
@@ -134,34 +136,34 @@ _default: list[Any] = ["inductor"]
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """``fn``, which is not to be compiled; as a decorator with and without parentheses.
+    """Exclude ``fn`` from compilation; also a decorator, with or without parentheses.
 
-    Where it is called while a call is recorded, that call is left to the eager library.
+    If ``fn`` is called while a call is recorded, that recording is abandoned and the call runs eagerly.
     """
     return compiled_function.disabled if fn is None else compiled_function.disabled(fn)
 
 
 def allow_in_graph(fn: Any) -> Any:
-    """``fn``."""
+    """Return ``fn`` unchanged."""
     return fn
 
 
 def assume_constant_result(fn: Any) -> Any:
-    """``fn``."""
+    """Return ``fn`` unchanged."""
     return fn
 
 
 def nested_compile_region(fn: Any = None, **options: Any) -> Any:
-    """``fn``."""
+    """Return ``fn`` unchanged, or a decorator that does."""
     return (lambda function: function) if fn is None else fn
 
 
 def cudagraph_mark_step_begin() -> None:
-    """Nothing."""
+    """Do nothing, because there are no CUDA graphs."""
 
 
 def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of tensors that computes with ``fn``, a function of NumPy arrays."""
+    """Return a function of tensors that computes with ``fn``, a function of NumPy arrays."""
 
     @functools.wraps(fn)
     def wrap(*args: Any, **kwargs: Any) -> Any:
@@ -172,7 +174,7 @@ def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class set_stance:
-    """What the compiler shall do from now on, in a block, or in a function: kept without effect."""
+    """Accept a stance as a call, a context manager or a decorator; it has no effect."""
 
     __module__ = "torch._dynamo.decorators"
 

@@ -1,7 +1,7 @@
-"""The derivative of a tape: the table's own rules, applied step by step from the last to the first.
+"""Differentiation of a tape: the operations' own derivative rules, applied step by step from the last to the first.
 
-It is the third level at which a rule runs: on arrays in a plain sweep, on tensors in one that records itself, and here on
-traced tensors, so that what the rules do is appended to the tape.
+A rule runs on arrays in a first-order backward pass, on tensors with ``create_graph=True``, and here on traced tensors,
+so that the operations that it calls are appended to the tape.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .trace import Trace, Traced
 
 
 class _Level:
-    """What rules find in ``F``: the public operations, but for what is faster on arrays and no block: a step of its own."""
+    """Namespace ``F`` of the rules: the public operations, and two array-level functions, each a single step."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(TENSORS, name)
@@ -38,7 +38,10 @@ F = _Level()
 
 
 def _on_arrays(name: str, g: Any, rest: tuple[Any, ...]) -> Any:
-    """What a function of the level of arrays gives, as one step."""
+    """Record a call of an array-level function as one step.
+
+    Return its results, traced, with None where it returns None.
+    """
     leaves, spec = tree_flatten((g, *rest))
     places = [i for i, each in enumerate(leaves) if each.__class__ is Traced]
     run = leaves[places[0]]._run
@@ -62,14 +65,18 @@ def _on_arrays(name: str, g: Any, rest: tuple[Any, ...]) -> Any:
 
 
 class Place:
-    """The shape and dtype that a gradient has to have."""
+    """Shape and dtype that the gradient of a value must have."""
 
     def __init__(self, value: Value) -> None:
         self.shape, self.dtype = value.shape, value.dtype
 
 
 def differentiate(trace: Trace, outs: Sequence[Value], grads: Sequence[Traced], wanted: Sequence[Value]) -> list[Any]:
-    """The gradients of ``wanted`` (traced; None where there is none), given those of ``outs``; appended to the tape."""
+    """Append the backward pass of ``trace`` to its tape; return the gradients of ``wanted``.
+
+    ``grads`` are the gradients of ``outs``. The result has one traced tensor for each wanted value, or None where no
+    gradient arrives.
+    """
     arrived: dict[Value, Any] = {}
     for out, grad in zip(outs, grads, strict=True):
         _add(arrived, out, grad)
@@ -90,7 +97,7 @@ def _add(arrived: dict[Value, Any], value: Value, grad: Any) -> None:
 
 
 def _through(trace: Trace, step: Step, arrived: dict[Value, Any]) -> None:
-    """Send the gradients of a step's results on to its operands."""
+    """Compute the gradients of a step's operands from those of its results, and add them to ``arrived``."""
     op = step.op
     count = len(step.results) if op.differentiable is None else op.differentiable
     grads = [arrived.pop(each, None) if each.graded else None for each in step.results[:count]]
@@ -132,7 +139,7 @@ def _by_rules(trace: Trace, step: Step, g: Any, live: Sequence[bool]) -> list[An
 
 
 def _given(trace: Trace, step: Step, name: str, g: Any) -> Any:
-    """What a rule gets under the name of one of its arguments."""
+    """Return the value of a rule's argument: ``F``, the gradient ``g``, or the saved value called ``name``."""
     if name == "F":
         return F
     if name == "g":

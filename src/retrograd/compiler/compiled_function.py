@@ -1,7 +1,7 @@
-"""What ``compile`` gives back: a function that records its first call and replays the program from then on.
+"""Compiled functions: each records its first call as a program and replays the program from then on.
 
-A recording is a guard, a program forwards and, if gradients are asked for, one backwards. In the graph of its caller a
-replayed call is one node, ``CompiledFunctionBackward``.
+A recording consists of a guard, a forward program and, if gradients are required, a backward program. In the graph of
+its caller a replayed call is one node, ``CompiledFunctionBackward``.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from ..kernels import numba_dispatch
 from ..nn import Module
 from ..runtime import user_frame
 from .backward import differentiate
+from .cross_entropy_pattern import joined
 from .fusion import cheap, lowered, seen_through
 from .guards import Guards, assigns
 from .ir import CONSTANT, INPUT, RESULT, Value
 from .passes import needed, recomputed, shared, untwisted
-from .patterns import joined
 from .program import Program
 from .trace import Trace, Traced, Unrecorded
 
-#: How many recordings a function has at most; what none of them holds for is then left to the eager library.
+#: Maximum number of recordings of a function; a call that matches none of them then runs eagerly.
 MOST = 8
-#: Whether a replay that fails is an error (for tests); else the eager library says what is wrong with the call.
+#: Whether a failing replay raises (for tests); otherwise the call is repeated eagerly, which raises its own error.
 strict = False
-#: What only Python can do: a function that calls it is run as it is.
+#: Built-in functions with side effects: a function that calls one of them runs eagerly.
 SPEAKING = frozenset({print, input, open, breakpoint})
 
 
 class Recording:
-    """What is known of one kind of call.
+    """Guard and programs of one kind of call.
 
-    ``holds(args, kwargs)``: whether a call is of this kind. ``call``: the replay; None for a kind that is left to the
-    eager library, for ``reason``.
+    ``holds(args, kwargs)`` tests whether a call matches. ``call(args, kwargs)`` replays it; ``call`` is None if calls
+    of this kind run eagerly, for ``reason``.
     """
 
     def __init__(self, guards: Guards, start: list[str], reason: str | None = None) -> None:
@@ -60,11 +60,14 @@ class Recording:
         self.backward: Program | None = None
         self.tape: Any = None
         self.entry = ""
-        self.touches = False  # whether it does more than give results
+        self.touches = False  # whether it has side effects besides its results
 
 
 def compiled_form(function: Callable[..., Any], fullgraph: bool) -> Callable[..., Any]:
-    """``function``, recorded and replayed; what is known of it is its attribute ``_compiled``."""
+    """Return a function that records and replays calls of ``function``.
+
+    Its attribute ``_compiled`` holds the recordings.
+    """
     held = Compiled(function, fullgraph)
 
     def replayed(*args: Any, **kwargs: Any) -> Any:
@@ -77,7 +80,7 @@ def compiled_form(function: Callable[..., Any], fullgraph: bool) -> Callable[...
                 except Exception as error:
                     if each.touches or strict:
                         raise
-                    result = function(*args, **kwargs)  # which says what is wrong with the call, if something is
+                    result = function(*args, **kwargs)  # raises the eager error if the call itself is wrong
                     each.call, each.reason = None, f"its program failed: {type(error).__name__}: {error}"
                     return result
         return held.missed(args, kwargs)
@@ -88,7 +91,7 @@ def compiled_form(function: Callable[..., Any], fullgraph: bool) -> Callable[...
 
 
 class Compiled:
-    """What is known of a compiled function: its recordings, and how often a call was of no kind seen before."""
+    """State of a compiled function: its recordings, and the number of calls that matched none of them."""
 
     def __init__(self, function: Callable[..., Any], fullgraph: bool) -> None:
         self.function, self.fullgraph = function, fullgraph
@@ -97,7 +100,11 @@ class Compiled:
         _every.add(self)
 
     def missed(self, args: Any, kwargs: Any) -> Any:
-        """A call of a kind not seen before: it is recorded, unless there have been too many or somebody else looks on."""
+        """Run a call that matches no recording.
+
+        It is recorded unless there are ``MOST`` recordings already or a function mode, a transformation or autocast is
+        active.
+        """
         watched = torch_function.state()[1] or runs() or recording() not in (True, False, None) or _autocast()
         if watched or self.misses >= MOST:
             return self.function(*args, **kwargs)
@@ -105,7 +112,7 @@ class Compiled:
         return self.record(args, kwargs)[0]
 
     def record(self, args: Any, kwargs: Any) -> tuple[Any, Recording]:
-        """Run a call and record it: what it gives, and the recording."""
+        """Run a call and record it; return its result and the recording."""
         guards, start = _guards_for(self.function, args, kwargs)
         trace = Trace(self.fullgraph, guards.optimizers, _swept)
         with trace, _Watching(trace, guards):
@@ -116,7 +123,7 @@ class Compiled:
             try:
                 plan.fill(made, len(args))
                 plan.release()
-            except Exception as error:  # a program that can not be written is no reason for a call to fail
+            except Exception as error:  # a program that can not be generated must not make the call fail
                 if self.fullgraph:
                     raise
                 made.call, made.reason = None, f"{type(error).__name__}: {error}"
@@ -124,7 +131,7 @@ class Compiled:
         return result, made
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Delete all recordings."""
         self.recordings.clear()
         self.misses = 0
 
@@ -135,7 +142,7 @@ def is_recording() -> bool:
 
 
 def disabled(function: Any) -> Any:
-    """``function``, which leaves a call that is being recorded to the eager library."""
+    """Mark ``function`` as not to be compiled: if it is called during a recording, the recording is abandoned."""
     if isinstance(function, Module):
         function._retrograd_disabled = True
         return function
@@ -152,12 +159,12 @@ def disabled(function: Any) -> Any:
     return plainly
 
 
-#: All compiled functions that live.
+#: All live compiled functions.
 _every: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def forget_all() -> None:
-    """Let all compiled functions begin anew."""
+    """Delete the recordings of all compiled functions."""
     for each in list(_every):
         each.forget()
 
@@ -167,11 +174,12 @@ def _autocast() -> bool:
     return module is not None and bool(module._on.get())
 
 
-# -- Guards --------------------------------------------------------------------------------------------------------------
+# -- Guards
+# --------------------------------------------------------------------------------------------------------------
 
 
 def _guards_for(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Guards, list[str]]:
-    """The guards of a call before it runs, and the lines that take its arguments apart."""
+    """Return the guards of a call before it runs, and the source lines that unpack its arguments."""
     guards = Guards()
     guards.space.update(
         recording=recording, in_inference=in_inference, state=torch_function.state, default=dtypes.default, runs=runs
@@ -192,7 +200,10 @@ def _guards_for(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[G
 
 
 class _Watching:
-    """Sees which functions of the user's run during a recording: what their code says is guarded, or a reason."""
+    """Profiler hook during a recording: guards the globals of each user function that runs, or abandons the recording.
+
+    It gives up when user code assigns to attributes or outer variables, or calls a function with side effects.
+    """
 
     def __init__(self, trace: Trace, guards: Guards) -> None:
         self.trace, self.guards, self.seen = trace, guards, set[Any]()
@@ -207,7 +218,7 @@ class _Watching:
             sys.setprofile(None)
 
     def saw(self, frame: Any, event: str, argument: Any) -> None:
-        """Python's profiler hook."""
+        """Handle one event of Python's profiler."""
         if event == "call" and _is_in(frame, _CHANGING) and not self.trace.quiet:
             self.tell(f"calls {frame.f_code.co_qualname}()")
         if event not in ("call", "c_call") or not _of_user(frame):
@@ -226,7 +237,7 @@ class _Watching:
         self.guards.globals_of(code, frame.f_globals)
 
     def tell(self, reason: str) -> None:
-        """Give up, without an error from here: that would end the profiler and nothing else."""
+        """Abandon the recording without raising, because an exception in a profiler hook only removes the hook."""
         fullgraph, self.trace.fullgraph = self.trace.fullgraph, False
         self.trace.give_up(reason)
         self.trace.fullgraph = fullgraph
@@ -239,18 +250,18 @@ def _of_user(frame: Any) -> bool:
     while (frame := frame.f_back) is not None:
         ours = user_frame.MARK in frame.f_globals and not _is_in(frame, _THROUGH)
         if ours or str(frame.f_globals.get("__name__")).startswith("importlib"):
-            return False  # what the package calls, or what runs because something is imported
+            return False  # called by the package, or run by an import
     return True
 
 
 def _is_in(frame: Any, modules: tuple[str, ...]) -> bool:
-    """Whether a frame runs code of one of these modules or of a module below one."""
+    """Whether a frame runs code of one of these modules or of their submodules."""
     return f"{frame.f_globals.get('__name__')}.".startswith(modules)
 
 
-#: The modules of the package that keep something for the next call.
+#: Modules of the package with state that the next call reads.
 _CHANGING = "retrograd.optim.", "retrograd.amp.grad_scaler.", "retrograd.utils.data."
-#: The modules of the package that call what is the user's.
+#: Modules of the package that call user functions.
 _THROUGH = "retrograd.nn.", "retrograd.compiler."
 
 
@@ -259,18 +270,19 @@ def _speaking() -> frozenset[Any]:
 
 
 def _swept(trace: Trace, loss: Value, leaves: Sequence[Value]) -> list[Any]:
-    """The gradients of ``leaves`` for a backward pass from ``loss`` within the call, appended to the tape."""
+    """Append a backward pass from ``loss`` to the tape; return the gradients of ``leaves`` (None where absent)."""
     sample = wrap(numpy.ones(loss.shape, loss.dtype))
     value = trace.tape.value(CONSTANT, sample._array)
     found = differentiate(trace, [loss], [trace.traced(sample, value)], leaves)
     return [None if each is None else each._value for each in found]
 
 
-# -- From a recording to programs ------------------------------------------------------------------------------------------
+# -- From a recording to programs
+# ------------------------------------------------------------------------------------------
 
 
 def _planned(trace: Trace, guards: Guards, result: Any) -> tuple[Any, Any]:
-    """What the user gets of a recorded call, and the plan of its programs (None if there is a reason against)."""
+    """Return the result of a recorded call and the plan of its programs (None if it can not be compiled)."""
     leaves, spec = tree_flatten(result)
     own = trace.plain(leaves)
     if trace.reason is None:
@@ -292,7 +304,7 @@ def _planned(trace: Trace, guards: Guards, result: Any) -> tuple[Any, Any]:
 
 
 def _unfit(trace: Trace, guards: Guards, leaves: Sequence[Any]) -> str | None:
-    """Why the results of a call can not be given anew."""
+    """Return the reason why a replay could not reproduce the results of a call, or None."""
     roots: set[Value] = set()
     seen: set[Value] = set()
     if (changed := trace.changed()) is not None:
@@ -320,9 +332,9 @@ def _unfit(trace: Trace, guards: Guards, leaves: Sequence[Any]) -> str | None:
 
 
 class Plan:
-    """How a recorded call becomes programs.
+    """Conversion of a recorded call into a forward and a backward program.
 
-    ``outs``: the values that are given, each once. ``sources``: the graded inputs, whose gradients are wanted.
+    ``outs``: the distinct values that the call returns. ``sources``: the inputs that require gradients.
     """
 
     def __init__(self, trace: Trace, guards: Guards, leaves: list[Any], spec: Any) -> None:
@@ -355,14 +367,17 @@ class Plan:
         self.found = [None if each is None else each._value for each in found]
 
     def release(self) -> None:
-        """Let go of the tensors of the call that was recorded."""
+        """Drop the references to the tensors of the recorded call."""
         self.values = [value for _, value in self.trace.inputs.values()]
         self.guards.kept.clear()
         self.guards.seen.clear()
         del self.trace, self.leaves, self.writes, self.sources
 
     def again(self, known: dict[Value, Any]) -> list[Any]:
-        """The graded results, computed anew by recorded operations from tensors that stand for the inputs."""
+        """Compute the results that require gradients again, by recorded operations.
+
+        ``known`` maps the input values to tensors.
+        """
 
         def found(each: Any) -> Any:
             if each.__class__ is not Value or each in known:
@@ -375,7 +390,7 @@ class Plan:
                 continue
             set_recording(any(each.graded for each in step.results))
             operands, params = tuple(map(found, step.operands)), step.params
-            if step.effect:  # batch normalisation, which has moved its running statistics already
+            if step.effect:  # batch normalisation: its running statistics are updated already
                 params = params[0], None, *params[2:]
             again = getattr(step.op, "again", None)
             result = again(operands, params) if again else apply(step.op, operands, params)
@@ -385,7 +400,7 @@ class Plan:
         return [known[each] for each in self.outs if each.graded]
 
     def fill(self, made: Recording, count: int) -> None:
-        """Write the programs and the function that calls them."""
+        """Generate the programs and the function that calls them, and store them in ``made``."""
         steps, written = self.trace.tape.steps, [value for _, value in self.writes]
         asked = [each for each in self.found if each is not None]
         steps, instead = shared(steps, [*self.outs, *written])
@@ -419,7 +434,7 @@ class Plan:
         made.call = self.caller(made, count)
 
     def caller(self, made: Any, count: int) -> Any:
-        """The function that replays the call: from tensors to tensors."""
+        """Generate the function that replays the call: from tensors to tensors."""
         inputs = list(self.trace.inputs.values())
         space: dict[str, Any] = {
             **self.guards.space, "forward": made.forward.run, "new": new, "Tensor": Tensor, "current": current_edge,
@@ -470,7 +485,7 @@ class Plan:
         return compile_source("<compiled call>", lines, space, "call")
 
     def noted(self, space: dict[str, Any], made: Recording) -> list[str]:
-        """Lines that put the call into the graph, as one node."""
+        """Return the source lines that add the call to the graph as one node."""
         graded = [each for each in self.outs if each.graded]
         kind = type("CompiledFunctionBackward", (CompiledNode,), {
             "__slots__": (), "__module__": "builtins", "outputs": len(graded), "single": len(graded) == 1,
@@ -506,7 +521,7 @@ class Plan:
         return lines
 
     def acted(self, space: dict[str, Any]) -> list[str]:
-        """Lines that do what the call does to gradients and by optimisers, in its order."""
+        """Return the source lines that accumulate gradients and call optimisers, in the order of the recorded call."""
         lines: list[str] = []
         space["accumulate"] = _accumulate
         given: set[Value] = set()
@@ -527,7 +542,7 @@ class Plan:
         return lines
 
     def structure(self, space: dict[str, Any]) -> str:
-        """The text of what is given."""
+        """Return the source text of the call's result."""
         parts = []
         passed = {id(each): each._inner for each in self.trace.stands.values()}
         for index, each in enumerate(self.leaves):
@@ -556,7 +571,7 @@ def _bump(x: Tensor) -> None:
 
 
 def _spent(array: Any) -> Node:
-    """The node of a result whose backward pass has been."""
+    """Return the node of a result whose backward pass has run already, within the call."""
     node: Any = new(_Spent)
     node.edges, node.number, node.hooks = (), next_number(), None
     node.shape, node.dtype = array.shape, array.dtype
@@ -565,7 +580,7 @@ def _spent(array: Any) -> Node:
 
 
 class _Spent(Node):
-    """The node of a result whose backward pass has been, within the call."""
+    """Node of a result whose backward pass has run within the call: its buffers count as freed."""
 
     __slots__ = ()
     __module__ = "builtins"
@@ -580,12 +595,16 @@ _Spent.__name__ = _Spent.__qualname__ = "CompiledFunctionBackward"
 
 
 def row_by_row(array: Any) -> Any:
-    """A gradient as programs expect it."""
+    """Return a gradient as a C-contiguous array, as programs expect it."""
     return numpy.array(array, order="C")
 
 
 class CompiledNode(Node):
-    """The node of a replayed call. Its vjp is the program backwards; recorded, the call is done again by operations."""
+    """Node of a replayed call.
+
+    Its vjp runs the backward program. With ``create_graph=True`` the forward steps are computed again by recorded
+    operations and differentiated by the engine.
+    """
 
     __slots__ = ("cells", "given", "saved", "versions")
     __module__ = "builtins"
@@ -609,7 +628,7 @@ class CompiledNode(Node):
         return found[0] if len(self.edges) == 1 else found
 
     def checked(self) -> Any:
-        """What was saved, if it still is what it was."""
+        """Return the saved arrays; raise if they were freed or modified in place since."""
         if self.saved is None:
             raise freed_error(self)
         for index, (cell, seen) in enumerate(zip(self.cells, self.versions, strict=True)):
@@ -618,7 +637,7 @@ class CompiledNode(Node):
         return self.saved
 
     def vjp_recorded(self, grad: Any, edges: Any, keep: bool) -> Any:
-        """The gradients as tensors: of the call done again step by step, in the graph."""
+        """Return the gradients as tensors in the graph; the forward steps are computed again by recorded operations."""
         self.checked()
         plan = self.plan
         before = set_recording(True)

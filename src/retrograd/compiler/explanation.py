@@ -1,4 +1,4 @@
-"""What has become of a compiled function, for people: its programs as they are written, and what was left to Python."""
+"""Description of a compiled function for the user: its programs as source text, and the reasons for eager calls."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from . import compiled_function
 
 
 class Explanation:
-    """What ``explain`` gives: printed, it shows everything.
+    """Result of :func:`explain`; printing it shows the guards and the programs.
 
-    ``graph_count``: how many recordings there are; ``graph_break_count``: how many kinds of call are left to the eager
-    library, and ``break_reasons`` why; ``op_count``: how many steps the programs have; ``loops``: how many of them are
-    fused loops.
+    ``graph_count``: number of recordings; ``graph_break_count``: number of kinds of call that run eagerly, for the
+    reasons in ``break_reasons``; ``op_count``: number of steps in the programs; ``loops``: number of fused loops among
+    them.
     """
 
     def __init__(self, held: compiled_function.Compiled) -> None:
@@ -51,9 +51,11 @@ def _indented(text: str) -> list[str]:
 
 
 def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What the compiler makes of a call: ``explain(f)(x)`` calls ``f(x)``, compiled, and returns an :class:`Explanation`.
+    """Compile a function, call it, and describe its programs.
 
-    A function that is compiled already is asked for all its recordings, that of this call among them.
+    ``explain(f)(x)`` calls ``f(x)``, compiled, and returns an :class:`Explanation`; ``explain(f, x)`` does the same.
+
+    For a function that is compiled already the explanation covers all its recordings.
 
     >>> import retrograd as torch
     >>> found = torch.compiler.explain(lambda x: (x * 2).exp())(torch.ones(2))

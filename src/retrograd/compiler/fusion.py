@@ -1,7 +1,7 @@
-"""Pointwise steps, and the sums that end them, as single loops: each element is read once and written once.
+"""Fusion of elementwise steps, and of the sums that end them, into single loops: each element is read and written once.
 
-Which steps go together: those over elements of one shape, as long as none of them needs what another needs the loop for.
-A loop's dimensions are merged as far as all operands allow: operands that are broadcast are read by fewer indices.
+Steps over elements of one shape are fused unless one of them depends on another through a step outside the loop. The
+dimensions of a loop are merged as far as all operands allow; operands that are broadcast are read with fewer indices.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from .passes import needed
 from .scalar_code import EXPRESSIONS, LONGER, POWERS, SLOW, TRUE_OF, TRUTHS
 
 BOOL = numpy.dtype(bool)
-#: Sums and means, which end a loop: over which dimensions, by the name of the operation.
+#: Operations that sum or average, which end a loop.
 SUMS = frozenset({"sum_all", "mean_all", "sum_dim", "mean_dim", "sum_to_size"})
 MEANS = frozenset({"mean_all", "mean_dim"})
-#: How many elements or rows a thread adds up before it goes to double precision.
+#: Number of elements (STRETCH) or rows (FLUSH) that a thread sums before it adds the sum in double precision.
 STRETCH, FLUSH = 4096, 128
 
 
 class Loop:
-    """Steps that are done element by element in one go.
+    """Steps that one loop computes element by element.
 
-    ``shape``: that of the elements; ``reads`` and ``writes``: the arrays; ``source``: the loop as it is compiled.
+    ``shape``: shape of the elements; ``reads``: values that the loop reads; ``results``: values that it writes;
+    ``source``: source text of the loop.
     """
 
     effect = False
@@ -46,11 +47,11 @@ class Loop:
 
     @property
     def size(self) -> int:
-        """How many elements there are."""
+        """Number of elements."""
         return int(numpy.prod(self.shape))
 
     def values(self) -> Iterator[Value]:
-        """What it reads."""
+        """Return an iterator over the values that the loop reads."""
         return iter(self.reads)
 
     def __repr__(self) -> str:
@@ -63,7 +64,7 @@ class _Name:
 
 
 def domain(step: Step) -> tuple[int, ...]:
-    """The shape over whose elements a step goes."""
+    """Return the shape over whose elements a step iterates: the operand's for a sum, else the result's."""
     if step.op.name in SUMS:
         found: tuple[int, ...] = step.operands[0].shape
         return found
@@ -71,7 +72,7 @@ def domain(step: Step) -> tuple[int, ...]:
 
 
 def in_order(value: Value) -> bool:
-    """Whether a value lies in memory row by row."""
+    """Whether a value is C-contiguous."""
     expected = value.dtype.itemsize
     for size, stride in zip(reversed(value.shape), reversed(value.strides), strict=True):
         if size != 1:
@@ -82,7 +83,7 @@ def in_order(value: Value) -> bool:
 
 
 def _float_of(step: Step) -> Any:
-    """The dtype in which a step calculates; None if it knows only truth values."""
+    """Return the dtype in which a step computes; None if all its values are bool."""
     kinds = [each.dtype for each in (*step.values(), *step.results) if each.dtype != BOOL]
     return kinds[0] if kinds else None
 
@@ -116,12 +117,15 @@ def fusible(step: Step) -> bool:
 
 
 def cheap(step: Step) -> bool:
-    """Whether a loop does the step beside others at next to no cost."""
+    """Whether a step costs almost nothing as part of a loop."""
     return (fusible(step) or step.op.name in VIEWS) and step.op.name not in SUMS
 
 
 def _reduced(step: Step) -> tuple[bool, ...] | None:
-    """Which dimensions a sum adds up: all, the first or the last ones; None if it is another choice."""
+    """Return for each dimension whether a sum reduces it.
+
+    None unless these are all, the first or the last dimensions.
+    """
     (x,) = step.operands
     if x.dtype == BOOL or step.results[0].dtype != x.dtype:
         return None
@@ -145,18 +149,22 @@ def _reduced(step: Step) -> tuple[bool, ...] | None:
     return None
 
 
-# --- Grouping -----------------------------------------------------------------------------------------------------------
+# --- Grouping
+# -----------------------------------------------------------------------------------------------------------
 
 
 class _Group:
-    """Steps that are done together. ``needs``: the groups of which it reads something."""
+    """Steps that are computed together. ``needs``: the groups whose results they read."""
 
     def __init__(self, step: Step, open: bool) -> None:
         self.steps, self.open = [step], open
         self.needs: set[_Group] = set()
 
     def reaches(self, other: _Group, but: _Group | None = None) -> bool:
-        """Whether this group needs ``other``, directly or not; not counting what it needs ``but`` for."""
+        """Whether this group depends on ``other``, directly or not.
+
+        Dependencies only through ``but`` are not counted.
+        """
         seen: set[_Group] = set()
         pending = [each for each in self.needs if each is not but]
         while pending:
@@ -170,7 +178,7 @@ class _Group:
 
 
 class Grouping:
-    """Steps put into groups, each group an order in which it can be done as one."""
+    """Partition of steps into groups, each of which can be computed as one."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self.groups: dict[_Group, None] = {}
@@ -183,7 +191,7 @@ class Grouping:
             group = self.of[step] = _Group(step, fusible(step))
             self.groups[group] = None
             group.needs |= {self.maker[each] for each in step.values() if each in self.maker}
-            if step.effect:  # one after the other, as they were recorded
+            if step.effect:  # steps with effects stay in the recorded order
                 group.needs |= {effect} if effect is not None else set()
                 effect = group
             for value in step.values():
@@ -194,7 +202,7 @@ class Grouping:
                 self.widen(step)
 
     def widen(self, step: Step) -> None:
-        """Merge the group of a step with those that make or read what it reads, where that can be."""
+        """Merge the group of a step with groups that compute or read one of its operands, where that is possible."""
         near = [self.maker[each] for each in step.values() if each in self.maker]
         near += [self.of[other] for each in step.values() for other in self.users.get(each, ())]
         for each in dict.fromkeys(near):
@@ -203,7 +211,7 @@ class Grouping:
                 self.merge(each, own)
 
     def fit(self, one: _Group, other: _Group) -> bool:
-        """Whether two groups can be done as one."""
+        """Whether two groups can be merged."""
         if not (one.open and other.open) or domain(one.steps[0]) != domain(other.steps[0]):
             return False
         steps = [*one.steps, *other.steps]
@@ -215,7 +223,7 @@ class Grouping:
         return not (one.reaches(other, but=other) or other.reaches(one, but=one)) and segments(steps) is not None
 
     def merge(self, one: _Group, other: _Group) -> None:
-        """Make ``one`` of both."""
+        """Merge ``other`` into ``one``."""
         one.steps = sorted([*one.steps, *other.steps], key=self.place.__getitem__)
         one.needs = (one.needs | other.needs) - {one, other}
         for step in other.steps:
@@ -228,7 +236,7 @@ class Grouping:
                 each.needs = (each.needs - {other}) | ({one} if each is not one else set())
 
     def sorted(self) -> list[list[Step]]:
-        """The groups, each after those that it needs."""
+        """Return the groups' steps, each group after those on which it depends."""
         done: dict[_Group, None] = {}
         order = {group: self.place[group.steps[0]] for group in self.groups}
 
@@ -243,23 +251,24 @@ class Grouping:
         return [each.steps for each in done]
 
 
-#: How many steps a loop has at most.
+#: Maximum number of steps in a loop.
 MOST = 80
 
 
-# --- Dimensions ---------------------------------------------------------------------------------------------------------
+# --- Dimensions
+# ---------------------------------------------------------------------------------------------------------
 
 
 def _spread_over(value: Value, shape: tuple[int, ...]) -> tuple[bool, ...]:
-    """Along which dimensions of ``shape`` the elements of a value differ."""
+    """Return for each dimension of ``shape`` whether the value has more than one element along it."""
     have = (1,) * (len(shape) - len(value.shape)) + value.shape
     return tuple(each != 1 for each in have)
 
 
 def segments(steps: Sequence[Step]) -> list[tuple[int, tuple[int, ...]]] | None:
-    """The merged dimensions of a loop over ``steps``: of each how many elements, and which dimensions it is made of.
+    """Return the merged dimensions of a loop over ``steps``: for each its size and the dimensions that it combines.
 
-    None if there are more than three, or sums over what is not the first or the last of them.
+    Return None if there are more than three, or more than two and one step is a sum.
     """
     shape = domain(steps[0])
     every = [each for step in steps for each in step.operands if each.__class__ is Value]
@@ -281,15 +290,15 @@ def segments(steps: Sequence[Step]) -> list[tuple[int, tuple[int, ...]]] | None:
 
 
 def sum_over(step: Step, merged: Sequence[tuple[int, tuple[int, ...]]]) -> tuple[bool, ...]:
-    """Which merged dimensions a sum adds up."""
+    """Return for each merged dimension whether a sum reduces it."""
     over = _reduced(step)
     assert over is not None
     return tuple(all(over[i] for i in axes) for _, axes in merged)
 
 
 def seen_through(steps: Sequence[Step]) -> list[Step]:
-    """Steps whose operands are what views show, where a loop can read that in its own shape."""
-    shows: dict[Value, tuple[Value, tuple[int, ...]]] = {}  # the value, and in what shape its elements are read
+    """Return the steps with operands that are views replaced by their bases, where a loop can index these directly."""
+    shows: dict[Value, tuple[Value, tuple[int, ...]]] = {}  # the base, and the shape in which it is read
     found = []
     for step in steps:
         if step.op.name in VIEWS and in_order(step.operands[0]) and not step.effect:
@@ -315,7 +324,7 @@ def seen_through(steps: Sequence[Step]) -> list[Step]:
 
 
 def lowered(steps: Sequence[Step]) -> list[Step]:
-    """Steps with what is a product and a sum, or a loss, as the steps that it is made of."""
+    """Return the steps with addmm and mse_loss replaced by the steps that they combine."""
     found: list[Step] = []
     for step in steps:
         name, values = step.op.name, step.operands
@@ -345,14 +354,14 @@ def lowered(steps: Sequence[Step]) -> list[Step]:
     return found
 
 
-#: Views that a loop can look through.
+#: Views whose base a loop can read directly.
 VIEWS = frozenset(
     "expand view unsqueeze alias reshape_alias reshape_copy unsafe_view squeeze_all squeeze_dim squeeze_dims".split()  # noqa: SIM905
 )
 
 
 def fused(steps: Sequence[Step], outputs: Sequence[Value | None]) -> list[Any]:
-    """The program with loops in the place of what can be done in one."""
+    """Return the program with each group that is worth it replaced by a :class:`Loop`, without unused steps."""
     groups = Grouping(seen_through(lowered(steps))).sorted()
     users: dict[Value, int] = {}
     for group in groups:
@@ -370,12 +379,12 @@ def fused(steps: Sequence[Step], outputs: Sequence[Value | None]) -> list[Any]:
     return needed(found, [each for each in outputs if each is not None])
 
 
-#: Elements for which it is not worth to compile a loop.
+#: Minimum number of elements for which a loop is compiled.
 LEAST = 64
 
 
 def worth(group: Sequence[Step]) -> bool:
-    """Whether a loop of its own is faster than what NumPy, or the operation's own loop, does."""
+    """Whether a loop is faster than NumPy's function or the operation's own kernel."""
     if domain_size(group[0]) < LEAST:
         return False
     if len(group) == 1:
@@ -387,5 +396,5 @@ def worth(group: Sequence[Step]) -> bool:
 
 
 def domain_size(step: Step) -> int:
-    """Over how many elements a step goes."""
+    """Return the number of elements over which a step iterates."""
     return int(numpy.prod(domain(step)))

@@ -1,7 +1,7 @@
-"""What a compiled call does, as a list: which operation makes which values of which. Knows neither tensors nor how to run it.
+"""Intermediate representation of a compiled call: a list of steps, each an operation on values. It knows no tensors.
 
-Every value is made once and never changed (an operation in place gives its tensor a new value), so that steps may be left
-out, shared, moved and fused by looking at nothing but who uses what.
+Every value is assigned once (an in-place operation gives its tensor a new value), so that the passes can remove, share,
+move and fuse steps by looking only at which step reads which value.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any
 
-#: What a value is: given with each call, the same array in every call, or what a step makes.
+#: Kinds of values: passed with each call, the same array in every call, or the result of a step.
 INPUT, CONSTANT, RESULT = "input", "constant", "result"
 
 
@@ -18,10 +18,11 @@ _more = count(100000)
 
 
 class Value:
-    """One array of the program: of what shape and dtype, and where it comes from.
+    """One array of the program: its shape, dtype and origin.
 
-    ``array``: of a constant, its numbers. ``root``: the value in whose memory it lies, itself if in its own. ``graded``:
-    whether gradients flow through it. ``base``: of what only shows another value in another shape, that value.
+    ``array``: the elements of a constant. ``root``: the value that owns the memory, itself if it is no view.
+    ``graded``: whether it requires gradients. ``base``: the value of which it is another shape of the same elements, or
+    None.
     """
 
     __slots__ = ("array", "base", "dtype", "graded", "kind", "number", "root", "shape", "strides")
@@ -36,27 +37,27 @@ class Value:
 
     @property
     def name(self) -> str:
-        """Its name in what is written."""
+        """Name in the generated source."""
         if self.base is not None:
             return self.base.name
         return f"{'x' if self.kind is INPUT else 'c' if self.kind is CONSTANT else 'v'}{self.number}"
 
     @property
     def size(self) -> int:
-        """How many elements it has."""
+        """Number of elements."""
         count = 1
         for each in self.shape:
             count *= each
         return count
 
     def seen_as(self, shape: tuple[int, ...]) -> Value:
-        """The same elements in another shape, or as many of them as are different ones."""
+        """Return a value for the same elements read in another shape."""
         made = Value(self.number, self.kind, self, self.graded)
         made.shape, made.strides, made.base, made.array = shape, (), self.base or self, self.array
         return made
 
     def like(self, shape: tuple[int, ...]) -> Value:
-        """A new value of this dtype, row by row in memory of its own."""
+        """Return a new C-contiguous value of this dtype."""
         made = Value(next(_more), RESULT, self, self.graded)
         made.shape, found = shape, [self.dtype.itemsize]
         for size in shape[:0:-1]:
@@ -69,10 +70,10 @@ class Value:
 
 
 class Step:
-    """One operation of the program: operands are values, numbers or None.
+    """One operation of the program. Operands are values, Python numbers or None.
 
-    ``line``: the place in the user's program. ``effect``: it is done whoever uses its results (a random draw).
-    ``in_place``: its result has shape, dtype and order of the first operand.
+    ``line``: code object and instruction of the user's frame. ``effect``: the step is kept even if its results are
+    unused (a random draw). ``in_place``: the result keeps the shape, dtype and stride order of the first operand.
     """
 
     __slots__ = ("effect", "in_place", "line", "op", "operands", "params", "results", "several")
@@ -86,7 +87,7 @@ class Step:
         self.in_place = in_place
 
     def values(self) -> Iterator[Value]:
-        """The operands that are values."""
+        """Return an iterator over the operands that are values; a reshaped operand counts as its base."""
         return (each.base or each for each in self.operands if each.__class__ is Value)
 
     def __repr__(self) -> str:
@@ -96,16 +97,16 @@ class Step:
 
 
 def shown(value: Any) -> str:
-    """A parameter in what is written for readers."""
+    """Return a short text for a parameter, as listings show it."""
     text = repr(value)
     return text if len(text) < 40 else f"<{type(value).__name__}>"
 
 
 class Written:
-    """An operation that no block of the table is: of any number of operands (``cat``), or a random draw.
+    """Operation that is not in the table of operations: one with any number of operands (``cat``), or a random draw.
 
-    It has of an operation what steps and derivatives ask for. ``gradients(F, g, step)`` gives the gradients of all
-    operands, as a rule does.
+    It has the attributes of ``Op`` that steps and derivatives read. ``gradients(F, g, step)`` returns the gradients of
+    all operands.
     """
 
     kind, rules, floats, opmath, check, refuses, result, inline, several, in_order = (
@@ -122,7 +123,7 @@ class Written:
     )
     differentiable: int | None = None
     holomorphic = True
-    again: Any = None  # the same on tensors
+    again: Any = None  # the same operation on tensors
 
     def __init__(self, name: str, kernel: Callable[..., Any], gradients: Callable[..., Any] | None = None) -> None:
         self.name = self.shown = name
@@ -131,20 +132,20 @@ class Written:
 
 
 class Tape:
-    """Steps in the order in which they were done."""
+    """Steps in the order in which they were recorded."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
         self.count = 0
 
     def value(self, kind: str, array: Any, graded: bool = False) -> Value:
-        """A new value."""
+        """Return a new value of this tape."""
         self.count += 1
         return Value(self.count - 1, kind, array, graded)
 
 
 def users(steps: Iterable[Step]) -> dict[Value, int]:
-    """How often each value is an operand."""
+    """Return the number of times that each value is read as an operand."""
     found: dict[Value, int] = {}
     for step in steps:
         for each in step.values():

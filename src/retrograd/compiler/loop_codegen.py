@@ -1,10 +1,11 @@
-"""The text of a fused loop, and its compiling: by Numba, when it is first called; a loop of the same text is the same one.
+"""Source text of a fused loop, and its compilation by Numba on the first call; loops of equal text are compiled once.
 
     def loop(x0, x1, v4, v5):  # mul, tanh, sum_all
         ...
         for k in prange(...):
 
-The rounds of ``prange`` are stretches of elements or rows, shared by the threads if there are many.
+The iterations of ``prange`` are blocks of elements or rows; a loop over at least ``LARGE`` elements shares them out to
+the threads.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ from .scalar_code import EXPRESSIONS, LONGER, TRUTHS, number
 
 
 class _Text:
-    """A loop under way. ``inner`` are the lines for one element, ``names`` the element of each value in them."""
+    """Loop under construction. ``inner``: source lines for one element.
+
+    ``names``: the name of each value's element there.
+    """
 
     def __init__(self, loop: Loop) -> None:
         self.loop = loop
@@ -40,21 +44,21 @@ class _Text:
         self.before: list[str] = []  # at the beginning of the function
         self.of_row: list[str] = []  # at the beginning of a row
         self.row_end: list[str] = []
-        self.round: list[str] = []  # at the beginning of a round of prange
+        self.round: list[str] = []  # at the beginning of an iteration of prange
         self.round_end: list[str] = []
-        self.after: list[str] = []  # when all rounds are done
+        self.after: list[str] = []  # after the last iteration
         self.count = 0
 
     # -- Elements
 
     def name(self, text: str, comment: str = "") -> str:
-        """A name for what ``text`` gives."""
+        """Assign ``text`` to a new local variable of the loop and return the variable's name."""
         self.count += 1
         self.inner.append(f"t{self.count} = {text}{comment}")
         return f"t{self.count}"
 
     def element(self, value: Any) -> str:
-        """The element of an operand."""
+        """Return the source text that reads an operand's element."""
         if value.__class__ is not Value:
             return number(value)
         if value in self.names:
@@ -85,11 +89,11 @@ class _Text:
 
     @property
     def indices(self) -> list[str]:
-        """How the merged dimensions are counted."""
+        """Index variables of the merged dimensions."""
         return {1: ["i"], 2: ["r", "i"], 3: ["o", "c", "i"]}[len(self.sizes)]
 
     def step(self, step: Step) -> None:
-        """The lines of a step."""
+        """Append the source lines of a step."""
         name, result = step.op.name, step.results[0]
         if name in SUMS:
             self.sum(step)
@@ -108,14 +112,14 @@ class _Text:
             self.store(result)
 
     def store(self, result: Value) -> None:
-        """Write the elements of a result."""
+        """Append the line that writes the elements of a result."""
         self.before.append(f"a_{result.name} = {result.name}.reshape({', '.join(map(str, self.sizes))})")
         self.inner.append(f"a_{result.name}[{', '.join(self.indices)}] = {self.names[result]}")
 
     # -- Sums
 
     def sum(self, step: Step) -> None:
-        """A sum, which is written when its elements have been seen."""
+        """Append the source lines of a sum or mean, whose result is written after the last element."""
         result, x = step.results[0], self.element(step.operands[0])
         over, many = sum_over(step, self.merged), step.operands[0].size // result.size
         name = result.name
@@ -148,10 +152,10 @@ class _Text:
             self.after += [f"for i in range({self.sizes[-1]}):", "    whole = 0.0", "    for k in range(rounds):",
                            f"        whole += parts_{name}[k, i]", f"    a_{name}[i] = whole{divided}"]  # fmt: skip
 
-    # -- The whole
+    # -- The function
 
     def lines(self) -> list[str]:
-        """The function, line by line."""
+        """Return the source lines of the function."""
         for each in self.loop.steps:
             self.step(each)
         given = [each.name for each in self.loop.reads if each.name in self._used()] + [
@@ -197,7 +201,7 @@ _compiled: dict[tuple[str, str], Any] = {}
 
 
 class Runner:
-    """A compiled loop, by its text and dtype: called with arrays, on one thread or on all."""
+    """Compiled loop, cached by source text and dtype; its methods run it on one thread or on all."""
 
     def __init__(self, source: str, dtype: Any) -> None:
         self.source, self.dtype = source, dtype
@@ -205,13 +209,13 @@ class Runner:
         self._for_all: Any = None
 
     def one(self, *arrays: Any) -> None:
-        """Run it on this thread."""
+        """Run the loop on this thread."""
         if self._for_one is None:
             self._for_one = _made(self.source, self.dtype, False)
         self._for_one(*arrays)
 
     def all(self, *arrays: Any) -> None:
-        """Run it on all threads."""
+        """Run the loop on all threads."""
         if self._for_all is None:
             self._for_all = _made(self.source, self.dtype, True)
         if RUNNING.simple:
@@ -242,13 +246,16 @@ def _made(source: str, dtype: Any, parallel: bool) -> Any:
     if os.path.exists(filename):
         try:
             return njit(function, cache=True, **options)
-        except RuntimeError:  # no folder in which anything could be kept
+        except RuntimeError:  # no writable cache folder
             pass
     return njit(function, **options)
 
 
 def _kept_in_file(name: str, text: str) -> str:
-    """A file with the text, so that what is compiled of it may be kept; else a name that no file has."""
+    """Write the source to the cache folder, so that Numba can cache its machine code; return the path.
+
+    Return a name that is no path if the folder is not writable.
+    """
     try:
         folder = Path(os.environ.get("RETROGRAD_CACHE_DIR") or Path.home() / ".cache" / "retrograd" / "loops")
         version = numba_dispatch.loops("jit")._version()
@@ -265,7 +272,7 @@ def _kept_in_file(name: str, text: str) -> str:
 
 
 def called(loop: Loop, writer: Any) -> list[str]:
-    """The lines that call a loop, for a program."""
+    """Return the source lines that call a loop in a program."""
     text = _Text(loop)
     loop.source = "\n".join(text.lines())
     key = loop.source, loop.dtype.name

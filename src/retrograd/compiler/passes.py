@@ -1,4 +1,4 @@
-"""Leaving out what nobody needs, and doing only once what is done again."""
+"""Passes over a program's steps: common subexpressions, dead code, transposed products, recomputation."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from .ir import Step, Value, users
 
 
 def shared(steps: Sequence[Step], apart: Iterable[Value]) -> tuple[list[Step], dict[Value, Value]]:
-    """Steps without those that repeat an earlier one, and what stands for the values of those.
+    """Return the steps without repetitions of earlier ones, and a mapping from removed values to those that remain.
 
-    ``apart``: values that stay arrays of their own, since the caller gets them.
+    ``apart``: values that must remain distinct arrays because the caller receives them.
     """
     own = set(apart)
     found: dict[Any, Step] = {}
@@ -34,7 +34,10 @@ def shared(steps: Sequence[Step], apart: Iterable[Value]) -> tuple[list[Step], d
 
 
 def _key(step: Step) -> Any:
-    """What two steps that do the same have in common; None if a step is to be done anyway."""
+    """Return a key that is equal for steps with equal results.
+
+    None for a step with effects or unhashable parameters.
+    """
     if step.effect:
         return None
     operands = tuple([_operand_key(each) for each in step.operands])
@@ -54,13 +57,13 @@ def _typed(value: Any) -> Any:
 def _operand_key(each: Any) -> Any:
     if each.__class__ is not Value:
         return each.__class__, repr(each)
-    if each.array is not None and each.size <= 64:  # constants of the same numbers are the same
+    if each.array is not None and each.size <= 64:  # small constants are compared by their elements
         return each.dtype, each.shape, each.array.tobytes()
     return each
 
 
 def needed(steps: Sequence[Any], outputs: Iterable[Value]) -> list[Any]:
-    """The steps on which ``outputs`` depend, and those that have effects."""
+    """Return the steps on which ``outputs`` depend, and those with effects."""
     wanted = set(outputs)
     kept = []
     for step in reversed(steps):
@@ -71,7 +74,7 @@ def needed(steps: Sequence[Any], outputs: Iterable[Value]) -> list[Any]:
 
 
 def turned(step: Step) -> Value | None:
-    """The matrix that a step turns round; None if it does something else."""
+    """Return the matrix that a step transposes; None if the step is not the transpose of a matrix."""
     x = step.operands[0] if step.operands else None
     if x.__class__ is not Value or len(x.shape) != 2:
         return None
@@ -80,10 +83,10 @@ def turned(step: Step) -> Value | None:
 
 
 def untwisted(steps: Sequence[Step], apart: Iterable[Value]) -> list[Step]:
-    """Steps with ``b.t() @ a.t()`` in the place of ``(a @ b).t()``, where nobody needs ``a @ b``.
+    """Return the steps with ``(a @ b).t()`` replaced by ``b.t() @ a.t()``, where no other step reads ``a @ b``.
 
-    So the gradient of a layer's weight lies in memory as the weight does, and becomes the weight's as it is. ``apart``:
-    values that the caller gets laid out as they were.
+    The gradient of a linear layer's weight then has the strides of the weight and is accumulated without a copy.
+    ``apart``: values whose strides must not change because the caller receives them.
     """
     kept, count = set(apart), users(steps)
     maker = {value: step for step in steps for value in step.results}
@@ -115,9 +118,12 @@ def untwisted(steps: Sequence[Step], apart: Iterable[Value]) -> list[Step]:
 def recomputed(
     forward: Sequence[Step], backward: Sequence[Step], at_hand: Iterable[Value], cheap: Callable[[Step], bool]
 ) -> list[Step]:
-    """The steps that the backward program had better do again than have their results kept: less is written and read.
+    """Return the forward steps to repeat in the backward program instead of saving their results.
 
-    ``at_hand``: values that are there anyway; ``cheap``: whether a step costs next to nothing in a loop.
+    This reduces the number of elements that are written and read.
+
+    ``at_hand``: values that are available in any case; ``cheap``: whether a step costs almost nothing in a loop. Return
+    no steps if their operands have more elements than the results that need not be saved.
     """
     maker = {value: step for step in forward for value in step.results}
     there = set(at_hand)

@@ -1,7 +1,8 @@
-"""Running a program: one straight-line function of arrays, written as one would write it by hand.
+"""Programs: each is one generated straight-line function of arrays.
 
-A step is a ufunc, a kernel of the table, or a fused loop (``compiler/fusion.py``). What an operation's readable way decides at every
-call (dtypes, numbers in the right precision) is decided here once. A name is forgotten when its array is needed no more.
+A step is a ufunc, an operation's kernel, or a fused loop (``compiler/fusion.py``). The generic path's decisions at
+every call (dtypes, precision of numbers) are made once, when the source is generated. A local variable is deleted after
+its last use, which frees its array.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from .passes import turned
 
 
 class Writer:
-    """Text under way: lines, and the objects that they name."""
+    """Source lines under construction, and the namespace of the objects that they name."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -43,7 +44,7 @@ class Writer:
         self._numbers: dict[Any, Any] = {}
 
     def name(self, thing: Any, hint: str) -> str:
-        """A name by which the lines know ``thing``."""
+        """Return the name of ``thing`` in the generated source; a new name begins with ``hint``."""
         if id(thing) not in self._named:
             found, count = hint, 1
             while found in self.space:
@@ -55,18 +56,18 @@ class Writer:
         return self._named[id(thing)]
 
     def number(self, value: Any, dtype: Any) -> str:
-        """A name for a number in the precision of a step."""
+        """Return the name of a number that is converted to ``dtype``."""
         key = repr(value), dtype
         if key not in self._numbers:
             self._numbers[key] = _cast(numpy, value, dtype)
         return self.name(self._numbers[key], f"number_{_short(value)}")
 
     def memory(self, value: Value) -> str:
-        """New memory for a value."""
+        """Return the source text that allocates an uninitialised array for a value."""
         return f"empty({value.shape}, {self.name(value.dtype, value.dtype.name)})"
 
     def literal(self, value: Any) -> str:
-        """A parameter, written out where that can be read."""
+        """Return the source text of a parameter: a literal if possible, else a name."""
         if value is None or value.__class__ in (int, bool, str) or (value.__class__ is float and value - value == 0):
             return repr(value)
         if value.__class__ is tuple:
@@ -76,9 +77,9 @@ class Writer:
 
 
 class Program:
-    """A function of arrays: ``run(*inputs)`` gives the arrays of ``outputs``.
+    """Function of arrays: ``run(*inputs)`` returns the arrays of ``outputs``.
 
-    ``source`` is its text; ``steps`` what it does.
+    ``source``: its source text; ``steps``: its steps and loops.
     """
 
     def __init__(self, title: str, inputs: Sequence[Value], steps: Sequence[Any], outputs: Sequence[Any]) -> None:
@@ -105,17 +106,17 @@ class Program:
 
     @property
     def loops(self) -> list[Any]:
-        """The fused loops among the steps."""
+        """Fused loops among the steps."""
         return [each for each in self.steps if isinstance(each, Loop)]
 
 
 def _touched(step: Any) -> list[Value]:
-    """The values that a step names, each once."""
+    """Return the values that a step reads or computes, each once."""
     return list(dict.fromkeys([*step.values(), *step.results]))
 
 
 def _last_uses(steps: Sequence[Any], outputs: Sequence[Any]) -> dict[Value, Any]:
-    """For each value that is not asked for in the end the step after which nobody needs it."""
+    """Return for each value that is not an output the last step that uses it."""
     found: dict[Value, Any] = {}
     for step in steps:
         for each in _touched(step):
@@ -131,7 +132,7 @@ def _constants(steps: Sequence[Any], outputs: Sequence[Any]) -> list[Value]:
 
 
 def _written(writer: Writer, step: Any) -> list[str]:
-    """The lines of a step."""
+    """Return the source lines of a step."""
     if isinstance(step, Loop):
         return called(step, writer)
     made = ", ".join(each.name for each in step.results) + "," * step.several
@@ -140,7 +141,7 @@ def _written(writer: Writer, step: Any) -> list[str]:
 
 
 def _expression(writer: Writer, step: Step) -> str:
-    """What a step computes."""
+    """Return the source text of the expression that computes a step."""
     op = step.op
     if op.name in WRITTEN and (text := WRITTEN[op.name](step)) is not None:
         return text
@@ -150,7 +151,7 @@ def _expression(writer: Writer, step: Step) -> str:
     if short or (target is not None and target in dtypes.SHORT):
         return f"{writer.name(_by_short(step), op.name)}({', '.join(operands)})"
     result = step.results[0]
-    whole = not result.shape  # a kernel may give a scalar
+    whole = not result.shape  # a kernel may return a NumPy scalar
     ufunc = ufunc_of(op) if not step.params or op.kind == "pointwise" else None
     if ufunc is not None and list(step.params) == [op.defaults[each] for each in op.params]:
         text = f"{writer.name(ufunc, ufunc.__name__)}({', '.join(operands)})"
@@ -193,7 +194,7 @@ def _reshaped(step: Step) -> str | None:
     return f"{step.operands[0].name}.reshape({step.results[0].shape})" if in_order(step.operands[0]) else None
 
 
-#: How NumPy's own way to do a step is written, where that is shorter than the kernel's.
+#: Source text of operations for which NumPy has a faster expression than the operation's kernel.
 WRITTEN: dict[str, Callable[[Step], str | None]] = {
     "mm": _product, "t": _turned, "transpose": _turned, "view": _reshaped, "unsqueeze": _reshaped,
     "reshape_alias": _reshaped, "unsafe_view": _reshaped, "alias": lambda step: f"{step.operands[0].name}.view()",
@@ -202,12 +203,12 @@ _USUAL = (F32, numpy.dtype(numpy.float64), numpy.dtype(bool))
 
 
 def _in_order(step: Step) -> bool:
-    """Whether the result lies in memory row by row since the operands do."""
+    """Whether the result is C-contiguous because all operands are."""
     return all(each.strides == contiguous(each) for each in (*step.values(), *step.results))
 
 
 def contiguous(value: Value) -> tuple[int, ...]:
-    """The strides of a value that lies in memory row by row."""
+    """Return the strides of a C-contiguous array with a value's shape and dtype."""
     found, step = [], value.dtype.itemsize
     for each in reversed(value.shape):
         found.append(step)
@@ -216,7 +217,7 @@ def contiguous(value: Value) -> tuple[int, ...]:
 
 
 def _like(value: Value) -> Any:
-    """What brings a result into the dtype and order of the tensor that it is written into."""
+    """Return a function that converts a result to the dtype and stride order of the tensor modified in place."""
     order = sorted(range(len(value.shape)), key=lambda i: -value.strides[i])
     back = [order.index(i) for i in range(len(order))]
 
@@ -229,12 +230,12 @@ def _like(value: Value) -> Any:
 
 
 def _retyped(op: Any, target: Any) -> Any:
-    """What brings a kernel's result into the dtype of the operation."""
+    """Return a function that converts a kernel's result to the dtype of the operation."""
     return lambda array: _retype(op, numpy.asarray(array), op.result or target)
 
 
 def _by_short(step: Step) -> Any:
-    """A step with short floats, done the readable way."""
+    """Return a function that runs a step with half-precision operands by the generic path."""
     op, params, final = step.op, step.params, step.results[0].dtype
 
     def by_short(*operands: Any) -> Any:
@@ -253,7 +254,7 @@ def _named(writer: Writer, step: Step) -> list[str]:
 
 
 def _brought_together(writer: Writer, step: Step) -> tuple[list[str], Any]:
-    """The operands of a pointwise step in the dtype in which it is calculated, and that dtype."""
+    """Return the source text of a pointwise step's operands, converted to their common dtype, and that dtype."""
     common = common_of(step)
     if common in dtypes.SHORT:
         return [each.name if each.__class__ is Value else writer.literal(each) for each in step.operands], common
@@ -273,7 +274,7 @@ def _short(number: Any) -> str:
 
 
 def common_of(step: Step) -> Any:
-    """The NumPy dtype in which a pointwise step is calculated."""
+    """Return the NumPy dtype in which a pointwise step is computed."""
     blank = [
         wrap(numpy.empty((1,) * len(each.shape), each.dtype)) if each.__class__ is Value else each
         for each in step.operands

@@ -1,7 +1,7 @@
-"""How operations read inside a loop: for each the text of one element, given the texts of its operands' elements.
+"""Expressions of operations inside a fused loop: the source text of one element, from those of the operands' elements.
 
-``F`` is the dtype of the loop, so that ``F(2)`` is a number in its precision; ``exp``, ``sigmoid`` … are the functions of
-``kernels/numba/math.py``. What stands in no table here is no business of a loop.
+``F`` is the dtype of the loop, so that ``F(2)`` is a number in its precision; ``exp``, ``sigmoid`` … are the functions
+of ``kernels/numba/math.py``. An operation that is in no table here can not be part of a loop.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-#: An element's text: of the parameters by name, and of the operands' texts.
+#: Function from the parameters by name, and the operands' texts, to the text of the result's element.
 Text = Callable[..., str]
 
 
 def number(value: Any) -> str:
-    """A number in the precision of the loop."""
+    """Return the source text of a number in the precision of the loop."""
     if isinstance(value, float) and not math.isfinite(value):
         return f"F({'nan' if value != value else 'inf' if value > 0 else '-inf'})"
     return f"F({value!r})"
@@ -63,7 +63,7 @@ def _gelu(p: dict[str, Any], a: str) -> str:
     return f"F(0.5) * {a} * (F(1) + tanh(F({math.sqrt(2 / math.pi)!r}) * {a} * (F(1) + F(0.044715) * {a} * {a})))"
 
 
-#: Operations whose results have the dtype of the loop, and those that compare.
+#: Operations whose results have the dtype of the loop.
 EXPRESSIONS: dict[str, Text] = {
     "add": lambda p, a, b: f"{a} + {_scaled(p, b)}",
     "sub": lambda p, a, b: f"{a} - {_scaled(p, b)}",
@@ -117,7 +117,7 @@ EXPRESSIONS: dict[str, Text] = {
     "minimum_zero": lambda p, a: f"min({a}, F(0))",
     "native_dropout_block": lambda p, a, c: f"({a} * {number(p['scale'])} if {c} else {a} * F(0))",
 }  # fmt: skip
-#: Those that give truth values; the operands of the last three are such.
+#: Operations with bool results; the last three also have bool operands.
 TRUTHS: dict[str, Text] = {
     **{name: (lambda p, a, b, sign=sign: f"{a} {sign} {b}") for name, sign in
        {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items()},
@@ -126,10 +126,10 @@ TRUTHS: dict[str, Text] = {
     "logical_and": lambda p, a, b: f"{a} and {b}",
     "logical_or": lambda p, a, b: f"{a} or {b}",
 }  # fmt: skip
-#: Of which operand the elements are truth values.
+#: Indices of the operands that are bool.
 TRUE_OF = {"where_block": (0,), "where_else": (0,), "masked_fill_scalar": (1,), "native_dropout_block": (1,),
            "logical_not": (0,), "logical_and": (0, 1), "logical_or": (0, 1)}  # fmt: skip
-#: Those for which there is no lane-wise polynomial in float32: they cost what the library's function costs.
+#: Operations without a vectorised polynomial in float32: they are as slow as the C library's function.
 SLOW = frozenset({"sin", "cos"})
 
 
@@ -170,7 +170,7 @@ def _elu_slope(p: dict[str, Any], g: str, a: str, name: Callable[[str], str]) ->
     return f"{g} * ({number(p['scale'])} if {a} > 0 else {left})"
 
 
-#: Operations with steps in between, which ``name`` gives names.
+#: Operations with intermediate results, each of which ``name`` assigns to a local variable.
 LONGER: dict[str, Text] = {
     "gelu_backward": _gelu_slope, "silu_backward": _silu_slope, "softplus": _softplus, "softplus_backward": _softplus_slope,
     "elu": _elu, "elu_backward": _elu_slope,

@@ -1,9 +1,9 @@
-"""Recording one call: what it does with tensors becomes a tape, while it runs as it always does.
+"""Recording of one call: its operations are recorded on a tape while it runs eagerly.
 
-Every public function that is called hands itself over to the :class:`Trace`, as to a ``TorchFunctionMode``. Tensors among
-its arguments are replaced by :class:`Traced` ones, which stand for them as the duals of forward mode do: the blocks that
-the function comes down to arrive at ``process``, which lets them run and notes them down. The call's result is that of
-the eager library, whatever happens. What can not be noted down leaves a reason, and from then on nothing is recorded.
+Every public function dispatches to the :class:`Trace`, as to a ``TorchFunctionMode``. Tensors among its arguments are
+wrapped in :class:`Traced` tensors, as forward mode wraps them in duals: the operations that the function calls arrive
+at ``process``, which runs and records them. The call's result is always the eager library's. An operation that can not
+be recorded sets ``reason``, and nothing is recorded afterwards.
 """
 
 from __future__ import annotations
@@ -29,40 +29,40 @@ from ..operations.nn.dropout import _factor
 from ..runtime import user_frame
 from .ir import CONSTANT, INPUT, RESULT, Step, Tape, Value, Written
 
-#: What reads numbers, by which Python then decides something.
+#: Functions that read a tensor's elements, so that the program may branch on them.
 READS = frozenset(
     """
     item tolist numpy __bool__ __float__ __int__ __index__ __complex__ __array__ __format__ __repr__ __contains__ data_ptr
     equal allclose is_nonzero untyped_storage storage __dlpack__ __reduce_ex__ __deepcopy__ to_sparse
     """.split()  # noqa: SIM905
 )
-#: What changes a tensor in another way than by numbers.
+#: Functions that change a tensor's storage, shape, hooks or place in the graph.
 CHANGES = frozenset(
     """
     backward grad register_hook retain_grad requires_grad_ register_post_accumulate_grad_hook detach_ set_ resize_ resize_as_
     share_memory_ is_set_to apply_ map_ map2_ swap_tensors
     """.split()  # noqa: SIM905
 )
-#: What only looks at the shape of its tensors: the result is the same in every call.
+#: Functions that read only the shape and dtype of their tensors: the result is the same in every call.
 SHAPES = frozenset(
     """
     zeros_like ones_like full_like empty_like new_zeros new_ones new_full new_empty new_tensor empty_strided new_empty_strided
     """.split()  # noqa: SIM905
 )
-#: Attributes that are answered by the tensor itself.
+#: Attributes that are read from the wrapped tensor without being recorded.
 FACTS = frozenset(
     """
     shape dtype device ndim requires_grad is_leaf layout itemsize nbytes is_cuda names is_sparse is_quantized is_mkldnn
     is_meta is_nested retains_grad output_nr grad_fn
     """.split()  # noqa: SIM905
 )
-#: Blocks of which the result has as many elements as the numbers say.
+#: Operations whose result shape depends on the operands' elements.
 DYNAMIC = frozenset({"masked_select_block", "unique_block", "unique_dim_block", "unique_consecutive_block"})
 DROPOUT = frozenset({"dropout"})
 
 
 class Unrecorded(Exception):
-    """A call that can not be compiled whole, though it was asked for (``fullgraph=True``)."""
+    """Error for a call that can not be compiled although ``fullgraph=True`` was passed."""
 
 
 Unrecorded.__name__ = Unrecorded.__qualname__ = "Unsupported"
@@ -70,23 +70,23 @@ Unrecorded.__module__ = "torch._dynamo.exc"
 
 
 class Traced(TransformTensor):
-    """A tensor of the call that is being recorded: it stands for the tensor that the eager library has computed."""
+    """Tensor of the call that is being recorded: it wraps the tensor that the eager library has computed."""
 
     __slots__ = ()
-    sliced = True  # so that whoever reads the numbers of tensors by himself asks by_slices
+    sliced = True  # functions that read elements in Python then call by_slices
     _run: Any
     _value: Value
-    _held: Any  # its array, which an operation in place may exchange for one of another shape
+    _held: Any  # its array, which an in-place operation may replace by one of another shape
 
     def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
         return self._run.process(op, tensors, params, in_place)
 
     def picked(self, x: Any, picks: list[Any]) -> Any:
-        """``x[picks]``, of which some are traced."""
+        """Return ``x[picks]``, where some of the picks are traced."""
         return self._run.picked(x, picks)
 
     def put_picked(self, x: Any, picks: list[Any], values: Any, accumulate: bool) -> None:
-        """Put ``values`` at ``picks``."""
+        """Assign ``values`` to ``x[picks]`` in place, without recording."""
         self._run.give_up("assigns to places that a tensor gives")
         x, picks, values = self._run.plain((x, picks, values))
         x[tuple(slice(None) if each is None else each for each in picks)] = values
@@ -123,7 +123,7 @@ class Traced(TransformTensor):
         raise _Dynamic("a transformation")
 
     def detach(self) -> Tensor:
-        """The same numbers outside the graph."""
+        """Return a tensor with the same memory outside the graph."""
         return self._run.detached(self)
 
     data = property(lambda self: self._run.detached(self), doc="The same numbers outside the graph.")
@@ -137,7 +137,7 @@ Traced.__name__ = Traced.__qualname__ = "Tensor"
 
 
 class _Dynamic(Exception):
-    """A block was reached that does what no tape can tell; the public function is called again without a tape."""
+    """Signal that an operation can not be recorded; the public function is called again without recording."""
 
 
 def _give_pieces(F: Any, g: Any, step: Step) -> list[Any]:
@@ -170,7 +170,7 @@ def _gather(np: Any, *given: Any) -> Any:
 
 
 def _at_places(picks: Sequence[Any], places: tuple[bool, ...]) -> tuple[Any, ...]:
-    """The arrays that pick, None where nothing does."""
+    """Return a tuple with the index arrays where ``places`` is true and None elsewhere."""
     rest = iter(picks)
     return tuple([numpy.asarray(next(rest), numpy.int64) if each else None for each in places])
 
@@ -199,12 +199,12 @@ DROP = Written(
     "dropout_factor",
     lambda np, x, p: _factor(wrap(x), p, False)._array,
 )
-#: What is done in every call, whatever is given and whoever needs it.
+#: Operations that run in every call, even if their operands are constant or their results unused.
 EFFECTS = frozenset({DROP})
 
 
 class Trace(TransformLevel):
-    """The recording of one call. ``reason``: why it can not be compiled, if so."""
+    """Recording of one call. ``reason``: the reason why it can not be compiled, or None."""
 
     strict = False
     size = 1
@@ -212,22 +212,22 @@ class Trace(TransformLevel):
     def __init__(self, fullgraph: bool = False, optimizers: Sequence[Any] = (), sweep: Any = None) -> None:
         super().__init__()
         self.optimizers, self.sweep = optimizers, sweep
-        self.events: list[tuple[Any, ...]] = []  # what is done to gradients and by optimisers, in order
-        self.arrived: list[tuple[Tensor, Value]] = []  # leaves, and what a backward pass has added to their gradients
-        self.swept: list[Value] = []  # from where
-        self.versions: dict[int, int] = {}  # of the tensors that are used, when they were met first
+        self.events: list[tuple[Any, ...]] = []  # backward passes, cleared gradients and optimiser calls, in order
+        self.arrived: list[tuple[Tensor, Value]] = []  # leaves, with the gradient that a backward pass has added
+        self.swept: list[Value] = []  # the losses of these backward passes
+        self.versions: dict[int, int] = {}  # version of each input when it was first used
         self.tape = Tape()
         self.fullgraph = fullgraph
         self.reason: str | None = None
-        self.inputs: dict[int, tuple[Tensor, Value]] = {}  # by identity of the tensor, which is kept
+        self.inputs: dict[int, tuple[Tensor, Value]] = {}  # by identity of the tensor
         self.stands: dict[int, Traced] = {}
         self.arrays: dict[int, Value] = {}  # by identity of the array
         self.standing: dict[Value, Traced] = {}
-        self.kept: list[Any] = []  # so that identities stay
-        self.written: set[Traced] = set()  # those of them that are modified
-        self.bumped: list[Tensor] = []  # those that a kernel modifies
-        self.quiet = False  # whether derivatives are being taken, in which nothing is the user's
-        self.viewed: set[Value] = set()  # values in whose memory others lie
+        self.kept: list[Any] = []  # references that keep the identities valid
+        self.written: set[Traced] = set()  # inputs that are modified in place
+        self.bumped: list[Tensor] = []  # tensors that a kernel modifies in place
+        self.quiet = False  # whether derivatives are being recorded, which have no user's line
+        self.viewed: set[Value] = set()  # values that have views
 
     # -- Entering and leaving
 
@@ -253,7 +253,7 @@ class Trace(TransformLevel):
         torch_function.leave_mode(True)
 
     def _acting(self, optimizer: Any, name: str, before: Any) -> Any:
-        """What stands for a method of an optimiser while it is recorded: the call is done, and done again by replays."""
+        """Return the replacement of an optimiser's method, which runs the method and records the call for replays."""
         plain = getattr(optimizer, name)
 
         def act(*args: Any, **kwargs: Any) -> Any:
@@ -272,11 +272,11 @@ class Trace(TransformLevel):
         return act
 
     def stepped(self) -> bool:
-        """Whether parameters are no longer what they were when the call began."""
+        """Whether an optimiser's step has run within the call."""
         return any(each[0] == "step" for each in self.events)
 
     def changed(self) -> str | None:
-        """A reason, if a tensor has been modified by what was not recorded."""
+        """Return the reason to give up if a tensor was modified by an operation that was not recorded, or None."""
         held = {id(each) for one in self.optimizers for group in one.param_groups for each in group["params"]}
         known = {id(each._inner) for each in self.written} | {id(each) for each in self.bumped}
         known |= held if self.stepped() else set()
@@ -287,7 +287,7 @@ class Trace(TransformLevel):
         return None
 
     def _backward(self, loss: Any) -> None:
-        """A backward pass within the call: it is done, and its gradients are recorded."""
+        """Run a backward pass within the call and record its gradients."""
         leaves = [(x, value) for x, value in self.inputs.values() if value.graded and x.is_leaf]
         if any(value.graded and not x.is_leaf for x, value in self.inputs.values()) or self.arrived:
             self.give_up("backward() beyond the compiled function, or for the second time")
@@ -304,7 +304,7 @@ class Trace(TransformLevel):
 
     @contextmanager
     def unseen(self) -> Iterator[None]:
-        """Record in this block what is done with traced tensors, though public functions do not hand themselves over."""
+        """Record operations on traced tensors in this block although public functions do not dispatch to this mode."""
         inside = any(each is self for each in runs())
         if not inside:
             TransformLevel.__enter__(self)
@@ -317,7 +317,7 @@ class Trace(TransformLevel):
                 TransformLevel.__exit__(self)
 
     def give_up(self, reason: str) -> None:
-        """Record no further; the call goes on in the eager library."""
+        """Stop recording for ``reason``; the call goes on eagerly."""
         if self.reason is None:
             place = "" if self.quiet else user_frame.describe(*user_frame.user_location())
             self.reason = f"{reason}{' in ' + place if place else ''}"
@@ -327,14 +327,14 @@ class Trace(TransformLevel):
     def met(self, function: Any) -> None:
         self.give_up(f"calls the custom Function {function.__name__}")
 
-    # -- Tensors and what stands for them
+    # -- Tensors and their traced wrappers
 
     def plain(self, tree: Any) -> Any:
-        """``tree`` with the tensors for which traced ones stand."""
+        """Return ``tree`` with traced tensors replaced by the tensors that they wrap."""
         return tree_map(lambda each: each._inner if each.__class__ is Traced else each, tree)
 
     def traced(self, inner: Tensor, value: Value) -> Traced:
-        """What stands for ``inner``."""
+        """Return a traced tensor that wraps ``inner`` and has this value."""
         made: Traced = wrap_in(Traced, self, inner)
         made._value, made._held = value, inner._array
         self.arrays[id(inner._array)] = value
@@ -343,7 +343,7 @@ class Trace(TransformLevel):
         return made
 
     def taken(self, x: Any) -> Any:
-        """What stands for a tensor of the user's."""
+        """Return the traced tensor of an input; other objects are returned unchanged."""
         if not isinstance(x, Tensor) or x.__class__ is Traced:
             return x
         found = self.stands.get(id(x))
@@ -355,14 +355,14 @@ class Trace(TransformLevel):
         return found
 
     def constant(self, made: Tensor) -> Any:
-        """What stands for a tensor that is the same in every call."""
+        """Return a traced tensor for a tensor that is the same in every call."""
         if made.requires_grad:
             self.give_up("makes a tensor that requires gradients")
             return made
         return self.traced(made, self.tape.value(CONSTANT, made._array.copy()))
 
     def detached(self, x: Traced) -> Any:
-        """``x`` outside the graph: the same memory, another value."""
+        """Return ``x`` outside the graph, recorded as an alias: the same memory, another value."""
         with torch_function.disabled_overrides(torch_function.NONE):
             inner = x._inner.detach()
         if self.reason is not None:
@@ -370,7 +370,7 @@ class Trace(TransformLevel):
         return self.noted(TENSORS.alias.op, (x,), (), inner)
 
     def operand(self, x: Any) -> Any:
-        """The value of an operand of a block (numbers and None stay)."""
+        """Return the value of an operation's operand; numbers and None are returned unchanged."""
         if x.__class__ is Traced:
             if x._inner._array is not x._held:
                 self.give_up("changes the shape of a tensor in place")
@@ -393,7 +393,7 @@ class Trace(TransformLevel):
         return func(*self.plain(args), **self.plain(kwargs))
 
     def called(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What a public function gives, recorded if that can be."""
+        """Call a public function and record it if possible; return its result."""
         name = _name_of(func)
         if name in FACTS:
             return func(*args, **kwargs)
@@ -445,7 +445,7 @@ class Trace(TransformLevel):
         return None
 
     def received(self, name: str, args: Any, kwargs: Any, result: Any) -> Any:
-        """What the user gets of what a public function gave: of tensors that nothing has recorded, constants."""
+        """Return a public function's result for the user: tensors that no operation has recorded become constants."""
         leaves = tree_leaves((args, kwargs))
         of_tensors = any(each.__class__ is Traced for each in leaves)
 
@@ -466,7 +466,7 @@ class Trace(TransformLevel):
     def _dropped(
         self, input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, train: Any = None
     ) -> Any:
-        """Dropout: the draw is a step of its own, done anew in every call."""
+        """Record dropout: the random draw is a separate step, repeated in every call."""
         training = training if train is None else train
         if not training or not 0 < p < 1 or inplace or not input._array.size or not input._array.flags.c_contiguous:
             return None
@@ -475,10 +475,10 @@ class Trace(TransformLevel):
         step = self.noted(DROP, (input,), (p,), factor)
         return TENSORS.mul(input, step)
 
-    # -- Blocks
+    # -- Operations
 
     def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
-        """Let a block run, and note it down."""
+        """Run an operation and record it."""
         inner = self.plain(tensors)
         if self.reason is None and (reason := self._unsuitable(op, tensors, params, in_place)) is not None:
             self.give_up(reason)
@@ -510,7 +510,7 @@ class Trace(TransformLevel):
         return None
 
     def noted(self, op: Any, tensors: Any, params: Any, result: Any, operands: Any = None) -> Any:
-        """Note a step down; what stands for its result."""
+        """Record a step; return the traced results."""
         operands = tuple(map(self.operand, tensors)) if operands is None else operands
         outs = result if isinstance(result, tuple) else (result,)
         if op not in EFFECTS and all(each.__class__ is not Value or each.kind is CONSTANT for each in operands):
@@ -536,7 +536,7 @@ class Trace(TransformLevel):
         return tuple(found) if isinstance(result, tuple) else found[0]
 
     def _find_root(self, value: Value, array: Any, tensors: Any) -> None:
-        """Find in whose memory a result lies."""
+        """Set the root of a result that is a view of an operand."""
         for each in tensors:
             if isinstance(each, Tensor) and array.size and numpy.may_share_memory(array, each._array):
                 value.root = self.operand(each).root
@@ -544,7 +544,7 @@ class Trace(TransformLevel):
                 return
 
     def _modified(self, op: Any, tensors: Any, params: Any, inner: Any, operands: tuple[Any, ...]) -> Any:
-        """An operation in place: from now on its tensor stands for another value."""
+        """Run and record an in-place operation, which gives its tensor a new value."""
         x: Traced = tensors[0]
         value = x._value
         if value.root in self.viewed or value.root is not value:
@@ -565,7 +565,7 @@ class Trace(TransformLevel):
         return x
 
     def picked(self, x: Any, picks: list[Any]) -> Any:
-        """``x[picks]`` with tensors of integers among the picks."""
+        """Return ``x[picks]``, recorded, with integer tensors among the picks."""
         inner, given = self.plain(x), self.plain(picks)
         result = inner[tuple(slice(None) if each is None else each for each in given)]
         if self.reason is not None:
@@ -574,7 +574,7 @@ class Trace(TransformLevel):
         return self.noted(PICK, (x, *[each for each in picks if each is not None]), (places, None), result)
 
     def normalised(self, surface: Any, *given: Any) -> Any:
-        """Batch normalisation: its running statistics are modified in every call."""
+        """Run batch normalisation; its running statistics are then updated by every replay."""
         running = [each for each in given[3:5] if each is not None]
         if any(self.stands.get(id(each._inner)) is not each for each in running):
             self.give_up("batch normalisation with running statistics that are computed")
@@ -587,7 +587,7 @@ class Trace(TransformLevel):
         return found
 
     def joined(self, tensors: Sequence[Any], dim: Any, join: Callable[..., Any]) -> Any:
-        """``cat`` or ``stack``."""
+        """Run and record ``cat`` or ``stack``."""
         inner = self.plain(list(tensors))
         result = join(inner, dim)
         kinds = {each._array.dtype for each in inner}
@@ -603,7 +603,7 @@ class Trace(TransformLevel):
 
 
 def _name_of(func: Any) -> str:
-    """A public function's name; of an attribute's getter the attribute's."""
+    """Return a public function's name; for an attribute's getter or setter the attribute's name."""
     held = getattr(func, "__self__", None)
     if held.__class__ is property:
         return str(getattr(held.fget, "__name__", ""))
@@ -619,12 +619,12 @@ def _ordinary(x: Tensor) -> bool:
 
 
 def _drawn() -> tuple[Any, ...]:
-    """The state of the default generator, as far as draws and seeds change it."""
+    """Return the state of the default generator that draws and seeds change."""
     stream = default_generator._stream
     return stream._words, stream._position, stream.kept, stream.initial_seed
 
 
 def _undrawn(before: tuple[Any, ...]) -> bool:
-    """Whether the default generator is in the state that it was in."""
+    """Whether the default generator is in the state that ``_drawn`` returned before."""
     now = _drawn()
     return now[0] is before[0] and now[1:] == before[1:]

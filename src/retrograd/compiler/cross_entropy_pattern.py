@@ -1,7 +1,7 @@
-"""Cross-entropy of few rows and its gradient, a loop each.
+"""Cross-entropy of a small matrix of scores, and its gradient: a single loop each.
 
-Recorded are log_softmax and nll_loss; to NumPy they are two dozen calls, which after a product of matrices, when nothing is
-in the cache any more, take as long as the product.
+The recorded steps are log_softmax and nll_loss. NumPy needs about two dozen calls for them, which after a matrix
+product that has emptied the CPU cache take as long as the product.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .ir import Step, Value, Written
 
 
 def joined(steps: Sequence[Step]) -> list[Step]:
-    """Steps with what belongs to one cross-entropy, or to one gradient of it, as one step."""
+    """Return the steps with each cross-entropy, and each gradient of one, merged into a single step."""
     maker = {value: step for step in steps for value in step.results}
     readers: dict[Value, list[Step]] = {}
     for step in steps:
@@ -40,7 +40,7 @@ def joined(steps: Sequence[Step]) -> list[Step]:
 
 
 def _usual(scores: Any, target: Any, weight: Any, dim: int, reduction: str, ignore: int) -> bool:
-    """Whether there is a loop for such a loss."""
+    """Whether the loops apply: fewer than ``LARGE`` float scores in rows, int64 targets, no weights, a reduction."""
     return (
         weight is None
         and scores.dtype in (F32, F64)
@@ -73,7 +73,7 @@ def _loss_kernel(dtype: Any, reduction: str, ignore: int) -> Callable[..., Any]:
     def likelihood(np: Any, scores: Any, target: Any) -> tuple[Any, Any, Any]:
         logs = empty(scores.shape, dtype)
         whole, known = loop(scores, target, logs)
-        if not known:  # a target that is ignored, or none of the classes
+        if not known:  # a target is ``ignore_index`` or out of range
             logs = general(np, scores, 1)
             return logs, *chosen(np, logs, target, None, reduction, ignore)
         rows = len(target)
@@ -106,7 +106,7 @@ def _slope_kernel(dtype: Any, reduction: str, ignore: int) -> Callable[..., Any]
     return likelihood_slope
 
 
-#: What is joined, and how.
+#: For each pair of adjacent operations that is merged the function that merges it.
 PAIRS = {
     ("log_softmax_block", "nll_loss_block"): _loss,
     ("nll_loss_backward", "log_softmax_backward_data"): _slope,
