@@ -1,1 +1,1 @@
-"""Files of tensors: how PyTorch's checkpoints (and safetensors) are laid out, and how they are read without trust."""
+"""Checkpoint files: the formats of PyTorch and of safetensors, and readers that execute no code from a file."""

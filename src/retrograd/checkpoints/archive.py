@@ -1,7 +1,7 @@
-"""The zip files in which PyTorch keeps a checkpoint: one record for the pickle, one for each storage.
+"""Zip archives of PyTorch checkpoints: one record for the pickle, one for each storage.
 
-Records are not compressed, and their bytes begin at multiples of 64, so that they can be mapped into memory. Knows
-nothing of tensors.
+Records are not compressed, and their bytes begin at multiples of 64, so that they can be mapped into memory. This
+module knows no tensors.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _CORRUPTED = (
 
 
 def corrupted(what: str) -> RuntimeError:
-    """PyTorch's error for a zip file that is not whole."""
+    """Return PyTorch's error for a damaged zip archive."""
     return RuntimeError(f"PytorchStreamReader failed {shortened_text(what)}.{_CORRUPTED}")
 
 
 class Writer:
-    """Writes the records of one checkpoint."""
+    """Writer of the records of one checkpoint."""
 
     def __init__(self, file: Any, name: str) -> None:
         self.zip = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True)
@@ -56,18 +56,18 @@ class Writer:
             record.write(memoryview(data))
 
     def close(self) -> None:
-        """Write the records that every checkpoint ends with, and the list of all."""
+        """Write the final records of every checkpoint, and the central directory."""
         self.record("version", b"3\n")
         self.record(".data/serialization_id", f"{int.from_bytes(self.digest.digest()):040d}"[:40].encode())
         self.zip.close()
 
     def abandon(self) -> None:
-        """Leave the file as it is; the zip file would otherwise write its list when it is forgotten."""
+        """Leave the file as it is: without this, ``ZipFile`` writes its central directory when it is deleted."""
         self.zip.fp = None
 
 
 class Reader:
-    """Reads the records of one checkpoint. Raises RuntimeError for what is no whole zip file of PyTorch's."""
+    """Reader of the records of one checkpoint. Raises RuntimeError for a file that is no complete archive."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = file
@@ -105,7 +105,7 @@ class Reader:
         return self.zip.open(info)
 
     def bytes(self, name: str) -> bytes:
-        """All bytes of a record."""
+        """Return all bytes of a record."""
         try:
             with self._open(name) as record:
                 return record.read()
@@ -113,7 +113,7 @@ class Reader:
             raise corrupted(f"reading file {name}: {error}") from error
 
     def array(self, name: str, dtype: Any, count: int) -> Any:
-        """A record as an array of ``count`` elements, in memory of its own."""
+        """Return a record as a new array of ``count`` elements."""
         self._check_size(name, dtype, count)
         array = numpy.empty(count, dtype)
         target: Any = array.view(numpy.uint8)
@@ -130,7 +130,7 @@ class Reader:
         return array
 
     def mapped(self, name: str, dtype: Any, count: int, memory: mmap.mmap) -> Any:
-        """A record as an array on the file itself, mapped into memory."""
+        """Return a record as an array on ``memory``, the memory-mapped file."""
         self._check_size(name, dtype, count)
         info = self.infos[f"{self.name}/{name}"]
         begin = info.header_offset + _HEADER

@@ -1,4 +1,4 @@
-"""Writing a file whole or not at all."""
+"""Atomic writing of files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ from typing import Any
 
 @contextlib.contextmanager
 def whole_file(path: str) -> Iterator[Any]:
-    """A file to write that takes the place of ``path`` at the end of the block, unless there is an error."""
+    """Yield a temporary file that replaces ``path`` at the end of the block.
+
+    If the block raises, ``path`` is unchanged.
+
+    A device or a pipe is written directly. Raises RuntimeError if the folder does not exist.
+    """
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
     if not os.path.isdir(folder):
@@ -39,7 +44,7 @@ def whole_file(path: str) -> Iterator[Any]:
 
 
 def _settle(folder: str) -> None:
-    """See to it that the new name of a file outlasts a crash, where the system can do that."""
+    """Flush the folder to disk, where the system supports it, so that the rename survives a crash."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

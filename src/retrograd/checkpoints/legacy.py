@@ -1,4 +1,4 @@
-"""The files that PyTorch wrote before it wrote zip files: pickles one after the other, then the storages."""
+"""Checkpoint format of PyTorch before 1.6: several pickles in sequence, then the storages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SIZES = {"short": 2, "int": 4, "long": 4}
 
 
 def read(file: Any, move: Callable[[Any, str], Any], reading: Any) -> Any:
-    """The object in a file of the old kind. Raises RuntimeError for what is no such file, or not whole."""
+    """Return the object in a file of the legacy format. Raises RuntimeError for another format or a truncated file."""
     source = Source(file.read())
     if not source.data:
         raise EOFError("Ran out of input")
@@ -45,7 +45,7 @@ def read(file: Any, move: Callable[[Any, str], Any], reading: Any) -> Any:
     def persistent(found: Any) -> Storage:
         kind, key, place, count, part = identity(found)
         if key not in waiting:
-            # What follows in the file bounds what may be asked for.
+            # The file's length bounds the allocation.
             if count * element(kind).itemsize > len(source.data):
                 raise RuntimeError(f"unexpected EOF, expected {count} more elements. The file might be corrupted.")
             array = numpy.empty(count, element(kind))
@@ -89,7 +89,7 @@ def _fill(array: Any, source: Source, order: str) -> None:
 
 
 def write(obj: Any, file: Any, protocol: int) -> None:
-    """Write a file of the old kind."""
+    """Write ``obj`` to a file in the legacy format."""
     memories = Memories()
     pickle.dump(MAGIC, file, protocol)
     pickle.dump(VERSION, file, protocol)

@@ -1,4 +1,4 @@
-"""Writes the pickles of checkpoints: tensors by PyTorch's names, everything else as Python does."""
+"""Pickler of checkpoints: tensors are written under PyTorch's names, other objects as by Python."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ _PythonPickler: Any = pickle._Pickler  # its checker's description lacks the met
 
 
 class Pickler(_PythonPickler):  # type: ignore[misc]
-    """A pickler for which a tensor is a place in one of ``memories``.
+    """Pickler that writes a tensor as a reference to its storage, which is added to ``memories``.
 
-    Python's own, written in C, looks every name up before it writes it; PyTorch's names are not to be found here.
+    It derives from the pickler in Python, because the one in C imports every name before it writes it, and PyTorch's
+    modules are not installed.
     """
 
     def __init__(self, file: Any, protocol: int, memories: Memories, tell: Any = None) -> None:
         super().__init__(file, protocol)
         self.memories = memories
-        self.tell = tell or (lambda identity: identity)  # what a storage is called, in this kind of file
+        self.tell = tell or (lambda identity: identity)  # the persistent id of a storage in this file format
         self.names: dict[tuple[str, str], Named] = {}
 
     def save(self, obj: Any, save_persistent_id: bool = True) -> None:
@@ -65,7 +66,7 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
         elif type(obj).__module__ == "torch.return_types":
             self._write_call(obj, Named("torch.return_types", type(obj).__name__), (tuple(obj), {}))
         elif getattr(type(obj), "__reduce_ex__", None) is TorchNamed.__reduce_ex__:
-            self.save_reduce(*object.__reduce_ex__(obj, self.proto), obj=obj)  # by PyTorch's name of its class
+            self.save_reduce(*object.__reduce_ex__(obj, self.proto), obj=obj)  # under PyTorch's name of its class
         else:
             super().save(obj, save_persistent_id)
 
@@ -80,14 +81,14 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
         self.memoize(obj)
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
-        """Write the name of a class or a function; what is ours, under the name that PyTorch has for it."""
+        """Write the name of a class or a function; a name of this package is written as PyTorch's."""
         module = getattr(obj, "__module__", None) or ""
         package, _, rest = module.partition(".")
         qualified = name or getattr(obj, "__qualname__", obj.__name__)
         if package in ("retrograd", "torch") and "<" not in qualified:
             rest = _MOVED.get(rest, rest)
             owner, _, last = qualified.rpartition(".")
-            if owner:  # of a class
+            if owner:  # an attribute of a class
                 self.save_reduce(getattr, (getattr(importlib.import_module(f"retrograd.{rest}"), owner), last), obj=obj)
                 return
             if not rest and "." not in qualified:
@@ -100,12 +101,15 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
     dispatch: ClassVar[dict[type, Any]] = {**_PythonPickler.dispatch, FunctionType: save_global}
 
 
-#: Modules that PyTorch has at another place.
+#: Modules with another path in PyTorch.
 _MOVED = {"utils.data.collate": "utils.data._utils.collate", "optim.cycles": "optim.lr_scheduler"}
 
 
 def _public_place(obj: Any, name: str) -> tuple[str, str]:
-    """Where below ``torch`` an operation is found, and its name there; all are made under the package's own name."""
+    """Return the submodule of ``torch`` in which an operation is public, and its name there; by default ("", ``name``).
+
+    Operations are defined under the package's own name, which does not tell the submodule.
+    """
     for place in ("nn.functional", "special", "linalg", "fft"):
         short = name.removeprefix(f"{place}_")
         if getattr(sys.modules.get(f"retrograd.{place}"), short, None) is obj:
@@ -113,5 +117,5 @@ def _public_place(obj: Any, name: str) -> tuple[str, str]:
     return "", name
 
 
-# A class of tensors that says itself how it is pickled is left to do so.
+# A tensor class that overrides ``__reduce_ex__`` is pickled by its own method.
 _TENSORS = (Tensor.__reduce_ex__, Parameter.__reduce_ex__)

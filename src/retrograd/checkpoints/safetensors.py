@@ -1,7 +1,7 @@
-"""safetensors: named tensors in a file that holds nothing else, and that can be read without trust.
+"""safetensors: named tensors in a file without code, so that untrusted files can be read.
 
 Source: the format as the ``safetensors`` package documents it: the length of the header, the header in JSON (for each
-tensor dtype, shape, and where its bytes begin and end), the bytes.
+tensor dtype, shape, and the offsets of its bytes), the bytes.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _LONGEST = 100_000_000  # bytes of a header; the package's own bound
 
 
 def to_bytes(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> list[Any]:
-    """The parts of a file, one after the other."""
+    """Return the parts of a file, in order."""
     header: dict[str, Any] = {} if metadata is None else {"__metadata__": metadata}
     parts: list[Any] = []
     position = 0
-    # The widest types first, so that all lie at multiples of their size.
+    # The largest element sizes first, so that each tensor is aligned to its element size.
     for name, tensor in sorted(tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])):
         if tensor.dtype not in _NAMES:
             raise ValueError(f"safetensors has no dtype {tensor.dtype} (tensor {name!r})")
@@ -50,7 +50,7 @@ def to_bytes(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None)
 
 
 def from_bytes(data: Any) -> dict[str, Tensor]:
-    """The tensors in a file's bytes, on memory of their own. Raises ValueError for what is no such file."""
+    """Return the tensors in a file's bytes, copied. Raises ValueError for invalid files."""
     (length,) = struct.unpack("<Q", data[:8]) if len(data) >= 8 else (None,)
     if length is None or length > min(len(data) - 8, _LONGEST):
         raise ValueError("Error while deserializing header: the file is too short for its header")
@@ -81,9 +81,9 @@ def _read(name: str, body: Any, kind: Any, shape: Any, begin: Any, end: Any) -> 
 def save_safetensors(
     tensors: dict[str, Tensor], filename: str | os.PathLike[str], metadata: dict[str, str] | None = None
 ) -> None:
-    """Write named tensors to a file in the format of safetensors; ``metadata`` are strings by name.
+    """Write named tensors to a file in the safetensors format; ``metadata`` maps names to strings.
 
-    The file is there whole or, if anything goes wrong, as it was before.
+    If an error occurs, the file keeps its previous content.
     """
     parts = to_bytes(tensors, metadata)
     with whole_file(os.fspath(filename)) as file:
@@ -92,7 +92,7 @@ def save_safetensors(
 
 
 def load_safetensors(filename: str | os.PathLike[str], device: Any = "cpu") -> dict[str, Tensor]:
-    """The tensors of a file in the format of safetensors, by name, on ``device``.
+    """Return the tensors of a file in the safetensors format, by name, on ``device``.
 
     >>> import os, tempfile
     >>> import retrograd as torch

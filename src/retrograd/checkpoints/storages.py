@@ -1,6 +1,6 @@
-"""What stands for tensors in a checkpoint: storages, element types by name, and the functions that rebuild tensors.
+"""Representation of tensors in a checkpoint: storages, element types by name, and the functions that rebuild tensors.
 
-Knows how tensors lie in memory and how PyTorch's pickles describe them; knows nothing of files.
+This module knows the memory layout of tensors and PyTorch's pickle format; it knows no files.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from .unpickler import Refused, attributes_of
 
 
 class Named:
-    """A name in a pickle: a module of PyTorch's and something in it."""
+    """Name in a pickle: a PyTorch module and a name in it."""
 
     def __init__(self, module: str, name: str) -> None:
         self.module, self.name = module, name
 
 
-#: PyTorch's storages by element type. The unsigned types that came later have none of their own.
+#: PyTorch's storage types by name. uint16, uint32 and uint64 have none.
 STORAGES = {
     "Float": dtypes.float32, "Double": dtypes.float64, "Half": dtypes.float16, "BFloat16": dtypes.bfloat16,
     "Long": dtypes.int64, "Int": dtypes.int32, "Short": dtypes.int16, "Char": dtypes.int8, "Byte": dtypes.uint8,
@@ -39,28 +39,28 @@ _UNTYPED = Named("torch.storage", "UntypedStorage")
 
 
 class StorageType:
-    """What the name of a type of storages stands for when a checkpoint is read."""
+    """Replacement for a storage class of PyTorch that a checkpoint names."""
 
     def __init__(self, kind: dtype | None) -> None:
-        self.kind = kind  # None: bytes, whose type the tensor's own description gives
+        self.kind = kind  # None: bytes, whose dtype is an argument of the tensor's rebuild function
 
 
 class TensorType:
-    """What the name of a class of tensors stands for: it may be named, but not called."""
+    """Replacement for a tensor class that a checkpoint names; it can not be called."""
 
     def __init__(self, cls: type[Tensor]) -> None:
         self.cls = cls
 
 
 class Storage:
-    """A stretch of memory while a checkpoint is read: an array of its elements (of bytes, if untyped)."""
+    """Storage while a checkpoint is read: the array of its elements (of bytes if untyped), and its dtype."""
 
     def __init__(self, array: Any, kind: dtype | None) -> None:
         self.array, self.kind = array, kind
 
 
 def identity(found: Any) -> tuple[StorageType, str, str, int, Any]:
-    """The parts of a storage's persistent id: type, name, place, number of elements, which part is meant (or None).
+    """Return the parts of a storage's persistent id: type, key, device, number of elements, view (or None).
 
     Raises Refused for anything else.
     """
@@ -74,15 +74,15 @@ def identity(found: Any) -> tuple[StorageType, str, str, int, Any]:
 
 
 def element(kind: StorageType) -> Any:
-    """NumPy's dtype of a storage's elements."""
+    """Return NumPy's dtype of a storage's elements."""
     return numpy.dtype(numpy.uint8) if kind.kind is None else kind.kind.numpy
 
 
 def in_order(array: Any, order: str) -> Any:
-    """An array that was written in ``order`` of bytes, in this machine's."""
+    """Return an array that was stored in byte order ``order`` converted to this machine's byte order."""
     if order == sys.byteorder or array.itemsize == 1:
         return array
-    if array.dtype.kind == "V":  # bfloat16, which NumPy does not turn round
+    if array.dtype.kind == "V":  # bfloat16, which NumPy does not swap
         return array.view(numpy.uint16).byteswap().view(array.dtype)
     return array.byteswap()
 
@@ -99,7 +99,7 @@ def _integers(values: Any) -> tuple[int, ...]:
 
 
 def _view(storage: Any, offset: Any, size: Any, stride: Any, kind: dtype | None = None) -> Any:
-    """The part of a storage's array that a tensor shows. Raises RuntimeError if it is not wholly inside."""
+    """Return the view of a storage's array that a tensor uses. Raises RuntimeError if it exceeds the storage."""
     if not isinstance(storage, Storage):
         raise RuntimeError(f"a tensor must lie in a storage, but got {type(storage).__name__}")
     size, stride = _integers(size), _integers(stride)
@@ -131,7 +131,7 @@ def _view(storage: Any, offset: Any, size: Any, stride: Any, kind: dtype | None 
 
 
 def rebuild_tensor(storage: Any, storage_offset: Any, size: Any, stride: Any) -> Tensor:
-    """A tensor as PyTorch 0.3 and before described it."""
+    """Return a tensor from PyTorch 0.3 or earlier."""
     return wrap(_view(storage, storage_offset, size, stride, storage.kind if isinstance(storage, Storage) else None))
 
 
@@ -139,7 +139,7 @@ def rebuild_tensor_v2(
     storage: Any, storage_offset: Any, size: Any, stride: Any, requires_grad: Any, backward_hooks: Any,
     metadata: Any = None,
 ) -> Tensor:  # fmt: skip
-    """A tensor of a typed storage."""
+    """Return a tensor on a typed storage."""
     return _finished(rebuild_tensor(storage, storage_offset, size, stride), requires_grad, metadata)
 
 
@@ -147,14 +147,14 @@ def rebuild_tensor_v3(
     storage: Any, storage_offset: Any, size: Any, stride: Any, requires_grad: Any, backward_hooks: Any, kind: Any,
     metadata: Any = None,
 ) -> Tensor:  # fmt: skip
-    """A tensor of a storage of bytes."""
+    """Return a tensor on a storage of bytes."""
     if not isinstance(kind, dtype):
         raise RuntimeError(f"expected a dtype, but got {type(kind).__name__}")
     return _finished(wrap(_view(storage, storage_offset, size, stride, kind)), requires_grad, metadata)
 
 
 def _finished(tensor: Tensor, requires_grad: Any, metadata: Any) -> Tensor:
-    # PyTorch marks what it has not conjugated or negated yet; here that is done at once.
+    # PyTorch saves lazy conjugation and negation as flags; they are applied here.
     metadata = metadata if isinstance(metadata, dict) else {}
     if metadata and tensor.numel() > memory_of(tensor._array).size:
         raise RuntimeError("a tensor that repeats its elements is marked as conjugated or negated")
@@ -166,19 +166,19 @@ def _finished(tensor: Tensor, requires_grad: Any, metadata: Any) -> Tensor:
 
 
 def rebuild_parameter(data: Any, requires_grad: Any, backward_hooks: Any) -> Tensor:
-    """A parameter of a module."""
+    """Return a parameter of a module."""
     if not isinstance(data, Tensor):
         raise RuntimeError(f"a parameter must be a tensor, but got {type(data).__name__}")
     return Parameter(data, bool(requires_grad))
 
 
 def rebuild_parameter_with_state(data: Any, requires_grad: Any, backward_hooks: Any, state: Any) -> Tensor:
-    """A parameter to which a program has given attributes."""
+    """Return a parameter with attributes that a program has set."""
     return _with_attributes(rebuild_parameter(data, requires_grad, backward_hooks), state)
 
 
 def rebuild_from_type(function: Any, kind: Any, arguments: Any, state: Any) -> Tensor:
-    """A tensor to which a program has given attributes."""
+    """Return a tensor of a subclass, or with attributes that a program has set."""
     if function not in REBUILDERS or not isinstance(arguments, tuple):
         raise RuntimeError("a tensor can only be rebuilt by the functions that rebuild tensors")
     tensor = function(*arguments)
@@ -199,14 +199,14 @@ REBUILDERS = (rebuild_tensor, rebuild_tensor_v2, rebuild_tensor_v3)
 
 
 def _encode(text: Any, encoding: Any) -> bytes:
-    """How pickles of protocol 2 write bytes."""
+    """Return the bytes that a protocol 2 pickle stores as text."""
     if encoding != "latin1" or not isinstance(text, str):
         raise RuntimeError("only bytes written as text in latin1 can be read")
     return text.encode(encoding)
 
 
 def _bytearray(*arguments: Any) -> bytearray:
-    """A bytearray of bytes given one way or another; of a number it would be as long as the file likes."""
+    """Return a bytearray from bytes; an integer raises, because it could allocate any amount of memory."""
     data = _encode(*arguments) if len(arguments) == 2 else b"".join(arguments)
     return bytearray(data)
 
@@ -218,7 +218,7 @@ def _layout(name: Any) -> Any:
 
 
 def known_names() -> dict[str, Any]:
-    """What a checkpoint may name, without any code of the user's."""
+    """Return the objects that a checkpoint may name without user code, by their names in PyTorch."""
     names: dict[str, Any] = {
         "collections.OrderedDict": OrderedDict, "collections.Counter": Counter, "builtins.set": set,
         "builtins.bytearray": _bytearray, "builtins.complex": complex, "_codecs.encode": _encode,
@@ -242,20 +242,20 @@ def known_names() -> dict[str, Any]:
 
 
 class Memories:
-    """The memories that a checkpoint holds, each once, however many tensors lie in it."""
+    """Memories that a checkpoint contains, each once, even if several tensors share it."""
 
     def __init__(self) -> None:
-        self.found: dict[int, tuple[str, Any, dtype | None]] = {}  # by identity of the owner, which is kept
+        self.found: dict[int, tuple[str, Any, dtype | None]] = {}  # by identity of the owner
 
     def persistent_id(self, array: Any) -> tuple[tuple[Any, ...], int]:
-        """How the memory of an array is named, and at which element of it the array begins.
+        """Return the persistent id of an array's memory, and the index of the array's first element in it.
 
-        Raises RuntimeError for arrays of two types on one memory.
+        Raises RuntimeError if arrays of two dtypes share memory.
         """
         owner = memory_of(array)
         offset = offset_in_memory(array)
         if not (owner.flags.c_contiguous or owner.flags.f_contiguous) or address(owner) > address(array):
-            owner, offset = array, 0  # memory of somebody else's, of which only this array is known
+            owner, offset = array, 0  # memory of another library: only this array of it is saved
         kind = dtypes.of(array.dtype)
         key, _, known = self.found.setdefault(id(owner), (str(len(self.found)), owner, kind))
         if known is not kind:
@@ -266,7 +266,7 @@ class Memories:
         return ("storage", _UNTYPED, key, place, owner.nbytes), offset
 
     def records(self) -> list[tuple[str, Any]]:
-        """The name and the bytes of each memory, as an array on the CPU."""
+        """Return the key and the bytes of each memory, as an array on the CPU."""
         records = []
         for key, owner, _ in self.found.values():
             line = owner if owner.flags.c_contiguous else owner.T
@@ -277,7 +277,7 @@ class Memories:
 
 
 def described(tensor: Tensor, memories: Memories) -> tuple[Named, tuple[Any, ...]]:
-    """The function that rebuilds a tensor, and its arguments."""
+    """Return the function that rebuilds a tensor, and its arguments."""
     array = tensor._array
     identity, offset = memories.persistent_id(array)
     place = (Persistent(identity), offset, tuple(array.shape), element_strides(array))
@@ -299,14 +299,14 @@ def described(tensor: Tensor, memories: Memories) -> tuple[Named, tuple[Any, ...
 
 
 class Persistent:
-    """Stands in a pickle for a storage; see ``Memories.persistent_id``."""
+    """Reference to a storage in a pickle; see ``Memories.persistent_id``."""
 
     def __init__(self, identity: tuple[Any, ...]) -> None:
         self.identity = identity
 
 
 class Call:
-    """Stands in a pickle for what a function of PyTorch's gives."""
+    """Call of a PyTorch function in a pickle."""
 
     def __init__(self, function: Named, arguments: tuple[Any, ...]) -> None:
         self.function, self.arguments = function, arguments

@@ -1,8 +1,8 @@
-"""A reader of pickles that runs nothing: it builds plain containers, and what a short list of names stands for.
+"""Restricted unpickler: it builds plain containers and calls only functions from a list of permitted names.
 
-A pickle is a program for a small stack machine, and Python's own machine calls whatever the program names. This one
-knows the same instructions, but a name that is not on the caller's list ends the reading, only what came from that list
-is ever called, and attributes are set on no other objects than those made here. Knows neither tensors nor files.
+A pickle is a program for a small stack machine, and Python's unpickler calls any function that the program names. This
+one executes the same instructions, but raises for a name that is not on the caller's list, calls only objects from that
+list, and sets attributes only on objects that it has created. It knows neither tensors nor files.
 
 Source: the opcodes as CPython's ``pickletools`` documents them.
 """
@@ -20,22 +20,23 @@ from .formatting import shortened
 
 
 class Refused(UnpicklingError):
-    """A pickle that asks for something that is not allowed, or that is no pickle."""
+    """Error for an invalid pickle, or for one that requires an operation that is not allowed."""
 
 
 class Unallowed(Refused):
-    """A name that is not on the list; it could be put there."""
+    """Error for a name that is not on the list but could be added."""
 
 
 class Blocked(Refused):
-    """A name that is never put on the list."""
+    """Error for a name that can not be added to the list."""
 
 
-#: Of how many parts a key may be made. Python hashes tuples within tuples on the stack of C, and shared ones again and again.
+#: Maximum number of nested parts of a key. Python hashes nested tuples recursively on the C stack, and shared ones once
+#: for each reference.
 PARTS = 10_000
 _MARK = object()
 _CODES = {ord(each.code): each for each in pickletools.opcodes}
-#: Instructions with nothing but an argument to be put on the stack; ``pickletools`` knows how each is written.
+#: Instructions that push their argument; ``pickletools`` decodes it.
 _VALUES = {
     "BININT", "BININT1", "BININT2", "LONG1", "LONG4", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8",
     "BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "BINSTRING", "SHORT_BINSTRING", "INT", "LONG", "FLOAT", "UNICODE",
@@ -47,19 +48,19 @@ _CONSTANTS: dict[str, Callable[[], Any]] = {
 
 
 class Source:
-    """Bytes, as the readers of ``pickletools`` want them: they ask for no more than there is."""
+    """Bytes with the interface that the readers of ``pickletools`` require; no read exceeds the data."""
 
     def __init__(self, data: bytes, position: int = 0) -> None:
         self.data, self.position = data, position
 
     def read(self, count: int) -> bytes:
-        """The next bytes, fewer at the end."""
+        """Return the next ``count`` bytes, fewer at the end."""
         found = self.data[self.position : self.position + count]
         self.position += len(found)
         return found
 
     def readline(self) -> bytes:
-        """The bytes up to the end of the line."""
+        """Return the bytes up to the end of the line."""
         end = self.data.find(b"\n", self.position)
         return self.read((len(self.data) if end < 0 else end + 1) - self.position)
 
@@ -90,8 +91,11 @@ def attributes_of(state: dict[Any, Any]) -> dict[str, Any]:
 
 
 class Machine:
-    """Reads one pickle. ``find(module, name)`` gives what a name stands for, or raises; ``persistent(id)`` what a
-    persistent id does. ``classes`` are classes of which instances may be made and given attributes."""
+    """Interpreter of one pickle.
+
+    ``find(module, name)`` returns the object that a name denotes, or raises; ``persistent(id)`` returns the object of a
+    persistent id. ``classes`` are classes whose instances may be created and given attributes.
+    """
 
     def __init__(
         self, source: Source, find: Callable[[str, str], Any], persistent: Callable[[Any], Any],
@@ -100,10 +104,13 @@ class Machine:
         self.source, self.find, self.persistent, self.classes = source, find, persistent, classes
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
-        self.named: set[int] = set()  # the identities of what `find` gave: nothing else is called
+        self.named: set[int] = set()  # identities of the objects that `find` returned: only these are called
 
     def run(self) -> Any:
-        """The object that the pickle describes. Raises Refused, or what the pickle's end in the middle brings about."""
+        """Return the object that the pickle describes.
+
+        Raises Refused, or one of the errors in ``BROKEN`` if the pickle is damaged.
+        """
         source: Any = self.source
         while True:
             byte = source.read(1)
@@ -127,7 +134,7 @@ class Machine:
                 step(argument)
 
     def since_mark(self) -> list[Any]:
-        """What was put on the stack since the last mark."""
+        """Pop and return the objects above the last mark."""
         at = len(self.stack) - 1
         while self.stack[at] is not _MARK:
             at -= 1
@@ -142,7 +149,7 @@ class Machine:
             raise Refused(f"unsupported pickle protocol: {version}")
 
     def _frame(self, length: int) -> None:
-        """Frames say how much to read at once; all has been read."""
+        """Do nothing: the whole pickle has been read already."""
 
     def _binput(self, index: int) -> None:
         self.memo[index] = self.stack[-1]
@@ -267,7 +274,7 @@ class Machine:
         self.stack.append(self.persistent(self.stack.pop()))
 
 
-#: What a damaged or hostile pickle can bring about inside the machine.
+#: Errors that a damaged or hostile pickle can cause in the interpreter.
 BROKEN = (
     EOFError, ValueError, IndexError, KeyError, TypeError, AttributeError, struct.error, UnicodeError, OverflowError,
     RecursionError, MemoryError,
