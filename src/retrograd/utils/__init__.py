@@ -1,4 +1,4 @@
-"""Data, checkpointing, nests of tensors, and what hooks return, as ``torch.utils``."""
+"""Utilities, as ``torch.utils``: data loading, checkpointing, pytrees, benchmarks, hook handles."""
 
 from ..compat.missing_names import module_getattr
 

@@ -1,4 +1,4 @@
-"""PyTorch's name for the place of its trees (see ``core/pytree.py``)."""
+"""Alias of ``core/pytree.py`` under PyTorch's name."""
 
 from ..core.pytree import (
     LeafSpec,

@@ -1,8 +1,8 @@
-"""Checkpointing: a part of a program whose values are not kept for the backward pass, but computed once more.
+"""Activation checkpointing: a function's intermediate values are not saved, but recomputed in the backward pass.
 
-Without ``use_reentrant``, saved-tensor hooks keep a mere :class:`Holder` in place of each tensor that the part saves. The first
-that is asked for lets the part run again, with hooks that put what it saves now into the holders, in the same order. The
-part's inputs are saved themselves: under the hooks of an outer checkpoint, if there is one, and so are computed by that.
+Without ``use_reentrant``, saved-tensor hooks store an empty :class:`Holder` in place of each saved tensor. Unpacking
+the first of them runs the function again, with hooks that put the tensors into the holders in the same order. The
+function's inputs are saved through the hooks of an outer checkpoint, if there is one, which recomputes them.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
 
 
 class CheckpointError(RuntimeError):
-    """What a checkpointed function saves the second time is not what it saved the first time."""
+    """Error if the second run of a checkpointed function saves other tensors than the first."""
 
     __module__ = "torch.utils.checkpoint"
 
 
 def noop_context_fn() -> Contexts:
-    """Two contexts that do nothing."""
+    """Return two contexts that do nothing."""
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
 class _Setting:
-    """What the context managers below set, over the arguments of :func:`checkpoint`."""
+    """Values set by the context managers below, which take precedence over the arguments of :func:`checkpoint`."""
 
     early_stop: ClassVar[bool | None] = None
     debug: ClassVar[bool | None] = None
@@ -48,7 +48,7 @@ class _Setting:
 
 @contextlib.contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """For checkpoints made in this block: whether computing once more stops when all that is needed is there."""
+    """Set for checkpoints created in this block whether the second run stops once all needed tensors are computed."""
     before, _Setting.early_stop = _Setting.early_stop, enable
     try:
         yield
@@ -58,7 +58,7 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
-    """Accepted as PyTorch accepts it: errors of checkpoints name the lines concerned in any case."""
+    """Set PyTorch's debug flag in this block. The errors name the lines with or without it."""
     before, _Setting.debug = _Setting.debug, enabled
     try:
         yield
@@ -76,17 +76,19 @@ def checkpoint(
     early_stop: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """``function(*args, **kwargs)``, keeping nothing of it for the backward pass, which calls it once more instead.
+    """Return ``function(*args, **kwargs)``, whose saved values are recomputed in the backward pass.
 
     Args:
-        use_reentrant: False (recommended): all ways to differentiate work, keyword arguments too. True: the function runs
-            unrecorded, and the backward pass runs one of its own inside; only ``backward()`` without ``inputs`` works.
-        preserve_rng_state: let the function draw the same random numbers again (True).
-        context_fn: gives two contexts, for the function and for its second run.
-        determinism_check: "default" compares shapes, dtypes and devices of what is saved twice, "none" does not.
-        early_stop: end the second run as soon as all that is needed has been computed.
+        use_reentrant: False (recommended): all differentiation functions work, and so do keyword arguments. True: the
+            function runs unrecorded, and its node runs a nested backward pass; only ``backward()`` without ``inputs``
+            works.
+        preserve_rng_state: restore the random state for the second run, so that it draws the same numbers (True).
+        context_fn: returns two context managers, for the function and for its second run.
+        determinism_check: "default" compares shapes, dtypes and devices of the tensors that the two runs save,
+            "none" does not.
+        early_stop: end the second run as soon as all needed tensors are computed.
 
-    Raises CheckpointError in the backward pass if the second run saves something else than the first.
+    Raises CheckpointError in the backward pass if the second run saves other tensors than the first.
 
     >>> import retrograd as torch
     >>> x = torch.tensor(2.0, requires_grad=True)
@@ -128,7 +130,7 @@ def checkpoint(
 
 
 class _Rerun:
-    """How to call a checkpointed function once more."""
+    """Callable that runs a checkpointed function again, with gradients enabled and the saved random state."""
 
     def __init__(
         self, function: Callable[..., Any], kwargs: dict[str, Any], context: AbstractContextManager[Any], preserve: bool
@@ -145,11 +147,11 @@ class _Rerun:
 
 
 class _Enough(Exception):
-    """Ends the second run of a checkpointed function."""
+    """Exception that ends the second run of a checkpointed function early."""
 
 
 class Holder:
-    """Stands for a tensor that a checkpointed function saved; ``value`` is the tensor once it has been computed again."""
+    """Placeholder for a tensor that a checkpointed function saved; ``value`` is the recomputed tensor or None."""
 
     __slots__ = ("__weakref__", "value")
 
@@ -167,11 +169,11 @@ class Frame:
         self.inputs = [kept(each) if isinstance(each, Tensor) else each for each in args]
         self.are_tensors = [isinstance(each, Tensor) for each in args]
         self.holders: list[weakref.ref[Holder]] = []
-        self.facts: list[Any] = []  # of each saved tensor, and the line at which it was saved
+        self.facts: list[Any] = []  # shape, dtype and device of each saved tensor
         self.lines: list[Any] = []
 
     def pack(self, tensor: Tensor) -> Holder:
-        """The pack hook of the first run."""
+        """Return an empty holder for a tensor that the first run saves."""
         holder = Holder()
         self.holders.append(weakref.ref(holder))
         self.facts.append(_facts(tensor))
@@ -179,7 +181,10 @@ class Frame:
         return holder
 
     def unpack(self, holder: Holder) -> Tensor:
-        """The unpack hook: the tensor, which is not kept; the function runs again if it is not there."""
+        """Return the recomputed tensor of a holder and empty the holder.
+
+        Run the function again if it is empty already.
+        """
         if holder.value is None:
             self.run_again()
         found, holder.value = holder.value, None
@@ -188,7 +193,7 @@ class Frame:
         return found
 
     def run_again(self) -> None:
-        """Compute once more what the function saved."""
+        """Run the function again to fill the holders."""
         args = [each.tensor(self) if is_tensor else each for each, is_tensor in zip(self.inputs, self.are_tensors)]  # noqa: B905
         again = _Again(self)
         with contextlib.suppress(_Enough), saved_tensors_hooks(again.pack, lambda tensor: tensor):
@@ -223,7 +228,7 @@ class Frame:
             )
 
     def _differing(self, again: _Again) -> str:
-        """From which tensor on the two runs saved at different lines."""
+        """Describe the first tensor that the two runs saved at different lines."""
         for index in range(max(len(self.lines), len(again.lines))):
             before, after = (lines[index] if index < len(lines) else None for lines in (self.lines, again.lines))
             if before != after:
@@ -245,27 +250,27 @@ def _facts(tensor: Tensor) -> dict[str, Any]:
 
 
 class _Again:
-    """The second run of a checkpointed function."""
+    """State of the second run of a checkpointed function."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
         self.facts: list[Any] = []
         self.lines: list[Any] = []
-        self.beyond = False  # it has come further than the first run has by now
+        self.beyond = False  # the second run has saved more than the first, which is still running
 
     def pack(self, tensor: Tensor) -> Tensor:
-        """Put what is saved into the holder that waits for it; the graph of this run keeps it as well."""
+        """Put a saved tensor into the holder at its position; the graph of this run keeps it as well."""
         tensor = tensor.detach() if tensor.requires_grad else tensor
         frame, index = self.frame, len(self.facts)
         if index >= len(frame.holders):
             if frame.complete:
                 raise CheckpointError(MORE + frame._place())
-            self.beyond = True  # a backward pass inside of the function itself
+            self.beyond = True  # the function itself runs a backward pass
             return tensor
         self.facts.append(_facts(tensor))
         self.lines.append(user_frame.user_location())
         holder = frame.holders[index]()
-        if holder is not None:  # else a backward pass inside of the function has freed it
+        if holder is not None:  # None: a backward pass inside the function has freed it
             holder.value = tensor
         if frame.early_stop and index + 1 == len(frame.holders):
             raise _Enough
@@ -290,11 +295,11 @@ UNDECIDED_SEQUENTIAL = (
 )
 
 
-# --- The older way: a backward pass inside of a backward pass -------------------------------------------------------
+# --- Reentrant checkpoints: a backward pass inside a backward pass --------------------------------------------------
 
 
 def detach_variable(inputs: Any) -> tuple[Any, ...]:
-    """The tensors of a tuple outside of the graph, as leaves that require gradients if these did."""
+    """Return a tuple with its tensors detached, as leaves with the same ``requires_grad``."""
     if not isinstance(inputs, tuple):
         raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
     return tuple(
@@ -309,15 +314,15 @@ def check_backward_validity(inputs: Iterable[Any]) -> None:
 
 
 class CheckpointFunction(Function):
-    """``checkpoint(…, use_reentrant=True)`` as a node of the graph."""
+    """Node of the graph for ``checkpoint(…, use_reentrant=True)``."""
 
     __module__ = "torch.utils.checkpoint"
 
     @staticmethod
     def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
-        """Run the function unrecorded; only the inputs are kept."""
+        """Run the function unrecorded; only the inputs are saved."""
         check_backward_validity(args)
-        AccumulateGrad.hooked = True  # so that the sweep can be asked what it is for
+        AccumulateGrad.hooked = True  # makes the engine record its plan, which backward() reads
         ctx.rerun = _Rerun(run_function, {}, contextlib.nullcontext(), preserve_rng_state)
         ctx.inputs = [None if isinstance(each, Tensor) else each for each in args]
         ctx.are_tensors = [isinstance(each, Tensor) for each in args]
@@ -356,9 +361,9 @@ class CheckpointFunction(Function):
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
-    """Call ``functions`` (a list or an ``nn.Sequential``) one on the result of the other, in checkpointed segments.
+    """Apply ``functions`` (a list or an ``nn.Sequential``) in order, in ``segments`` checkpointed segments.
 
-    All segments but the last one keep nothing but their input. Arguments are those of :func:`checkpoint`.
+    All segments but the last save only their input. The other arguments are those of :func:`checkpoint`.
 
     >>> import retrograd as torch
     >>> x = torch.tensor(1.0, requires_grad=True)

@@ -1,4 +1,4 @@
-"""What a report of a mistake should say of a machine, as ``torch.utils.collect_env``."""
+"""Description of the environment for bug reports, as ``torch.utils.collect_env``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..runtime import blas_threads
 
 
 def get_pretty_env_info() -> str:
-    """Versions, devices and threads, a line each."""
+    """Return versions, devices and thread count, one a line."""
     package = sys.modules[__name__.partition(".")[0]]
     lines = [
         ("PyTorch version", str(getattr(package, "__version__", ""))),
@@ -40,7 +40,7 @@ def _version(name: str) -> str:
 
 
 def main() -> None:
-    """Print it."""
+    """Print the description of the environment."""
     print(get_pretty_env_info())
 
 

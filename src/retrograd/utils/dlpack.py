@@ -1,4 +1,4 @@
-"""Tensors from and for other libraries by DLPack, as ``torch.utils.dlpack``."""
+"""Exchange of tensors with other libraries by DLPack, as ``torch.utils.dlpack``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..operations.creation.storage import to_dlpack
 
 
 class DLDeviceType(enum.IntEnum):
-    """The kinds of devices, by DLPack's numbers."""
+    """Device types of DLPack, with its numbers."""
 
     kDLCPU = 1  # noqa: N815 - DLPack's names
     kDLCUDA = 2  # noqa: N815

@@ -1,4 +1,4 @@
-"""What registering a hook returns, as ``torch.utils.hooks``."""
+"""Handles of registered hooks, as ``torch.utils.hooks``."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Hook = TypeVar("Hook", bound=Callable[..., Any])
 
 
 def unserializable_hook(f: Hook) -> Hook:
-    """Mark a hook as one that is not meant to be stored with its tensor: :func:`warn_if_has_hooks` passes it over."""
+    """Mark a hook that is not serialised with its tensor, so that :func:`warn_if_has_hooks` ignores it."""
     f.__torch_unserializable__ = True  # type: ignore[attr-defined]
     return f
 
 
 def warn_if_has_hooks(tensor: Tensor) -> None:
-    """Warn of each hook of ``tensor`` that storing it would lose."""
+    """Warn of each hook of ``tensor`` that serialisation would lose."""
     hooks = getattr(tensor._grad_edge, "hooks", None)
     if hooks is None:
         return

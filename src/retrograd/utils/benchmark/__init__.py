@@ -1,4 +1,4 @@
-"""Measuring how long things take, as ``torch.utils.benchmark``: timers, measurements, tables that compare them."""
+"""Timers, measurements and tables that compare them, as ``torch.utils.benchmark``."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ BEST, BAD, WORST, PLAIN = "\033[92m\033[1m", "\033[2m\033[91m", "\033[31m\033[1m
 
 
 class Colorize(enum.Enum):
-    """Among what the best is looked for."""
+    """Cells with which a time is compared to choose its colour."""
 
     NONE = "none"
     COLUMNWISE = "columnwise"
@@ -21,7 +21,7 @@ class Colorize(enum.Enum):
 
 
 class Compare:
-    """A table of measurements: a column for each description, a row for each sub-label, a group for each number of threads.
+    """Table of measurements: one column for each description, one row for each sub-label, grouped by number of threads.
 
     >>> import retrograd as torch
     >>> spec = torch.utils.benchmark.TaskSpec("x + 1", "", label="sums", sub_label="small", description="here")
@@ -45,7 +45,7 @@ class Compare:
             self._results.append(each)
 
     def trim_significant_figures(self) -> None:
-        """Show only digits that mean something."""
+        """Show only significant digits."""
         self._trim = True
 
     def colorize(self, rowwise: bool = False) -> None:
@@ -53,7 +53,7 @@ class Compare:
         self._colors = Colorize.ROWWISE if rowwise else Colorize.COLUMNWISE
 
     def highlight_warnings(self) -> None:
-        """Say where times vary much."""
+        """Mark measurements with high variance."""
         self._warnings = True
 
     def print(self) -> None:
@@ -68,7 +68,7 @@ class Compare:
         )
 
     def _table(self, label: str | None, results: list[Measurement]) -> str:
-        """One table, for one label."""
+        """Return the table of one label."""
         unit, scale = select_unit(min(each.median for each in results))
         columns = ordered_unique(each.task_spec.description for each in results)
         cells: dict[Any, Measurement] = {(*_row(each), each.task_spec.description): each for each in results}
@@ -97,7 +97,7 @@ class Compare:
         return "\n".join([*lines, ""])
 
     def _column(self, found: list[Measurement | None], scale: float) -> list[str]:
-        """The texts of a column, all of one length."""
+        """Return the texts of a column, aligned."""
         there = [each for each in found if each is not None]
         leading = [math.ceil(math.log10(each.median / scale)) for each in there]
         decimals = 1
@@ -117,7 +117,7 @@ class Compare:
     def _among(
         self, cells: dict[Any, Measurement], columns: list[Any], rows: list[Any], row: Any, column: Any
     ) -> list[float]:
-        """The times with which one is compared."""
+        """Return the times with which the time of a cell is compared."""
         if self._colors is Colorize.NONE:
             return []
         if self._colors is Colorize.ROWWISE:
@@ -128,12 +128,12 @@ class Compare:
 
 
 def _row(each: Measurement) -> tuple[int, str, str]:
-    """What a row is sorted by, first, and its name."""
+    """Return the key of a measurement's row: number of threads, environment, name."""
     return each.task_spec.num_threads, each.task_spec.env or "", each.as_row_name
 
 
 def _row_names(rows: list[tuple[int, str, str]]) -> list[str]:
-    """The first column: the environment where it is another than above, and the name."""
+    """Return the texts of the first column: the environment where it differs from the row above, and the name."""
     widest = max(len(env) for _, env, _ in rows) + 4
     names = []
     for number, (threads, env, name) in enumerate(rows):

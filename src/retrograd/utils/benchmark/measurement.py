@@ -1,4 +1,4 @@
-"""What a timer has found, and what it was about."""
+"""``Measurement``: times of a task, and ``TaskSpec``: the description of the task."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy
 
-#: No more digits are shown than these, and no interval of confidence is taken to be smaller, in seconds.
+#: Maximum number of digits shown, and minimum confidence interval in seconds.
 MOST_DIGITS = 4
 SMALLEST_INTERVAL = 25e-9
-#: From which share of the median the middle half of the times is said to vary.
+#: Interquartile ranges, relative to the median, above which a measurement counts as varying (much).
 VARIES, VARIES_MUCH = 0.1, 0.25
 
 _UNITS = {"ns": ("nanosecond", 1e-9), "us": ("microsecond", 1e-6), "ms": ("millisecond", 1e-3), "s": ("second", 1)}
 
 
 def select_unit(t: float) -> tuple[str, float]:
-    """The unit in which a time in seconds is best read, and how many seconds it is.
+    """Return the unit for a time in seconds, and the number of seconds in the unit.
 
     >>> select_unit(2e-5)
     ('us', 1e-06)
@@ -31,12 +31,12 @@ def select_unit(t: float) -> tuple[str, float]:
 
 
 def unit_to_english(u: str) -> str:
-    """The name of a unit: ``"us"`` is a microsecond."""
+    """Return the name of a unit: ``"us"`` is "microsecond"."""
     return _UNITS[u][0]
 
 
 def trim_sigfig(x: float, n: int) -> float:
-    """``x`` with ``n`` digits.
+    """Return ``x`` rounded to ``n`` significant digits.
 
     >>> trim_sigfig(1234.5, 3)
     1230.0
@@ -48,18 +48,18 @@ def trim_sigfig(x: float, n: int) -> float:
 
 
 def ordered_unique(elements: Iterable[Any]) -> list[Any]:
-    """The elements once each, in their order."""
+    """Return the distinct elements in order of first occurrence."""
     return list(dict.fromkeys(elements))
 
 
 def _named(name: str, text: str) -> str:
-    """A piece of a program under its name: in one line if it has one."""
+    """Return ``text`` with a heading: in one line if it has one, else indented."""
     return f"{name}:\n{textwrap.indent(text, '  ')}\n" if "\n" in text else f"{name}: {text}"
 
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """What was measured: the statement, what stands before it, and how it is called in tables."""
+    """Description of a task: the statement, its setup, and its labels in tables."""
 
     stmt: str
     setup: str
@@ -72,23 +72,23 @@ class TaskSpec:
 
     @property
     def title(self) -> str:
-        """The label, or the statement."""
+        """Label of the task, or its statement."""
         more = f": {self.sub_label}" if self.sub_label else ""
         if self.label is not None:
             return self.label + more
         return _named(f"stmt{more}", self.stmt) if "\n" in self.stmt else self.stmt + more
 
     def setup_str(self) -> str:
-        """What stands before the statement, if anything does."""
+        """Return the setup with a heading, or an empty string."""
         return "" if self.setup == "pass" or not self.setup else _named("setup", self.setup)
 
     def summarize(self) -> str:
-        """All of it in a few lines."""
+        """Return title, description and setup, one a line."""
         return "\n".join(part for part in (self.title, self.description or "", self.setup_str()) if part)
 
 
 class Measurement:
-    """Times of a task: each is of ``number_per_run`` runs."""
+    """Times of a task. Each entry of ``raw_times`` is the time of ``number_per_run`` runs."""
 
     def __init__(
         self, number_per_run: int, raw_times: list[float], task_spec: TaskSpec, metadata: dict[Any, Any] | None = None
@@ -98,22 +98,22 @@ class Measurement:
 
     @property
     def times(self) -> list[float]:
-        """Seconds of one run each."""
+        """Seconds for one run."""
         return [each / self.number_per_run for each in self.raw_times]
 
     @property
     def median(self) -> float:
-        """The median time."""
+        """Median time."""
         return float(numpy.median(self._all()))
 
     @property
     def mean(self) -> float:
-        """The mean time."""
+        """Mean time."""
         return float(numpy.mean(self._all()))
 
     @property
     def iqr(self) -> float:
-        """How far the quartiles lie apart."""
+        """Interquartile range."""
         low, high = self._quartiles()
         return high - low
 
@@ -128,7 +128,7 @@ class Measurement:
 
     @property
     def significant_figures(self) -> int:
-        """How many digits of the median mean something, by the middle half of the times (up to 4)."""
+        """Number of significant digits of the median (1 to 4), from the variation of the middle half of the times."""
         times = self._all()
         middle = times[len(times) // 4 : math.ceil(3 * len(times) / 4)]
         interval = max(1.645 * float(numpy.std(middle)) / math.sqrt(len(middle)), SMALLEST_INTERVAL)
@@ -136,26 +136,26 @@ class Measurement:
 
     @property
     def has_warnings(self) -> bool:
-        """Whether the times vary much."""
+        """Whether the interquartile range is 10 % of the median or more."""
         return not self.meets_confidence()
 
     def meets_confidence(self, threshold: float = VARIES) -> bool:
-        """Whether the middle half of the times lies within this share of the median."""
+        """Whether the interquartile range, relative to the median, is below ``threshold``."""
         return self.iqr / self.median < threshold
 
     @property
     def title(self) -> str:
-        """What was measured."""
+        """Title of the task."""
         return self.task_spec.title
 
     @property
     def env(self) -> str | None:
-        """Where it was measured."""
+        """Environment of the task."""
         return self.task_spec.env
 
     @property
     def as_row_name(self) -> str:
-        """How a table calls it."""
+        """Name of the task's row in a table."""
         return self.task_spec.sub_label or self.task_spec.stmt or "[Unknown]"
 
     def __getattr__(self, name: str) -> Any:
@@ -192,7 +192,7 @@ class Measurement:
 
     @staticmethod
     def merge(measurements: Iterable[Measurement]) -> list[Measurement]:
-        """Measurements of the same task made one."""
+        """Return one measurement for each task, with the times of all its measurements."""
         grouped: dict[TaskSpec, list[Measurement]] = {}
         for each in measurements:
             grouped.setdefault(each.task_spec, []).append(each)

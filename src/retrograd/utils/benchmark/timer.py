@@ -1,4 +1,4 @@
-"""``Timer``: how long a piece of a program takes."""
+"""``Timer``: measures the execution time of a statement."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .measurement import Measurement, TaskSpec
 
 
 class Language(enum.Enum):
-    """In what a statement is written."""
+    """Language of a statement."""
 
     PYTHON = 0
     CPP = 1
 
 
 def timer() -> float:
-    """Seconds, after a GPU has done what it was asked."""
+    """Return the time in seconds, after synchronising with the GPU if there is one."""
     if "cupy" in sys.modules and devices.gpu_count():
         devices.cupy().cuda.Device().synchronize()
     return timeit.default_timer()
@@ -33,7 +33,7 @@ def timer() -> float:
 
 @contextmanager
 def set_torch_threads(n: int) -> Iterator[None]:
-    """A block in which ``n`` threads calculate."""
+    """Use ``n`` BLAS threads in this block."""
     before = blas_threads.get_num_threads()
     try:
         blas_threads.set_num_threads(n)
@@ -43,10 +43,10 @@ def set_torch_threads(n: int) -> Iterator[None]:
 
 
 class Timer:
-    """Times a statement, after a ``setup`` that is not timed, in ``num_threads`` threads.
+    """Timer of a statement, with a ``setup`` that is not timed, in ``num_threads`` threads.
 
-    ``label``, ``sub_label``, ``description`` and ``env`` say how tables call what was measured. A statement finds
-    ``torch`` and what stands in ``globals``.
+    ``label``, ``sub_label``, ``description`` and ``env`` label the measurements in tables. The statement can use
+    ``torch`` and the names in ``globals``.
 
     >>> import retrograd as torch
     >>> timer = torch.utils.benchmark.Timer("x + 1", globals={"x": torch.ones(2)})
@@ -86,21 +86,21 @@ class Timer:
         return max(self._timer.timeit(number), 1e-9)
 
     def timeit(self, number: int = 1000000) -> Measurement:
-        """One measurement of ``number`` runs, after some to warm up."""
+        """Return one measurement of ``number`` runs, after a warm-up."""
         with set_torch_threads(self._task_spec.num_threads):
             self._timeit(max(number // 100, 2))
             return Measurement(number, [self._timeit(number)], self._task_spec)
 
     def repeat(self, repeat: int = -1, number: int = -1) -> NoReturn:
-        """Refused, as by PyTorch, which has :meth:`blocked_autorange`."""
+        """Raise NotImplementedError, as PyTorch does; use :meth:`blocked_autorange`."""
         raise NotImplementedError("See `Timer.blocked_autorange.`")
 
     def autorange(self, callback: Any = None) -> NoReturn:
-        """Refused, as by PyTorch, which has :meth:`blocked_autorange`."""
+        """Raise NotImplementedError, as PyTorch does; use :meth:`blocked_autorange`."""
         raise NotImplementedError("See `Timer.blocked_autorange.`")
 
     def _block_size(self, min_run_time: float) -> int:
-        """How many runs are timed at once, so that reading the clock costs next to nothing."""
+        """Return the number of runs to time at once so that reading the clock takes at most 1e-4 of the time."""
         with set_torch_threads(self._task_spec.num_threads):
             overhead = float(numpy.median([self._timeit(0) for _ in range(5)]))
             number = 1
@@ -122,16 +122,16 @@ class Timer:
         return Measurement(number, times, self._task_spec)
 
     def blocked_autorange(self, callback: Any = None, min_run_time: float = 0.2) -> Measurement:
-        """Measurements, each of as many runs as make the clock's share small, for at least ``min_run_time`` seconds."""
+        """Measure for at least ``min_run_time`` seconds, in blocks of runs that make the clock's overhead negligible."""
         number, times = self._block_size(min_run_time), list[float]()
         return self._until(number, times, lambda: sum(times) >= min_run_time, callback)
 
     def adaptive_autorange(
         self, threshold: float = 0.1, *, min_run_time: float = 0.01, max_run_time: float = 10.0, callback: Any = None
     ) -> Measurement:
-        """Measurements until the middle half of the times lies within ``threshold`` of the median.
+        """Measure until the interquartile range, relative to the median, is below ``threshold``.
 
-        For ``min_run_time`` seconds at least and ``max_run_time`` at most.
+        Measure for at least ``min_run_time`` and at most about ``max_run_time`` seconds.
         """
         number, times = self._block_size(0.05), list[float]()
 
@@ -146,5 +146,5 @@ class Timer:
 
 
 def _dedented(text: str) -> str:
-    """A statement that is written over several lines within a program."""
+    """Return a statement without its common indentation."""
     return textwrap.dedent(text[1:] if text.startswith("\n") else text).rstrip()

@@ -1,4 +1,4 @@
-"""Data sets, the order in which they are gone through, and loading in batches: ``torch.utils.data``."""
+"""Data sets, samplers and batch loading: ``torch.utils.data``."""
 
 from .collate import default_collate, default_convert
 from .dataloader import DataLoader

@@ -1,4 +1,4 @@
-"""How samples become a batch: ``default_collate``, and what becomes of single ones: ``default_convert``."""
+"""Conversion of samples to batches (``default_collate``) and of single samples to tensors (``default_convert``)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Collators = dict[Any, Callable[..., Any]]
 
 
 def _rebuilt(like: Any, parts: Any) -> Any:
-    """A container of the kind of ``like`` that holds ``parts`` instead; a plain one where that can not be made."""
+    """Return a container like ``like`` that holds ``parts``; ``parts`` itself if no such container can be created."""
     try:
         if isinstance(like, MutableMapping):
             clone = copy.copy(like)
@@ -38,7 +38,10 @@ def _rebuilt(like: Any, parts: Any) -> Any:
 
 
 def default_convert(data: Any) -> Any:
-    """NumPy's arrays and numbers as tensors, also within dicts, lists and tuples; everything else as it is."""
+    """Convert NumPy arrays and scalars to tensors, also within dicts, lists and tuples.
+
+    Return other objects unchanged.
+    """
     if isinstance(data, numpy.ndarray | numpy.generic):
         unfit = isinstance(data, numpy.str_ | numpy.bytes_) or _TEXT.search(data.dtype.str)
         return data if unfit else as_tensor(data)
@@ -53,7 +56,7 @@ def default_convert(data: Any) -> Any:
 
 
 def collate(batch: Any, *, collate_fn_map: Collators | None = None) -> Any:
-    """The samples of a batch in one: as ``collate_fn_map`` says for their type, and containers element by element.
+    """Combine samples into a batch by the function for their type in ``collate_fn_map``; containers element by element.
 
     Raises TypeError for other types, RuntimeError for lists of different lengths.
     """
@@ -78,34 +81,34 @@ def collate(batch: Any, *, collate_fn_map: Collators | None = None) -> Any:
 
 
 def collate_tensor_fn(batch: Any, *, collate_fn_map: Collators | None = None) -> Tensor:
-    """Tensors stacked."""
-    return of_package("stack")(list(batch), 0)  # as users have it: samples may be of a class of their own
+    """Stack tensors."""
+    return of_package("stack")(list(batch), 0)  # the public function, because samples may be of a tensor subclass
 
 
 def collate_numpy_array_fn(batch: Any, *, collate_fn_map: Collators | None = None) -> Any:
-    """NumPy's arrays as tensors, stacked."""
+    """Convert NumPy arrays to tensors and stack them."""
     if _TEXT.search(batch[0].dtype.str):
         raise TypeError(_UNFIT.format(batch[0].dtype))
     return collate([as_tensor(each) for each in batch], collate_fn_map=collate_fn_map)
 
 
 def collate_numpy_scalar_fn(batch: Any, *, collate_fn_map: Collators | None = None) -> Tensor:
-    """NumPy's numbers in a tensor of their dtype."""
+    """Return a tensor of NumPy scalars, with their dtype."""
     return as_tensor(batch)
 
 
 def collate_float_fn(batch: Any, *, collate_fn_map: Collators | None = None) -> Tensor:
-    """Numbers in a tensor of float64."""
+    """Return a float64 tensor of Python floats."""
     return tensor(batch, dtype=dtypes.float64)
 
 
 def collate_int_fn(batch: Any, *, collate_fn_map: Collators | None = None) -> Tensor:
-    """Integers in a tensor."""
+    """Return a tensor of integers."""
     return tensor(batch)
 
 
 def collate_str_fn(batch: Any, *, collate_fn_map: Collators | None = None) -> Any:
-    """Strings as they are."""
+    """Return the strings unchanged."""
     return batch
 
 
@@ -117,8 +120,9 @@ default_collate_fn_map: Collators = {
 
 
 def default_collate(batch: Any) -> Any:
-    """A list of samples as one batch: tensors are stacked, numbers become a tensor, dicts, lists and tuples are gone
-    through element by element.
+    """Combine a list of samples into a batch: tensors are stacked, numbers become a tensor.
+
+    Dicts, lists and tuples are combined element by element.
 
     >>> import retrograd as torch
     >>> torch.utils.data.default_collate([(torch.ones(2), 0), (torch.zeros(2), 1)])

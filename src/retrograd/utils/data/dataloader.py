@@ -1,4 +1,4 @@
-"""``DataLoader``: a data set in batches, loaded here or by worker processes (``worker.py``)."""
+"""``DataLoader``: loads a data set in batches, in this process or in worker processes (``worker.py``)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "per
 
 
 class _Endless:
-    """The sampler of an iterable data set: it has nothing to say."""
+    """Sampler of an iterable data set: it yields None without end."""
 
     def __iter__(self) -> Iterator[None]:
         while True:
@@ -35,14 +35,15 @@ class _Endless:
 
 
 class DataLoader(Generic[Batch]):
-    """Goes through a data set in batches, in order or ``shuffle``\\ d, as often as it is iterated over.
+    """Iterable over a data set in batches, in order or ``shuffle``\\ d; each iteration is a new pass.
 
-    ``batch_size=None`` gives single samples. ``sampler`` or ``batch_sampler`` choose the order otherwise. ``collate_fn``
-    makes a batch of a list of samples. ``num_workers`` processes load ahead, each up to ``prefetch_factor`` batches;
-    ``worker_init_fn(id)`` is called in each, ``persistent_workers`` keeps them for the next pass, ``timeout`` is for one
-    batch in seconds. ``generator`` draws the order and the workers' seeds. ``pin_memory`` is accepted.
+    ``batch_size=None`` yields single samples. ``sampler`` or ``batch_sampler`` replaces the order. ``collate_fn``
+    combines a list of samples into a batch. ``num_workers`` processes load ahead, up to ``prefetch_factor`` batches
+    each; ``worker_init_fn(id)`` is called in each, ``persistent_workers`` keeps them for the next pass, ``timeout`` is
+    the limit for one batch in seconds. ``generator`` draws the order and the workers' seeds. ``pin_memory`` has no
+    effect.
 
-    For a seed, the order and the workers' random numbers are PyTorch's.
+    For the same seed, the order and the workers' random numbers equal PyTorch's.
 
     >>> import retrograd as torch
     >>> data = torch.utils.data.TensorDataset(torch.arange(5))
@@ -92,7 +93,7 @@ class DataLoader(Generic[Batch]):
         self.collate_fn = collate_fn or (default_convert if batch_sampler is None else default_collate)
         self.persistent_workers = persistent_workers
         self._IterableDataset_len_called: int | None = None
-        self._dataset_kind = int(iterable)  # which PyTorch wants to find in a loader that was saved
+        self._dataset_kind = int(iterable)  # PyTorch reads it from a pickled loader
         self._iterator: _MultiProcessingDataLoaderIter | None = None
         self.__initialized = True
         self.check_worker_number_rationality()
@@ -104,7 +105,7 @@ class DataLoader(Generic[Batch]):
 
     @property
     def multiprocessing_context(self) -> Any:
-        """How worker processes are started: a context of ``multiprocessing``, or None for its default."""
+        """Context of ``multiprocessing`` in which workers are started, or None for the default."""
         return self.__multiprocessing_context
 
     @multiprocessing_context.setter
@@ -155,7 +156,7 @@ class DataLoader(Generic[Batch]):
         return length // self.batch_size if self.drop_last else math.ceil(length / self.batch_size)
 
     def check_worker_number_rationality(self) -> None:
-        """Warn of more workers than processors."""
+        """Warn if there are more workers than processors."""
         known = hasattr(os, "sched_getaffinity")
         count = len(os.sched_getaffinity(0)) if known else os.cpu_count()
         if not self.num_workers or (count is not None and self.num_workers <= count):
@@ -214,7 +215,10 @@ def _check_order(
 
 
 def fetcher(batched: bool, collate: Callable[[Any], Any], drop_last: bool, dataset: Any) -> Callable[[Any], Any]:
-    """A function from an index (or a list of them) to a batch. It raises EndOfData at the end of an iterable data set."""
+    """Return a function from an index (or a list of them) to a batch.
+
+    For an iterable data set it raises EndOfData at the end.
+    """
     if not isinstance(dataset, IterableDataset):
         return lambda index: collate(fetched(dataset, index) if batched else dataset[index])
     samples, ended = iter(dataset), [False]
@@ -298,7 +302,7 @@ class _BaseDataLoaderIter:
 
 
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
-    """Loads in this process."""
+    """Pass that loads in this process."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
@@ -314,7 +318,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 
 
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
-    """Has worker processes load, each its share of the batches, ahead of time."""
+    """Pass that loads ahead in worker processes, to which the batches are assigned in turn."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
@@ -351,7 +355,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._ask()
 
     def _ask(self) -> None:
-        """Ask the next worker for the next batch."""
+        """Request the next batch from the next worker."""
         if not any(self._open):
             return
         try:
@@ -382,7 +386,10 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         raise StopIteration
 
     def _next_ready(self) -> int | None:
-        """Take the number of the next batch off the list, if it is there; of what will never come, all the numbers."""
+        """Remove the next available batch from the task list and return its number; None if there is none yet.
+
+        Tasks of a worker whose iterable data set has ended are removed as well.
+        """
         while self._tasks and not self._open[self._tasks[0][1]] and self._tasks[0][0] not in self._results:
             self._tasks.popleft()
         numbers = [number for number, _ in self._tasks]
@@ -393,7 +400,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         return None
 
     def _wait(self) -> None:
-        """Take in what workers have sent; at least one answer."""
+        """Receive at least one answer from the workers."""
         busy = {worker for number, worker in self._tasks if number not in self._results and self._open[worker]}
         if not busy:
             return
@@ -405,7 +412,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                 self._results[number] = (kind, data)
 
     def _received(self, workers: set[int]) -> list[tuple[int, Any]]:
-        """The answers of some workers, as soon as there is one. Raises RuntimeError if a worker is gone."""
+        """Return the answers of some workers, as soon as there is one. Raises RuntimeError if a worker has exited."""
         pipes = {self._pipes[worker]: worker for worker in workers}
         ends = {self._processes[worker].sentinel: worker for worker in workers}
         timeout = self._loader.timeout or None
@@ -427,7 +434,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         return found
 
     def shut_down(self) -> None:
-        """Let the workers end."""
+        """Stop the workers; terminate those that do not exit within 5 seconds."""
         for pipe in self._pipes:
             with contextlib.suppress(OSError):
                 pipe.send(None)
@@ -440,7 +447,9 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._pipes, self._processes = [], []
 
     def __del__(self) -> None:
-        if getattr(self, "_pipes", None) and self._owner == os.getpid():  # a fork has a copy, but not the children
+        if (
+            getattr(self, "_pipes", None) and self._owner == os.getpid()
+        ):  # a forked process has a copy, but is not the parent of the workers
             self.shut_down()
 
 

@@ -1,4 +1,4 @@
-"""Data sets: what gives samples by number, or one after the other, and data sets made of others."""
+"""Data sets: map-style and iterable base classes, and data sets that combine others."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Sample = TypeVar("Sample", covariant=True)
 
 
 class Dataset(Generic[Sample]):
-    """Samples by number. A user's own derives from it and defines ``__getitem__`` and ``__len__``.
+    """Base class of data sets with samples by index. Subclasses define ``__getitem__`` and ``__len__``.
 
-    It may define ``__getitems__``, which takes a list of numbers and gives a list of samples: batches are then fetched
-    in one call.
+    They may define ``__getitems__``, which takes a list of indices and returns a list of samples: batches are then
+    fetched in one call.
     """
 
     def __getitem__(self, index: Any) -> Sample:
@@ -30,10 +30,10 @@ class Dataset(Generic[Sample]):
 
 
 class IterableDataset(Dataset[Sample], Iterable[Sample]):
-    """Samples one after the other. A user's own derives from it and defines ``__iter__``.
+    """Base class of data sets without indices. Subclasses define ``__iter__``.
 
-    With several workers each has a copy of the data set and goes through all of it, unless ``__iter__`` asks
-    :func:`get_worker_info` which part it is to give.
+    Each worker process has a copy of the data set and iterates over all of it, unless ``__iter__`` calls
+    :func:`get_worker_info` to choose the worker's part.
     """
 
     def __add__(self, other: Dataset[Any]) -> ChainDataset:  # type: ignore[override]
@@ -41,7 +41,7 @@ class IterableDataset(Dataset[Sample], Iterable[Sample]):
 
 
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
-    """The tensors' slices along their first dimension: sample ``i`` is ``(t[i] for t in tensors)``.
+    """Data set of tensors: sample ``i`` is ``tuple(t[i] for t in tensors)``.
 
     >>> import retrograd as torch
     >>> data = torch.utils.data.TensorDataset(torch.arange(3), torch.tensor([0.5, 1.5, 2.5]))
@@ -64,7 +64,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
 
 class StackDataset(Dataset[Any]):
-    """Data sets of one length side by side: a sample is the tuple, or with names the dict, of their samples."""
+    """Data sets of equal length in parallel: a sample is the tuple (with keyword arguments, the dict) of theirs."""
 
     datasets: Any
 
@@ -105,20 +105,20 @@ class StackDataset(Dataset[Any]):
 
 
 def fetched(dataset: Any, indices: list[Any]) -> Any:
-    """Several samples, in one call where the data set can do that."""
+    """Return several samples, in one call if the data set defines ``__getitems__``."""
     several = getattr(dataset, "__getitems__", None)
     return several(indices) if callable(several) else [dataset[index] for index in indices]
 
 
 class ConcatDataset(Dataset[Any]):
-    """Data sets one after the other."""
+    """Concatenation of data sets."""
 
     datasets: list[Any]
     cumulative_sizes: list[int]
 
     @staticmethod
     def cumsum(sequence: Iterable[Any]) -> list[int]:
-        """Where each of the data sets ends."""
+        """Return the cumulative lengths of the data sets."""
         return list(accumulate(len(each) for each in sequence))
 
     def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
@@ -142,13 +142,13 @@ class ConcatDataset(Dataset[Any]):
 
     @property
     def cummulative_sizes(self) -> list[int]:
-        """The old spelling of ``cumulative_sizes``."""
+        """Deprecated spelling of ``cumulative_sizes``."""
         warn("`cummulative_sizes` attribute is renamed to `cumulative_sizes`", FutureWarning)
         return self.cumulative_sizes
 
 
 class ChainDataset(IterableDataset[Any]):
-    """Iterable data sets one after the other."""
+    """Concatenation of iterable data sets."""
 
     def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
         self.datasets = datasets
@@ -168,7 +168,7 @@ class ChainDataset(IterableDataset[Any]):
 
 
 class Subset(Dataset[Any]):
-    """The samples of ``dataset`` whose numbers are ``indices``."""
+    """Samples of ``dataset`` at ``indices``."""
 
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
         self.dataset = dataset
@@ -195,7 +195,7 @@ class Subset(Dataset[Any]):
 def random_split(
     dataset: Any, lengths: Sequence[float], generator: Generator | None = default_generator
 ) -> list[Subset]:
-    """The data set in random parts of these lengths, or (if they sum to 1) of these shares.
+    """Split a data set at random into parts of these lengths, or (if they sum to 1) of these fractions.
 
     >>> import retrograd as torch
     >>> parts = torch.utils.data.random_split(range(10), [3, 7], torch.Generator().manual_seed(42))
@@ -208,7 +208,7 @@ def random_split(
             if share < 0 or share > 1:
                 raise ValueError(f"Fraction at index {index} is not between 0 and 1")
         counts = [math.floor(whole * share) for share in lengths]
-        for index in range(whole - sum(counts)):  # the rest goes round
+        for index in range(whole - sum(counts)):  # the remainder is distributed one by one
             counts[index % len(counts)] += 1
         lengths = counts
         for index, length in enumerate(lengths):

@@ -1,4 +1,4 @@
-"""Samplers: in which order the samples of a data set are taken, and how they are put together in batches."""
+"""Samplers: the order in which the samples of a data set are loaded, and their grouping into batches."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ Index = TypeVar("Index", covariant=True)
 
 
 def drawn_seed(generator: Generator | None = None) -> int:
-    """A seed from the default generator, or from another."""
+    """Draw a seed from a generator, by default the default generator."""
     return int(empty((), dtype=dtypes.int64).random_(generator=generator).item())
 
 
 class Sampler(Generic[Index]):
-    """Gives the numbers of samples. A user's own derives from it and defines ``__iter__`` (and ``__len__``)."""
+    """Base class of iterables over sample indices. Subclasses define ``__iter__`` and may define ``__len__``."""
 
     def __iter__(self) -> Iterator[Index]:
         raise NotImplementedError
 
 
 class SequentialSampler(Sampler[int]):
-    """All samples in their order."""
+    """Sampler of all indices in order."""
 
     def __init__(self, data_source: Sized) -> None:
         self.data_source = data_source
@@ -40,9 +40,9 @@ class SequentialSampler(Sampler[int]):
 
 
 class RandomSampler(Sampler[int]):
-    """Samples in a random order; ``replacement`` may give one again and again; ``num_samples`` of them, or all.
+    """Sampler of ``num_samples`` indices (by default all) in random order; with ``replacement``, indices may repeat.
 
-    Without ``generator`` each pass has one of its own, whose seed is drawn from the default generator.
+    Without ``generator`` each pass creates one, whose seed is drawn from the default generator.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class RandomSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
-        """How many samples a pass gives: those of a data set whose length changes are counted anew."""
+        """Number of samples in a pass; by default the current length of the data set."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
@@ -68,7 +68,10 @@ class RandomSampler(Sampler[int]):
         if generator is None:
             generator = Generator().manual_seed(drawn_seed())
         if self.replacement:
-            for count in (*[32] * (wanted // 32), wanted % 32):  # in PyTorch's portions: they make the numbers
+            for count in (
+                *[32] * (wanted // 32),
+                wanted % 32,
+            ):  # in blocks of 32 as PyTorch, because the block size determines the numbers
                 yield from randint(length, (count,), generator=generator).tolist()
         else:
             for _ in range(wanted // length):
@@ -80,7 +83,7 @@ class RandomSampler(Sampler[int]):
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """The given numbers in a random order."""
+    """Sampler of ``indices`` in random order."""
 
     def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
         self.indices = indices
@@ -95,7 +98,7 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """``num_samples`` numbers at random, each as probable as its weight says (the weights need not sum to one).
+    """Sampler of ``num_samples`` random indices with probabilities proportional to ``weights``.
 
     >>> import retrograd as torch
     >>> list(torch.utils.data.WeightedRandomSampler([0, 0, 1], 2))
@@ -134,7 +137,7 @@ def _check_switch(name: str, value: Any) -> None:
 
 
 class BatchSampler(Sampler[list[int]]):
-    """What ``sampler`` gives, in lists of ``batch_size``; ``drop_last`` leaves out a last one that is shorter.
+    """Sampler of lists of ``batch_size`` indices from ``sampler``; ``drop_last`` drops an incomplete last list.
 
     >>> import retrograd as torch
     >>> list(torch.utils.data.BatchSampler(range(5), batch_size=2, drop_last=False))

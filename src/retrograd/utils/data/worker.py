@@ -1,7 +1,7 @@
-"""Worker processes of a DataLoader: what one does, and how the loader talks to it.
+"""Worker processes of a DataLoader, and their communication with the loader.
 
-Each worker has a pipe of its own. What it is asked for comes in the order in which it was asked; results are sent by a
-thread, so that the worker goes on with the next batch while the loader is busy.
+Each worker has its own pipe. Requests arrive in order; results are sent by a separate thread, so that the worker
+computes the next batch while the loader is busy.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ...runtime.blas_threads import set_num_threads
 
 @dataclass(frozen=True, slots=True)
 class WorkerInfo:
-    """What a worker knows of itself: its number, how many there are, its seed, its copy of the data set."""
+    """Worker's id, number of workers, seed, and copy of the data set."""
 
     id: int
     num_workers: int
@@ -37,40 +37,40 @@ class WorkerInfo:
 
 
 class _Here:
-    """Whether this process is a worker."""
+    """Holder of this process's worker info, None outside workers."""
 
     info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """In a worker process of a DataLoader: its ``id``, ``num_workers``, ``seed`` and ``dataset``; elsewhere None."""
+    """Return ``id``, ``num_workers``, ``seed`` and ``dataset`` in a worker process of a DataLoader; None elsewhere."""
     return _Here.info
 
 
-# What a worker answers, beside batches.
+# Kinds of messages from a worker.
 BATCH, ERROR, END, READY = "batch", "error", "end", "ready"
 
 
 @dataclass(frozen=True)
 class Failure:
-    """An error in a worker, as the loader raises it."""
+    """Error of a worker, in the form in which the loader raises it."""
 
     kind: Any
     text: str
 
     def reraise(self) -> None:
-        """Raise an error of the same kind, with the worker's trace in its text."""
+        """Raise an error of the same type, with the worker's traceback in its message."""
         if self.kind is KeyError:
             raise KeyError(_Verbatim(self.text))
         try:
             error = self.kind(self.text)
-        except Exception:  # a kind that is not made of a text alone
+        except Exception:  # a type whose constructor needs other arguments
             raise RuntimeError(self.text) from None
         raise error
 
 
 class _Verbatim(str):
-    """A text that is shown as it is in a KeyError."""
+    """Text that a KeyError shows without quotes."""
 
     __slots__ = ()
 
@@ -79,12 +79,12 @@ class _Verbatim(str):
 
 
 def failure(error: BaseException, where: str) -> Failure:
-    """An error that is being handled, ready to be sent."""
+    """Return a Failure that describes an error being handled."""
     shown = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     kind: Any = type(error)
     try:
         pickle.dumps(kind)
-    except Exception:  # a class that only the worker knows
+    except Exception:  # a class that can not be pickled
         kind = RuntimeError
     return Failure(kind, f"Caught {type(error).__name__} {where}.\nOriginal {shown}")
 
@@ -93,7 +93,7 @@ def failure(error: BaseException, where: str) -> Failure:
 
 
 def send(pipe: Connection, message: Any) -> None:
-    """Send a message whose arrays are not copied into the pickle."""
+    """Send a message; its arrays are sent as separate buffers, without a copy in the pickle."""
     pieces: list[Any] = []
     body = pickle.dumps(message, 5, buffer_callback=lambda piece: pieces.append(piece.raw()))
     pipe.send([len(piece) for piece in pieces])
@@ -103,7 +103,7 @@ def send(pipe: Connection, message: Any) -> None:
 
 
 def receive(pipe: Connection) -> Any:
-    """A message that was sent so; its arrays may be written to."""
+    """Return a message that :func:`send` has sent; its arrays are writable."""
     lengths = pipe.recv()
     body = pipe.recv_bytes()
     pieces = []
@@ -115,7 +115,7 @@ def receive(pipe: Connection) -> Any:
 
 
 class _Sender:
-    """Sends answers in a thread of its own."""
+    """Thread that sends answers."""
 
     def __init__(self, pipe: Connection, where: str) -> None:
         self.pipe, self.where = pipe, where
@@ -124,7 +124,7 @@ class _Sender:
         self.thread.start()
 
     def _run(self) -> None:
-        with contextlib.suppress(OSError):  # the loader is gone
+        with contextlib.suppress(OSError):  # the loader has exited
             while (message := self.waiting.get()) is not None:
                 try:
                     send(self.pipe, message)
@@ -141,9 +141,9 @@ class _Sender:
 
 @dataclass
 class Job:
-    """What a worker is for."""
+    """Parameters of a worker."""
 
-    fetcher: Callable[[Any], Callable[[Any], Any]]  # of the data set; made anew for every pass
+    fetcher: Callable[[Any], Callable[[Any], Any]]  # called with the data set at the start of every pass
     dataset: Any
     base_seed: int
     init: Callable[[int], Any] | None
@@ -152,19 +152,20 @@ class Job:
 
 
 def seed_everything(base_seed: int, id: int) -> int:
-    """Seed PyTorch's, Python's and NumPy's generators of a worker."""
+    """Seed the generators of this package, Python and NumPy in a worker; return the seed."""
     seed = base_seed + id
     random.seed(seed)
     manual_seed(seed)
-    # NumPy's is seeded from a mixture of both, so that workers of neighbouring base seeds do not repeat each other.
+    # NumPy's generator is seeded from a hash of both, so that workers with adjacent base seeds do not repeat each
+    # other.
     words = [id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
     numpy.random.seed(numpy.random.SeedSequence(words).generate_state(4))
     return seed
 
 
 def run(job: Job, pipe: Connection, inherited: list[Connection]) -> None:
-    """The life of a worker: answers ``(number, index)`` until the pipe is closed."""
-    for each in inherited:  # a fork holds the loader's ends too, and would never see them closed
+    """Run a worker: process ``(number, index)`` requests until the pipe is closed."""
+    for each in inherited:  # a forked process holds the loader's ends too, and would never see them closed
         each.close()
     where = f"in DataLoader worker process {job.id}"
     sender = _Sender(pipe, where)
@@ -205,16 +206,19 @@ def _answer(job: Job, pipe: Connection, sender: _Sender, where: str) -> None:
 
 
 class EndOfData(Exception):
-    """An iterable data set has no more samples."""
+    """Signal that an iterable data set has no more samples."""
 
 
 def start(context: Any, job: Job, others: list[Connection]) -> tuple[Any, Connection]:
-    """Start a worker; its process, and the loader's end of its pipe. ``others`` are the ends of workers started before."""
+    """Start a worker; return its process and the loader's end of its pipe.
+
+    ``others`` are the loader's ends of the pipes of workers that were started before.
+    """
     ours, theirs = context.Pipe()
     forked = context.get_start_method() == "fork"
     process = context.Process(target=run, args=(job, theirs, [*others, ours] if forked else []), daemon=True)
     with warnings.catch_warnings():
-        # Python warns of forking beside threads: those of BLAS, which are made anew in the child.
+        # Python warns of a fork while other threads run: BLAS's, which BLAS creates again in the child.
         warnings.simplefilter("ignore", DeprecationWarning)
         process.start()
     theirs.close()

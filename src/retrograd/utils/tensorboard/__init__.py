@@ -1,6 +1,6 @@
-"""``torch.utils.tensorboard``: writes what a training program logs for TensorBoard, if the package tensorboard is there.
+"""``torch.utils.tensorboard``: logging of training programs for TensorBoard; requires the package tensorboard.
 
-Without that package this module is not to be had: ModuleNotFoundError, "No module named 'tensorboard'", as PyTorch's.
+Without that package the import raises ModuleNotFoundError, "No module named 'tensorboard'", as in PyTorch.
 """
 
 from __future__ import annotations

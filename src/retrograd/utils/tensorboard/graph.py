@@ -1,4 +1,4 @@
-"""A model's graph for TensorBoard: the nodes that a call of it records, by the module that they belong to."""
+"""Graph of a model for TensorBoard: the nodes that one call records, grouped by module."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _tensors(value: Any) -> list[Tensor]:
 
 
 class _Recorded:
-    """The nodes of a call, each under the path of the innermost module whose output needed it."""
+    """Nodes of a call, each named by the path of the innermost module whose output depends on it."""
 
     def __init__(self, model: Any) -> None:
         self.names: dict[Any, str] = {}
@@ -54,7 +54,7 @@ class _Recorded:
         return "/".join(parts)
 
     def seen(self, module: Any, inputs: Any, output: Any) -> None:
-        """A hook: what led to a module's output and is not yet another's belongs to it."""
+        """Assign the nodes that lead to a module's output, and have no name yet, to the module (a forward hook)."""
         found, pending = [], [each.grad_fn for each in _tensors(output)]
         while pending:
             node = pending.pop()
@@ -71,7 +71,7 @@ class _Recorded:
 
 
 def graph_of(model: Any, given: Any) -> Any:
-    """What a call of ``model`` with ``given`` (a tensor or a tuple) records, as TensorBoard's graph."""
+    """Return the graph that a call of ``model`` with ``given`` (a tensor or a tuple) records, as a GraphDef."""
     args = given if isinstance(given, (tuple, list)) else (given,)
     inputs = [
         each.detach().requires_grad_(each.is_floating_point()) if isinstance(each, Tensor) else each for each in args

@@ -1,4 +1,4 @@
-"""Pictures as TensorBoard has them: arrays of heights, widths and colours, and their encodings (by Pillow)."""
+"""Images for TensorBoard: arrays (height, width, channels), and their encodings by Pillow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ import numpy
 
 
 def coloured(array: Any, order: str) -> Any:
-    """A picture or several, their dimensions named by ``order`` ("NCHW", "HW", …), as one of (height, width, colours)."""
+    """Return one image (height, width, channels) from an array with dimensions ``order`` ("NCHW", "HW", …).
+
+    Several images are arranged in a grid.
+    """
     order = order.upper()
     if len(set(order)) != len(order):
         raise AssertionError(f"You can not use the same dimension shordhand twice.         input_format: {order}")
@@ -33,13 +36,13 @@ def coloured(array: Any, order: str) -> Any:
 
 
 def coloured_each(pictures: Any) -> Any:
-    """Pictures (number, colours, height, width) as (number, height, width, three colours)."""
+    """Return images (number, channels, height, width) as (number, height, width, 3)."""
     pictures = pictures.transpose(0, 2, 3, 1)
     return numpy.concatenate([pictures] * 3, -1) if pictures.shape[-1] == 1 else pictures
 
 
 def grid(pictures: Any, columns: int) -> Any:
-    """Pictures (number, height, width, colours) in rows of ``columns``, as one."""
+    """Arrange images (number, height, width, channels) in rows of ``columns``; return one image."""
     count, height, width, colours = pictures.shape
     columns = min(count, columns)
     made = numpy.zeros((math.ceil(count / columns) * height, columns * width, colours), pictures.dtype)
@@ -50,7 +53,7 @@ def grid(pictures: Any, columns: int) -> Any:
 
 
 def bytes_of(array: Any) -> Any:
-    """Colours as bytes; floats go from 0 to 1."""
+    """Convert an image to uint8; floats range from 0 to 1."""
     factor = 1 if array.dtype == numpy.uint8 else 255
     return (array.astype(numpy.float32) * factor).clip(0, 255).astype(numpy.uint8)
 
@@ -60,7 +63,7 @@ def _drawable(array: Any) -> Any:
 
 
 def png(array: Any, rescale: float = 1) -> tuple[int, int, bytes]:
-    """The height and the width of a picture of bytes, and its PNG."""
+    """Return the height, the width and the PNG encoding of a uint8 image."""
     picture = _drawable(array)
     if rescale != 1:
         picture = picture.resize((int(picture.width * rescale), int(picture.height * rescale)))
@@ -70,7 +73,7 @@ def png(array: Any, rescale: float = 1) -> tuple[int, int, bytes]:
 
 
 def gif(frames: Any, per_second: float) -> bytes:
-    """Pictures of bytes, one after the other, as an animated GIF that starts again at its end."""
+    """Return uint8 images, in sequence, as an animated GIF that repeats."""
     first, *others = [_drawable(each.squeeze(-1) if each.shape[-1] == 1 else each) for each in frames]
     file = io.BytesIO()
     first.save(file, format="GIF", save_all=True, append_images=others, duration=1000 / per_second, loop=0)
@@ -78,7 +81,7 @@ def gif(frames: Any, per_second: float) -> bytes:
 
 
 def side_by_side(films: Any) -> Any:
-    """Films (number, frames, colours, height, width) as one: (frames, height, width, colours)."""
+    """Arrange videos (number, frames, channels, height, width) in a grid: (frames, height, width, channels)."""
     while films.shape[0] & (films.shape[0] - 1):
         films = numpy.concatenate([films, numpy.zeros_like(films[:1])])
     count, frames, colours, height, width = films.shape
@@ -88,7 +91,7 @@ def side_by_side(films: Any) -> Any:
 
 
 def with_boxes(array: Any, boxes: Any, labels: Any) -> Any:
-    """A picture of bytes with red frames around ``boxes`` (left, top, right, bottom), and a label over each."""
+    """Return a uint8 image with red frames around ``boxes`` (left, top, right, bottom), and a label over each."""
     picture = _drawable(array)
     pen = importlib.import_module("PIL.ImageDraw").Draw(picture)
     for number, (left, top, right, bottom) in enumerate(boxes.tolist()):
@@ -102,7 +105,7 @@ def with_boxes(array: Any, boxes: Any, labels: Any) -> Any:
 
 
 def drawn(figures: Any, close: bool) -> Any:
-    """Figures of matplotlib as pictures of bytes."""
+    """Render matplotlib figures to uint8 images."""
     canvases = importlib.import_module("matplotlib.backends.backend_agg")
     found = []
     for figure in figures:
@@ -115,7 +118,7 @@ def drawn(figures: Any, close: bool) -> Any:
 
 
 def wav(sound: Any, rate: int) -> bytes:
-    """Numbers between -1 and 1 as a sound of one channel."""
+    """Return samples between -1 and 1 as a WAV file with one channel."""
     file = io.BytesIO()
     with wave.open(file, "wb") as written:
         written.setnchannels(1)

@@ -1,4 +1,4 @@
-"""Points in many dimensions for TensorBoard's projector: files beside the events, and what says where they are."""
+"""Embeddings for TensorBoard's projector: data files beside the events, and the configuration that lists them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _texts = importlib.import_module("google.protobuf.text_format")
 
 
 def configuration() -> Any:
-    """A configuration without any points."""
+    """Return an empty configuration."""
     return _configs.ProjectorConfig()
 
 
@@ -26,7 +26,7 @@ def _write(folder: str, name: str, rows: Any) -> None:
 
 
 def add(config: Any, log_dir: str, name: str, points: Any, labels: Any, header: Any, images: Any, tag: str) -> None:
-    """Write ``points``, and what belongs to each, to the folder ``name`` below ``log_dir``, and enter them in ``config``."""
+    """Write ``points`` and their labels and images to folder ``name`` below ``log_dir``; add them to ``config``."""
     if labels is not None and len(labels) != len(points):
         raise AssertionError("#labels should equal with #data points")
     if images is not None and len(images) != len(points):
@@ -50,7 +50,7 @@ def add(config: Any, log_dir: str, name: str, points: Any, labels: Any, header: 
 
 
 def _sprite(images: Any, path: str) -> None:
-    """The pictures of all points (number, colours, height, width) as one square picture."""
+    """Write the images of all points (number, channels, height, width) as one square image."""
     side = math.ceil(math.sqrt(len(images)))
     if images.shape[2] != images.shape[3]:
         raise AssertionError("Image should be square, see tensorflow/tensorboard#670")

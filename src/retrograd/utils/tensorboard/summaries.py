@@ -1,4 +1,4 @@
-"""What is logged, as TensorBoard's messages: a value each, made of arrays."""
+"""TensorBoard's messages: each function returns a summary value built from arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _sessions = importlib.import_module("tensorboard.plugins.hparams.plugin_data_pb2
 _curves = importlib.import_module("tensorboard.plugins.pr_curve.plugin_data_pb2")
 _meshes = importlib.import_module("tensorboard.plugins.mesh.plugin_data_pb2")
 
-#: TensorBoard's types of elements, and the fields that hold them.
+#: TensorBoard's element types, and the fields of a message that hold the elements.
 _ELEMENTS = {
     "float32": ("DT_FLOAT", "float_val"), "float64": ("DT_DOUBLE", "double_val"), "int8": ("DT_INT8", "int_val"),
     "int16": ("DT_INT16", "int_val"), "int32": ("DT_INT32", "int_val"), "int64": ("DT_INT64", "int64_val"),
@@ -31,7 +31,7 @@ _ELEMENTS = {
 
 
 def array_of(value: Any) -> Any:
-    """An array, a Tensor or a number as an array. Raises NotImplementedError for anything else."""
+    """Return an array, a Tensor or a number as an array. Raises NotImplementedError for other types."""
     if isinstance(value, Tensor):
         value = value.detach().cpu()
         return (value.float() if value.dtype.itemsize == 2 and value.is_floating_point() else value).numpy()
@@ -43,7 +43,7 @@ def array_of(value: Any) -> Any:
 
 
 def _message(array: Any, elements: str | None = None) -> Any:
-    """An array as TensorBoard's."""
+    """Return an array as a TensorProto."""
     name, field = _ELEMENTS[elements or array.dtype.name]
     flat = array.reshape(-1)
     if name == "DT_HALF":
@@ -74,7 +74,7 @@ def _value(tag: str, **fields: Any) -> Any:
 
 
 def scalar(tag: str, value: Any, new_style: bool, double: bool) -> Any:
-    """A number."""
+    """Return a summary of a number."""
     array = array_of(value).squeeze()
     if array.ndim:
         raise AssertionError(
@@ -89,20 +89,20 @@ def scalar(tag: str, value: Any, new_style: bool, double: bool) -> Any:
 
 
 def tensor(tag: str, value: Any) -> Any:
-    """An array as it is."""
+    """Return a summary of an array."""
     return _value(tag, tensor=_message(array_of(value)), metadata=_about("tensor"))
 
 
 def text(tag: str, words: str) -> Any:
-    """Words, as Markdown."""
+    """Return a summary of a Markdown text."""
     return _value(f"{tag}/text_summary", tensor=_text([words.encode()], (1,)), metadata=_about("text"))
 
 
-# -- How numbers are distributed
+# -- Histograms
 
 
 def usual_bins() -> list[float]:
-    """Bins that grow by a tenth, from 1e-12 on, to both sides of zero."""
+    """Return the default bin edges: 0 and ±1e-12 · 1.1^k up to 1e20."""
     edges = [1e-12]
     while (last := edges[-1] * 1.1) < 1e20:
         edges.append(last)
@@ -110,7 +110,10 @@ def usual_bins() -> list[float]:
 
 
 def histogram(tag: str, values: Any, bins: Any, most: int | None) -> Any:
-    """How many numbers lie in each bin; those without any at both ends are left out."""
+    """Return a summary of a histogram of ``values``; empty bins at both ends are dropped.
+
+    If there are more than ``most`` bins, adjacent bins are merged.
+    """
     if values.size == 0:
         raise ValueError("The input has no element.")
     values = values.reshape(-1).astype(numpy.float64)
@@ -130,29 +133,29 @@ def histogram(tag: str, values: Any, bins: Any, most: int | None) -> Any:
 
 
 def raw_histogram(tag: str, **fields: Any) -> Any:
-    """A histogram that somebody has counted."""
+    """Return a summary of a histogram from its fields."""
     return _value(tag, histo=_summaries.HistogramProto(**fields))
 
 
-# -- Pictures, sounds
+# -- Images, sounds
 
 
 def image(tag: str, array: Any, rescale: float = 1) -> Any:
-    """A picture of bytes (height, width, colours)."""
+    """Return a summary of a uint8 image (height, width, channels)."""
     height, width, data = pictures.png(array, rescale)
     fields = {"height": height, "width": width, "colorspace": array.shape[2], "encoded_image_string": data}
     return _value(tag, image=_summaries.Summary.Image(**fields))
 
 
 def video(tag: str, films: Any, per_second: float) -> Any:
-    """Films (number, frames, colours, height, width), beside each other, as an animated picture."""
+    """Return a summary of videos (number, frames, channels, height, width), in a grid, as an animated GIF."""
     frames = pictures.bytes_of(pictures.side_by_side(films))
     fields = {"height": frames.shape[1], "width": frames.shape[2], "colorspace": frames.shape[3]}
     return _value(tag, image=_summaries.Summary.Image(**fields, encoded_image_string=pictures.gif(frames, per_second)))
 
 
 def audio(tag: str, sound: Any, rate: int) -> Any:
-    """Numbers between -1 and 1 as a sound."""
+    """Return a summary of a sound with samples between -1 and 1."""
     sound = sound.squeeze().clip(-1, 1)
     if sound.ndim != 1:
         raise AssertionError("input tensor should be 1 dimensional.")
@@ -163,11 +166,14 @@ def audio(tag: str, sound: Any, rate: int) -> Any:
     return _value(tag, audio=made)
 
 
-# -- What is chosen at each threshold
+# -- Precision-recall curves
 
 
 def curve(tag: str, labels: Any, chances: Any, count: int, weights: Any) -> Any:
-    """What is rightly and wrongly taken and left if everything above a threshold is taken, for ``count`` thresholds."""
+    """Return a summary of a precision-recall curve at ``count`` thresholds.
+
+    ``labels`` are 0 or 1, ``chances`` the predicted probabilities.
+    """
     count = min(count, 127)  # more are not shown
     weights = 1.0 if weights is None else weights
     places = numpy.int32(numpy.floor(chances * (count - 1)))
@@ -183,16 +189,22 @@ def curve(tag: str, labels: Any, chances: Any, count: int, weights: Any) -> Any:
 
 
 def raw_curve(tag: str, rows: Any, count: int) -> Any:
-    """The six rows of such a curve."""
+    """Return a summary of a precision-recall curve from its rows.
+
+    The rows are true positives, false positives, true negatives, false negatives, precision and recall.
+    """
     content = _curves.PrCurvePluginData(version=0, num_thresholds=min(count, 127)).SerializeToString()
     return _value(tag, tensor=_message(rows, "float32"), metadata=_about("pr_curves", content))
 
 
-# -- Layouts, meshes, settings
+# -- Layouts, meshes, hyperparameters
 
 
 def layout(categories: dict[str, dict[str, Any]]) -> Any:
-    """Which numbers are shown in one picture: categories of charts, of which each is ("Multiline" or "Margin", tags)."""
+    """Return a summary that groups scalars in charts.
+
+    ``categories[title][name]`` is ("Multiline" or "Margin", tags).
+    """
     found = []
     for title, charts in categories.items():
         made = []
@@ -210,7 +222,7 @@ def layout(categories: dict[str, dict[str, Any]]) -> Any:
 
 
 def mesh(tag: str, config: Any, **parts: Any) -> list[Any]:
-    """Points in space, and if given the triangles between them and their colours."""
+    """Return summaries of a mesh: vertices and, optionally, faces and colours."""
     kinds = _meshes.MeshPluginData.ContentType
     given = {name: array for name, array in parts.items() if array is not None}
     mask = sum(1 << kinds.Value(name) for name in given)
@@ -226,7 +238,7 @@ def mesh(tag: str, config: Any, **parts: Any) -> list[Any]:
 
 
 def _typed(value: Any) -> tuple[Any, str]:
-    """A setting as a value of protobuf's, and its type's name."""
+    """Return a hyperparameter as a protobuf value, and the name of its type."""
     if isinstance(value, Tensor):
         value = array_of(value).reshape(-1)[0].item()
     if isinstance(value, (int, float)):
@@ -237,7 +249,7 @@ def _typed(value: Any) -> tuple[Any, str]:
 
 
 def settings(given: dict[str, Any], measures: dict[str, Any], discrete: dict[str, Any] | None) -> list[Any]:
-    """What a training was run with and measured by: three values, of the experiment, its begin and its end."""
+    """Return three summaries of hyperparameters and metrics: of the experiment, of its start and of its end."""
     if not isinstance(given, dict) or not isinstance(measures, dict):
         raise TypeError("hparam_dict and metric_dict should be dictionary.")
     for name, values in (discrete or {}).items():

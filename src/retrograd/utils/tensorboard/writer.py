@@ -1,4 +1,4 @@
-"""``SummaryWriter``: files of events, and the calls by which a program logs."""
+"""``SummaryWriter``: writes event files; its methods log scalars, images, histograms and more."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ When = float | None
 
 
 class FileWriter:
-    """Writes events to one file in ``log_dir``."""
+    """Writer of events to one file in ``log_dir``."""
 
     def __init__(self, log_dir: Any, max_queue: int = 10, flush_secs: int = 120, filename_suffix: str = "") -> None:
         self.event_writer = _files.EventFileWriter(str(log_dir), max_queue, flush_secs, filename_suffix)
 
     def get_logdir(self) -> str:
-        """The folder of the file."""
+        """Return the folder of the file."""
         return self.event_writer.get_logdir()
 
     def add_event(self, event: Any, step: Step = None, walltime: When = None) -> None:
@@ -53,23 +53,24 @@ class FileWriter:
         self.add_event(_events.Event(tagged_run_metadata={"tag": "step1", "run_metadata": run}), None, walltime)
 
     def flush(self) -> None:
-        """Write what waits to be written."""
+        """Write all buffered events to disk."""
         self.event_writer.flush()
 
     def close(self) -> None:
-        """Write what waits and close the file."""
+        """Write all buffered events and close the file."""
         self.event_writer.close()
 
     def reopen(self) -> None:
-        """Go on writing after :meth:`close`."""
+        """Open a new file after :meth:`close`."""
         self.event_writer.reopen()
 
 
 class SummaryWriter:
-    """Writes what a program logs to a file of events in ``log_dir`` (by default below ``runs``), for TensorBoard.
+    """Writer of TensorBoard event files in ``log_dir`` (by default a new folder below ``runs``).
 
-    ``comment``: what to add to the default folder's name. ``purge_step``: what was logged from this step on is void.
-    ``max_queue``, ``flush_secs``: when to write. As a context manager it closes itself.
+    ``comment``: suffix of the default folder's name. ``purge_step``: events from this step on, from an earlier run, are
+    discarded. ``max_queue``, ``flush_secs``: number of events and seconds after which events are written. As a context
+    manager it closes the files.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class SummaryWriter:
         self._get_file_writer()
 
     def _get_file_writer(self) -> FileWriter:
-        """The writer of the main file, opened again if it was closed."""
+        """Return the writer of the main file, opened again if it was closed."""
         if self.file_writer is None:
             self.file_writer = self._below(self.log_dir)
             if self.purge_step is not None:
@@ -104,40 +105,40 @@ class SummaryWriter:
         return self.all_writers[folder]
 
     def get_logdir(self) -> str:
-        """The folder of the file."""
+        """Return the folder of the file."""
         return self.log_dir
 
     def _add(self, values: Any, step: Step, walltime: When) -> None:
         values = values if isinstance(values, list) else [values]
         self._get_file_writer().add_summary(_summaries.Summary(value=values), step, walltime)
 
-    # -- numbers
+    # -- Scalars, histograms, curves
 
     def add_scalar(
         self, tag: str, scalar_value: Any, global_step: Step = None, walltime: When = None, new_style: bool = False,
         double_precision: bool = False,
     ) -> None:  # fmt: skip
-        """Write a number. ``new_style``: as a tensor, in float64 if ``double_precision``."""
+        """Write a number; with ``new_style`` as a tensor, in float64 if ``double_precision``."""
         self._add(summaries.scalar(tag, scalar_value, new_style, double_precision), global_step, walltime)
 
     def add_scalars(
         self, main_tag: str, tag_scalar_dict: dict[str, Any], global_step: Step = None, walltime: When = None
     ) -> None:
-        """Write several numbers to be shown together, each to a file of its own below the folder."""
+        """Write several numbers of one chart, each to a separate file below the folder."""
         for tag, value in tag_scalar_dict.items():
             writer = self._below(f"{self._get_file_writer().get_logdir()}/{main_tag.replace('/', '_')}_{tag}")
             found = summaries.scalar(main_tag, value, False, False)
             writer.add_summary(_summaries.Summary(value=[found]), global_step, walltime)
 
     def add_tensor(self, tag: str, tensor: Tensor, global_step: Step = None, walltime: When = None) -> None:
-        """Write a tensor as it is."""
+        """Write a tensor."""
         self._add(summaries.tensor(tag, tensor), global_step, walltime)
 
     def add_histogram(
         self, tag: str, values: Any, global_step: Step = None, bins: Any = "tensorflow", walltime: When = None,
         max_bins: int | None = None,
     ) -> None:  # fmt: skip
-        """Write how numbers are distributed. ``bins``: ``"tensorflow"``, or as :func:`numpy.histogram` takes them."""
+        """Write a histogram. ``bins`` is ``"tensorflow"`` or an argument of :func:`numpy.histogram`."""
         edges = self.default_bins if isinstance(bins, str) and bins == "tensorflow" else bins
         self._add(summaries.histogram(tag, array_of(values), edges, max_bins), global_step, walltime)
 
@@ -145,7 +146,7 @@ class SummaryWriter:
         self, tag: str, min: Any, max: Any, num: Any, sum: Any, sum_squares: Any, bucket_limits: Any,
         bucket_counts: Any, global_step: Step = None, walltime: When = None,
     ) -> None:  # fmt: skip
-        """Write a histogram that is counted already. Raises ValueError unless there is a limit for each count."""
+        """Write a histogram from its counts. Raises ValueError unless there is a limit for each count."""
         if len(bucket_limits) != len(bucket_counts):
             raise ValueError("len(bucket_limits) != len(bucket_counts), see the document.")
         found = summaries.raw_histogram(
@@ -158,7 +159,7 @@ class SummaryWriter:
         self, tag: str, labels: Any, predictions: Any, global_step: Step = None, num_thresholds: int = 127,
         weights: Any = None, walltime: When = None,
     ) -> None:  # fmt: skip
-        """Write precision and recall at ``num_thresholds`` thresholds, of labels (0 or 1) and predicted chances."""
+        """Write a precision-recall curve at ``num_thresholds`` thresholds, from labels (0 or 1) and probabilities."""
         found = summaries.curve(tag, array_of(labels), array_of(predictions), num_thresholds, weights)
         self._add(found, global_step, walltime)
 
@@ -167,7 +168,7 @@ class SummaryWriter:
         false_negative_counts: Any, precision: Any, recall: Any, global_step: Step = None, num_thresholds: int = 127,
         weights: Any = None, walltime: When = None,
     ) -> None:  # fmt: skip
-        """Write a curve of precision and recall that is counted already."""
+        """Write a precision-recall curve from its counts."""
         rows = (
             true_positive_counts,
             false_positive_counts,
@@ -178,19 +179,19 @@ class SummaryWriter:
         )
         self._add(summaries.raw_curve(tag, numpy.stack(rows), num_thresholds), global_step, walltime)
 
-    # -- pictures, films, sounds, words
+    # -- Images, videos, sounds, text
 
     def add_image(
         self, tag: str, img_tensor: Any, global_step: Step = None, walltime: When = None, dataformats: str = "CHW"
     ) -> None:
-        """Write a picture: bytes, or floats between 0 and 1. ``dataformats`` names its dimensions."""
+        """Write an image: uint8, or floats between 0 and 1. ``dataformats`` names its dimensions."""
         array = pictures.bytes_of(pictures.coloured(array_of(img_tensor), dataformats))
         self._add(summaries.image(tag, array), global_step, walltime)
 
     def add_images(
         self, tag: str, img_tensor: Any, global_step: Step = None, walltime: When = None, dataformats: str = "NCHW"
     ) -> None:
-        """Write several pictures as one, eight in a row."""
+        """Write several images as one, eight in a row."""
         if isinstance(img_tensor, list):
             img_tensor = numpy.stack([array_of(each) for each in img_tensor])
         self.add_image(tag, img_tensor, global_step, walltime, dataformats)
@@ -199,7 +200,7 @@ class SummaryWriter:
         self, tag: str, img_tensor: Any, box_tensor: Any, global_step: Step = None, walltime: When = None,
         rescale: float = 1, dataformats: str = "CHW", labels: Any = None,
     ) -> None:  # fmt: skip
-        """Write a picture with frames around boxes (left, top, right, bottom) and a label at each."""
+        """Write an image with labelled frames around boxes (left, top, right, bottom)."""
         boxes = array_of(box_tensor)
         labels = [labels] if isinstance(labels, str) else labels
         labels = None if labels is None or len(labels) != len(boxes) else labels
@@ -209,27 +210,27 @@ class SummaryWriter:
     def add_figure(
         self, tag: str, figure: Any, global_step: Step = None, close: bool = True, walltime: When = None
     ) -> None:
-        """Write a figure of matplotlib, or several as one picture, and close them."""
+        """Write a matplotlib figure, or several as one image, and close them."""
         several = figure if isinstance(figure, list) else [figure]
         self.add_image(tag, pictures.drawn(several, close), global_step, walltime, "NHWC")
 
     def add_video(
         self, tag: str, vid_tensor: Any, global_step: Step = None, fps: float = 4, walltime: When = None
     ) -> None:
-        """Write films (number, frames, colours, height, width) side by side, ``fps`` frames a second."""
+        """Write videos (number, frames, channels, height, width) in a grid, with ``fps`` frames a second."""
         self._add(summaries.video(tag, array_of(vid_tensor), fps), global_step, walltime)
 
     def add_audio(
         self, tag: str, snd_tensor: Any, global_step: Step = None, sample_rate: int = 44100, walltime: When = None
     ) -> None:
-        """Write a sound: numbers between -1 and 1."""
+        """Write a sound with samples between -1 and 1."""
         self._add(summaries.audio(tag, array_of(snd_tensor), sample_rate), global_step, walltime)
 
     def add_text(self, tag: str, text_string: str, global_step: Step = None, walltime: When = None) -> None:
-        """Write words, as Markdown."""
+        """Write a Markdown text."""
         self._add(summaries.text(tag, text_string), global_step, walltime)
 
-    # -- models, points, settings
+    # -- Models, embeddings, meshes, hyperparameters
 
     def add_graph(
         self, model: Any, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True
@@ -244,7 +245,7 @@ class SummaryWriter:
         self, mat: Any, metadata: Any = None, label_img: Any = None, global_step: Step = None, tag: str = "default",
         metadata_header: Any = None,
     ) -> None:  # fmt: skip
-        """Write points (number, dimensions) for the projector, with labels (or rows of them) and pictures."""
+        """Write embeddings (number, dimensions) for the projector, with labels (or rows of them) and images."""
         number = str(global_step or 0).zfill(5)
         folder = f"{number}/{tag.replace('/', '%2F')}"
         images = None if label_img is None else array_of(label_img)
@@ -256,7 +257,7 @@ class SummaryWriter:
         self, tag: str, vertices: Any, colors: Any = None, faces: Any = None, config_dict: Any = None,
         global_step: Step = None, walltime: When = None,
     ) -> None:  # fmt: skip
-        """Write points in space (batch, number, 3), and if given their colours and the triangles between them."""
+        """Write vertices (batch, number, 3) and, optionally, their colours and faces."""
         parts = {"VERTEX": vertices, "FACE": faces, "COLOR": colors}
         arrays = {name: None if each is None else array_of(each) for name, each in parts.items()}
         self._add(summaries.mesh(tag, config_dict, **arrays), global_step, walltime)
@@ -265,7 +266,7 @@ class SummaryWriter:
         self, hparam_dict: dict[str, Any], metric_dict: dict[str, Any], hparam_domain_discrete: Any = None,
         run_name: str | None = None, global_step: Step = None,
     ) -> None:  # fmt: skip
-        """Write what a training was run with and measured by, in a file of its own below the folder."""
+        """Write hyperparameters and metrics to a separate file below the folder."""
         found = summaries.settings(hparam_dict, metric_dict, hparam_domain_discrete)
         with SummaryWriter(os.path.join(self.log_dir, run_name or str(time.time()))) as writer:
             for each in found:
@@ -274,32 +275,32 @@ class SummaryWriter:
                 writer.add_scalar(name, value, global_step)
 
     def add_custom_scalars(self, layout: dict[str, dict[str, Any]]) -> None:
-        """Say which numbers are shown together: ``{category: {chart: ["Multiline", tags]}}`` (or ``"Margin"``: three tags)."""
+        """Group scalars in charts: ``{category: {chart: ["Multiline", tags]}}`` (``"Margin"`` takes three tags)."""
         self._add(summaries.layout(layout), None, None)
 
     def add_custom_scalars_multilinechart(
         self, tags: list[str], category: str = "default", title: str = "untitled"
     ) -> None:
-        """Say that these numbers are shown in one chart."""
+        """Show the scalars of these tags in one chart."""
         self.add_custom_scalars({category: {title: ["Multiline", tags]}})
 
     def add_custom_scalars_marginchart(
         self, tags: list[str], category: str = "default", title: str = "untitled"
     ) -> None:
-        """Say that of these three numbers the first is shown between the others."""
+        """Show the first of three scalars between the other two, in one chart."""
         if len(tags) != 3:
             raise AssertionError
         self.add_custom_scalars({category: {title: ["Margin", tags]}})
 
-    # -- the files
+    # -- Files
 
     def flush(self) -> None:
-        """Write what waits to be written."""
+        """Write all buffered events to disk."""
         for writer in self.all_writers.values():
             writer.flush()
 
     def close(self) -> None:
-        """Write what waits and close the files; whoever adds more begins new ones."""
+        """Write all buffered events and close the files; the next event opens new ones."""
         for writer in self.all_writers.values():
             writer.flush()
             writer.close()
