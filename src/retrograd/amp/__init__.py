@@ -1,5 +1,7 @@
-"""Mixed precision, as ``torch.amp``: blocks in which some operations calculate in short floats, and gradients that are
-scaled so that these do not underflow.
+"""Automatic mixed precision, as ``torch.amp``.
+
+``autocast`` runs some operations in half precision; ``GradScaler`` scales losses so that half-precision gradients do
+not underflow.
 """
 
 from __future__ import annotations

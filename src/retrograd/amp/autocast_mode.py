@@ -1,7 +1,7 @@
-"""``autocast``: a block in which products calculate in short floats, and what needs precision in float32.
+"""``autocast``: a context in which matrix products run in half precision, and sensitive operations in float32.
 
-Which operations do what is PyTorch's list for the CPU and, on a GPU, for CUDA. How functions come to do it while such a
-block is entered, and cost nothing otherwise, says Note [Detours] in ``redirect.py``.
+The lists of operations are PyTorch's: those for the CPU and, on a GPU, those for CUDA. Note [Detours] in
+``redirect.py`` explains how functions are intercepted in such a context without any cost outside.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..nn import functional
 from ..runtime.user_frame import warn
 from .redirect import Detour, Detours, behind
 
-#: What PyTorch calculates in the short dtype …
+#: Operations that PyTorch runs in half precision …
 LOWER = """
     __matmul__ __rmatmul__ addbmm addmm affine_grid affine_grid_generator baddbmm bmm conv1d conv2d conv3d conv_tbc
     conv_transpose1d conv_transpose2d conv_transpose3d linalg.vecdot linear lstm matmul mm prelu rnn_relu rnn_tanh
@@ -41,7 +41,7 @@ FULL = """
     max_unpool2d max_unpool3d mse_loss multi_margin_loss multilabel_margin_loss nanquantile nll_loss orgqr ormqr pad
     pca_lowrank pinverse poisson_nll_loss polar prod qr quantile smooth_l1_loss soft_margin_loss stft svd svd_lowrank trace
     triangular_solve triplet_margin_loss view_as_complex"""
-#: … if called in a certain way …
+#: … only if a condition on the arguments is met …
 ONLY_IF: dict[str, Callable[..., bool]] = {
     "inner": lambda *args: args[0].dim() == args[1].dim() == 1,
     "l1_loss": lambda *args, **kwargs: _unweighted(*args, **kwargs),
@@ -52,11 +52,11 @@ ONLY_IF: dict[str, Callable[..., bool]] = {
     "pad": lambda *args, **kwargs: _repeats(*args, **kwargs),
     "tensordot": lambda *args, **kwargs: _contracts_all(*args, **kwargs),
 }
-#: … as they are, and so with all that they call …
+#: … with unchanged operands and autocast disabled inside …
 AS_IT_IS = "inner tensordot"
-#: … in the dtype of its first tensor …
+#: … in the dtype of the first tensor …
 AS_THE_FIRST = "gru"
-#: … and in the widest of the dtypes that it is given.
+#: … and in the widest dtype of its tensors.
 WIDEST = "cat index_copy stack"
 
 
@@ -79,11 +79,11 @@ _DEVICES = ("cpu", "cuda", "mps", "xpu", "mtia", "hpu", "maia", "xla", "ipu")
 _on: ContextVar[frozenset[str]] = ContextVar("autocast", default=frozenset())
 _dtypes: ContextVar[dict[str, dtype] | None] = ContextVar("autocast_dtypes", default=None)
 _keeps: ContextVar[bool] = ContextVar("autocast_cache", default=True)
-#: Leaves and what they were cast to, for the outermost block.
+#: Cache of cast leaves, for the outermost context: the leaf and its copy, by identity and dtype.
 _kept: ContextVar[dict[Any, tuple[Tensor, Tensor]] | None] = ContextVar("autocast_kept", default=None)
 
 
-# -- What the functions do within a block -----------------------------------------------------------------------------
+# -- Casting of arguments ---------------------------------------------------------------------------------------------
 
 
 def _lower(x: Tensor, found: list[Tensor], short: dtype) -> dtype:
@@ -106,12 +106,12 @@ def _own(x: Tensor, found: list[Tensor], short: dtype) -> dtype:
     return x.dtype
 
 
-#: What else is done, if a function is not called in the way that ``ONLY_IF`` says.
+#: Rules for functions whose condition in ``ONLY_IF`` is not met.
 _OTHERWISE = {"lstm": _first}
 
 
 def _detour(rule: Callable[..., dtype]) -> Callable[..., Any]:
-    """What is done in place of a function: convert its tensors by ``rule``, and call it with autocast off."""
+    """Return a function that converts tensors by ``rule`` and calls the original with autocast disabled."""
 
     def detour(plain: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         on, name = _on.get(), plain.__name__
@@ -164,7 +164,7 @@ def _converted(value: Any, rule: Callable[..., dtype], found: list[Tensor], shor
 
 
 def _cast(x: Tensor, target: dtype) -> Tensor:
-    """``x`` in another dtype; leaves that need gradients are cast once in a block, as they are weights."""
+    """Return ``x`` in another dtype; leaves that require gradients (weights) are cast once in a context and cached."""
     kept = _kept.get()
     worth = x.requires_grad and x.is_leaf and x._view is None and x.dtype is float32 and target is not float32
     if kept is None or not worth or not _keeps.get() or not recording():
@@ -176,7 +176,7 @@ def _cast(x: Tensor, target: dtype) -> Tensor:
 
 
 def _everything(names: str, detour: Callable[..., Any], seen: set[int]) -> list[Detour]:
-    """A detour for every function that has one of the names."""
+    """Return a detour for every function with one of these names."""
     made = []
     for name in names.split():
         space, _, last = name.rpartition(".")
@@ -192,13 +192,13 @@ def _everything(names: str, detour: Callable[..., Any], seen: set[int]) -> list[
 
 
 def _surface(function: Any) -> Any:
-    """What a guarded function guards."""
+    """Return the function that a public wrapper wraps, or the function itself."""
     target = function.__globals__.get("target") if hasattr(function, "__globals__") else None
     return function if target is None or getattr(function, "op", None) or getattr(function, "front", None) else target
 
 
 def _make() -> list[Detour]:
-    from ..nn.modules.rnn import RNNBase  # loaded with the first such block, not before
+    from ..nn.modules.rnn import RNNBase  # imported with the first autocast context
 
     fourier = " ".join(name for name in fft_module.__all__ if not name.endswith(("freq", "shift")))
     seen: set[int] = set()
@@ -235,39 +235,39 @@ def _switch(kind: str, enabled: bool) -> None:
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Whether ``autocast`` is on for a kind of device."""
+    """Whether autocast is enabled for a device type."""
     return _device(device_type) in _on.get()
 
 
 def set_autocast_enabled(*args: Any) -> None:
-    """Switch ``autocast`` on or off for a kind of device: ``set_autocast_enabled("cpu", True)``."""
+    """Enable or disable autocast for a device type: ``set_autocast_enabled("cpu", True)``."""
     kind, enabled = args if len(args) == 2 else ("cuda", *args)
     _switch(_device(kind), enabled)
 
 
 def get_autocast_dtype(device_type: str) -> dtype:
-    """The short dtype of ``autocast`` for a kind of device: bfloat16 on the CPU, float16 elsewhere, if none was set."""
+    """Return the dtype of autocast for a device type, by default bfloat16 on the CPU and float16 on a GPU."""
     kind = _device(device_type)
     return (_dtypes.get() or {}).get(kind, dtypes.bfloat16 if kind in ("cpu", "hpu", "mtia", "xla") else dtypes.float16)
 
 
 def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
-    """Set the short dtype for a kind of device."""
+    """Set the half-precision dtype of autocast for a device type."""
     _dtypes.set({**(_dtypes.get() or {}), _device(device_type): dtype})
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Whether weights are cast once in a block."""
+    """Whether casts of weights are cached."""
     return _keeps.get()
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
-    """Have weights cast once in a block, or each time."""
+    """Enable or disable the cache of cast weights."""
     _keeps.set(enabled)
 
 
 def clear_autocast_cache() -> None:
-    """Forget what weights were cast to."""
+    """Clear the cache of cast weights."""
     kept = _kept.get()
     if kept is not None:
         kept.clear()
@@ -278,57 +278,58 @@ def _old(name: str, new: str) -> None:
 
 
 def is_autocast_cpu_enabled() -> bool:
-    """``is_autocast_enabled("cpu")``, by its old name."""
+    """Whether autocast is enabled on the CPU (deprecated: use ``is_autocast_enabled("cpu")``)."""
     _old("is_autocast_cpu_enabled()", "is_autocast_enabled('cpu')")
     return is_autocast_enabled("cpu")
 
 
 def set_autocast_cpu_enabled(enabled: bool) -> None:
-    """``set_autocast_enabled("cpu", enabled)``, by its old name."""
+    """Enable or disable autocast on the CPU (deprecated: use ``set_autocast_enabled("cpu", enabled)``)."""
     _old("set_autocast_cpu_enabled(enabled)", "set_autocast_enabled('cpu', enabled)")
     set_autocast_enabled("cpu", enabled)
 
 
 def get_autocast_cpu_dtype() -> dtype:
-    """``get_autocast_dtype("cpu")``, by its old name."""
+    """Return the dtype of autocast on the CPU (deprecated: use ``get_autocast_dtype("cpu")``)."""
     _old("get_autocast_cpu_dtype()", "get_autocast_dtype('cpu')")
     return get_autocast_dtype("cpu")
 
 
 def set_autocast_cpu_dtype(dtype: dtype) -> None:
-    """``set_autocast_dtype("cpu", dtype)``, by its old name."""
+    """Set the dtype of autocast on the CPU (deprecated: use ``set_autocast_dtype("cpu", dtype)``)."""
     _old("set_autocast_cpu_dtype(dtype)", "set_autocast_dtype('cpu', dtype)")
     set_autocast_dtype("cpu", dtype)
 
 
 def get_autocast_gpu_dtype() -> dtype:
-    """``get_autocast_dtype("cuda")``, by its old name."""
+    """Return the dtype of autocast on GPUs (deprecated: use ``get_autocast_dtype("cuda")``)."""
     _old("get_autocast_gpu_dtype()", "get_autocast_dtype('cuda')")
     return get_autocast_dtype("cuda")
 
 
 def set_autocast_gpu_dtype(dtype: dtype) -> None:
-    """``set_autocast_dtype("cuda", dtype)``, by its old name."""
+    """Set the dtype of autocast on GPUs (deprecated: use ``set_autocast_dtype("cuda", dtype)``)."""
     _old("set_autocast_gpu_dtype(dtype)", "set_autocast_dtype('cuda', dtype)")
     set_autocast_dtype("cuda", dtype)
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether there is an ``autocast`` for a kind of device, be there such a device or not."""
+    """Whether PyTorch has autocast for a device type; such a device need not exist."""
     return _device(device_type) in _DEVICES
 
 
 class autocast:
-    """A block, or as a decorator a function, in which products calculate in a short dtype.
+    """Context manager and decorator in which matrix products run in half precision.
 
-    Inside, convolutions, products of matrices and attention convert their tensors to ``dtype`` (bfloat16 on the CPU,
-    float16 on a GPU), losses and decompositions to float32; all else keeps what it is given. Weights are converted once.
+    Convolutions, matrix products and attention convert their tensors to ``dtype`` (bfloat16 on the CPU, float16 on a
+    GPU), losses and decompositions convert theirs to float32; other operations are unchanged. Weights are converted
+    once.
 
     Args:
-        device_type: ``"cpu"`` or ``"cuda"``, of the tensors concerned.
+        device_type: ``"cpu"`` or ``"cuda"``; tensors on the other device are unchanged.
         dtype: bfloat16 or float16.
-        enabled: whether anything is done at all.
-        cache_enabled: whether weights are converted only once in the block.
+        enabled: if False, the context disables autocast.
+        cache_enabled: whether converted weights are cached until the outermost context ends.
 
     >>> import retrograd as torch
     >>> x, w = torch.ones(2, 2), torch.ones(2, 2)
@@ -356,7 +357,7 @@ class autocast:
         self._enabled = enabled and self._possible(enabled)
 
     def _possible(self, enabled: bool) -> bool:
-        """Whether it can be done; otherwise a warning says why not."""
+        """Whether autocast is possible on the device and with the dtype; warn if not."""
         if self.device == "cuda" and not cuda.is_available():
             warn("CUDA is not available or torch_xla is imported. Disabling autocast.")
             return False
@@ -386,7 +387,7 @@ class autocast:
         _kept.set(kept)
 
     def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        """Decorate ``func`` so that it runs within this block."""
+        """Return a function that runs ``func`` in this context."""
 
         @functools.wraps(func)
         def decorate_autocast(*args: Any, **kwargs: Any) -> Any:
@@ -397,7 +398,7 @@ class autocast:
 
 
 def _as_dtype(value: Any, kind: str, target: dtype) -> Any:
-    """Tensors of a nest, but float64 ones, in another dtype."""
+    """Return a nest with its float tensors on device type ``kind``, except float64, converted to ``target``."""
     if isinstance(value, Tensor):
         return value.to(target) if _eligible(value) and value.device.type == kind else value
     if isinstance(value, dict):
@@ -409,9 +410,10 @@ def _as_dtype(value: Any, kind: str, target: dtype) -> Any:
 
 
 def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) -> Any:
-    """Decorates the ``forward`` of a custom Function, which is then called with autocast on or off as its caller has it.
+    """Decorate the ``forward`` of a custom Function for autocast.
 
-    ``cast_inputs``: a dtype to which its tensors are converted if autocast is on; inside, it is off.
+    Without ``cast_inputs`` it runs in the caller's autocast state. With ``cast_inputs``, a dtype, and autocast enabled,
+    its tensors are converted to the dtype and autocast is disabled inside.
     """
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
@@ -436,7 +438,7 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) ->
 
 
 def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
-    """Decorates the ``backward`` of a custom Function, which is then called with autocast as ``forward`` was."""
+    """Decorate the ``backward`` of a custom Function, which then runs in the autocast state of its ``forward``."""
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
     if bwd is None:

@@ -1,4 +1,4 @@
-"""``GradScaler``: losses are multiplied so that gradients in short floats do not underflow, and gradients divided again."""
+"""``GradScaler``: scales losses so that half-precision gradients do not underflow, and unscales the gradients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..runtime.user_frame import warn
 
 
 class OptState(enum.Enum):
-    """How far an optimiser has come since the last ``update``."""
+    """Progress of an optimiser since the last ``update``."""
 
     READY = 0
     UNSCALED = 1
@@ -26,10 +26,10 @@ class OptState(enum.Enum):
 
 
 class GradScaler(TorchNamed):
-    """Scales losses, looks for infinite gradients, and adjusts the scale.
+    """Scaler of losses, which checks gradients for infinities and NaN and adjusts the scale.
 
-    After ``growth_interval`` steps without infinite gradients the scale is multiplied by ``growth_factor``; where there
-    are some, the step is left out and the scale multiplied by ``backoff_factor``.
+    After ``growth_interval`` steps with finite gradients the scale is multiplied by ``growth_factor``. If a gradient is
+    not finite, the optimiser's step is skipped and the scale multiplied by ``backoff_factor``.
 
     >>> import retrograd as torch
     >>> w = torch.ones(2, requires_grad=True)
@@ -81,7 +81,7 @@ class GradScaler(TorchNamed):
         return self._scale
 
     def scale(self, outputs: Any) -> Any:
-        """A tensor, or each tensor of a nest of lists and tuples, times the scale."""
+        """Multiply a tensor, or each tensor of a nest of lists and tuples, by the scale."""
         if not self._enabled:
             return outputs
         if isinstance(outputs, Tensor):
@@ -94,9 +94,11 @@ class GradScaler(TorchNamed):
         return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else scaled
 
     def unscale_(self, optimizer: Any) -> None:
-        """Divide the gradients of an optimiser's parameters by the scale, to clip them, say; ``step`` then does not.
+        """Divide the gradients of an optimiser's parameters by the scale, for example to clip them.
 
-        Raises RuntimeError the second time before ``update``, and after ``step``.
+        ``step`` then does not.
+
+        Raises RuntimeError if called twice before ``update``, or after ``step``.
         """
         if not self._enabled:
             return
@@ -109,7 +111,7 @@ class GradScaler(TorchNamed):
         state["stage"] = OptState.UNSCALED
 
     def _unscaled(self, optimizer: Any, inverse: float, allow_fp16: bool) -> bool | None:
-        """Multiply gradients by ``inverse``; whether one is not finite, or None if there are no gradients."""
+        """Multiply gradients by ``inverse``; return whether one is not finite, or None without gradients."""
         grads = [each.grad for group in optimizer.param_groups for each in group["params"] if each.grad is not None]
         if not allow_fp16 and any(each.dtype is dtypes.float16 for each in grads):
             raise ValueError("Attempting to unscale FP16 gradients.")
@@ -122,9 +124,9 @@ class GradScaler(TorchNamed):
         return infinite if grads else None
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """Unscale the gradients if that has not been done, and call ``optimizer.step`` if all are finite.
+        """Unscale the gradients unless :meth:`unscale_` has; call ``optimizer.step`` if all are finite.
 
-        Gives what that returns, or None if the step was left out. Raises RuntimeError the second time before ``update``.
+        Return its result, or None if the step was skipped. Raises RuntimeError if called twice before ``update``.
         """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
@@ -143,7 +145,7 @@ class GradScaler(TorchNamed):
         return done
 
     def update(self, new_scale: Any = None) -> None:
-        """Adjust the scale, or set it; the next iteration begins."""
+        """Adjust the scale, or set it to ``new_scale``, at the end of an iteration."""
         if not self._enabled:
             return
         scale = self._known_scale("update")
@@ -181,41 +183,41 @@ class GradScaler(TorchNamed):
             self._tracker = 0
 
     def get_scale(self) -> float:
-        """The scale; 1 if scaling is off."""
+        """Return the scale; 1.0 if the scaler is disabled."""
         if not self._enabled:
             return 1.0
         return float(self._init_scale) if self._scale is None else float(self._scale)
 
     def get_growth_factor(self) -> float:
-        """By what the scale is multiplied when it grows."""
+        """Return the factor by which the scale grows."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
-        """Set by what the scale is multiplied when it grows."""
+        """Set the factor by which the scale grows."""
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
-        """By what the scale is multiplied after infinite gradients."""
+        """Return the factor applied to the scale after non-finite gradients."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
-        """Set by what the scale is multiplied after infinite gradients."""
+        """Set the factor applied to the scale after non-finite gradients."""
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
-        """After how many steps with finite gradients the scale grows."""
+        """Return the number of steps with finite gradients after which the scale grows."""
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
-        """Set after how many steps with finite gradients the scale grows."""
+        """Set the number of steps with finite gradients after which the scale grows."""
         self._growth_interval = new_interval
 
     def is_enabled(self) -> bool:
-        """Whether anything is scaled."""
+        """Whether the scaler is enabled."""
         return self._enabled
 
     def state_dict(self) -> dict[str, Any]:
-        """The scale and how it changes; empty if scaling is off."""
+        """Return the scale and the parameters of its adjustment; an empty dict if the scaler is disabled."""
         if not self._enabled:
             return {}
         return {
@@ -224,7 +226,7 @@ class GradScaler(TorchNamed):
         }  # fmt: skip
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what ``state_dict`` gave."""
+        """Restore the state that ``state_dict`` returned."""
         if not self._enabled:
             return
         if len(state_dict) == 0:
@@ -246,7 +248,7 @@ class GradScaler(TorchNamed):
                     "scaler.update()."
                 )
             state.update(_init_scale=self.get_scale(), _init_growth_tracker=state.pop("_tracker"))
-            state.update(_scale=None, _growth_tracker=None)  # as PyTorch's
+            state.update(_scale=None, _growth_tracker=None)  # the attributes of PyTorch's pickles
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

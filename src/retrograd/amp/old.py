@@ -1,4 +1,4 @@
-"""Mixed precision by its old names: what ``torch.cpu.amp`` and ``torch.cuda.amp`` show."""
+"""Deprecated names of mixed precision: ``torch.cpu.amp`` and ``torch.cuda.amp``."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ..runtime.user_frame import warn
 
 
 def told(device: str, name: str, new: str) -> None:
-    """Warn that a name below ``torch.<device>.amp`` is old, and say which is the new one."""
+    """Warn that a name below ``torch.<device>.amp`` is deprecated, and name its replacement."""
     warn(f"`torch.{device}.amp.{name}(args...)` is deprecated. Please use `torch.amp.{new}` instead.", FutureWarning)
 
 
 def classes(device: str, usual: Any) -> tuple[type[amp.autocast], type[amp.GradScaler]]:
-    """``autocast`` and ``GradScaler`` of a device; ``usual`` is the dtype that is taken if none is given."""
+    """Return the deprecated ``autocast`` and ``GradScaler`` of a device; ``usual`` is the default dtype."""
 
     class autocast(amp.autocast):
         __doc__ = f'``torch.autocast("{device}", …)``.'

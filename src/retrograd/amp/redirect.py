@@ -1,15 +1,16 @@
-"""Sends calls of some functions over a detour while somebody casts, and leaves them as they are otherwise.
+"""Interception of functions while ``autocast`` is active in any thread.
 
 # Note [Detours]
-Within ``autocast`` some sixty functions convert their tensors first. Whoever calls them (a program that has imported
-``matmul``, a module, another function of the package) holds the function itself, so it is the function that must do
-otherwise; and as nothing may be paid outside of such blocks, it can not ask each time. So while any thread is within a
-block, these functions have another code, which calls ``detour`` with the arguments as they are:
+Within ``autocast`` some sixty functions convert their tensors first. Their callers (a program that has imported
+``matmul``, a module, another function of the package) hold the function object, so the function object itself must
+change its behaviour; and because calls outside of ``autocast`` must not become slower, it can not test a flag on each
+call. Therefore, while any thread is inside ``autocast``, the ``__code__`` of these functions is replaced by code that
+passes the arguments to ``detour``:
 
     def matmul(input, other, ...):          # before and after
     def matmul(*args, **kwargs): return _detour(_plain, args, kwargs)      # within
 
-A function keeps its own code in a copy, ``_plain``. Putting in or taking out the detours is one assignment each.
+A copy of the function, ``_plain``, keeps the original code. Installing or removing a detour is one assignment.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ..runtime import user_frame
 
 
 class Detour:
-    """A function with its own code and with the one that calls ``detour(plain, args, kwargs)``."""
+    """Function with its original code and with the code that calls ``detour(plain, args, kwargs)``."""
 
     def __init__(self, function: FunctionType, detour: Callable[..., Any]) -> None:
         self.function: Any = function
@@ -36,7 +37,11 @@ class Detour:
         self.other = _code(function.__code__, function, lambda args, kwargs: detour(plain, args, kwargs))
 
     def use(self, detour: bool) -> None:
-        """Take the detour from now on, or not. Others exchange code, too: what is there now is what is put back."""
+        """Install or remove the detour.
+
+        Other interceptors replace ``__code__``, too, so the code found on installation is the one that removal
+        restores.
+        """
         function, plain = self.function, self.plain
         if not detour and function.__code__ is self.other:
             function.__code__ = plain.__code__
@@ -44,12 +49,12 @@ class Detour:
         elif detour and function.__code__ is not self.other:
             plain.__defaults__, plain.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
             plain.__code__ = function.__code__
-            function.own_code = plain.__code__  # for who writes code by its parameters
+            function.own_code = plain.__code__  # read by code generators that need the parameters
             function.__code__ = self.other
 
 
 def _code(own: CodeType, function: FunctionType, call: Callable[..., Any]) -> CodeType:
-    """Code with the cells of ``own`` (a function's code may only be replaced by one with as many) that calls ``call``."""
+    """Return code that calls ``call`` and has the free variables of ``own``, as assigning ``__code__`` requires."""
     name = f"_detour_{id(function)}"
     function.__globals__[name] = call
     cells = ", ".join(own.co_freevars)
@@ -63,7 +68,7 @@ def _code(own: CodeType, function: FunctionType, call: Callable[..., Any]) -> Co
 
 
 def behind(found: Any) -> Iterator[FunctionType]:
-    """Every function that stands for ``found``, a function of the table: what is written for it, and the surface."""
+    """Yield the function objects through which a public function is called: fast paths and public wrapper."""
     op, front = getattr(found, "op", None), getattr(found, "front", None)
     if op is not None:
         yield from written(op, lambda function: getattr(function, "front", None) is None and not function.over)
@@ -83,7 +88,7 @@ def _fronts(target: Any, function: Any) -> bool:
 
 
 def written(op: Any, wanted: Callable[[Any], bool]) -> Iterator[FunctionType]:
-    """The public functions of an operation, with their own code."""
+    """Yield the public functions of an operation, after their fast paths are generated."""
     for function, slow in op.forms:
         if wanted(function):
             if function.__code__.co_filename == UNWRITTEN:
@@ -92,13 +97,16 @@ def written(op: Any, wanted: Callable[[Any], bool]) -> Iterator[FunctionType]:
 
 
 class Detours:
-    """All detours: they are taken while anybody wants them."""
+    """All detours, which are installed while at least one autocast context is active."""
 
     def __init__(self, make: Callable[[], list[Detour]]) -> None:
         self.make, self.made, self.wanted, self.lock = make, list[Detour](), 0, threading.Lock()
 
     def want(self, more: int) -> None:
-        """One more who wants them (1), or one less (-1)."""
+        """Add ``more`` (1 or -1) to the number of active contexts.
+
+        Install the detours with the first, remove them with the last.
+        """
         with self.lock:
             before, self.wanted = self.wanted, max(self.wanted + more, 0)
             if (before > 0) == (self.wanted > 0):

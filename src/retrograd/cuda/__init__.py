@@ -1,7 +1,7 @@
-"""GPUs, as ``torch.cuda``: truthful answers with CuPy and a GPU, and without.
+"""GPUs by CuPy, as ``torch.cuda``.
 
-Without, what is only a question is answered (there is none, nothing is in use), and what needs a GPU raises PyTorch's
-error. Knows CuPy by ``core/devices.py`` only.
+Without CuPy or a GPU, queries return that there is no device and no memory in use, and functions that need a GPU raise
+PyTorch's error. CuPy is accessed only through ``core/devices.py``.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from ..core import devices as _devices
 from ..core.exceptions import AcceleratorError, OutOfMemoryError
 from ..operations.creation.legacy_types import CUDA_TYPES as _TYPES
 from . import memory, random, streams
-from .memory import *  # noqa: F403 - it says itself what it exports
-from .random import *  # noqa: F403 - likewise
-from .streams import *  # noqa: F403 - likewise
+from .memory import *  # noqa: F403 - the module has __all__
+from .random import *  # noqa: F403 - the module has __all__
+from .streams import *  # noqa: F403 - the module has __all__
 
 FloatTensor, DoubleTensor, HalfTensor = _TYPES["FloatTensor"], _TYPES["DoubleTensor"], _TYPES["HalfTensor"]
 LongTensor, IntTensor, BoolTensor = _TYPES["LongTensor"], _TYPES["IntTensor"], _TYPES["BoolTensor"]
 ByteTensor, BFloat16Tensor = _TYPES["ByteTensor"], _TYPES["BFloat16Tensor"]
 ShortTensor, CharTensor = _TYPES["ShortTensor"], _TYPES["CharTensor"]
 
-default_generators: tuple[Any, ...] = ()  # random numbers are drawn by the CPU's generator
+default_generators: tuple[Any, ...] = ()  # the CPU's generator draws all random numbers
 has_half = True
 has_magma = False
 
@@ -33,27 +33,27 @@ def is_available() -> bool:
 
 
 def device_count() -> int:
-    """How many GPUs there are."""
+    """Return the number of GPUs."""
     return _devices.gpu_count()
 
 
 def is_initialized() -> bool:
-    """Whether CuPy may be asked at once: whether there is a GPU, as nothing has to be prepared for one."""
+    """Whether a GPU is available; no initialisation is necessary."""
     return is_available()
 
 
 def init() -> None:
-    """Nothing, if there is a GPU. Raises AssertionError without CuPy, as PyTorch does without CUDA."""
+    """Do nothing if there is a GPU. Raises AssertionError without CuPy, as PyTorch does without CUDA."""
     _devices.cupy()
 
 
 def current_device() -> int:
-    """The number of the GPU in use."""
+    """Return the index of the current GPU."""
     return int(_devices.cupy().cuda.Device().id)
 
 
 def _index(device: Any) -> int:
-    """The number of a GPU that is given in whatever way; None is the one in use."""
+    """Return the index of a GPU from a device, a string, an index or None (the current GPU)."""
     place = None if device is None else _devices.device(device)
     if place is not None and place.type != "cuda":
         raise ValueError(f"Expected a cuda device, but got: {place}")
@@ -61,14 +61,14 @@ def _index(device: Any) -> int:
 
 
 def set_device(device: Any) -> None:
-    """Use another GPU from now on; nothing happens for a negative number."""
+    """Make a GPU current; a negative index has no effect."""
     index = device if isinstance(device, int) else _index(device)
     if index >= 0:
         _devices.cupy().cuda.Device(index).use()
 
 
 class device:
-    """A block in which another GPU is in use: ``with torch.cuda.device(1): …``."""
+    """Context manager that makes a GPU current: ``with torch.cuda.device(1): …``."""
 
     def __init__(self, device: Any) -> None:
         place = None if device is None or (isinstance(device, int) and device < 0) else _devices.device(device)
@@ -88,14 +88,14 @@ class device:
 
 
 class device_of(device):
-    """A block in which the GPU of a tensor is in use; nothing happens for a tensor on the CPU."""
+    """Context manager that makes the GPU of a tensor current; it has no effect for a tensor on the CPU."""
 
     def __init__(self, obj: Any) -> None:
         super().__init__(obj.get_device() if obj.is_cuda else -1)
 
 
 class _Properties:
-    """What a GPU is: ``name``, ``major``, ``minor``, ``total_memory``, ``multi_processor_count`` …"""
+    """Properties of a GPU: ``name``, ``major``, ``minor``, ``total_memory``, ``multi_processor_count`` …"""
 
     def __init__(self, found: dict[str, Any]) -> None:
         self.name = found["name"].decode()
@@ -117,35 +117,35 @@ class _Properties:
 
 
 def get_device_properties(device: Any = None) -> Any:
-    """What a GPU is: its name, its compute capability, its memory."""
+    """Return the properties of a GPU: name, compute capability, memory and others."""
     gpu = _devices.cupy()
     return _Properties(gpu.cuda.runtime.getDeviceProperties(_index(device)))
 
 
 def get_device_name(device: Any = None) -> str:
-    """The name of a GPU."""
+    """Return the name of a GPU."""
     name: str = get_device_properties(device).name
     return name
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
-    """The compute capability of a GPU: its major and minor number."""
+    """Return the compute capability of a GPU: its major and minor number."""
     found = get_device_properties(device)
     return found.major, found.minor
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether the GPU in use can calculate in bfloat16; without a GPU, False."""
+    """Whether the current GPU supports bfloat16; False without a GPU."""
     return is_available() and (including_emulation or get_device_capability()[0] >= 8)
 
 
 def is_tf32_supported() -> bool:
-    """Whether the GPU in use can multiply in TF32; without a GPU, False."""
+    """Whether the current GPU supports TF32 products; False without a GPU."""
     return is_available() and get_device_capability()[0] >= 8
 
 
 def synchronize(device: Any = None) -> None:
-    """Wait until the GPU has done everything asked of it."""
+    """Wait until the GPU has completed all submitted work."""
     gpu = _devices.cupy()
     gpu.cuda.Device(_index(device)).synchronize()
 

@@ -1,4 +1,4 @@
-"""Mixed precision by its old names, as ``torch.cuda.amp``; ``torch.amp`` has the new ones."""
+"""Deprecated names of mixed precision, as ``torch.cuda.amp``; ``torch.amp`` has the current ones."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ autocast, GradScaler = old.classes("cuda", dtypes.float16)
 
 
 def custom_fwd(fwd: Any = None, *, cast_inputs: Any = None) -> Any:
-    """``torch.amp.custom_fwd`` for GPUs."""
+    """Return ``torch.amp.custom_fwd`` for GPUs (deprecated)."""
     old.told("cuda", "custom_fwd", "custom_fwd(args..., device_type='cuda')")
     return amp.custom_fwd(fwd, device_type="cuda", cast_inputs=cast_inputs)
 
 
 def custom_bwd(bwd: Any) -> Any:
-    """``torch.amp.custom_bwd`` for GPUs."""
+    """Return ``torch.amp.custom_bwd`` for GPUs (deprecated)."""
     old.told("cuda", "custom_bwd", "custom_bwd(args..., device_type='cuda')")
     return amp.custom_bwd(bwd, device_type="cuda")
 

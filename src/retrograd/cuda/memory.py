@@ -1,6 +1,6 @@
-"""The memory of GPUs, as ``torch.cuda.memory``: what CuPy's pool says of it; without a GPU there is none in use.
+"""Statistics of GPU memory, as ``torch.cuda.memory``, from CuPy's memory pool; all are 0 without a GPU.
 
-CuPy keeps no record of the highest use. It is taken to be the highest that was seen whenever somebody asked.
+CuPy does not record peak values. The peak is the highest value at any call of these functions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _highest = {"allocated": 0, "reserved": 0}
 
 
 def _used() -> dict[str, int]:
-    """Bytes in use by arrays, and bytes that the pool holds."""
+    """Return the bytes in use by arrays and the bytes that the pool holds, and update the peaks."""
     if not devices.gpu_count():
         return {"allocated": 0, "reserved": 0}
     pool = devices.cupy().get_default_memory_pool()
@@ -26,28 +26,28 @@ def _used() -> dict[str, int]:
 
 
 def empty_cache() -> None:
-    """Give back the GPU memory that is kept for reuse; nothing happens without a GPU."""
+    """Release the unused GPU memory of the pool; without a GPU it has no effect."""
     if devices.gpu_count():
         devices.cupy().get_default_memory_pool().free_all_blocks()
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes of GPU memory in use by tensors; 0 without a GPU."""
+    """Return the bytes of GPU memory in use by tensors; 0 without a GPU."""
     return _used()["allocated"]
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Bytes of GPU memory that are held, in use or for reuse; 0 without a GPU."""
+    """Return the bytes of GPU memory that the pool holds, used or not; 0 without a GPU."""
     return _used()["reserved"]
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """The highest :func:`memory_allocated` that was seen since the last reset; 0 without a GPU."""
+    """Return the highest observed :func:`memory_allocated` since the last reset; 0 without a GPU."""
     return max(found, _highest["allocated"]) if (found := _used()["allocated"]) else 0
 
 
 def max_memory_reserved(device: Any = None) -> int:
-    """The highest :func:`memory_reserved` that was seen since the last reset; 0 without a GPU."""
+    """Return the highest observed :func:`memory_reserved` since the last reset; 0 without a GPU."""
     return max(found, _highest["reserved"]) if (found := _used()["reserved"]) else 0
 
 
@@ -56,32 +56,32 @@ def _renamed(old: str, new: str) -> None:
 
 
 def memory_cached(device: Any = None) -> int:
-    """:func:`memory_reserved`, by its old name."""
+    """Return :func:`memory_reserved` (deprecated name)."""
     _renamed("memory_cached", "memory_reserved")
     return memory_reserved(device)
 
 
 def max_memory_cached(device: Any = None) -> int:
-    """:func:`max_memory_reserved`, by its old name."""
+    """Return :func:`max_memory_reserved` (deprecated name)."""
     _renamed("max_memory_cached", "max_memory_reserved")
     return max_memory_reserved(device)
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """Free and total bytes of a GPU's memory. Raises AssertionError without CuPy, as PyTorch does without CUDA."""
+    """Return the free and total bytes of a GPU's memory. Raises AssertionError without CuPy."""
     free, total = devices.cupy().cuda.runtime.memGetInfo()
     return int(free), int(total)
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Begin anew with the highest use. Raises AssertionError without CuPy."""
+    """Reset the peaks to the current values. Raises AssertionError without CuPy."""
     devices.cupy()
     _highest.update(allocated=0, reserved=0)
     _highest.update(_used())
 
 
 def reset_accumulated_memory_stats(device: Any = None) -> None:
-    """Nothing: no sums are kept of what was allocated. Raises AssertionError without CuPy."""
+    """Do nothing, because no totals are recorded. Raises AssertionError without CuPy."""
     devices.cupy()
 
 
@@ -94,17 +94,17 @@ def _reset_old(name: str) -> None:
 
 
 def reset_max_memory_allocated(device: Any = None) -> None:
-    """:func:`reset_peak_memory_stats`, by its old name."""
+    """Call :func:`reset_peak_memory_stats` (deprecated name)."""
     _reset_old("reset_max_memory_allocated")
 
 
 def reset_max_memory_cached(device: Any = None) -> None:
-    """:func:`reset_peak_memory_stats`, by its old name."""
+    """Call :func:`reset_peak_memory_stats` (deprecated name)."""
     _reset_old("reset_max_memory_cached")
 
 
 def memory_stats(device: Any = None) -> dict[str, Any]:
-    """Bytes in use and held, now and at most, by PyTorch's names for them; empty without a GPU."""
+    """Return current and peak bytes in use and reserved, under PyTorch's keys; an empty dict without a GPU."""
     found: OrderedDict[str, Any] = OrderedDict()
     if devices.gpu_count():
         for name, value in _used().items():
@@ -113,7 +113,7 @@ def memory_stats(device: Any = None) -> dict[str, Any]:
 
 
 def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
-    """:func:`memory_stats` as dictionaries of dictionaries."""
+    """Return :func:`memory_stats` as nested dicts."""
     nested: dict[str, Any] = {}
     for name, value in memory_stats(device).items():
         *path, last = name.split(".")
@@ -125,7 +125,7 @@ def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
 
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
-    """:func:`memory_stats` as a table. Raises KeyError without a GPU, as PyTorch does."""
+    """Return :func:`memory_stats` as a table. Raises KeyError without a GPU, as PyTorch does."""
     stats = memory_stats(device)
     rows = [("Allocated memory", "allocated"), ("GPU reserved memory", "reserved")]
     lines = [
@@ -138,7 +138,7 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
 
 
 def memory_snapshot(mempool_id: Any = None, include_traces: bool = True) -> list[Any]:
-    """The segments of the pool: none, as CuPy does not tell of them. Raises AssertionError without CuPy."""
+    """Return an empty list, because CuPy does not expose its segments. Raises AssertionError without CuPy."""
     devices.cupy()
     return []
 

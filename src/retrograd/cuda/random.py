@@ -1,5 +1,7 @@
-"""Random numbers on GPUs, as ``torch.cuda.random``. They are drawn by the CPU's generator and moved, so that a seed gives
-the same numbers everywhere: what sets a state here has nothing to set, and what asks for one gets the CPU's.
+"""Random state of GPUs, as ``torch.cuda.random``.
+
+All random numbers are drawn by the CPU's generator and copied to the GPU, so that a seed gives the same numbers on
+every device. The seeding functions have no effect here, and the state is the CPU generator's.
 """
 
 from __future__ import annotations
@@ -13,49 +15,49 @@ from ..operations.creation.random import default_generator
 
 
 def manual_seed(seed: int) -> None:
-    """Accepted: ``torch.manual_seed`` seeds the one generator that there is."""
+    """Check that ``seed`` is an integer; ``torch.manual_seed`` seeds the only generator."""
     int(seed)
 
 
 def manual_seed_all(seed: int) -> None:
-    """Accepted, as :func:`manual_seed`."""
+    """Check that ``seed`` is an integer, as :func:`manual_seed`."""
     int(seed)
 
 
 def seed() -> None:
-    """Accepted, as :func:`manual_seed`."""
+    """Do nothing; ``torch.seed`` seeds the only generator."""
 
 
 def seed_all() -> None:
-    """Accepted, as :func:`manual_seed`."""
+    """Do nothing, as :func:`seed`."""
 
 
 def initial_seed() -> int:
-    """The seed of the generator. Raises AssertionError without CuPy, as PyTorch does without CUDA."""
+    """Return the seed of the generator. Raises AssertionError without CuPy, as PyTorch does without CUDA."""
     devices.cupy()
     return int(default_generator.initial_seed())
 
 
 def get_rng_state(device: Any = "cuda") -> Tensor:
-    """The state of the generator. Raises AssertionError without CuPy, as PyTorch does without CUDA."""
+    """Return the state of the generator. Raises AssertionError without CuPy, as PyTorch does without CUDA."""
     devices.cupy()
     state: Tensor = default_generator.get_state()
     return state
 
 
 def get_rng_state_all() -> list[Tensor]:
-    """The state for each GPU."""
+    """Return a list with the generator's state for each GPU."""
     return [get_rng_state(index) for index in range(devices.gpu_count())]
 
 
 def set_rng_state(new_state: Tensor, device: Any = "cuda") -> None:
-    """Set the state of the generator to what :func:`get_rng_state` gave; nothing happens without a GPU."""
+    """Restore a state from :func:`get_rng_state`; without a GPU it has no effect."""
     if devices.gpu_count():
         default_generator.set_state(new_state)
 
 
 def set_rng_state_all(new_states: Iterable[Tensor]) -> None:
-    """Set the state to the last of those given."""
+    """Restore the last of these states."""
     for state in new_states:
         set_rng_state(state)
 

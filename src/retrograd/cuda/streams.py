@@ -1,4 +1,4 @@
-"""Streams and events of GPUs, as ``torch.cuda.streams``: CuPy's, by PyTorch's names."""
+"""Streams and events of GPUs, as ``torch.cuda.streams``: wrappers of CuPy's."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from ..core import devices
 
 
 def _gpu(missing: str) -> Any:
-    """CuPy, or the error with which PyTorch says that there is none."""
+    """Return CuPy; raise RuntimeError with the message ``missing`` if there is no GPU."""
     if not devices.gpu_count():
         raise RuntimeError(missing)
     return devices.cupy()
 
 
 class Stream:
-    """A queue of work for a GPU; what stands in one is done in order."""
+    """Queue of work for a GPU, which is executed in order."""
 
     def __init__(self, device: Any = None, priority: int = 0, **kwargs: Any) -> None:
         gpu = _gpu("torch.cuda.Stream requires CUDA support")
@@ -24,29 +24,29 @@ class Stream:
 
     @property
     def cuda_stream(self) -> int:
-        """The address of the stream."""
+        """Address of the CUDA stream."""
         return int(self._stream.ptr)
 
     def query(self) -> bool:
-        """Whether all work is done."""
+        """Whether all work is completed."""
         return bool(self._stream.done)
 
     def synchronize(self) -> None:
-        """Wait until all work is done."""
+        """Wait until all work is completed."""
         self._stream.synchronize()
 
     def record_event(self, event: Event | None = None) -> Event:
-        """An event that has happened when all work asked for until now is done."""
+        """Return an event that completes with all work submitted so far."""
         found = Event() if event is None else event
         found.record(self)
         return found
 
     def wait_event(self, event: Event) -> None:
-        """Have what is asked for from now on wait for an event."""
+        """Let work submitted from now on wait for an event."""
         self._stream.wait_event(event._event)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Have what is asked for from now on wait for what another stream has to do."""
+        """Let work submitted from now on wait for all current work of another stream."""
         self.wait_event(stream.record_event())
 
     def __eq__(self, other: object) -> bool:
@@ -60,7 +60,7 @@ class Stream:
 
 
 class Event:
-    """A moment in the work of a stream, to be waited for or (``enable_timing``) to measure times by."""
+    """Point in the work of a stream that can be waited for and, with ``enable_timing``, measures times."""
 
     def __init__(
         self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, external: bool = False
@@ -69,46 +69,46 @@ class Event:
         self._event = gpu.cuda.Event(block=blocking, disable_timing=not enable_timing, interprocess=interprocess)
 
     def record(self, stream: Stream | None = None) -> None:
-        """Let it happen when the stream has done what it was asked for until now."""
+        """Place the event after all work submitted to the stream so far."""
         self._event.record(None if stream is None else stream._stream)
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Have a stream wait for it."""
+        """Let a stream, by default the current one, wait for the event."""
         (current_stream() if stream is None else stream).wait_event(self)
 
     def query(self) -> bool:
-        """Whether it has happened."""
+        """Whether the event has completed."""
         return bool(self._event.done)
 
     def synchronize(self) -> None:
-        """Wait for it."""
+        """Wait until the event has completed."""
         self._event.synchronize()
 
     def elapsed_time(self, end_event: Event) -> float:
-        """Milliseconds from this event to another."""
+        """Return the milliseconds between this event and another."""
         return float(devices.cupy().cuda.get_elapsed_time(self._event, end_event._event))
 
 
 def current_stream(device: Any = None) -> Stream:
-    """The stream in use. Raises AssertionError without CuPy, as PyTorch does without CUDA."""
+    """Return the current stream. Raises AssertionError without CuPy, as PyTorch does without CUDA."""
     gpu = devices.cupy()
     return Stream(_stream=gpu.cuda.get_current_stream())
 
 
 def default_stream(device: Any = None) -> Stream:
-    """The stream in use if no other was chosen."""
+    """Return the default stream."""
     gpu = devices.cupy()
     return Stream(_stream=gpu.cuda.Stream.null)
 
 
 def set_stream(stream: Stream | None) -> None:
-    """Use a stream from now on; None: nothing happens."""
+    """Make a stream current; None has no effect."""
     if stream is not None:
         stream._stream.use()
 
 
 class StreamContext:
-    """A block in which another stream is in use; None: nothing happens."""
+    """Context manager that makes a stream current; None has no effect."""
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream
@@ -123,7 +123,7 @@ class StreamContext:
 
 
 def stream(stream: Stream | None) -> StreamContext:
-    """A block in which another stream is in use: ``with torch.cuda.stream(s): …``."""
+    """Return a context manager that makes a stream current: ``with torch.cuda.stream(s): …``."""
     return StreamContext(stream)
 
 
