@@ -1,7 +1,7 @@
-"""What programs write for TorchScript, as ``torch.jit``: accepted, with the program running as the Python that it is.
+"""TorchScript's functions, as ``torch.jit``: they accept programs and run them as Python.
 
-``script`` and ``trace`` give back what they are given. Only what cannot be meant otherwise is refused: archives of
-scripts, and looking at the graph of one.
+``script`` and ``trace`` return their argument. Functions without a meaning in Python raise: saving and loading
+archives.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ from .types import isinstance
 
 
 class Attribute(NamedTuple):
-    """A value and the type that a script is to take it for."""
+    """Value with the type that TorchScript should assume."""
 
     value: Any
     type: Any
 
 
 class ScriptModule(Module):
-    """A module; that it is a script makes no difference here."""
+    """Base class of scripted modules; it behaves as ``Module``."""
 
 
 class ScriptFunction:
-    """The class of compiled functions, of which there are none: ``script`` gives back the function itself."""
+    """Class of scripted functions. It has no instances, because ``script`` returns the function itself."""
 
 
 class Error(RuntimeError):
-    """A mistake in a script."""
+    """Error in a script."""
 
 
 class Future:
-    """What ``fork`` gives: a result that is there already."""
+    """Result of :func:`fork`, which is available at once."""
 
     def __init__(self, value: Any) -> None:
         self._value = value
 
     def wait(self) -> Any:
-        """The result."""
+        """Return the result."""
         return self._value
 
     value = wait
 
     def done(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
 
@@ -59,16 +59,16 @@ def _old(name: str, instead: str = "Please switch to `torch.compile` or `torch.e
 
 
 def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
-    """``obj``: a function, a class or a module, which runs as the Python that it is.
+    """Return ``obj``, a function, a class or a module, which runs as Python.
 
-    A DeprecationWarning says so, as PyTorch's does.
+    It warns that it is deprecated, as PyTorch does.
     """
     _old("script")
     return obj
 
 
 def script_method(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """``fn``."""
+    """Return ``fn``."""
     _old("script_method")
     return fn
 
@@ -80,9 +80,9 @@ def _run_once(function: Any, inputs: Any) -> None:
 
 
 def trace(func: Any, example_inputs: Any = None, optimize: Any = None, check_trace: bool = True, **options: Any) -> Any:
-    """``func``, after it has been called once with ``example_inputs``; it stays the Python that it is.
+    """Call ``func`` once with ``example_inputs`` and return it; it runs as Python.
 
-    What depends on the inputs' values or shapes is not fixed by the example.
+    Branches on the inputs' values or shapes are not fixed by the example.
     """
     _old("trace")
     kwargs = options.get("example_kwarg_inputs")
@@ -97,7 +97,7 @@ def trace(func: Any, example_inputs: Any = None, optimize: Any = None, check_tra
 def trace_module(
     mod: Any, inputs: dict[str, Any], optimize: Any = None, check_trace: bool = True, **options: Any
 ) -> Any:
-    """``mod``, after each of its methods that ``inputs`` names has been called once."""
+    """Call each method that ``inputs`` names once and return ``mod``."""
     _old("trace_method")
     for name, given in inputs.items():
         _run_once(getattr(mod, name), given)
@@ -105,32 +105,32 @@ def trace_module(
 
 
 def is_scripting() -> bool:
-    """False: functions run as Python."""
+    """Return False, because functions run as Python."""
     return False
 
 
 def is_tracing() -> bool:
-    """False: what is called within ``trace`` is not fixed by it."""
+    """Return False, because ``trace`` records nothing."""
     return False
 
 
 def annotate(the_type: Any, the_value: Any) -> Any:
-    """``the_value``."""
+    """Return ``the_value``."""
     return the_value
 
 
 def export(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """``fn``, which a script is to contain."""
+    """Return ``fn``."""
     return fn
 
 
 def unused(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """``fn``, which a script is not to contain."""
+    """Return ``fn``."""
     return fn
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
-    """``@ignore`` or ``@ignore(drop=…)``: the function itself, which a script is to leave to Python."""
+    """Return the function; usable as ``@ignore`` and ``@ignore(drop=…)``."""
     if callable(drop):
         return drop
     if not builtins.isinstance(drop, bool):
@@ -145,17 +145,17 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
 
 
 def interface(obj: Any) -> Any:
-    """``obj``, a class that says which methods a module of a script has."""
+    """Return ``obj``, a class that declares the methods of a scripted module."""
     return obj
 
 
 def script_if_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """``fn``."""
+    """Return ``fn``."""
     return fn
 
 
 def freeze(mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics: bool = True) -> Any:
-    """``mod``, which must be in evaluation; RuntimeError else."""
+    """Return ``mod``. Raises RuntimeError if it is in training mode."""
     _old("freeze", "Please use `torch.compile` instead.")
     if mod.training:
         raise RuntimeError(
@@ -166,18 +166,18 @@ def freeze(mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics
 
 
 def optimize_for_inference(mod: Any, other_methods: list[str] | None = None) -> Any:
-    """``mod``."""
+    """Return ``mod``."""
     return mod
 
 
 def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
-    """The result of ``func``, which is called at once."""
+    """Call ``func`` at once and return its result in a :class:`Future`."""
     _old("fork", "Please use `torch.compile` instead.")
     return Future(func(*args, **kwargs))
 
 
 def wait(future: Any) -> Any:
-    """The result of what ``fork`` gave."""
+    """Return the result of a :class:`Future`."""
     _old("wait", "Please use `torch.compile` instead.")
     return future.wait()
 
@@ -190,37 +190,37 @@ def _no_archives(what: str) -> NoReturn:
 
 
 def save(m: Any, f: Any, _extra_files: Any = None) -> None:
-    """Refused: a script is nothing that could be written; RuntimeError says what to do."""
+    """Raise RuntimeError, because a Python program is not saved as an archive; the message names the remedy."""
     _no_archives("save")
 
 
 def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_shapes: bool = False) -> Any:
-    """Refused: an archive of TorchScript holds a program in its language; RuntimeError says what to do."""
+    """Raise RuntimeError, because an archive contains a program in TorchScript; the message names the remedy."""
     _no_archives("load")
 
 
 def enable_onednn_fusion(enabled: bool) -> None:
-    """Nothing: no operations are joined."""
+    """Do nothing, because no operations are fused."""
 
 
 def onednn_fusion_enabled() -> bool:
-    """False."""
+    """Return False."""
     return False
 
 
 def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Nothing; what is told back is what was set before: nothing."""
+    """Do nothing and return an empty list as the previous strategy."""
     return []
 
 
 @contextmanager
 def optimized_execution(should_optimize: bool) -> Iterator[None]:
-    """A block like any other."""
+    """Context manager without effect."""
     yield
 
 
 class strict_fusion:
-    """A block like any other."""
+    """Context manager without effect."""
 
     def __enter__(self) -> None:
         pass

@@ -1,4 +1,4 @@
-"""``torch.jit.isinstance``: types that say what is in a container. It stands apart for its name, which is Python's."""
+"""``torch.jit.isinstance``, which checks element types; in a separate file because it shadows the built-in."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EXAMPLES = {list: "list[int]", dict: "dict[int, int]", tuple: "tuple[int]"}
 
 
 def isinstance(obj: Any, target_type: Any) -> bool:
-    """Whether ``obj`` is of a type that may say what is in it: ``list[int]``, ``Optional[dict[str, int]]``."""
+    """Whether ``obj`` has a type that may include element types: ``list[int]``, ``Optional[dict[str, int]]``."""
     origin, inner = typing.get_origin(target_type), typing.get_args(target_type)
     if target_type in _EXAMPLES:
         raise RuntimeError(

@@ -1,4 +1,4 @@
-"""What tests of programs use, as ``torch.testing``: a comparison that says where values differ, and random tensors."""
+"""Helpers for tests, as ``torch.testing``: comparison of tensors with a report of differences, and random tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``assert_close``: whether tensors, numbers, and sequences and mappings of them agree, and if not, where and by how much."""
+"""``assert_close``: comparison of tensors, numbers, and nested sequences and mappings of them, with a report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..operations.creation.from_data import as_tensor
 from ..operations.elementwise.comparison import isclose
 from ..runtime.user_frame import warn
 
-#: Relative and absolute tolerance of results that were calculated in a dtype; other numbers must be equal.
+#: Default relative and absolute tolerance for each dtype; values of other dtypes must be equal.
 TOLERANCES = {
     dtypes.float16: (1e-3, 1e-5), dtypes.bfloat16: (1.6e-2, 1e-5), dtypes.float32: (1.3e-6, 1e-5),
     dtypes.float64: (1e-7, 1e-7), dtypes.complex64: (1.3e-6, 1e-5), dtypes.complex128: (1e-7, 1e-7),
@@ -26,7 +26,7 @@ _NUMBERS = (bool, int, float, complex, numpy.number)
 
 @dataclass
 class Wanted:
-    """What counts as the same."""
+    """Criteria of equality."""
 
     rtol: float | None
     atol: float | None
@@ -35,7 +35,7 @@ class Wanted:
     allow_subclasses: bool
 
     def tolerances(self, *kinds: Any) -> tuple[float, float]:
-        """The tolerances for values of several dtypes."""
+        """Return relative and absolute tolerance: those passed, or the largest defaults of the dtypes ``kinds``."""
         if self.rtol is not None and self.atol is not None:
             return self.rtol, self.atol
         found = [TOLERANCES.get(kind, (0.0, 0.0)) for kind in kinds]
@@ -43,7 +43,7 @@ class Wanted:
 
 
 class Mismatch(Exception):
-    """Two values that are not the same; its text says how, and ``place`` where in a nest."""
+    """Difference between two values. The message describes it; ``place`` is the path of the values in a nest."""
 
     place = ""
 
@@ -64,8 +64,9 @@ def assert_close(
 ) -> None:
     """Raise AssertionError unless ``|actual - expected| <= atol + rtol |expected|`` for every element.
 
-    ``actual`` and ``expected`` may be tensors, NumPy arrays, numbers, None, and sequences and mappings of such. The
-    tolerances follow from the dtype if none are given (both or neither). ``msg``: another message, or a function of it.
+    ``actual`` and ``expected`` may be tensors, NumPy arrays, numbers, None, and sequences and mappings of these. Pass
+    both tolerances or neither; the defaults depend on the dtype. ``msg``: another message, or a function of the
+    message.
 
     >>> import retrograd as torch
     >>> torch.testing.assert_close(torch.ones(2), torch.ones(2) + 1e-7)
@@ -90,7 +91,7 @@ def assert_close(
 
 
 def _compare(actual: Any, expected: Any, wanted: Wanted, place: str) -> None:
-    """Raise Mismatch, with its place, unless two values or nests of values are the same."""
+    """Raise Mismatch, with its path, unless two values or nests of values are equal."""
     try:
         if _both(actual, expected, Sequence) and not _either(actual, expected, str):
             if len(actual) != len(expected):
@@ -156,7 +157,7 @@ def _up_to(tolerance: float) -> str:
 
 
 def _scalars(actual: Any, expected: Any, rtol: float, atol: float) -> Mismatch:
-    """What is said of two numbers."""
+    """Return the mismatch of two numbers."""
     difference = abs(actual - expected)
     relative = float("inf") if expected == 0 else difference / abs(expected)
     return Mismatch(
@@ -198,7 +199,7 @@ def _same_attribute(name: str, actual: Any, expected: Any) -> None:
 
 
 def _elements(a: Tensor, b: Tensor, matches: Tensor, rtol: float, atol: float) -> Mismatch:
-    """What is said of two tensors: how many elements differ, and where most."""
+    """Return the mismatch of two tensors: how many elements differ, and the greatest differences."""
     if not a.is_floating_point() and not a.is_complex():
         a, b = a.to(dtypes.int64), b.to(dtypes.int64)
     count, total = int(matches.logical_not().sum()), matches.numel()
@@ -224,7 +225,7 @@ def assert_allclose(
     equal_nan: bool = True,
     msg: str = "",
 ) -> None:
-    """:func:`assert_close` with other defaults, by its old name."""
+    """Call :func:`assert_close` with older defaults (deprecated)."""
     warn(
         "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. Please use "
         "`torch.testing.assert_close()` instead. You can find detailed upgrade instructions in "

@@ -1,4 +1,4 @@
-"""``make_tensor``: a tensor of random numbers of any dtype."""
+"""``make_tensor``: a random tensor of any dtype."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ def make_tensor(
     exclude_zero: bool = False,
     memory_format: Any = None,
 ) -> Tensor:
-    """Random numbers from ``low`` to below ``high``, evenly distributed.
+    """Return a tensor of random elements, uniform in [``low``, ``high``).
 
-    By default from -9 to 9 (floats), 9 (integers; from 0 if there are no negative ones), or true and false.
-    ``noncontiguous``: every second element of a larger tensor. ``exclude_zero``: the smallest number instead of zero.
+    The default range is [-9, 9) for floats and [-9, 10) for integers ([0, 10) if unsigned); bools are False or True.
+    ``noncontiguous``: return every second element of a larger tensor. ``exclude_zero``: replace zeros by 1 or the
+    smallest positive float.
 
     >>> import retrograd as torch
     >>> torch.testing.make_tensor(2, 3, dtype=torch.int64, device="cpu").shape
@@ -60,7 +61,7 @@ def make_tensor(
 def _limits(
     low: float | None, high: float | None, default: tuple[Any, Any], lowest: Any, highest: Any
 ) -> tuple[Any, Any]:
-    """The limits that were given or else hold by default, within what the dtype can hold."""
+    """Return the limits, or their defaults, clamped to the range of the dtype."""
     low, high = default[0] if low is None else low, default[1] if high is None else high
     if math.isnan(low) or math.isnan(high):
         raise ValueError(f"`low` and `high` cannot be NaN, but got low={low} and high={high}")

@@ -122,7 +122,7 @@ class Timer:
         return Measurement(number, times, self._task_spec)
 
     def blocked_autorange(self, callback: Any = None, min_run_time: float = 0.2) -> Measurement:
-        """Measure for at least ``min_run_time`` seconds, in blocks of runs that make the clock's overhead negligible."""
+        """Measure for at least ``min_run_time`` seconds, in blocks of runs that make the clock's cost negligible."""
         number, times = self._block_size(min_run_time), list[float]()
         return self._until(number, times, lambda: sum(times) >= min_run_time, callback)
 
