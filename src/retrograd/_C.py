@@ -1,5 +1,6 @@
-"""What PyTorch's documentation has programs take from ``torch._C``: to switch off the asking of overrides, and the
-settings of a profiler.
+"""Names of ``torch._C`` that PyTorch's documentation uses.
+
+These are contexts that disable ``__torch_function__``, and the settings of a profiler.
 """  # noqa: N999
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ _disabled_torch_function_impl = torch_function.disabled
 
 
 class _Off:
-    """Within a block what ``level`` says is not asked."""
+    """Base class of contexts that disable overrides below ``level``."""
 
     __module__ = "torch._C"
     level: int
@@ -26,34 +27,34 @@ class _Off:
 
 
 class DisableTorchFunctionSubclass(_Off):
-    """Within a block ``__torch_function__`` of classes is not asked; modes are."""
+    """Context manager that disables ``__torch_function__`` of classes; modes stay active."""
 
     __module__ = "torch._C"
     level = torch_function.MODES
 
 
 class DisableTorchFunction(_Off):
-    """Within a block neither classes nor modes are asked."""
+    """Context manager that disables ``__torch_function__`` of classes and modes."""
 
     __module__ = "torch._C"
     level = torch_function.NONE
 
 
 def _is_torch_function_enabled() -> bool:
-    """Whether classes are asked."""
+    """Whether ``__torch_function__`` of classes is enabled."""
     return torch_function.state()[0] == torch_function.ALL
 
 
 def _len_torch_function_stack() -> int:
-    """How many modes have been entered."""
+    """Return the number of active modes."""
     return len(torch_function.state()[1])
 
 
 class _profiler:
-    """What stands for the module of this name."""
+    """Namespace in place of PyTorch's submodule."""
 
     class _ExperimentalConfig:
-        """Settings of PyTorch's profiler, which are accepted and have no effect."""
+        """Settings of PyTorch's profiler, which have no effect."""
 
         def __init__(self, **options: Any) -> None:
             self.__dict__.update(options)

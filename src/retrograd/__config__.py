@@ -1,4 +1,4 @@
-"""How this was built, as ``torch.__config__``: the NumPy below it, and its linear algebra."""
+"""Build configuration, as ``torch.__config__``: the versions of NumPy and of its BLAS."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .version import OWN, PYTORCH
 
 
 def show() -> str:
-    """What is below, one line each."""
+    """Return the versions of the package, NumPy and BLAS, one a line."""
     built = numpy.show_config("dicts")
     blas = built["Build Dependencies"]["blas"]
     lines = [
@@ -21,7 +21,7 @@ def show() -> str:
 
 
 def parallel_info() -> str:
-    """How many threads calculate."""
+    """Return a text with the numbers of threads."""
     return (
         f"retrograd/Parallel:\n\tget_num_threads() : {blas_threads.get_num_threads()}\n"
         f"\tget_num_interop_threads() : {blas_threads.get_num_interop_threads()}\n"

@@ -1,6 +1,6 @@
 """PyTorch's tensors and autograd in readable Python: ``import retrograd as torch``."""
 
-# ruff: noqa: E402, F401, F403 - a front door imports in order to export
+# ruff: noqa: E402, F401, F403 - this module imports names to export them
 
 import math as _math
 import sys as _sys
@@ -99,7 +99,7 @@ for _value in (get_default_dtype, is_grad_enabled, is_inference_mode_enabled):
     setattr(_here, _value.__name__, _table.public_form(_value, "torch", _value.__name__))
 bool = _dtypes.bool_
 
-#: What is loaded when first asked for (Note [Later] in ``compat/missing_names.py``), and the module that it comes with.
+#: Names loaded on first access (Note [Later] in ``compat/missing_names.py``), by the module that defines them.
 _COMING = {
     "compiler": ("compile",),
     "runtime.malloc": ("empty_cache",),

@@ -1,4 +1,4 @@
-"""The command line: ``retrograd run``, ``retrograd info``. Knows what to say; what to do is elsewhere."""
+"""Command line: ``retrograd run`` and ``retrograd info``. It parses arguments; ``runner.py`` runs the programs."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ usage: retrograd COMMAND ...
 
 `python -m retrograd` is the same command."""
 
-CANNOT = 2  # the status with which Python ends when it cannot start a program
+CANNOT = 2  # Python's exit status if it can not start a program
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command ``retrograd``: the status to exit with. What a run program raises goes through.
+    """Run the command ``retrograd`` and return its exit status. Exceptions of a program are not caught.
 
     >>> main(["run", "-c", "import torch; print(torch.__name__)"])
     retrograd
@@ -55,13 +55,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def complain(about: str) -> int:
-    """Say on the error stream what is wrong with the command; the status."""
+    """Print an error about the command, and the usage, to standard error; return the exit status."""
     print(f"retrograd: {about}\n\n{USAGE}", file=sys.stderr)
     return CANNOT
 
 
 def run(arguments: Sequence[str]) -> int:
-    """``retrograd run``: the program's exceptions go through, so that Python ends as it would for the program."""
+    """Run ``retrograd run`` and return its exit status.
+
+    The program's exceptions propagate, so that Python exits as it would for the program itself.
+    """
     start = {"-m": runner.run_module, "-c": runner.run_text}
     if arguments[:1] in (["-h"], ["--help"]):
         print(USAGE)
@@ -88,7 +91,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def info() -> str:
-    """What ``retrograd info`` prints."""
+    """Return the text that ``retrograd info`` prints."""
     lines: list[tuple[str, str]] = [
         ("retrograd", f"{OWN} ({os.path.dirname(retrograd.__file__)})"),
         ("pages", missing_names.PAGES),
@@ -105,7 +108,7 @@ def info() -> str:
 
 
 def version_of(*distributions: str) -> str:
-    """The installed version of the first distribution that is there; nothing is imported."""
+    """Return the version of the first installed distribution, without importing it."""
     for name in distributions:
         try:
             return importlib.metadata.version(name)
@@ -115,20 +118,20 @@ def version_of(*distributions: str) -> str:
 
 
 def extras() -> Iterator[str]:
-    """The optional packages, with their versions."""
+    """Yield the optional packages, with their versions."""
     yield f"numba {version_of('numba')}"
     yield f"cupy {version_of('cupy-cuda13x', 'cupy-cuda12x', 'cupy-cuda11x', 'cupy')}"
 
 
 def processors() -> int:
-    """How many processors this process may use."""
+    """Return the number of processors available to this process."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def blas() -> str:
-    """The library NumPy multiplies matrices with."""
+    """Return the name and version of NumPy's BLAS."""
     import numpy
 
     found = numpy.show_config(mode="dicts")["Build Dependencies"]["blas"]
@@ -136,14 +139,14 @@ def blas() -> str:
 
 
 def threads() -> str:
-    """What limits the threads of BLAS and of loops, as far as it is set."""
+    """Return the environment variables that limit the threads of BLAS and Numba, as far as they are set."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
     limits = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
     return ", ".join(limits) or "as many as there are processors (OMP_NUM_THREADS and its like are not set)"
 
 
 def devices() -> Iterator[str]:
-    """The CPU, and the GPUs that CuPy finds."""
+    """Yield a description of the CPU, and of each GPU that CuPy finds."""
     yield f"cpu: {platform.processor() or platform.machine()}"
     if importlib.util.find_spec("cupy") is None:
         yield "no GPU: CuPy is not installed (pip install 'retrograd[gpu]')"
@@ -154,5 +157,5 @@ def devices() -> Iterator[str]:
         for number in range(cupy.cuda.runtime.getDeviceCount()):
             described = cupy.cuda.runtime.getDeviceProperties(number)
             yield f"cuda:{number}: {described['name'].decode()}, {described['totalGlobalMem'] / 2**30:.1f} GiB"
-    except Exception as error:  # of CuPy or of the driver under it: all mean that no GPU can be used
+    except Exception as error:  # from CuPy or the driver: any error means that no GPU can be used
         yield f"no GPU: {error}"

@@ -1,7 +1,7 @@
-"""Settings of the whole process: determinism, precision of products, warnings.
+"""Settings of the process: determinism, precision of matrix products, warnings.
 
-There is little to set: every operation gives the same numbers each time, and products of float32 are calculated in
-float32. What is set is kept and told again, and refused in PyTorch's words if it is no such setting.
+Most have no effect, because every operation is deterministic and float32 products are computed in float32. The values
+are stored, returned by the getters, and checked with PyTorch's error messages.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _state = _State()
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Ask for operations that give the same numbers every time: all do, whatever is set.
+    """Set whether operations must be deterministic. It has no effect, because all operations are.
 
     See https://docs.pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html.
     """
@@ -40,17 +40,17 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """What :func:`use_deterministic_algorithms` has set."""
+    """Whether :func:`use_deterministic_algorithms` has been enabled."""
     return _state.deterministic
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Whether :func:`use_deterministic_algorithms` was told only to warn."""
+    """Whether :func:`use_deterministic_algorithms` has been set to warn only."""
     return _state.warn_only
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """The same in numbers and words: 0 or "default", 1 or "warn", 2 or "error"."""
+    """Set the determinism mode: 0 or "default", 1 or "warn", 2 or "error"."""
     if not isinstance(debug_mode, (int, str)):
         raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
     if isinstance(debug_mode, str):
@@ -65,17 +65,17 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_deterministic_debug_mode() -> int:
-    """What :func:`set_deterministic_debug_mode` has set, as a number."""
+    """Return the determinism mode: 0, 1 or 2."""
     return (1 if _state.warn_only else 2) if _state.deterministic else 0
 
 
 def get_float32_matmul_precision() -> str:
-    """What :func:`set_float32_matmul_precision` has set."""
+    """Return the value that :func:`set_float32_matmul_precision` has set."""
     return _state.precision
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Allow ("high", "medium") products of float32 to be calculated less exactly; they never are."""
+    """Set the precision of float32 products: "highest", "high" or "medium". They are always computed in float32."""
     if not isinstance(precision, str):
         raise RuntimeError(f"set_float32_matmul_precision expects a str, but got {type_name(precision)}")
     if precision in _PRECISIONS:
@@ -88,26 +88,29 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def set_flush_denormal(mode: bool) -> bool:
-    """Whether floats too small for full precision are now taken for zero: False, as that can not be chosen here."""
+    """Return False, because NumPy can not flush denormal floats to zero."""
     if mode.__class__ is not bool:
         raise RuntimeError(f"flush_denormal expects a bool, but got {type_name(mode)}")
     return False
 
 
 def set_warn_always(b: bool) -> None:
-    """Whether a warning is given each time. Python's filters decide that for ours; what is set is only kept."""
+    """Store whether warnings repeat. It has no effect, because Python's warning filters decide that."""
     if b.__class__ is not bool:
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type_name(b)}")
     _state.warn_always = b
 
 
 def is_warn_always_enabled() -> bool:
-    """What :func:`set_warn_always` has set."""
+    """Whether :func:`set_warn_always` has been enabled."""
     return _state.warn_always
 
 
 def get_device_module(device: Any = None) -> Any:
-    """The module of a device: ``torch.cuda`` for a GPU, ``torch.cpu`` for the processor (the one in use, if none is given)."""
+    """Return the module of a device: ``torch.cuda`` for a GPU, ``torch.cpu`` for the CPU.
+
+    By default of the current device.
+    """
     from . import cpu, cuda, mps, mtia, xpu
 
     kind = "cuda" if device is None and cuda.is_available() else devices.device(device or "cpu").type

@@ -1,4 +1,4 @@
-"""Functions that PyTorch writes in Python, by the name of the module in which it has them: ``torch.functional``."""
+"""Functions that PyTorch defines in Python, as ``torch.functional``."""
 
 from __future__ import annotations
 

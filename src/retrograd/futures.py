@@ -1,4 +1,4 @@
-"""Results that are yet to come, as ``torch.futures``."""
+"""Futures, as ``torch.futures``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Value = TypeVar("Value")
 
 
 class Future(Generic[Value]):
-    """A value, or an error, that somebody will set, in this thread or in another.
+    """Result that is set later, in this thread or another: a value or an error.
 
     >>> later = Future()
     >>> twice = later.then(lambda done: 2 * done.value())
@@ -28,16 +28,16 @@ class Future(Generic[Value]):
         self._error: BaseException | None = None
 
     def done(self) -> bool:
-        """Whether there is a value or an error."""
+        """Whether a value or an error is set."""
         return self._complete.is_set()
 
     def wait(self) -> Value:
-        """The value, as soon as there is one. Raises the error if that was set."""
+        """Wait until the future is complete and return the value. Raises the error if one is set."""
         self._complete.wait()
         return self.value()
 
     def value(self) -> Value:
-        """The value, which must be there. Raises the error if that was set."""
+        """Return the value. Raises the error if one is set, RuntimeError if the future is not complete."""
         if not self.done():
             raise RuntimeError("the future is not complete: there is no value yet")
         if self._error is not None:
@@ -45,11 +45,11 @@ class Future(Generic[Value]):
         return self._value
 
     def set_result(self, result: Value) -> None:
-        """Set the value, and call what waits for it. Raises RuntimeError if there is one already."""
+        """Set the value and run the callbacks. Raises RuntimeError if the future is complete already."""
         self._settle(result, None)
 
     def set_exception(self, result: BaseException) -> None:
-        """Set an error, which those who ask for the value get."""
+        """Set an error, which :meth:`wait` and :meth:`value` then raise."""
         if not isinstance(result, Exception):
             raise AssertionError(f"{result} is of type {type(result)}, not an Exception.")
         self._settle(None, result)
@@ -75,7 +75,7 @@ class Future(Generic[Value]):
         callback()
 
     def then(self, callback: Callable[[Future[Value]], Any]) -> Future[Any]:
-        """A future of what ``callback`` makes of this one, when it is done."""
+        """Return a future of ``callback(self)``, which is called when this one is complete."""
         made: Future[Any] = Future()
 
         def go_on() -> None:
@@ -88,7 +88,7 @@ class Future(Generic[Value]):
         return made
 
     def add_done_callback(self, callback: Callable[[Future[Value]], None]) -> None:
-        """Call ``callback(self)`` when it is done, or now; its errors are printed."""
+        """Call ``callback(self)`` when the future is complete, or now if it is; errors are printed."""
 
         def call() -> None:
             try:
@@ -101,7 +101,7 @@ class Future(Generic[Value]):
 
 
 def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:
-    """A future of all of them, done when they are. The first error of any is its error."""
+    """Return a future of the list of all futures, complete when all are. An error in any of them becomes its error."""
     made: Future[list[Future[Any]]] = Future()
     left, lock = [len(futures)], threading.Lock()
 
@@ -121,7 +121,7 @@ def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:
 
 
 def wait_all(futures: Sequence[Future[Any]]) -> list[Any]:
-    """The values of all, as soon as they are there. Raises the first error of any."""
+    """Wait for all futures and return their values. Raises the first error."""
     return [each.wait() for each in collect_all(futures).wait()]
 
 

@@ -1,7 +1,7 @@
-"""The import hook: while it is installed, ``import torch`` and every ``torch.X.Y`` are answered by retrograd.
+"""Import hook: while it is installed, ``import torch`` and ``import torch.X.Y`` import retrograd's modules.
 
-For a block of a program: ``with installed(): ...``; for a whole program: ``retrograd run`` (``retrograd.runner``).
-Knows of retrograd only its name: what answers is found by importing it, so any module of the package may be asked for.
+For part of a program use ``with installed(): ...``, for a whole program ``retrograd run`` (``retrograd.runner``). The
+hook finds modules by name through the import system, so that every module of the package is available.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from retrograd.compat.missing_names import MissingModules
 PACKAGE = __name__.partition(".")[0]
 TORCH = "torch"
 
-# A folder whose only content is a module named torch. Children of multiprocessing inherit the path but no hook:
-# this module, found on the path, installs the hook in them.
+# Folder that contains only a module named torch. Child processes of multiprocessing inherit sys.path but no hook:
+# importing this module installs the hook in them.
 CHILDREN = str(Path(__file__).parent / "_as_torch")
 
 
 def is_torch(name: str) -> bool:
-    """Whether a module's name is ``torch`` or below it."""
+    """Whether a module's name is ``torch`` or begins with ``torch.``."""
     return name == TORCH or name.startswith(TORCH + ".")
 
 
 def answer(name: str) -> types.ModuleType | None:
-    """The module of retrograd that stands for a module of PyTorch, or None.
+    """Return the module of retrograd for the name of a PyTorch module, or None.
 
-    It is the module of the same path where there is one; otherwise a module that is reached by attributes under that
-    path (as ``torch.nn.functional`` may live in another file).
+    It is the module with the same path if one exists, otherwise a module that is an attribute under that path (because
+    ``torch.nn.functional``, for example, may be in another file).
     """
     path = PACKAGE + name[len(TORCH) :]
     parent, _, last = path.rpartition(".")
@@ -53,7 +53,7 @@ def answer(name: str) -> types.ModuleType | None:
 
 
 class Alias(Loader):
-    """Gives an import of ``torch.X`` the module of retrograd itself, not a copy of it."""
+    """Loader that returns retrograd's module itself, not a copy, for an import of ``torch.X``."""
 
     def __init__(self, module: types.ModuleType, name: str) -> None:
         self.module = module
@@ -64,10 +64,12 @@ class Alias(Loader):
         return self.module
 
     def exec_module(self, module: types.ModuleType) -> None:
-        module.__spec__ = self.own_spec  # the import system has just put the alias's in its place
-        # The import system makes a submodule that it loads an attribute of its package. Where the package has a function or
-        # a class of that name, as torch.autograd.gradcheck, the submodule is loaded already and is entered here, so that
-        # it is found without being loaded once more.
+        module.__spec__ = self.own_spec  # the import system has replaced it by the alias's spec
+        # The import system sets a submodule that it loads as an attribute of its package, which would overwrite a
+        # function
+        # or class of that name, such as torch.autograd.gradcheck. Such submodules are loaded already; they are
+        # registered
+        # here so that they are not loaded again.
         for name, value in list(vars(module).items()):
             submodule = sys.modules.get(f"{module.__name__}.{name}")
             if submodule is not None and submodule is not value:
@@ -75,7 +77,7 @@ class Alias(Loader):
 
 
 class Answers(MetaPathFinder):
-    """Stands first among the finders: what retrograd has."""
+    """Finder of retrograd's modules under PyTorch's names; it is the first on ``sys.meta_path``."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
@@ -87,7 +89,7 @@ class Answers(MetaPathFinder):
 
 
 class Hook(AbstractContextManager[None]):
-    """The process's one hook: blocks may be nested and may overlap in threads; the last to end puts everything back."""
+    """Import hook of the process. Contexts may be nested and may overlap in threads; the last to end removes it."""
 
     def __init__(self) -> None:
         self.finders = (Answers(), MissingModules(TORCH))
@@ -102,7 +104,7 @@ class Hook(AbstractContextManager[None]):
                 self.hidden = take_away_torch()
                 sys.meta_path.insert(0, self.finders[0])
                 sys.meta_path.append(self.finders[1])
-                sys.path.insert(1, CHILDREN)  # the first place is the program's own folder
+                sys.path.insert(1, CHILDREN)  # index 0 is the program's folder
 
     def __exit__(self, *_: object) -> None:
         with self.lock:
@@ -117,7 +119,7 @@ class Hook(AbstractContextManager[None]):
 
 
 def take_away_torch() -> dict[str, types.ModuleType]:
-    """Remove ``torch`` and all below it from the loaded modules; what was there."""
+    """Remove ``torch`` and its submodules from ``sys.modules``; return those removed."""
     return {name: sys.modules.pop(name) for name in list(sys.modules) if is_torch(name)}
 
 
@@ -125,12 +127,11 @@ HOOK = Hook()
 
 
 def installed() -> AbstractContextManager[None]:
-    """Have ``import torch`` answered by retrograd inside the block, in whatever module it stands.
+    """Return a context manager in which ``import torch`` imports retrograd, in every module.
 
-    Everything is put back at the end of the block, also after an exception: a real PyTorch that was imported before
-    comes back untouched. Inside the block it is hidden and should not be used, as it imports parts of itself late.
-    Modules that were first imported inside the block keep the ``torch`` that they got. The hook is the process's,
-    not the thread's; blocks may be nested.
+    Everything is restored at the end, also after an exception: a real PyTorch that was imported before is available
+    again. Inside, it is hidden and should not be used, because it imports parts of itself lazily. Modules first
+    imported inside keep their ``torch``. The hook applies to the process, not the thread; contexts may be nested.
 
     >>> from retrograd import import_hook
     >>> with import_hook.installed():

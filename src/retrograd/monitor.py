@@ -1,4 +1,4 @@
-"""Events of a program, and statistics of numbers over stretches of time, as ``torch.monitor``."""
+"""Events of a program, and statistics of values over time windows, as ``torch.monitor``."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 Value = int | float | str
-#: The name of the events in which a :class:`Stat` tells.
+#: Name of the events that a :class:`Stat` logs.
 STAT_EVENT = "torch.monitor.Stat"
 
 
 class Event:
-    """Something that happened: a ``name``, when, and numbers or texts by their names."""
+    """Event with a ``name``, a time, and data: numbers or strings by name."""
 
     def __init__(self, name: str, timestamp: datetime, data: Mapping[str, Value]) -> None:
         if not isinstance(name, str) or not isinstance(timestamp, datetime) or not isinstance(data, Mapping):
@@ -36,7 +36,7 @@ def _refused(name: str, arguments: str) -> TypeError:
 
 
 class EventHandlerHandle:
-    """What :func:`register_event_handler` returns."""
+    """Handle of a registered event handler."""
 
     def __init__(self, callback: Callable[[Event], None]) -> None:
         self._callback = callback
@@ -62,7 +62,7 @@ def register_event_handler(callback: Callable[[Event], None]) -> EventHandlerHan
 
 
 def unregister_event_handler(handler: EventHandlerHandle) -> None:
-    """Call it no longer."""
+    """Remove an event handler; an unknown handle has no effect."""
     if not isinstance(handler, EventHandlerHandle):
         raise TypeError(f"unregister_event_handler(): incompatible function arguments: {handler!r} is no handle")
     if handler in _handles:
@@ -70,7 +70,7 @@ def unregister_event_handler(handler: EventHandlerHandle) -> None:
 
 
 def log_event(event: Event) -> None:
-    """Hand an event to all that are registered."""
+    """Call all registered handlers with an event."""
     if not isinstance(event, Event):
         raise TypeError(f"log_event(): incompatible function arguments: {event!r} is no torch.monitor.Event")
     for handle in list(_handles):
@@ -78,7 +78,7 @@ def log_event(event: Event) -> None:
 
 
 class Aggregation(enum.Enum):
-    """What a :class:`Stat` makes of the numbers of a stretch of time; ``VALUE`` is the last of them."""
+    """Statistics of the values in a window; ``VALUE`` is the last value."""
 
     VALUE = 0
     MEAN = 2
@@ -91,7 +91,7 @@ class Aggregation(enum.Enum):
         return self.value
 
 
-#: How it is done with the numbers, of which there is one at least.
+#: Functions of the values in a window, of which there is at least one.
 _WAYS: dict[Aggregation, Callable[[Sequence[float]], float]] = {
     Aggregation.VALUE: lambda found: found[-1],
     Aggregation.MEAN: lambda found: sum(found) / len(found),
@@ -103,10 +103,10 @@ _WAYS: dict[Aggregation, Callable[[Sequence[float]], float]] = {
 
 
 class Stat:
-    """Statistics of the numbers that are added in each ``window_size``; when that is over, an event tells them.
+    """Statistics of the values added in each window of ``window_size``; an event with them is logged after each window.
 
-    The event is logged by the first number of the next window, or when the object goes. After ``max_samples`` numbers it
-    is logged at once, and the rest of the window is left out.
+    The event is logged when the first value of the next window is added, or when the object is deleted. After
+    ``max_samples`` values it is logged at once, and further values in the window are ignored.
 
     >>> stat = Stat("loss", [Aggregation.MEAN, Aggregation.COUNT], timedelta(minutes=1), max_samples=2)
     >>> stat.add(1.0)
@@ -138,16 +138,16 @@ class Stat:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Name of the statistics."""
         return self._name
 
     @property
     def count(self) -> int:
-        """How many numbers there are in this window so far."""
+        """Number of values in the current window."""
         return len(self._numbers)
 
     def add(self, v: float) -> None:
-        """Count ``v`` in."""
+        """Add a value."""
         with self._lock:
             now, event = self._now(self._size), None
             if now != self._window:
@@ -161,11 +161,11 @@ class Stat:
             log_event(event)
 
     def get(self) -> dict[Aggregation, float]:
-        """The statistics of the last window."""
+        """Return the statistics of the last complete window."""
         return self._before.copy()
 
     def _closed(self) -> Event | None:
-        """The event of a window that is over, if there were numbers."""
+        """Compute the statistics of the current window and clear it; return its event, or None without values."""
         numbers, self._numbers = self._numbers, []
         self._before = {way: _WAYS[way](numbers) if numbers else 0.0 for way in self._ways}
         if not numbers:
@@ -181,7 +181,7 @@ class Stat:
 
 
 class TensorboardEventHandler:
-    """A handler that writes statistics to a :class:`~retrograd.utils.tensorboard.SummaryWriter`, each as a scalar."""
+    """Event handler that writes statistics as scalars to a :class:`~retrograd.utils.tensorboard.SummaryWriter`."""
 
     def __init__(self, writer: Any) -> None:
         self._writer = writer

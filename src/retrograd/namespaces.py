@@ -1,15 +1,15 @@
-"""Namespaces of PyTorch in which there is little but constants, no-ops, settings and errors, as one table.
+"""Table of namespaces that consist mainly of constants, no-ops, settings and errors.
 
-A block is a function: its decorator says the name of the namespace, its docstring is the module's, and it returns the
-names of the namespace. The key of a function is its signature, and its value is the answer:
+A block is a function: its decorator names the namespace, its docstring becomes the module's, and it returns the names
+of the namespace. A key with parentheses is the signature of a function, and its value is the answer:
 
     "device_count() -> int": 0                             returns a constant
     "empty_cache() -> None": None                          does nothing
     "init() -> None": AssertionError("Torch not ...")      raises PyTorch's error
     "version() -> str": some_function                      calls a function with the same arguments
 
-Any other key is the name of an attribute: a constant, a class, a function as it stands, a checked setting
-(:class:`Flag`), or ``PART`` for a module below. :func:`find` is called for modules of the package that have no file
+Any other key is the name of an attribute: a constant, a class, a function, a checked setting (:class:`Flag`), or
+``PART`` for a submodule. :func:`find` is called for modules of the package that have no file
 (``compat/missing_names.py``); a block is evaluated when its module is first imported.
 """
 
@@ -39,14 +39,14 @@ from .operations.nn.attention import ENABLED
 from .runtime.user_frame import warn
 
 Names = dict[str, Any]
-#: The names of a namespace, by its own name below ``torch``.
+#: Blocks by the name of their namespace below ``torch``.
 BLOCKS: dict[str, Callable[[], Names]] = {}
-#: The value of a module below that ``__all__`` names.
+#: Value of a submodule that ``__all__`` contains.
 PART = object()
 
 
 def namespace(name: str) -> Callable[[Callable[[], Names]], Callable[[], Names]]:
-    """Enter a block in the table."""
+    """Return a decorator that adds a block to the table."""
 
     def enter(block: Callable[[], Names]) -> Callable[[], Names]:
         BLOCKS[name] = block
@@ -59,16 +59,17 @@ def namespace(name: str) -> Callable[[Callable[[], Names]], Callable[[], Names]]
 
 
 class Flag:
-    """A setting of a module: a bool, if nothing else is said.
+    """Setting of a module, by default a bool.
 
-    ``setter``: the name of PyTorch's setter in its error for a value of another type; without one, any value is taken.
+    ``setter``: the name of PyTorch's setter in its error for a value of another type; without one, any value is
+    accepted.
     """
 
     def __init__(self, default: Any, setter: str = "") -> None:
         self.value, self.setter = default, setter
 
     def check(self, value: Any) -> None:
-        """Raise PyTorch's error for a value that can not be set."""
+        """Raise PyTorch's error for an invalid value."""
         if self.setter and value.__class__ is not bool:
             raise RuntimeError(f"{self.setter} expects a bool, but got {type_name(value)}")
 
@@ -81,7 +82,7 @@ class Flag:
 
 
 class Precision(Flag):
-    """The precision of products of float32. It has no effect: they are calculated in float32."""
+    """Precision of float32 products. It has no effect, because they are computed in float32."""
 
     def __init__(self, default: str = "none") -> None:
         super().__init__(default)
@@ -92,7 +93,7 @@ class Precision(Flag):
 
 
 class _AllowTF32(Flag):
-    """``torch.backends.cuda.matmul.allow_tf32``: another name of ``set_float32_matmul_precision``."""
+    """``torch.backends.cuda.matmul.allow_tf32``: an alias of ``set_float32_matmul_precision``."""
 
     def __get__(self, module: Any, owner: Any = None) -> bool:
         return determinism.get_float32_matmul_precision() != "highest"
@@ -103,7 +104,7 @@ class _AllowTF32(Flag):
 
 
 class _ProductPrecision(Precision):
-    """``torch.backends.cuda.matmul.fp32_precision``: likewise."""
+    """``torch.backends.cuda.matmul.fp32_precision``: "tf32" is an alias of ``set_float32_matmul_precision("high")``."""
 
     def __get__(self, module: Any, owner: Any = None) -> str:
         return "tf32" if determinism.get_float32_matmul_precision() != "highest" else self.value
@@ -114,7 +115,7 @@ class _ProductPrecision(Precision):
 
 
 class Group:
-    """Settings that are together an attribute of a module."""
+    """Settings that are grouped in one attribute of a module."""
 
     def __init__(self, **flags: Flag) -> None:
         object.__setattr__(self, "_flags", flags)
@@ -130,11 +131,12 @@ class Group:
         self._flags[name].__set__(self, value)
 
 
-# -- Answers ------------------------------------------------------------------------------------------------------------
+# -- Answers
+# ------------------------------------------------------------------------------------------------------------
 
 
 class ByName:
-    """An answer that is called with the name of its module and the arguments by name."""
+    """Answer that is called with the name of its module and the arguments by name."""
 
     def __init__(self, function: Callable[[str, Names], Any], doc: str) -> None:
         self.function, self.__doc__ = function, doc
@@ -144,7 +146,7 @@ class ByName:
 
 
 def _swap(module_name: str, values: Names) -> Names:
-    """Set some settings of a module (None: unchanged) and return the values of before."""
+    """Set some settings of a module (None leaves one unchanged) and return the previous values."""
     module = sys.modules[module_name]
     before = {name: getattr(module, name) for name in values}
     for name, value in values.items():
@@ -159,15 +161,15 @@ def _values(given: Names, unchanged: tuple[str, ...]) -> Names:
 
 
 def swapping(*unchanged: str) -> ByName:
-    """The answer of a ``set_flags``, which leaves some of its arguments without effect as PyTorch's does."""
+    """Return the answer of a ``set_flags``; the arguments in ``unchanged`` have no effect, as in PyTorch."""
     return ByName(
         lambda module, given: tuple(_swap(module, _values(given, unchanged)).values()),
-        "Set settings; None leaves one unchanged. Return the values of before.",
+        "Set settings; None leaves one unchanged. Return the previous values.",
     )
 
 
 def within(*unchanged: str) -> ByName:
-    """The answer of a ``flags``, a context manager with other settings."""
+    """Return the answer of a ``flags``: a context manager that changes settings."""
 
     @contextmanager
     def block(module: str, given: Names) -> Iterator[None]:
@@ -182,13 +184,13 @@ def within(*unchanged: str) -> ByName:
 
 
 def documented(doc: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give an answer the docstring of the function that returns it."""
+    """Set the docstring of an answer's function and return the function."""
     function.__doc__ = doc
     return function
 
 
 def switch(getter: str, setter: str, store: Names, key: str) -> Names:
-    """Two functions, of which one returns what the other has set."""
+    """Return a getter and a setter of ``store[key]``."""
     setter_name, _, parameter = setter.rstrip(")").partition("(")
     return {
         f"{getter}() -> bool": documented(f"Return what :func:`{setter_name}` has set.", lambda: store[key]),
@@ -198,7 +200,8 @@ def switch(getter: str, setter: str, store: Names, key: str) -> Names:
     }  # fmt: skip
 
 
-# -- The libraries below: torch.backends --------------------------------------------------------------------------------
+# -- Numerical libraries: torch.backends
+# --------------------------------------------------------------------------------
 
 
 @namespace("backends")
@@ -448,7 +451,8 @@ def _backends_quantized() -> Names:
     }
 
 
-# -- Devices that are not supported -------------------------------------------------------------------------------------
+# -- Devices that are not supported
+# -------------------------------------------------------------------------------------
 
 
 @namespace("xpu")
@@ -507,7 +511,8 @@ def _mtia() -> Names:
     return {"is_available() -> bool": False, "is_initialized() -> bool": False, "device_count() -> int": 0}
 
 
-# -- The CPU as a device ------------------------------------------------------------------------------------------------
+# -- The CPU as a device
+# ------------------------------------------------------------------------------------------------
 
 
 class Stream:
@@ -608,7 +613,8 @@ def _cpu_amp() -> Names:
     return {"autocast": autocast, "GradScaler": grad_scaler}
 
 
-# -- The device in use --------------------------------------------------------------------------------------------------
+# -- The device in use
+# --------------------------------------------------------------------------------------------------
 
 
 class device_index:
@@ -688,7 +694,8 @@ def _accelerator() -> Names:
     }
 
 
-# -- PyTorch's compiler -------------------------------------------------------------------------------------------------
+# -- PyTorch's compiler
+# -------------------------------------------------------------------------------------------------
 
 
 @namespace("_dynamo")
@@ -764,11 +771,12 @@ def _inductor_config() -> Names:
     }
 
 
-# -- From the table to modules ------------------------------------------------------------------------------------------
+# -- From the table to modules
+# ------------------------------------------------------------------------------------------
 
 
 def _parameters(signature: str) -> str:
-    """The arguments of a call that gives on the parameters of a signature."""
+    """Return the source of the arguments that pass the parameters of a signature on."""
     function = ast.parse(f"def {signature}: ...").body[0]
     assert isinstance(function, ast.FunctionDef)
     given = function.args
@@ -783,7 +791,7 @@ def _parameters(signature: str) -> str:
 
 
 def _definition(signature: str, answer: Any, space: Names) -> tuple[str, str]:
-    """The source of the function that gives an answer, and its docstring."""
+    """Return the source of a function's body, and its docstring."""
     if isinstance(answer, BaseException):
         kind, words = type(answer).__name__, str(answer)
         return f"raise {kind}({words!r})", f"Raise {kind} because the device is not present."
@@ -798,7 +806,7 @@ def _definition(signature: str, answer: Any, space: Names) -> tuple[str, str]:
 
 
 def _functions(module_name: str, answers: Names) -> Names:
-    """The functions of a namespace by name, made of their signatures and answers."""
+    """Return the functions of a namespace by name, generated from their signatures and answers."""
     space, lines, docs = {**globals(), "__name__": module_name}, [], {}
     for signature, answer in answers.items():
         name = signature.partition("(")[0]
@@ -812,7 +820,7 @@ def _functions(module_name: str, answers: Names) -> Names:
 
 
 def _adopted(value: Any, name: str, module_name: str) -> Any:
-    """A function of this file as one of a namespace."""
+    """Rename a function of this file as a function of the namespace, in place; return it."""
     if isinstance(value, FunctionType) and value.__module__ == __name__:
         _adopted(getattr(value, "__wrapped__", None), name, module_name)
         value.__name__ = value.__qualname__ = name
@@ -822,13 +830,13 @@ def _adopted(value: Any, name: str, module_name: str) -> Any:
 
 
 def _parts(name: str) -> dict[str, str]:
-    """The modules directly below a namespace."""
+    """Return the submodules directly below a namespace."""
     below = [each.removeprefix(name + ".") for each in BLOCKS if each.startswith(name + ".")]
     return {each: each for each in below if "." not in each}
 
 
 class TableLoader(Loader):
-    """Fills a module from its block of the table."""
+    """Loader that fills a module from its block of the table."""
 
     def create_module(self, spec: ModuleSpec) -> None:
         return None
@@ -855,7 +863,7 @@ class TableLoader(Loader):
 
 
 def find(fullname: str) -> ModuleSpec | None:
-    """The spec of a module of the table, or None."""
+    """Return the spec of a module in the table, or None."""
     name = fullname.partition(".")[2]
     if name not in BLOCKS:
         return None

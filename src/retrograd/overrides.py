@@ -1,6 +1,6 @@
-"""Overriding operations, as ``torch.overrides``: modes, and what library code needs to take part in ``__torch_function__``.
+"""Overriding operations, as ``torch.overrides``: modes, and helpers for functions that support ``__torch_function__``.
 
-How operations look for overrides is written in ``dispatch/torch_function_overrides.py``, whom they ask in ``core/torch_function.py``.
+``core/torch_function.py`` has the protocol; ``dispatch/torch_function_overrides.py`` applies it to the operations.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ Callee = TypeVar("Callee", bound=Callable[..., Any])
 
 
 class TorchFunctionMode:
-    """A context in which every public function asks ``__torch_function__`` of this object what it gives.
+    """Context in which every public function calls ``__torch_function__`` of this object.
 
-    Within ``__torch_function__`` the mode is off; functions that are called there ask the mode entered before it.
+    Inside ``__torch_function__`` the mode is off; functions called there dispatch to the mode entered before it.
 
     >>> import retrograd as torch
     >>> class Log(TorchFunctionMode):
@@ -49,7 +49,7 @@ class TorchFunctionMode:
         pass
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """What ``func(*args, **kwargs)`` gives in this mode; NotImplemented leaves it to the arguments' classes."""
+        """Return the result of ``func(*args, **kwargs)``; NotImplemented leaves the call to the arguments' classes."""
         raise NotImplementedError
 
     def __enter__(self) -> Any:
@@ -61,34 +61,34 @@ class TorchFunctionMode:
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:
-        """A mode to enter, as PyTorch had it once."""
+        """Return a mode to enter (deprecated)."""
         warn("`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`")
         return cls(*args, **kwargs)
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):
-    """A mode that changes nothing."""
+    """Mode that calls every function unchanged."""
 
     __module__ = "torch.overrides"
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """What ``func`` gives."""
+        """Return ``func(*args, **kwargs)``."""
         return func(*args, **(kwargs or {}))
 
 
 @contextmanager
 def enable_reentrant_dispatch() -> Iterator[None]:
-    """Has no effect: it is for handlers below autograd (``__torch_dispatch__``), of which there are none here."""
+    """Context manager without effect: it is for ``__torch_dispatch__``, which does not exist here."""
     yield
 
 
-# -- Asking, for functions of libraries --------------------------------------------------------------------------------
+# -- Dispatch in functions of other libraries --------------------------------------------------------------------------
 
 _spared: ContextVar[bool] = ContextVar("spared", default=False)
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Whether an argument's class has a ``__torch_function__`` that is to be asked, or a mode is active.
+    """Whether an argument's class overrides ``__torch_function__``, or a mode is active.
 
     >>> import retrograd as torch
     >>> has_torch_function((torch.ones(1), 2))
@@ -106,19 +106,19 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
 
 
 def has_torch_function_unary(tensor: Any) -> bool:
-    """:func:`has_torch_function` for one argument."""
+    """Whether :func:`has_torch_function` is true for one argument."""
     return has_torch_function((tensor,))
 
 
 def has_torch_function_variadic(*args: Any) -> bool:
-    """:func:`has_torch_function` for arguments given one by one."""
+    """Whether :func:`has_torch_function` is true for these arguments."""
     return has_torch_function(args)
 
 
 def handle_torch_function(public_api: Any, relevant_args: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
-    """What the modes and the classes of ``relevant_args`` say that ``public_api(*args, **kwargs)`` gives.
+    """Return the result of ``public_api(*args, **kwargs)`` from the modes and the classes of ``relevant_args``.
 
-    Raises TypeError where all return NotImplemented.
+    Raises TypeError if all return NotImplemented.
     """
     found = torch_function.overriding_arguments(relevant_args, None)
     types = tuple(each.__class__ for each in found)
@@ -128,7 +128,7 @@ def handle_torch_function(public_api: Any, relevant_args: Iterable[Any], *args: 
 
 
 def redispatch_function(func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    """What ``func`` gives by itself; the operations that it is made of look for overrides again."""
+    """Return the result of ``func`` without its override; the operations that it calls still dispatch."""
     known = _overridables().get(func)
     if known is not None:
         return known.plain(*args, **(kwargs or {}))
@@ -140,7 +140,10 @@ def redispatch_function(func: Any, types: Any, args: Any, kwargs: Any) -> Any:
 
 
 def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[[Callee], Callee]:
-    """Let a function be overridden; ``dispatcher``, which takes the same arguments, names those whose classes to ask."""
+    """Return a decorator that makes a function overridable.
+
+    ``dispatcher`` takes the function's arguments and returns those whose classes may override the call.
+    """
 
     def inner(func: Callee) -> Callee:
         @functools.wraps(func)
@@ -156,16 +159,16 @@ def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[[Callee], Ca
 
 
 def is_tensor_like(inp: Any) -> bool:
-    """Whether ``inp`` is a Tensor or stands for one: whether its class has a ``__torch_function__``."""
+    """Whether ``inp`` is a Tensor or its class has a ``__torch_function__``."""
     return type(inp) is Tensor or hasattr(inp, "__torch_function__")
 
 
-# -- What can be overridden --------------------------------------------------------------------------------------------
+# -- Overridable functions ---------------------------------------------------------------------------------------------
 
 
 @functools.cache
 def _overridables() -> dict[Any, Overridable]:
-    """All that is handed over, by what is handed over."""
+    """Return the overridable functions, by the object that ``__torch_function__`` receives."""
     for place in torch_function_overrides.PLACES:
         importlib.import_module(f"{__package__}.{place}".rstrip("."))
     every = [
@@ -175,7 +178,7 @@ def _overridables() -> dict[Any, Overridable]:
 
 
 def resolve_name(f: Any) -> str | None:
-    """The name of a function or method that can be overridden, or None.
+    """Return the name of an overridable function or method, or None.
 
     >>> import retrograd as torch
     >>> resolve_name(torch.Tensor.add), resolve_name(torch.nn.functional.relu), resolve_name(len)
@@ -186,30 +189,30 @@ def resolve_name(f: Any) -> str | None:
         return None
     if found.shown.startswith(("torch.functional.", "torch._lowrank.")) or found.name == "istft":
         return f"torch.functional.{found.name}"
-    shared = vars(_functional).get(found.name) is f  # as PyTorch counts it
+    shared = vars(_functional).get(found.name) is f  # PyTorch counts it to this module
     return f"torch.{'nn.functional.' * shared}{found.name}"
 
 
 def is_tensor_method_or_property(func: Any) -> bool:
-    """Whether ``func`` is a method of Tensor, or what gets or sets one of its properties."""
+    """Whether ``func`` is a method of Tensor, or the getter or setter of one of its properties."""
     found = _overridables().get(func)
     return (found is not None and found.name.startswith("Tensor.")) or getattr(func, "__name__", "") == "__get__"
 
 
 def get_default_nowrap_functions() -> set[Any]:
-    """What ``Tensor.__torch_function__`` gives to subclasses as plain tensors."""
+    """Return the functions whose results ``Tensor.__torch_function__`` does not convert to the subclass."""
     return Tensor._unwrapped()
 
 
 def get_ignored_functions() -> set[Any]:
-    """The public functions that ``__torch_function__`` of a tensor's class is not asked about (modes may be)."""
+    """Return the public functions that do not dispatch to ``__torch_function__`` of classes; some dispatch to modes."""
     names = torch_function_overrides.known().names
     wanted = names["ignored"] | names["nobody"] | names["only modes"]
     return {function for name in wanted if (function := torch_function_overrides.at(name)) is not None}
 
 
 def get_overridable_functions() -> dict[Any, list[Any]]:
-    """The functions that can be overridden, by the module (or class) in which they are."""
+    """Return the overridable functions, by the module or class that has them."""
     listed_by: dict[Any, list[Any]] = defaultdict(list)
     ignored = get_ignored_functions()
     for function, each in _overridables().items():
@@ -219,7 +222,7 @@ def get_overridable_functions() -> dict[Any, list[Any]]:
 
 
 def get_testing_overrides() -> dict[Any, Callable[..., int]]:
-    """For every function that can be overridden one of the same signature, which returns -1."""
+    """Return for every overridable function one with the same signature that returns -1."""
     return {each: _dummy(each) for found in get_overridable_functions().values() for each in found}
 
 
@@ -228,7 +231,7 @@ def _dummy(function: Any) -> Callable[..., int]:
         return -1
 
     dummy.__name__ = "<lambda>"
-    with suppress(ValueError):  # of a property's
+    with suppress(ValueError):  # a property's getter
         dummy.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     return dummy
 

@@ -1,4 +1,4 @@
-"""Sobol sequences: points that fill a cube more evenly than random ones, as ``torch.quasirandom``."""
+"""Sobol sequences, which fill a cube more evenly than random points, as ``torch.quasirandom``."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import retrograd as torch
 from .core.dtypes import unsupported
 from .core.tensor import Tensor
 
-#: How many bits a coordinate has, and of how many coordinates the directions are known.
+#: Number of bits of a coordinate, and maximum number of dimensions.
 BITS, MOST = 30, 21201
 
 
 @functools.cache
 def _numbers() -> tuple[Any, Any]:
-    """For each dimension a primitive polynomial, as bits, and the first odd numbers of its recurrence.
+    """Return for each dimension a primitive polynomial, as bits, and the first odd numbers of its recurrence.
 
-    These are Joe and Kuo's ("Constructing Sobol sequences with better two-dimensional projections", 2008), which SciPy
-    brings for its own sequences.
+    These are Joe and Kuo's ("Constructing Sobol sequences with better two-dimensional projections", 2008), from SciPy's
+    data.
     """
     place = resources.files("scipy.stats") / "_sobol_direction_numbers.npz"
     with place.open("rb") as file, numpy.load(file) as found:
@@ -30,7 +30,7 @@ def _numbers() -> tuple[Any, Any]:
 
 
 def _directions(dimension: int) -> Any:
-    """For each dimension (a row) the direction of every bit of a point's number (Bratley and Fox 1988)."""
+    """Return the direction numbers: one row for each dimension, one column for each bit (Bratley and Fox 1988)."""
     polynomials, first = (each[:dimension] for each in _numbers())
     found = numpy.ones((dimension, BITS), numpy.int64)
     degrees = numpy.frexp(polynomials)[1] - 1
@@ -49,7 +49,9 @@ def _directions(dimension: int) -> Any:
 
 
 class SobolEngine:
-    """A Sobol sequence in ``dimension`` dimensions; ``scramble``: turned and shifted at random, by ``seed`` if given.
+    """Sobol sequence in ``dimension`` dimensions.
+
+    With ``scramble`` it is randomised by a matrix and a shift, drawn with ``seed`` if it is not None.
 
     >>> SobolEngine(2).draw(3)
     tensor([[0.0000, 0.0000],
@@ -78,7 +80,7 @@ class SobolEngine:
         self.num_generated = 0
 
     def _scramble(self) -> None:
-        """Shift all points, and multiply the directions' bits by a random triangular matrix."""
+        """Draw a random shift of all points, and multiply the directions' bits by a random triangular matrix."""
         generator = None
         if self.seed is not None:
             generator = torch.Generator()
@@ -93,8 +95,8 @@ class SobolEngine:
         state[...] = (odd * weights[:, None]).sum(1)
 
     def _steps(self, count: int) -> Any:
-        """By what each of the next points differs from the one before, bit by bit."""
-        if self.num_generated == 0:  # the first point is none of these
+        """Return the XOR differences between consecutive points, for the next ``count`` points."""
+        if self.num_generated == 0:  # the first point needs no step
             count -= 1
         start = max(self.num_generated - 1, 0)
         numbers = ~numpy.arange(start, start + count, dtype=numpy.int64)
@@ -102,7 +104,7 @@ class SobolEngine:
         return self.sobolstate.numpy()[:, lowest].T
 
     def draw(self, n: int = 1, out: Tensor | None = None, dtype: Any = None) -> Tensor:
-        """The next ``n`` points, the rows of a tensor of ``dtype`` (float32 or float64)."""
+        """Return the next ``n`` points as the rows of a tensor of ``dtype`` (float32 or float64)."""
         dtype = torch.get_default_dtype() if dtype is None else dtype
         if dtype not in (torch.float32, torch.float64):
             raise unsupported("_sobol_engine_draw", dtype.numpy)
@@ -121,7 +123,7 @@ class SobolEngine:
         return out.resize_(result.shape).copy_(result)
 
     def draw_base2(self, m: int, out: Tensor | None = None, dtype: Any = None) -> Tensor:
-        """The next ``2**m`` points. Raises ValueError if there would then not be a power of two of them in all."""
+        """Return the next ``2**m`` points. Raises ValueError unless the total count is then a power of two."""
         n = 2**m
         total = self.num_generated + n
         if total & (total - 1):
@@ -133,13 +135,13 @@ class SobolEngine:
         return self.draw(n, out, dtype)
 
     def reset(self) -> SobolEngine:
-        """Begin the sequence again."""
+        """Restart the sequence."""
         self.quasi.copy_(self.shift)
         self.num_generated = 0
         return self
 
     def fast_forward(self, n: int) -> SobolEngine:
-        """Pass over the next ``n`` points."""
+        """Skip the next ``n`` points."""
         steps = self._steps(n)
         if len(steps):
             self.quasi.copy_(torch.from_numpy(numpy.bitwise_xor.reduce(steps, axis=0) ^ self.quasi.numpy()))

@@ -1,6 +1,6 @@
 """The default random generator, as ``torch.random``."""
 
-from .operations.creation.random import (  # noqa: F401 - PyTorch's module has it too, and does not name it
+from .operations.creation.random import (  # noqa: F401 - as in PyTorch, not all are in __all__
     Generator,
     default_generator,
     fork_rng,

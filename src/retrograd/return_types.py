@@ -1,4 +1,4 @@
-"""Classes of results with names, as ``torch.return_types``: ``isinstance(x.max(0), torch.return_types.max)``."""
+"""Named tuple classes of results, as ``torch.return_types``: ``isinstance(x.max(0), torch.return_types.max)``."""
 
 from __future__ import annotations
 

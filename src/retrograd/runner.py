@@ -1,7 +1,7 @@
-"""Runs a Python program as ``python`` would, with ``import torch`` answered by retrograd.
+"""Execution of a Python program as by ``python``, with ``import torch`` importing retrograd.
 
 The program is ``__main__``: pickling, multiprocessing, ``sys.argv``, the path and tracebacks are as under ``python``.
-Knows the import hook and nothing of tensors.
+This module uses the import hook and knows no tensors.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from . import import_hook
 
 
 class CannotStart(Exception):
-    """The program cannot be found or read; the text says why."""
+    """Error if the program can not be found or read; the message gives the reason."""
 
 
 def run_file(path: str, arguments: Sequence[str] = ()) -> None:
@@ -55,22 +55,22 @@ def run_module(name: str, arguments: Sequence[str] = ()) -> None:
 
 
 def run_text(source: str, arguments: Sequence[str] = ()) -> None:
-    """Run a program given as text, as ``python -c source arguments``."""
+    """Run a program from a string, as ``python -c source arguments``."""
     main = main_module()
     with as_main(main, ["-c", *arguments], first_on_path=""):
         exec(compile(source, "<string>", "exec", dont_inherit=True), main.__dict__)
 
 
 def run_stdin(name: str, arguments: Sequence[str] = ()) -> None:
-    """Run the program that comes in on standard input, as ``python - arguments``; ``name`` is ``"-"``."""
-    source = sys.stdin.buffer.read()  # bytes, so that a declared encoding counts
+    """Run the program on standard input, as ``python - arguments``; ``name`` is ``"-"``."""
+    source = sys.stdin.buffer.read()  # bytes, so that the compiler reads an encoding declaration
     main = main_module(file="<stdin>")
     with as_main(main, [name, *arguments], first_on_path=""):
         exec(compile(source, "<stdin>", "exec", dont_inherit=True), main.__dict__)
 
 
 def find_runnable(name: str) -> ModuleSpec:
-    """The spec of a module, or of a package's ``__main__``."""
+    """Return the spec of a module, or of a package's ``__main__``."""
     try:
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.submodule_search_locations is not None:
@@ -85,7 +85,7 @@ def find_runnable(name: str) -> ModuleSpec:
 
 
 def main_module(file: str | None = None) -> types.ModuleType:
-    """A fresh ``__main__``."""
+    """Return a new ``__main__`` module."""
     module = types.ModuleType("__main__")
     module.__dict__["__builtins__"] = builtins
     if file is not None:
@@ -96,7 +96,7 @@ def main_module(file: str | None = None) -> types.ModuleType:
 
 @contextmanager
 def as_main(main: types.ModuleType, argv: list[str], first_on_path: str) -> Iterator[None]:
-    """Let ``main`` be the process's program, under the import hook; everything is put back afterwards."""
+    """Make ``main`` the process's ``__main__``, under the import hook; restore everything afterwards."""
     before = sys.argv, list(sys.path), sys.modules["__main__"]
     sys.argv = argv
     if not sys.flags.safe_path:
@@ -110,9 +110,9 @@ def as_main(main: types.ModuleType, argv: list[str], first_on_path: str) -> Iter
 
 
 def own_traceback(traceback: types.TracebackType | None) -> types.TracebackType | None:
-    """The part of a traceback that is the program's: without how it was started, and without the hook's last frames.
+    """Return the program's part of a traceback, without the frames of this module and the import hook's last frames.
 
-    ``python`` shows it so: from the program's own first line to the line where it asked for what does not exist.
+    This is the part that ``python`` shows: from the program's first frame to the line of a failed import or attribute.
     """
     entries: list[types.TracebackType] = []
     while traceback is not None:
@@ -132,7 +132,10 @@ def own_traceback(traceback: types.TracebackType | None) -> types.TracebackType 
 
 
 def show_own_traceback(error: BaseException) -> None:
-    """Have Python show an uncaught ``error`` of the program as it would under ``python``; any other one as before."""
+    """Let Python show an uncaught ``error`` with the program's part of the traceback only.
+
+    Other errors are unchanged.
+    """
     shown_before = sys.excepthook
 
     def show(kind: type[BaseException], uncaught: BaseException, traceback: types.TracebackType | None) -> None:

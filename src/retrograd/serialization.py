@@ -1,7 +1,8 @@
 """``save`` and ``load``: PyTorch's checkpoints, read and written without PyTorch.
 
-By default nothing in a file is run: ``checkpoints/unpickler.py`` reads the pickle, and what that may build stands in
-``checkpoints/storages.py``. How the files are laid out stands in ``checkpoints/archive.py`` and ``legacy.py``.
+By default no code in a file is executed: ``checkpoints/unpickler.py`` interprets the pickle, and
+``checkpoints/storages.py`` lists the objects that it may build. ``checkpoints/archive.py`` and ``legacy.py`` have the
+file formats.
 """
 
 from __future__ import annotations
@@ -41,11 +42,10 @@ def save(
     obj: Any, f: Any, pickle_module: Any = pickle, pickle_protocol: int = DEFAULT_PROTOCOL,
     _use_new_zipfile_serialization: bool = True, _disable_byteorder_record: bool = False,
 ) -> None:  # fmt: skip
-    """Write ``obj`` (tensors, containers of them, a ``state_dict``) to a file that PyTorch's ``load`` reads too.
+    """Write ``obj`` (tensors, containers of them, a ``state_dict``) to a file that PyTorch's ``load`` can read.
 
-    ``f`` is a path, or a file opened for writing bytes. At a path the file is there whole or, if anything goes wrong,
-    as it was before: it is written beside and then put into its place. Tensors that share memory share it after
-    loading.
+    ``f`` is a path, or a binary file open for writing. A file at a path is replaced only after everything is written,
+    so that an error leaves it unchanged. Tensors that share memory share it after loading.
 
     >>> import io
     >>> import retrograd as torch
@@ -67,7 +67,7 @@ def save(
 
 
 class _Sink:
-    """An object of the user's that can only ``write``, as a file to write a checkpoint to."""
+    """File-like wrapper of a user's object that has only ``write``."""
 
     def __init__(self, target: Any) -> None:
         self.target = target
@@ -103,11 +103,11 @@ def _write_legacy(obj: Any, file: Any, name: str, protocol: int, order: bool) ->
     legacy.write(obj, file, protocol)
 
 
-# -- What may be named -----------------------------------------------------------------------------------------------
+# -- Allowed names ---------------------------------------------------------------------------------------------------
 
 
 class _Safe:
-    """Classes and functions of the user's that a checkpoint may name; one list for the process."""
+    """User classes and functions that a checkpoint may name; one list for the process."""
 
     names: dict[str, Any]
 
@@ -127,9 +127,9 @@ def _full_name(value: Any) -> str:
 
 
 def add_safe_globals(safe_globals: list[Any]) -> None:
-    """Let checkpoints name these classes and functions: they will be called with what the file says.
+    """Allow checkpoints to name these classes and functions, which are then called with arguments from the file.
 
-    Each is a class or a function, or a pair of one and the name that it has in the file.
+    Each is a class or a function, or a pair of one and its name in the file.
     """
     found = {}
     for each in safe_globals:
@@ -140,18 +140,18 @@ def add_safe_globals(safe_globals: list[Any]) -> None:
 
 
 def get_safe_globals() -> list[Any]:
-    """The classes and functions of the user's that checkpoints may name."""
+    """Return the user classes and functions that checkpoints may name."""
     return list(_safe.names.values())
 
 
 def clear_safe_globals() -> None:
-    """Let checkpoints name nothing of the user's."""
+    """Remove all user classes and functions from the list."""
     with _safe.lock:
         _safe.names = {}
 
 
 class safe_globals:
-    """A block in which checkpoints may also name these classes and functions; see :func:`add_safe_globals`."""
+    """Context manager that also allows these classes and functions; see :func:`add_safe_globals`."""
 
     def __init__(self, safe_globals: list[Any]) -> None:
         self.given = safe_globals
@@ -166,7 +166,7 @@ class safe_globals:
 
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
-    """The names in a checkpoint of PyTorch's zip format that :func:`load` would refuse."""
+    """Return the names in a checkpoint of PyTorch's zip format that :func:`load` would refuse."""
     with _opened(f) as file:
         data = Reader(file).bytes("data.pkl")
     names = [str(argument).replace(" ", ".") for code, argument, _ in pickletools.genops(data) if code.name == "GLOBAL"]
@@ -181,14 +181,14 @@ def load(
     f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool | None = None,
     mmap: bool | None = None, **pickle_load_args: Any,
 ) -> Any:  # fmt: skip
-    """What :func:`save`, or PyTorch's, wrote to ``f``, a path or a file opened for reading bytes.
+    """Return the object that :func:`save`, or PyTorch's, wrote to ``f``, a path or a binary file open for reading.
 
-    Nothing in the file is run: it may hold tensors, numbers, strings and plain containers, and name what
-    :func:`add_safe_globals` allows. ``weights_only=False`` lifts this, and lets the file run anything. ``map_location``
-    (a device, a string, a dict of strings, a function of storage and place) says where tensors go. ``mmap=True`` maps
-    the file into memory, and reads only what is used.
+    No code in the file is executed: it may contain tensors, numbers, strings and plain containers, and name what
+    :func:`add_safe_globals` allows. ``weights_only=False`` removes this restriction, and the file can execute anything.
+    ``map_location`` (a device, a string, a dict of strings, a function of storage and location) chooses the device.
+    ``mmap=True`` maps the file into memory, so that only the parts used are read.
 
-    Raises UnpicklingError for what is not allowed, RuntimeError for a file that is not whole.
+    Raises UnpicklingError for names that are not allowed, RuntimeError for a damaged file.
     """
     if weights_only is None:
         weights_only = pickle_module is None
@@ -253,13 +253,13 @@ def _read_zip(file: Any, to: _Places, reading: _Reading, mapped: bool) -> Any:
 
 
 class _Places:
-    """Where tensors go that say where they were: ``map_location``."""
+    """Interpretation of ``map_location``."""
 
     def __init__(self, map_location: Any) -> None:
         self.given = map_location
 
     def move(self, array: Any, place: str) -> Any:
-        """The array on the device that belongs to the tag in the file."""
+        """Return the array on the device for the location ``place`` in the file."""
         given = self.given
         if given is None:
             return _restored(array, place)
@@ -316,14 +316,14 @@ _TYPES = (
 
 
 class _Reading:
-    """How the pickles of one file are read: by the machine that runs nothing, or by Python's."""
+    """Reader of the pickles of one file: by the restricted unpickler, or by Python's."""
 
     def __init__(self, weights_only: bool, pickle_module: Any, options: dict[str, Any]) -> None:
         self.weights_only, self.pickle_module, self.options = weights_only, pickle_module, options
         self.known = known_names()
 
     def run(self, source: Source, persistent: Callable[[Any], Any]) -> Any:
-        """The object of the pickle that begins where ``source`` stands; moves ``source`` behind it."""
+        """Return the object of the pickle at the position of ``source``, and move ``source`` behind it."""
         if not self.weights_only:
             return self._trusting(source, persistent)
         safe = dict(_safe.names)
@@ -348,7 +348,7 @@ class _Reading:
                 f"{error}{_TYPES}"
             ) from None
         except BROKEN as error:
-            if error is storages.error:  # not the pickle is at fault
+            if error is storages.error:  # the error is from reading a storage, not from the pickle
                 raise
             raise UnpicklingError(
                 f"Weights only load failed: the pickle in the file is damaged ({type(error).__name__}: "
@@ -392,7 +392,7 @@ class _Reading:
 
 
 class _Storages:
-    """What reads storages, with its last error: that may be one of the user's own ``map_location``."""
+    """Reader of storages that remembers its last error, which may be raised by the user's ``map_location``."""
 
     def __init__(self, read: Callable[[Any], Any]) -> None:
         self.read = read
@@ -409,15 +409,15 @@ class _Storages:
 _BLOCKED = {"sys", "os", "posix", "nt", "subprocess"}
 
 
-#: What PyTorch's pickles of its functions and methods written in C++ get these from.
+#: Owners that PyTorch's pickles name for functions and methods in C++, and the owners here.
 _IN_C = {("torch._C", "_VariableFunctionsClass"): ("torch", ""), ("torch._C", "TensorBase"): ("torch", "Tensor")}
 
 
 def _ours(module: str, name: str) -> Any:
-    """What stands here under a name of PyTorch's: in the module of that path, or in one above it."""
+    """Return this package's object for a name of PyTorch's, from the module with that path or from a parent module."""
     if (module, name) in _IN_C:
         module, name = _IN_C[module, name]
-    elif module.startswith("torch._C._"):  # an operation of a part of torch: its name begins with the part's
+    elif module.startswith("torch._C._"):  # the operation's name has the submodule as a prefix
         part = module.removeprefix("torch._C._")
         module, name = f"torch.{part}".replace("torch.nn", "torch.nn.functional"), name.removeprefix(f"{part}_")
     parts = module.split(".")[1:]

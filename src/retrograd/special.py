@@ -12,7 +12,7 @@ from .operations.elementwise.special import BESSEL, POLYNOMIALS, mvlgamma, polyg
 from .operations.nn import softmax as _softmax
 from .operations.reductions import sums
 
-# What stands in ``torch`` too, by the name that it has there.
+# Functions that are also in ``torch``, where some have other names.
 _ALIASES = {
     "digamma": _special.digamma, "psi": _special.digamma, "erf": _special.erf, "erfc": _special.erfc,
     "erfinv": _special.erfinv, "exp2": elementary.exp2, "expit": elementary.sigmoid, "expm1": elementary.expm1,
@@ -38,22 +38,22 @@ globals().update(POLYNOMIALS)
 
 
 def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Tensor:
-    """The nearest number with so many ``decimals``, ties to even."""
+    """Round to ``decimals`` decimal places, ties to even."""
     return rounding.round(input, decimals=decimals)
 
 
 def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """``exp(x) / sum(exp(x))`` along ``dim``."""
+    """Return ``exp(x) / sum(exp(x))`` along ``dim``."""
     return _softmax.softmax(input, dim, dtype=dtype)
 
 
 def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """The logarithm of :func:`softmax` along ``dim``."""
+    """Return the logarithm of :func:`softmax` along ``dim``."""
     return _softmax.log_softmax(input, dim, dtype=dtype)
 
 
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """The logarithm of the sum of exponentials along dimensions, without overflow."""
+    """Return the logarithm of the sum of exponentials along ``dim``, without overflow."""
     return sums.logsumexp(input, dim, keepdim)
 
 

@@ -1,4 +1,4 @@
-"""The memory of tensors, as ``torch.storage``."""
+"""Storages of tensors, as ``torch.storage``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``torch.Stream`` and ``torch.Event``: of a GPU those of ``torch.cuda``; the processor has one stream, always done."""
+"""``torch.Stream`` and ``torch.Event``: on a GPU the classes of ``torch.cuda``; the CPU has one stream, always idle."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def _place(device: Any) -> devices.device:
 
 
 class Stream:
-    """A queue of work of a device; what stands in one is done in order."""
+    """Queue of work for a device, which is executed in order."""
 
     __module__ = "torch"
     stream_id, device_index, device_type = 0, -1, 0
 
     def __new__(cls, device: Any = None, *, priority: int = 0) -> Any:
-        """A GPU's stream is a ``torch.cuda.Stream``."""
+        """Return the CPU's stream, or a ``torch.cuda.Stream`` for a GPU."""
         place = _place(device)
         if place.type == "cuda":
             return cuda.Stream(place, priority)
@@ -30,25 +30,25 @@ class Stream:
 
     @property
     def device(self) -> devices.device:
-        """The processor."""
+        """Device of the stream: the CPU."""
         return devices.CPU
 
     def query(self) -> bool:
-        """Whether all work is done: True."""
+        """Return True, because all work is completed."""
         return True
 
     def synchronize(self) -> None:
-        """Return at once: all work is done."""
+        """Return at once, because all work is completed."""
 
     def record_event(self, event: Any = None) -> Any:
-        """Refused: on the processor there is nothing to wait for."""
+        """Raise RuntimeError, because the CPU has no events."""
         raise RuntimeError("cpu backend doesn't support events.")
 
     def wait_event(self, event: Any) -> None:
         """Return at once."""
 
     def wait_stream(self, stream: Any) -> None:
-        """Refused, as :meth:`record_event`."""
+        """Raise RuntimeError, because the CPU has no events."""
         raise RuntimeError("cpu backend doesn't support events.")
 
     def __enter__(self) -> Stream:
@@ -68,7 +68,7 @@ class Stream:
 
 
 class Event:
-    """A moment in the work of a device, to be waited for."""
+    """Point in the work of a device that can be waited for."""
 
     __module__ = "torch"
     event_id = 0
@@ -76,7 +76,7 @@ class Event:
     def __new__(
         cls, device: Any = None, *, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
     ) -> Any:
-        """A GPU's event is a ``torch.cuda.Event``."""
+        """Return an event of the CPU, or a ``torch.cuda.Event`` for a GPU."""
         if _place(device).type == "cuda":
             return cuda.Event(enable_timing, blocking, interprocess)
         made = super().__new__(cls)
@@ -87,15 +87,15 @@ class Event:
 
     @property
     def device(self) -> devices.device:
-        """The processor."""
+        """Device of the event: the CPU."""
         return devices.CPU
 
     def query(self) -> bool:
-        """Whether it has happened: True."""
+        """Return True, because all work is completed."""
         return True
 
     def record(self, stream: Any = None) -> None:
-        """Refused: on the processor there is nothing to wait for."""
+        """Raise RuntimeError, because the CPU has no events."""
         raise RuntimeError("cpu backend doesn't support events.")
 
     def wait(self, stream: Any = None) -> None:
@@ -105,7 +105,7 @@ class Event:
         """Return at once."""
 
     def elapsed_time(self, end_event: Event) -> float:
-        """Refused, as :meth:`record`."""
+        """Raise ValueError, because events of the CPU can not be recorded."""
         if not (self.timed and end_event.timed):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         raise ValueError("Both events must be recorded before calculating elapsed time.")

@@ -1,4 +1,4 @@
-"""A version that compares as a version, not letter by letter: the class of ``torch.__version__``."""
+"""``TorchVersion``, the class of ``torch.__version__``: a string that is compared as a version."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @functools.cache
 def _pattern() -> re.Pattern[str]:
-    """How a version is written (PEP 440), if not in its rarest forms; made when somebody first compares."""
+    """Return the pattern of versions (PEP 440, without its rarest forms); it is compiled on the first comparison."""
     return re.compile(
         r"v?(?:(?P<epoch>\d+)!)?(?P<release>\d+(?:\.\d+)*)"
         r"(?:[-_.]?(?P<pre>a|b|c|rc|alpha|beta|pre|preview)[-_.]?(?P<pre_number>\d*))?"
@@ -25,7 +25,7 @@ _FINAL = (3, 0)
 
 
 def _order(text: str) -> tuple[Any, ...] | None:
-    """What a version is sorted by, or None if the text is none."""
+    """Return the sort key of a version, or None if the text is no version."""
     found = _pattern().fullmatch(text.strip())
     if found is None:
         return None
@@ -43,9 +43,9 @@ def _order(text: str) -> tuple[Any, ...] | None:
 
 
 class TorchVersion(str):
-    """A text that is compared as a version: with a text, or with a sequence of numbers.
+    """String that is compared as a version, with a string or a sequence of numbers.
 
-    Where the other is no version, texts are compared letter by letter.
+    If either is no version, they are compared as strings.
 
     >>> version = TorchVersion("2.13.0+retrograd.0.1.0")
     >>> version >= "2.9", version < (3,), version == "2.13.0"

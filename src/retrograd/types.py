@@ -1,4 +1,4 @@
-"""Names for kinds of arguments, as ``torch.types``."""
+"""Type aliases for arguments, as ``torch.types``."""
 
 from __future__ import annotations
 

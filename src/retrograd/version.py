@@ -1,7 +1,7 @@
-"""Which version this is: of PyTorch by name and behaviour, and retrograd's own.
+"""Versions: of the PyTorch release whose names and behaviour are implemented, and of this package.
 
-Programs compare ``torch.__version__`` to find out what they may use. The truthful answer to that is the version of PyTorch
-whose names are here; retrograd's own stands behind the plus, where PyTorch says ``cpu`` or ``cu130``.
+Programs compare ``torch.__version__`` to find out which features exist. Therefore it is PyTorch's version; this
+package's version follows the plus sign, where PyTorch has ``cpu`` or ``cu130``.
 """
 
 from __future__ import annotations
