@@ -1,1 +1,1 @@
-"""Programs measured on retrograd, on another tree of it and on PyTorch, in turn. See ``python -m benchmarks --help``."""
+"""Benchmarks of retrograd beside another source tree of it and PyTorch. See ``python -m benchmarks --help``."""

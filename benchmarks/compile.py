@@ -1,4 +1,4 @@
-"""Compiled functions of retrograd beside PyTorch's eager ones: chains of pointwise operations, and steps of perceptrons."""
+"""Benchmarks of compiled functions beside PyTorch's eager ones: pointwise chains and perceptron steps."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from .row import Row, size
 
 
 def compiled(torch: Any, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, compiled whole by retrograd; PyTorch runs it as it is."""
+    """Return the function compiled by retrograd with ``fullgraph=True``; for PyTorch, the function itself."""
     return torch.compile(function, fullgraph=True) if torch.__name__ == "retrograd" else function
 
 
 def mixed(torch: Any, x: Any) -> Any:
-    """Seven operations, two of them exponentials."""
+    """Return seven operations on ``x``, two of them exponentials."""
     return ((x * 2 + 1).tanh() * x).sigmoid() - x.abs()
 
 
 def gelu(torch: Any, x: Any) -> Any:
-    """The formula with the hyperbolic tangent, written out."""
+    """Return gelu by the formula with tanh."""
     return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 
 def normalised(torch: Any, x: Any) -> Any:
-    """The hyperbolic tangent of rows with mean 0 and variance 1 (of these themselves the sum has no gradient)."""
+    """Return tanh of rows with mean 0 and variance 1 (tanh, because the sum of such rows has no gradient)."""
     rows = x.view(-1, 100)
     centred = rows - rows.mean(1, keepdim=True)
     return (centred * (centred.square().mean(1, keepdim=True) + 1e-5).rsqrt()).tanh()
 
 
 def alone(function: Callable[[Any, Any], Any], count: int) -> Callable[[Any], Callable[[], Any]]:
-    """A function of ``count`` elements, not recorded."""
+    """Return a program that calls a function of ``count`` elements, not recorded."""
 
     def program(torch: Any) -> Callable[[], Any]:
         torch.manual_seed(0)
@@ -43,7 +43,7 @@ def alone(function: Callable[[Any, Any], Any], count: int) -> Callable[[Any], Ca
 
 
 def summed(function: Callable[[Any, Any], Any], count: int) -> Callable[[Any], Callable[[], Any]]:
-    """The sum of a function's elements, and a backward pass from it."""
+    """Return a program that computes the sum of a function's elements and its backward pass."""
 
     def program(torch: Any) -> Callable[[], Any]:
         torch.manual_seed(0)
@@ -62,7 +62,7 @@ def summed(function: Callable[[Any, Any], Any], count: int) -> Callable[[Any], C
 
 
 def perceptron(sizes: tuple[int, int, int], samples: int, whole: bool, kind: str) -> Callable[[Any], Callable[[], Any]]:
-    """A step of a perceptron: its loss compiled, or (``whole``) the backward pass and the optimiser with it."""
+    """Return a program of a perceptron's training step; ``whole`` compiles backward pass and optimiser as well as the loss."""
 
     def program(torch: Any) -> Callable[[], Any]:
         nn = torch.nn
@@ -91,7 +91,7 @@ def perceptron(sizes: tuple[int, int, int], samples: int, whole: bool, kind: str
 
 
 def rows() -> Iterator[Row]:
-    """All rows."""
+    """Yield the rows of the group "compile"."""
     for name, function in (
         ("seven operations", mixed),
         ("gelu written out", gelu),

@@ -1,8 +1,8 @@
-"""One engine in a process of its own, which does what ``measure.py`` asks: prepares a row, computes it, takes times.
+"""Server process for one engine: it prepares a row, computes it and measures times, on request of ``measure.py``.
 
-Two engines in one process would share NumPy's threads, OpenMP's and each other's settings: PyTorch's threads wait awake,
-and loops beside them took ten times as long. Here each has the machine as it has it in a program, while the other sleeps.
-Questions come as pickles on the standard input, answers go to the standard output.
+Two engines in one process would share the threads of NumPy and OpenMP, and settings: PyTorch's threads spin while they
+wait, which made loops beside them ten times slower. Here each engine has the machine alone, while the other sleeps.
+Requests arrive as pickles on standard input, answers are written to standard output.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ import numpy
 
 from .groups import GROUPS
 
-#: Seconds that one engine works before the other takes its turn.
+#: Seconds of an engine's turn.
 TURN = 0.03
-#: Seconds that an engine's threads may look for more work when its turn is over; OpenBLAS's and OpenMP's do for a while.
+#: Seconds to wait at the end of a turn, because threads of OpenBLAS and OpenMP spin for a while before they sleep.
 AWAKE = 0.5
 
 
 def arrays(results: Any) -> Iterator[Any]:
-    """The arrays in what a work returned, in order."""
+    """Return the arrays in the result of a work, in order."""
     if isinstance(results, (tuple, list)):
         for each in results:
             yield from arrays(each)
@@ -41,19 +41,19 @@ def arrays(results: Any) -> Iterator[Any]:
 
 
 class Engine:
-    """A module (or none), and the works that it was last asked to prepare, by name: a row's own, and the one by hand."""
+    """Module (or None), and the works that were last prepared, by name: the row's program, and the version by hand."""
 
     def __init__(self, module: str, threads: int) -> None:
         self.module: Any = import_module(module) if module else None
         if module:
             self.module.set_num_threads(threads)
-        #: The wall's clock, or (one thread) the processor's time of this thread, which other programs do not disturb.
+        #: Wall clock, or (with one thread) the processor time of this thread, which other programs do not disturb.
         self.now = time.thread_time if threads == 1 else time.perf_counter
         self.works: dict[str, Callable[[], Any]] = {}
         self.counts: dict[str, int] = {}
 
     def prepare(self, group: str, place: int, by_hand: bool) -> list[Any]:
-        """Make a row's work; what it computes."""
+        """Prepare a row's work; return its result."""
         row = GROUPS[group].rows[place]
         self.module.manual_seed(0)
         works = {"program": row.program(self.module)}
@@ -62,20 +62,19 @@ class Engine:
         return self.settle(works)
 
     def settle(self, works: dict[str, Callable[[], Any]]) -> list[Any]:
-        """Find out how often to run each in a turn; what the first computes."""
+        """Determine how often to run each work in a turn; return the result of the program."""
         self.works = works
-        # What it gives is not kept: a graph that stays alive would spare PyTorch making its leaves' AccumulateGrad anew.
+        # The result is copied and dropped: with a live graph PyTorch would not create its leaves' AccumulateGrad in
+        # each run.
         found = [each.copy() for each in arrays(works["program"]())]
         for name, work in works.items():
-            seconds = min(
-                self._once(work, 2) for _ in range(4)
-            )  # at first threads may have to be woken, or loops compiled
+            seconds = min(self._once(work, 2) for _ in range(4))  # the first runs may start threads or compile loops
             self.counts[name] = max(1, min(20000, int(TURN / max(seconds, 1e-7))))
         gc.collect()
         return found
 
     def turn(self, name: str) -> float:
-        """Seconds a run, after some that are not counted. It answers when its threads have gone to sleep."""
+        """Return the seconds for a run, after warm-up runs. The method returns when the engine's threads sleep."""
         work, count = self.works[name], self.counts[name]
         self._once(work, max(1, min(count // 10, 10)))
         seconds = self._once(work, count)
@@ -104,9 +103,9 @@ class Engine:
 
 
 def serve(engine: Engine) -> None:
-    """Answer until the questions end."""
+    """Answer requests until standard input ends."""
     answers = sys.stdout.buffer
-    sys.stdout = sys.stderr  # what a program prints is no answer
+    sys.stdout = sys.stderr  # output of programs must not mix with answers
     while True:
         try:
             method, given = pickle.load(sys.stdin.buffer)

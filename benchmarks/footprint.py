@@ -1,6 +1,6 @@
-"""Time of import and of the first gradient, memory, and size on disk.
+"""Import time, time of the first gradient, memory, and size on disk.
 
-Every measurement is a process of its own. Byte code is kept between them, as for an installed package.
+Every measurement runs in a new process. Byte code is cached between them, as for an installed package.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ PROGRAMS = {
     ),
 }
 
-#: The most memory that the process has held, in megabytes. What ``resource`` says counts the process it came from too.
+#: Peak memory of the process in megabytes. The value from ``resource`` would include the parent process.
 PRELUDE = (
     "import time\nstart = time.perf_counter()\n"
     "peak = lambda: int(open('/proc/self/status').read().split('VmHWM:')[1].split()[0]) * 1024 / 1e6\nbefore = peak()\n"
@@ -63,7 +63,7 @@ PRELUDE = (
 
 @dataclass(frozen=True)
 class Footprint:
-    """A measurement of each engine: ``ours``, and where measured ``other`` (another tree) and ``theirs`` (PyTorch)."""
+    """Measurement of each engine: ``ours``, and if measured ``other`` (another tree) and ``theirs`` (PyTorch)."""
 
     name: str
     unit: str
@@ -84,24 +84,26 @@ def measured(program: str, engines: dict[str, tuple[str, Path | None]], rounds: 
                 command = [sys.executable, "-P", "-c", PRELUDE + program.replace("{module}", module)]
                 run = subprocess.run(command, check=True, env=environment, capture_output=True, text=True)
                 printed[name].append(float(run.stdout))
-    return {name: statistics.median(values[1:]) for name, values in printed.items()}  # the first compiles byte code
+    return {name: statistics.median(values[1:]) for name, values in printed.items()}  # the first run compiles byte code
 
 
 def _folder_size(folder: Path) -> int:
     return sum(
         path.stat().st_size
         for path in folder.rglob("*")
-        if path.is_file() and not path.is_symlink() and path.parent.name != "__pycache__"  # nor compiled loops
+        if path.is_file()
+        and not path.is_symlink()
+        and path.parent.name != "__pycache__"  # no byte code, no compiled loops
     )
 
 
 def _needs(lines: list[str]) -> set[str]:
-    """The names in requirements that no extra asks for."""
+    """Return the names of the requirements that belong to no extra."""
     return {re.split(r"[^\w.-]", line)[0] for line in lines if "extra ==" not in line}
 
 
 def installed(names: set[str]) -> float:
-    """Megabytes of some distributions and all that they need, as far as that is installed."""
+    """Return the megabytes of some distributions and their dependencies, as far as they are installed."""
     total, seen, waiting = 0, set[str](), set(names)
     while waiting:
         name = waiting.pop()

@@ -1,4 +1,4 @@
-"""All groups of rows, by name. Imports no engine: rows take the module as a parameter."""
+"""All groups of rows, by name. This module imports no engine: programs take the engine as a parameter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Element-wise operations, reductions and chains of them on tensors of 10⁵ elements and more."""
+"""Benchmarks of elementwise operations, reductions and chains of them on tensors of at least 10⁵ elements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .row import Program, Row, both, forward, size, swept
 
 SIZES = (100_000, 1_000_000, 16_000_000)
 
-#: Called with the module and the tensors named in it.
+#: Functions of the module and the tensors that the name lists.
 ELEMENTWISE: dict[str, Callable[..., Any]] = {
     "x + y": lambda torch, x, y: x + y,
     "x * y": lambda torch, x, y: x * y,
@@ -37,7 +37,7 @@ REDUCTIONS: dict[str, Callable[..., Any]] = {
     "norm": lambda torch, x: x.norm(),
 }
 
-#: On 1000 columns.
+#: Functions of tensors with 1000 columns.
 ALONG: dict[str, Callable[..., Any]] = {
     "sum(0)": lambda torch, x: x.sum(0),
     "sum(1)": lambda torch, x: x.sum(1),
@@ -82,7 +82,7 @@ def _in_place(torch: Any) -> Callable[[], Any]:
 
 
 def rows() -> Iterator[Row]:
-    """The rows of the group "large"."""
+    """Yield the rows of the group "large"."""
     for count in SIZES:
         for name, function in {**ELEMENTWISE, **REDUCTIONS}.items():
             # PyTorch's own norm of 1.6·10⁷ elements is off by 6·10⁻⁴.
@@ -128,7 +128,7 @@ CHAINS: dict[str, tuple[Callable[..., Any], int]] = {
 
 
 def chains() -> Iterator[Row]:
-    """The rows of the group "chains"."""
+    """Yield the rows of the group "chains"."""
     for shape in ((100, 1000), (1000, 1000)):
         for name, (function, arity) in CHAINS.items():
             program: Program = swept(function, *[shape] * arity)

@@ -1,4 +1,4 @@
-"""softmax, log_softmax, normalisation, gelu, losses and dropout: several passes over the same elements."""
+"""Benchmarks of softmax, log_softmax, normalisation, gelu, losses and dropout: several passes over the data."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from .row import Row, both
 
 
 def classes(rows: int, count: int) -> Callable[[Any], Any]:
-    """A class for every row."""
+    """Return a function of the module that returns a class index for each row."""
     return lambda torch: torch.arange(rows) * 7 % count
 
 
 def dropped(torch: Any, x: Any) -> Any:
-    """The same elements are dropped at every run, on both engines."""
+    """Return dropout with a fixed seed, so that both engines drop the same elements in every run."""
     torch.manual_seed(1)
     return torch.nn.functional.dropout(x, 0.3)
 
@@ -68,6 +68,6 @@ WORK: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 
 
 def rows() -> Iterator[Row]:
-    """The rows of the group "losses"."""
+    """Yield the rows of the group "losses"."""
     for name, (function, shapes) in WORK.items():
         yield from both(name, 1.0, function, *shapes)

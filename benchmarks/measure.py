@@ -22,9 +22,9 @@ import numpy
 from . import trees
 from .row import Group, Row
 
-#: What part of the cores other processes may have used in a round; where they used more, it is taken again.
+#: Maximum fraction of the cores that other processes may use in a round; with more, the round is repeated.
 DISTURBED = 0.1
-#: How often rounds are taken again, at most, for each that is asked for.
+#: Maximum number of repetitions for each requested round.
 PATIENCE = 3
 
 

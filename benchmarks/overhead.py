@@ -1,6 +1,6 @@
-"""Single operations, graphs, hooks and functions of one's own on tensors of 8 float32, where all time is overhead.
+"""Benchmarks of overhead: single operations, graphs, hooks and custom functions on tensors of 8 float32.
 
-A row's work is measured per operation of it; what is asked is said row by row.
+Times are per operation of a row. Each row has its own target ratio.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def gradient_descent(torch: Any) -> Callable[[], Any]:
 
 
 def and_backward(program: Callable[[Any], Callable[[], Any]]) -> Callable[[Any], Callable[[], Any]]:
-    """What a program records, swept back with a gradient of ones."""
+    """Return a program that records another program's result and runs its backward pass with a gradient of ones."""
 
     def make(torch: Any) -> Callable[[], Any]:
         work = program(torch)
@@ -229,7 +229,7 @@ def grad_by_inner(torch: Any) -> Callable[[], Any]:
 
 
 def marked(mark: Callable[[Any], Any]) -> Callable[[Any], Callable[[], Any]]:
-    """A chain, to each tensor of which something is done."""
+    """Return a chain with an action on each of its tensors."""
 
     def make(torch: Any) -> Callable[[], Any]:
         x, y = torch.ones(8, requires_grad=True), torch.ones(8)
@@ -307,7 +307,7 @@ def saved_through_hooks(torch: Any) -> Callable[[], Any]:
 
 
 def everyday(call: str) -> Callable[[Any], Callable[[], Any]]:
-    """One call, written as in a program, on tensors of 8 or 8 x 8 elements."""
+    """Return a program of one call on tensors of 8 or 8 x 8 elements."""
 
     def make(torch: Any) -> Callable[[], Any]:
         names = {
@@ -323,7 +323,7 @@ def everyday(call: str) -> Callable[[Any], Callable[[], Any]]:
     return make
 
 
-#: Recorded where x or w stand in them.
+#: Calls; those with ``x`` or ``w`` are recorded.
 EVERYDAY = (
     "w.sum(1)", "w.sum(dim=0, keepdim=True)", "i.sum()", "w.mean(1)", "w.max()", "w.max(1)", "w.amax(1)",
     "w.argmax(1)", "b.any()", "x.std()", "w.var(1)", "x.norm()", "x.cumsum(0)", "m.sort(1)", "m.topk(2)",
@@ -346,7 +346,7 @@ EVERYDAY = (
 
 
 def rows() -> Iterator[Row]:
-    """Single operations as they are recorded, and swept; graphs of the first order."""
+    """Yield single operations, recorded and with a backward pass, and first-order graphs."""
     for name, program in {
         "x * y": recorded_mul, "x + 2.0": recorded_add_number, "tanh": recorded_tanh, "sum": recorded_sum,
         "x[3]": recorded_index, "x @ w": recorded_matmul,
@@ -365,7 +365,7 @@ def rows() -> Iterator[Row]:
 
 
 def again() -> Iterator[Row]:
-    """Sweeps that are recorded, hooks, functions of one's own, ``autograd.grad``."""
+    """Yield recorded backward passes, hooks, custom functions, and ``autograd.grad``."""
     yield Row("third derivative of x^2", third_derivative, 1.0)
     yield Row("chain of 200 with create_graph", create_graph, 1.0, 200)
     yield Row("gradient of a gradient's norm", gradient_of_norm, 1.0)
@@ -380,6 +380,6 @@ def again() -> Iterator[Row]:
 
 
 def calls() -> Iterator[Row]:
-    """Single calls as programs make them."""
+    """Yield single calls as programs write them."""
     for call in EVERYDAY:
         yield Row(call, everyday(call), 1.0)

@@ -1,4 +1,4 @@
-"""The tables: on the screen, and in benchmarks/results, one page for each group. Measures nothing."""
+"""Tables of results: on the screen, and in benchmarks/results one page for each group. This module measures nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RESULTS = trees.ROOT / "benchmarks" / "results"
 
 
 def readable(seconds: float) -> str:
-    """Seconds with a unit, three digits."""
+    """Return seconds as text with three digits and a unit."""
     for unit, factor in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
         if seconds * factor >= 1 or unit == "µs":
             value = seconds * factor
@@ -29,7 +29,7 @@ def readable(seconds: float) -> str:
 
 
 def machine() -> str:
-    """The machine by its kind, and the versions that matter."""
+    """Return the kind of machine and the relevant versions."""
     flags, model = set[str](), platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -44,7 +44,7 @@ def machine() -> str:
 
 
 def line(result: Result) -> str:
-    """A row on the screen."""
+    """Return a row's line on the screen."""
     row = result.row
     text = f"{row.name:58}{readable(result.seconds(result.ours)):>10}"
     if result.theirs:
@@ -99,7 +99,7 @@ def mean(results: list[Result]) -> float:
 
 
 def table(group: Group, results: list[Result]) -> str:
-    """A group's table in Markdown, the worst rows first."""
+    """Return a group's table in Markdown, the worst rows first."""
     by_hand = any(each.by_hand for each in results)
     head = "| | retrograd | PyTorch | ratio | quartiles | target |" + (" ours / NumPy by hand |" if by_hand else "")
     lines = [head, "| --- | --- | --- | --- | --- | --- |" + (" --- |" if by_hand else "")]
@@ -138,7 +138,7 @@ def footprint_table(rows: list[Footprint]) -> str:
     return "\n".join(lines)
 
 
-#: A written group: its title, mean, count of rows that reach their target, and rows.
+#: Pattern of a written page: title, mean, number of rows that reach their target, number of rows.
 _GROUP = re.compile(
     r"\A# (?P<title>[^\n]*)\n.*?Geometric mean (?P<mean>[\d.]+)(?: \(target: (?P<target>[\d.]+)\))?; "
     r"(?P<count>\d+ of \d+) rows reach their target\.\n\n[^\n]*\n[^\n]*\n(?P<rows>(?:\|[^\n]*\n)+)",

@@ -1,9 +1,9 @@
-"""Other libraries that differentiate programs: JAX (jit), autograd, tinygrad (TinyJit), as far as they are installed.
+"""Benchmarks beside other autodiff libraries, if installed: JAX (jit), autograd, tinygrad (TinyJit).
 
     python -m benchmarks.peers       prints the table, and writes it to benchmarks/results/peers.md
 
-The same formulas and the same numbers everywhere, each library in a process of its own, in turn. What is measured is a loss
-and all its gradients. What a library can compile beforehand is compiled beforehand.
+All libraries compute the same formulas from the same data, each in its own process, in turn. A time is that of a loss
+and all its gradients. Libraries that can compile do so before the measurement.
 """
 
 from __future__ import annotations
@@ -25,33 +25,34 @@ from .measure import Process
 TITLE = "Comparison with other libraries"
 ROUNDS = 7
 THREADS = 2
-#: By their names in the table: the module that has to be there.
+#: Required module of each library, by the library's name in the table.
 PEERS = {
     "retrograd": "retrograd", "compiled": "retrograd", "PyTorch": "torch", "JAX, jit": "jax", "autograd": "autograd",
     "tinygrad": "tinygrad",
 }  # fmt: skip
 
 
-# -- What is calculated: ``m`` has the functions that the libraries name differently -------------------------------------
+# -- Formulas: ``m`` has the functions that the libraries name differently
+# -----------------------------------------------
 
 
 def tutorial(m: Any, x: Any) -> Any:
-    """The mean of 3 (x + 2)²."""
+    """Return the mean of 3 (x + 2)²."""
     return (3 * (x + 2) ** 2).mean()
 
 
 def mixed(m: Any, x: Any) -> Any:
-    """The sum of seven operations, two of them exponentials."""
+    """Return the sum of seven operations, two of them exponentials."""
     return (m.sigmoid(m.tanh(x * 2 + 1) * x) - m.abs(x)).sum()
 
 
 def fit(m: Any, a: Any, b: Any, c: Any, d: Any, x: Any, y: Any) -> Any:
-    """The mean square error of a perceptron with one hidden layer."""
+    """Return the mean squared error of a perceptron with one hidden layer."""
     return ((m.relu(x @ a + b) @ c + d - y) ** 2).mean()
 
 
 def classify(m: Any, a: Any, b: Any, c: Any, d: Any, x: Any, y: Any) -> Any:
-    """The cross entropy of a perceptron with one hidden layer; ``y``: ones where the classes are."""
+    """Return the cross-entropy of a perceptron with one hidden layer; ``y`` is the one-hot target."""
     scores = m.relu(x @ a + b) @ c + d
     return (m.logsumexp(scores) - (scores * y).sum(1)).mean()
 
@@ -64,7 +65,7 @@ def _network(first: int, middle: int, last: int) -> list[Any]:
     return [*weights, draw.randn(64, first), wanted]
 
 
-#: name: (formula, its arguments, by how many of them it is differentiated)
+#: name: (formula, its arguments, number of arguments by which it is differentiated)
 WORKS: dict[str, tuple[Callable[..., Any], Callable[[], list[Any]], int]] = {
     "mean of 3 (x + 2)², 2 × 2": (tutorial, lambda: [numpy.ones((2, 2))], 1),
     "seven operations, 10³": (mixed, lambda: [numpy.random.RandomState(0).randn(1000)], 1),
@@ -74,7 +75,8 @@ WORKS: dict[str, tuple[Callable[..., Any], Callable[[], list[Any]], int]] = {
 }
 
 
-# -- How each library is asked for a loss and its gradients --------------------------------------------------------------
+# -- Loss and gradients in each library
+# ----------------------------------------------------------------------------------
 
 
 def _of_torch(
@@ -152,7 +154,7 @@ def _of_tinygrad(formula: Callable[..., Any], given: list[Any], count: int) -> C
 
 
 class Peer(Engine):
-    """A library in its process."""
+    """Library in its own process."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -161,7 +163,7 @@ class Peer(Engine):
         )
 
     def prepare(self, work: str) -> list[Any]:  # type: ignore[override]
-        """Make a work; the loss and the gradients."""
+        """Prepare a work; return its loss and gradients."""
         formula, make, count = WORKS[work]
         given = [numpy.asarray(each, numpy.float32) for each in make()]
         if self.module is not None:
@@ -173,7 +175,8 @@ class Peer(Engine):
         return self.settle({"program": run})
 
 
-# -- The table -------------------------------------------------------------------------------------------------------------
+# -- The table
+# -------------------------------------------------------------------------------------------------------------
 
 
 def _flat(found: list[Any]) -> Any:
@@ -181,12 +184,12 @@ def _flat(found: list[Any]) -> Any:
 
 
 def prepared(peers: dict[str, Process], work: str) -> dict[str, Process]:
-    """Those of the libraries that are able to do a work; an AssertionError if they do not agree."""
+    """Return the libraries that support a work. Raises AssertionError if their results differ."""
     able, first = {}, None
     for name, peer in peers.items():
         try:
             found = _flat(peer.ask("prepare", work))
-        except Exception as error:  # whatever it wants, a compiler perhaps
+        except Exception as error:  # any error of the library, such as a missing compiler
             print(f"{name}: {error}", file=sys.stderr)
             continue
         first = found if first is None else first
@@ -196,7 +199,7 @@ def prepared(peers: dict[str, Process], work: str) -> dict[str, Process]:
 
 
 def main() -> None:
-    """Measure what is installed, print the table, write it."""
+    """Measure the installed libraries, print the table and write it."""
     parent = trees.package_parent(trees.ROOT)
     peers = {
         name: Process(module, "benchmarks.peers", name, parent=parent)

@@ -1,4 +1,4 @@
-"""Products of matrices, einsum, and linear algebra."""
+"""Benchmarks of matrix products, einsum, and linear algebra."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .row import Row, both
 
 
 def definite(count: int) -> Callable[[Any], Any]:
-    """A symmetric matrix far from singular."""
+    """Return a function of the module that draws a well-conditioned symmetric positive definite matrix."""
 
     def make(torch: Any) -> Any:
         x = torch.randn(count, count)
@@ -54,6 +54,6 @@ WORK: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 
 
 def rows() -> Iterator[Row]:
-    """The rows of the group "products"."""
+    """Yield the rows of the group "products"."""
     for name, (function, shapes) in WORK.items():
         yield from both(name, 0.95, function, *shapes, tolerance=1e-3)

@@ -1,4 +1,4 @@
-"""What a row of the table is, and the short ways to write one. Knows neither engine: programs take the module."""
+"""Rows of a table and groups of rows, with helpers to define them. Programs take the engine's module as a parameter."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-#: A program: takes the module, makes its data, and gives the work that is measured.
+#: Program: a function of the module that creates the data and returns the work to measure.
 Program = Callable[[Any], Callable[[], Any]]
 
 
 @dataclass(frozen=True)
 class Row:
-    """A piece of work in PyTorch's language.
+    """One measured work, written with PyTorch's names.
 
-    What the work returns (tensors, or tuples of them) is compared before anything is measured: ``tolerance`` is the
-    difference that is let through, as a part of the largest element.
+    The work's result (tensors, or tuples of them) is compared before anything is measured: ``tolerance`` is the maximum
+    difference relative to the largest element.
     """
 
     name: str
@@ -23,13 +23,13 @@ class Row:
     asked: float
     operations: int = 1
     tolerance: float = 1e-4
-    #: The same work on NumPy alone, written by hand; of this the row may take up to twice the time.
+    #: The same work in NumPy, written by hand; the row's target is at most twice its time.
     by_hand: Callable[[], Callable[[], Any]] | None = None
 
 
 @dataclass(frozen=True)
 class Group:
-    """Rows of one subject, and the geometric mean that is asked of their ratios."""
+    """Rows of one subject, and the target for the geometric mean of their ratios."""
 
     name: str
     title: str
@@ -39,7 +39,10 @@ class Group:
 
 
 def _inputs(torch: Any, shapes: Iterable[Any], grad: bool) -> list[Any]:
-    """Normal numbers for every shape, the same on both engines; a function gives what it makes of the module."""
+    """Return normally distributed inputs of these shapes, the same on both engines.
+
+    A function is called with the module.
+    """
     torch.manual_seed(0)
     made = [shape(torch) if callable(shape) else torch.randn(shape) for shape in shapes]
     for each in made:
@@ -49,7 +52,7 @@ def _inputs(torch: Any, shapes: Iterable[Any], grad: bool) -> list[Any]:
 
 
 def forward(function: Callable[..., Any], *shapes: Any) -> Program:
-    """Calls ``function(torch, *inputs)``, not recorded."""
+    """Return a program that calls ``function(torch, *inputs)``, not recorded."""
 
     def program(torch: Any) -> Callable[[], Any]:
         inputs = _inputs(torch, shapes, False)
@@ -59,7 +62,7 @@ def forward(function: Callable[..., Any], *shapes: Any) -> Program:
 
 
 def swept(function: Callable[..., Any], *shapes: Any) -> Program:
-    """Calls ``function(torch, *inputs)``, recorded, and sweeps back from its result with a gradient of random numbers."""
+    """Return a program that calls ``function(torch, *inputs)``, recorded, and a backward pass with a random gradient."""
 
     def program(torch: Any) -> Callable[[], Any]:
         inputs = _inputs(torch, shapes, True)
@@ -79,7 +82,7 @@ def swept(function: Callable[..., Any], *shapes: Any) -> Program:
 
 
 def both(name: str, asked: float, function: Callable[..., Any], *shapes: Any, **options: Any) -> tuple[Row, Row]:
-    """Two rows: forward alone, and forward and backward."""
+    """Return two rows: forward only, and forward and backward."""
     return (
         Row(f"{name}, forward", forward(function, *shapes), asked, **options),
         Row(f"{name}, and backward", swept(function, *shapes), asked, **options),
@@ -87,7 +90,7 @@ def both(name: str, asked: float, function: Callable[..., Any], *shapes: Any, **
 
 
 def size(count: int) -> str:
-    """``10⁶`` for 1000000, ``1.6·10⁷`` for 16000000."""
+    """Return a number as text: ``10⁶`` for 1000000, ``1.6·10⁷`` for 16000000."""
     power = len(str(count)) - 1
     digits = str(power).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
     lead = count / 10**power

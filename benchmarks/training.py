@@ -1,4 +1,4 @@
-"""Whole training steps: forward, backward and the optimiser, as programs are written."""
+"""Benchmarks of training steps: forward, backward and optimiser."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .row import Row
 
 
 def stepped(torch: Any, model: Any, loss: Callable[[], Any], optimizer: Any) -> Callable[[], Any]:
-    """Work of one step; it gives the loss and the gradients of the first three parameters."""
+    """Return the work of one training step, which returns the loss and the gradients of the first three parameters."""
     first = list(model.parameters())[:3]
 
     def work() -> Any:
@@ -157,7 +157,7 @@ def factorisation(torch: Any) -> Callable[[], Any]:
 
 
 def mlp_of_tensors(torch: Any) -> Callable[[], Any]:
-    """A perceptron of 64, 32 and 1 on 32 samples without modules: the step that is written by hand on NumPy too."""
+    """Perceptron of 64, 32 and 1 on 32 samples without modules; ``mlp_by_hand`` is the same step in NumPy."""
     torch.manual_seed(0)
     x, y = torch.randn(32, 64), torch.randn(32, 1)
     v, w = torch.randn(64, 32) / 8, torch.randn(32, 1) / 6
@@ -177,7 +177,7 @@ def mlp_of_tensors(torch: Any) -> Callable[[], Any]:
 
 
 def mlp_by_hand() -> Callable[[], Any]:
-    """The same with its gradients written out."""
+    """The step of ``mlp_of_tensors`` in NumPy, with explicit gradients."""
     draw = numpy.random.default_rng(0)
     x, y = draw.normal(size=(32, 64)).astype("f"), draw.normal(size=(32, 1)).astype("f")
     v, w = draw.normal(size=(64, 32)).astype("f") / 8, draw.normal(size=(32, 1)).astype("f") / 6
@@ -197,7 +197,7 @@ def mlp_by_hand() -> Callable[[], Any]:
 
 
 def optimised(name: str, **options: Any) -> Callable[[Any], Callable[[], Any]]:
-    """An optimiser's step alone: 10 parameters of 10⁵ elements."""
+    """Step of an optimiser alone: 10 parameters of 10⁵ elements."""
 
     def program(torch: Any) -> Callable[[], Any]:
         torch.manual_seed(0)
@@ -228,7 +228,7 @@ STEPS = {
 
 
 def rows() -> Iterator[Row]:
-    """The rows of the group "training"."""
+    """Yield the rows of the group "training"."""
     for name, program in STEPS.items():
         yield Row(name, program, 1.0, tolerance=2e-3)
     yield Row("step of SGD with momentum, 10 × 10⁵", optimised("SGD", momentum=0.9), 1.0)

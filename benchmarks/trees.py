@@ -1,4 +1,4 @@
-"""Source trees of retrograd: where each holds the package, and the environment of a process that imports it from there."""
+"""Source trees of retrograd: the folder of the package, and the environment of a process that imports it."""
 
 from __future__ import annotations
 

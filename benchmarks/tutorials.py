@@ -1,4 +1,4 @@
-"""Small graphs of tutorials and a perceptron's step beside the same work written by hand on NumPy, gradients and all."""
+"""Benchmarks of small graphs from tutorials beside the same work in NumPy, with gradients written by hand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .row import Row
 
 
 def polynomial_by_hand() -> Callable[[], Any]:
-    """The polynomial and its derivative."""
+    """Return the work of a polynomial and its derivative, in NumPy."""
 
     def work() -> Any:
         x = numpy.float32(2.0)
@@ -23,7 +23,7 @@ def polynomial_by_hand() -> Callable[[], Any]:
 
 
 def square_by_hand() -> Callable[[], Any]:
-    """mean of 3 (x + 2)² and its gradient."""
+    """Return the work of the mean of 3 (x + 2)² and its gradient, in NumPy."""
 
     def work() -> Any:
         x = numpy.ones((2, 2), numpy.float32)
@@ -36,7 +36,7 @@ def square_by_hand() -> Callable[[], Any]:
 
 
 def descent_by_hand() -> Callable[[], Any]:
-    """A step of gradient descent on a line."""
+    """Return the work of a step of gradient descent on a line, in NumPy."""
     draw = numpy.random.default_rng(0)
     x, t = draw.normal(size=(16, 4)).astype("f"), draw.normal(size=(16, 1)).astype("f")
     w, b = numpy.zeros((4, 1), "f"), numpy.zeros(1, "f")
@@ -54,7 +54,7 @@ def descent_by_hand() -> Callable[[], Any]:
 
 
 def rows() -> Iterator[Row]:
-    """The rows of the group "tutorials"."""
+    """Yield the rows of the group "tutorials"."""
     yield Row("polynomial of a tutorial", overhead.polynomial, 1.5, by_hand=polynomial_by_hand)
     yield Row("mean of 3 (x + 2)²", overhead.mean_of_square, 1.5, by_hand=square_by_hand)
     yield Row("step of gradient descent", overhead.gradient_descent, 1.5, by_hand=descent_by_hand)

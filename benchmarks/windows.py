@@ -1,4 +1,4 @@
-"""Convolution and pooling, embedding, attention; and what else picks elements by their places."""
+"""Benchmarks of convolution, pooling, embedding, attention, and of operations that gather elements by index."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .row import Row, both, forward
 
 
 def convolution(**options: Any) -> Callable[..., Any]:
-    """conv2d with options."""
+    """Return a program's function that calls conv2d with these options."""
     return lambda torch, x, w, b: torch.nn.functional.conv2d(x, w, b, **options)
 
 
 def called(name: str, *arguments: Any, **options: Any) -> Callable[..., Any]:
-    """A function of nn.functional."""
+    """Return a program's function that calls a function of nn.functional."""
     return lambda torch, *inputs: getattr(torch.nn.functional, name)(*inputs, *arguments, **options)
 
 
@@ -81,18 +81,18 @@ WINDOWS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 
 
 def rows() -> Iterator[Row]:
-    """The rows of the group "windows"."""
+    """Yield the rows of the group "windows"."""
     for name, (function, shapes) in WINDOWS.items():
         yield from both(name, 0.8, function, *shapes)
 
 
 def places(*shape: int, below: int) -> Callable[[Any], Any]:
-    """Random places."""
+    """Return a function of the module that draws indices below ``below``."""
     return lambda torch: torch.randint(0, below, shape)
 
 
 def distinct(*shape: int) -> Callable[[Any], Any]:
-    """Numbers none of which comes twice, so that there is one way to sort them."""
+    """Return a function of the module that draws distinct values, whose order is unique."""
     return lambda torch: torch.randperm(math.prod(shape)).float().view(shape)
 
 
@@ -133,7 +133,7 @@ PICKING: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "tril, 1000 × 1000": (lambda torch, x: x.tril(), ((1000, 1000),)),
 }
 
-#: Seeded anew at every run, so that both engines draw the same.
+#: The seed is set in every run, so that both engines draw the same numbers.
 DRAWING: dict[str, Callable[..., Any]] = {
     "randn, 10⁶": lambda torch: torch.manual_seed(0) and torch.randn(1_000_000),
     "rand, 10⁶": lambda torch: torch.manual_seed(0) and torch.rand(1_000_000),
@@ -147,7 +147,7 @@ DRAWING: dict[str, Callable[..., Any]] = {
 
 
 def picking() -> Iterator[Row]:
-    """The rows of the group "picking"."""
+    """Yield the rows of the group "picking"."""
     for name, (function, shapes) in PICKING.items():
         yield from both(name, 0.8, function, *shapes)
     for name, function in DRAWING.items():
@@ -163,5 +163,5 @@ def picking() -> Iterator[Row]:
             (100_000,),
         ),
         0.8,
-        tolerance=2e-3,  # the two lines differ in the last bit, and a number may lie between
+        tolerance=2e-3,  # the engines' bin edges differ in the last bit, and a value may fall between
     )

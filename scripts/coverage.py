@@ -66,7 +66,7 @@ def operation_of(sample: Sample) -> tuple[str, str]:
 
 @dataclass
 class Family:
-    """What is counted of a family."""
+    """Counts for one family of names."""
 
     names: int = 0
     missing: list[str] = field(default_factory=list)
@@ -79,7 +79,7 @@ class Family:
     differences: list[str] = field(default_factory=list)
 
     def of_operations(self, aspect: str) -> tuple[int, int]:
-        """The operations all of whose samples agree in an aspect, and those of which any is recorded."""
+        """Return the number of operations whose samples all agree in an aspect, and of those with recorded samples."""
         counted = [name for name, counts in self.recorded.items() if counts[aspect]]
         return sum(self.agreed[name][aspect] == self.recorded[name][aspect] for name in counted), len(counted)
 

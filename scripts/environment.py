@@ -44,7 +44,8 @@ def folder_of(version: str, root: Path = ROOT) -> Path:
 
 
 FOLDER = folder_of("{}.{}".format(*sys.version_info))
-# BUILDING is written before anything else and renamed to RECORD last. A folder with neither was not made by this script;
+# BUILDING is written before anything else and renamed to RECORD last. A folder with neither was not made by this
+# script;
 # in a folder with BUILDING alone the set-up was interrupted.
 BUILDING = FOLDER / "retrograd-building"
 RECORD = FOLDER / "retrograd-environment.json"
@@ -114,7 +115,7 @@ def install(extras: set[str]) -> None:
 
 def environment(*extras: str) -> Path:
     """Return the interpreter of the checkout's environment with at least ``extras``; create or update it first."""
-    if sys.version_info < (3, 11):  # noqa: UP036 - this is the place that says so
+    if sys.version_info < (3, 11):  # noqa: UP036 - this check is for older versions
         sys.exit(f"retrograd needs Python 3.11 or newer; this is Python {sys.version.split()[0]}.")
     present = extras_present()
     wanted = set(extras)
