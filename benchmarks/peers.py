@@ -32,8 +32,7 @@ PEERS = {
 }  # fmt: skip
 
 
-# -- Formulas: ``m`` has the functions that the libraries name differently
-# -----------------------------------------------
+# -- Formulas: ``m`` has the functions that the libraries name differently ---------------------------------------------
 
 
 def tutorial(m: Any, x: Any) -> Any:
@@ -75,8 +74,7 @@ WORKS: dict[str, tuple[Callable[..., Any], Callable[[], list[Any]], int]] = {
 }
 
 
-# -- Loss and gradients in each library
-# ----------------------------------------------------------------------------------
+# -- Loss and gradients in each library --------------------------------------------------------------------------------
 
 
 def _of_torch(
@@ -175,8 +173,7 @@ class Peer(Engine):
         return self.settle({"program": run})
 
 
-# -- The table
-# -------------------------------------------------------------------------------------------------------------
+# -- The table ---------------------------------------------------------------------------------------------------------
 
 
 def _flat(found: list[Any]) -> Any:

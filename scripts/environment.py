@@ -45,8 +45,7 @@ def folder_of(version: str, root: Path = ROOT) -> Path:
 
 FOLDER = folder_of("{}.{}".format(*sys.version_info))
 # BUILDING is written before anything else and renamed to RECORD last. A folder with neither was not made by this
-# script;
-# in a folder with BUILDING alone the set-up was interrupted.
+# script; in a folder with BUILDING alone the set-up was interrupted.
 BUILDING = FOLDER / "retrograd-building"
 RECORD = FOLDER / "retrograd-environment.json"
 

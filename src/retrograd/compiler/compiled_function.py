@@ -174,8 +174,7 @@ def _autocast() -> bool:
     return module is not None and bool(module._on.get())
 
 
-# -- Guards
-# --------------------------------------------------------------------------------------------------------------
+# -- Guards ------------------------------------------------------------------------------------------------------------
 
 
 def _guards_for(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Guards, list[str]]:
@@ -277,8 +276,7 @@ def _swept(trace: Trace, loss: Value, leaves: Sequence[Value]) -> list[Any]:
     return [None if each is None else each._value for each in found]
 
 
-# -- From a recording to programs
-# ------------------------------------------------------------------------------------------
+# -- From a recording to programs --------------------------------------------------------------------------------------
 
 
 def _planned(trace: Trace, guards: Guards, result: Any) -> tuple[Any, Any]:
