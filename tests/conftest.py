@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import retrograd as torch
-from retrograd.core import engine, torch_function
+from retrograd.core import hooks, torch_function
 
 os.environ["RETROGRAD_TRACEBACK"] = "full"  # failures show all frames
 
@@ -24,6 +24,6 @@ def no_leaked_state() -> Iterator[None]:
     assert torch.get_default_dtype() is torch.float32, "a test left another default dtype"
     assert torch.get_default_device().type == "cpu", "a test left another default device"
     assert torch._tensor_str.get_printoptions() == options, "a test left other print options"
-    assert not engine.retain_last, "a test left retain_grad_last set"
+    assert not hooks.retain_last, "a test left retain_grad_last set"
     assert torch_function.state() == (torch_function.ALL, ()), "a test left a mode of torch.overrides"
     torch_function.forget_classes()  # a test's classes: functions are to be as they are without any

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import retrograd as torch
-from retrograd.core import engine
+from retrograd.core import accumulate
 from retrograd.runtime import blas_threads
 
 
@@ -69,7 +69,7 @@ def test_fork_during_accumulation() -> None:
     holding, done = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with engine._accumulating:
+        with accumulate._accumulating:
             holding.set()
             done.wait()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy
 
-from ..core import engine
+from ..core import engine, gradients
 from ..core.devices import module_of
 from ..core.error_context import describe_origin, with_remedy
 from ..core.grad_mode import restore_recording, set_recording
@@ -328,7 +328,7 @@ def _gradients_of(
         if edge.variable_ref is dead_ref:
             gradient = None
         if gradient is not None:
-            results.append(gradient if create_graph else engine.as_tensor(gradient))
+            results.append(gradient if create_graph else gradients.as_tensor(gradient))
         elif materialize_grads:
             results.append(graph.zeros_at(edge, create_graph))
         elif allow_unused:
@@ -440,7 +440,7 @@ def solve(outs: Sequence[Any], inputs: Sequence[Any], grads: Sequence[Any], keep
     wanted: dict[Any, Any] = {edge: None for edge in edges if edge is not None}
     if roots and wanted:
         engine.run_backward(roots, keep, as_tensors, wanted, write=False, silent=as_tensors and not record)
-    return [engine.as_tensor(wanted.get(edge)) for edge in edges]
+    return [gradients.as_tensor(wanted.get(edge)) for edge in edges]
 
 
 def _initial_value(out: Tensor, grad: Any, as_tensors: bool) -> Any:

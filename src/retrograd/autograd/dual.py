@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core import devices, dtypes
-from ..core.engine import validate_gradient
 from ..core.error_context import describe_definition
 from ..core.grad_mode import in_inference, recording, restore_recording, set_recording
+from ..core.gradients import validate_gradient
 from ..core.graph import AccumulateGrad
 from ..core.tensor import Tensor, element_strides, memory_of, new, preserve_format
 from ..dispatch.generic_path import apply, modify

@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 
 from ..core import anomaly_mode
 from ..core.devices import module_of
-from ..core.engine import as_tensor
 from ..core.error_context import describe_definition, describe_origin, with_remedy
 from ..core.error_context import describe_recording as recorded_at
 from ..core.grad_mode import no_grad, recording, restore_recording, set_recording
+from ..core.gradients import as_tensor
 from ..core.graph import AccumulateGrad, Node, OutputEdge, next_number
 from ..core.saved_tensor_hooks import PackedValue, active_hooks
 from ..core.tensor import Tensor, at_edge, wrap

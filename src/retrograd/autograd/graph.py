@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 import numpy
 
 from ..compat.missing_names import module_getattr
-from ..core import engine, saved_tensor_hooks
+from ..core import engine, hooks, saved_tensor_hooks
 from ..core.error_context import with_remedy
 from ..core.graph import AccumulateGrad, Handle, OutputEdge, plan_for
 from ..core.graph import Node as RecordedNode
@@ -179,7 +179,7 @@ def set_retain_grad_last(last: bool) -> None:
     The default is False: the retained gradient does not show the effect of hooks registered after ``retain_grad``. The
     setting applies to the whole process.
     """
-    engine.retain_last = bool(last)
+    hooks.retain_last = bool(last)
 
 
 # --- Saved tensors --------------------------------------------------------------------------------------------------

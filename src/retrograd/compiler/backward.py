@@ -12,8 +12,8 @@ from typing import Any
 import numpy
 
 from ..core import devices
-from ..core.engine import validate_gradient
 from ..core.grad_mode import restore_recording, set_recording
+from ..core.gradients import validate_gradient
 from ..core.pytree import tree_flatten
 from ..core.tensor import wrap
 from ..dispatch.op import ARRAYS, TENSORS, arguments, is_shared

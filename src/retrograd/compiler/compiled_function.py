@@ -17,7 +17,7 @@ from numpy import ndarray
 
 from ..autograd import grad as grad_of
 from ..core import dtypes, torch_function
-from ..core.engine import _accumulate
+from ..core.accumulate import _accumulate
 from ..core.grad_mode import in_inference, recording, restore_recording, set_recording
 from ..core.graph import Node, OutputEdge, next_number
 from ..core.pytree import tree_flatten

@@ -12,45 +12,20 @@ one lives, a pass before the sweep counts what each leaf will get.
 
 from __future__ import annotations
 
-import os
-import sys
-import threading
 from collections.abc import Sequence
 from contextvars import ContextVar
-from functools import lru_cache
 from heapq import heappop, heappush, heapreplace
 from operator import attrgetter
 from typing import Any
 
-import numpy
-
 from ..runtime.fp_warnings import IGNORED, errors
 from . import anomaly_mode
-from .devices import module_of
-from .dtypes import of
-from .error_context import add_origin_note, describe_definition, describe_recording
+from .accumulate import _add, _sum, _visit_leaf
+from .error_context import add_origin_note
 from .grad_mode import recording, restore_recording, set_recording
-from .graph import AccumulateGrad, Hooks, Node, OutputEdge
-from .rule_namespace import arithmetic, rule_namespace_of
-from .tensor import Retain, Tensor, wrap
-from .views import check_overlap
-
-#: Held while a gradient is added to a leaf's. Reentrant, as adding what records itself may call the user's code.
-_accumulating = threading.RLock()
-
-
-def _after_fork() -> None:
-    """In a child nobody adds: whichever thread of the parent held the lock is not there to let go of it."""
-    global _accumulating
-    _accumulating = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
-#: From so many elements on, gradients are added and copied by what may use several threads.
-LARGE = 1 << 15
-#: Whether retaining a gradient acts after all hooks of a tensor (PyTorch 2) and not in the order of registration.
-retain_last = False
+from .gradients import _as_level, as_tensor, validate_gradient
+from .graph import AccumulateGrad, Node, OutputEdge
+from .hooks import _run_node_pre_hooks, _run_post_hooks, _run_pre_hooks
 
 
 def run_backward(
@@ -99,7 +74,7 @@ def _tell_place(error: Exception) -> None:
         frame, trace = trace.tb_frame, trace.tb_next
         if frame.f_code is _run.__code__:
             place = frame.f_locals.get("place") or frame.f_locals.get("previous")
-        elif frame.f_globals is globals() and "leaf" in frame.f_locals:
+        elif frame.f_globals is _visit_leaf.__globals__ and "leaf" in frame.f_locals:
             place = frame.f_locals["leaf"]
     add_origin_note(error, place)
 
@@ -226,39 +201,6 @@ def _within(flow: set[Any], edges: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 _WAITING = object()
-
-
-def _sum(first: Any, second: Any) -> Any:
-    """Two gradients added up."""
-    if first.__class__ is second.__class__ is numpy.ndarray and first.size >= LARGE:
-        return arithmetic.add(first, second)
-    return first + second
-
-
-def _add(pending: dict[Any, Any], owned: set[Any], edge: Any, arrived: Any) -> None:
-    """Add what ``arrived`` to what is pending at ``edge``: into the same memory where nobody else holds it."""
-    held = pending[edge]
-    if held is None:
-        pending[edge] = arrived
-        return
-    # References: ours, the dictionary's, the argument of the call. A view would hold its base, too.
-    if held.__class__ is numpy.ndarray and (
-        edge in owned or (held.base is None and sys.getrefcount(held) <= _HELD and held.flags.writeable)
-    ):
-        owned.add(edge)
-        _add_to(held, arrived)
-        return
-    pending[edge] = _sum(held, arrived)
-    owned.add(edge)
-
-
-def _references_pending(pending: dict[Any, Any], edge: Any) -> int:
-    """How many references :func:`_add` counts on a gradient that only the sweep holds (it depends on Python's version)."""
-    held = pending[edge]
-    return sys.getrefcount(held)
-
-
-_HELD = _references_pending({0: numpy.zeros(1)}, 0)
 
 
 def _visit(
@@ -398,165 +340,7 @@ def _awaited(roots: Sequence[tuple[Any, Any]], places: set[Any], wanted: dict[An
     return awaited
 
 
-# --- At one place ---------------------------------------------------------------------------------------------------
-
-
-def validate_gradient(grad: Any, place: Any, node: Any) -> Any:
-    """``grad`` in the shape and dtype of ``place``: broadcast dimensions summed, cast, imaginary part dropped."""
-    level = rule_namespace_of(grad)
-    shape = grad.shape if grad.__class__ is not Tensor else grad._array.shape
-    if shape != place.shape:
-        if not _reaches(place.shape, shape):
-            index = next((i for i, edge in enumerate(node.edges) if edge is place), 0)
-            raise RuntimeError(
-                f"Function {type(node).__name__} returned an invalid gradient at index {index} - got {list(shape)} but "
-                f"expected shape compatible with {list(place.shape)}.{describe_recording(node)} Remedy: let its backward give each "
-                "input a gradient of that input's shape."
-            )
-        grad = level.sum_to_size(grad, place.shape)
-    dtype = grad._array.dtype if isinstance(grad, Tensor) else grad.dtype
-    if dtype != place.dtype:
-        if dtype.kind == "c" and place.dtype.kind != "c":
-            grad = level.real(grad)
-        grad = level.to_dtype(grad, of(place.dtype))
-    return grad
-
-
-@lru_cache(maxsize=256)
-def _reaches(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
-    """Whether a tensor of shape ``small`` can be broadcast to ``large``."""
-    return len(small) <= len(large) and all(a in (1, b) for a, b in zip(reversed(small), reversed(large), strict=False))
-
-
-def _visit_leaf(
-    leaf: AccumulateGrad, grad: Any, owned: bool, record: bool, wanted: dict[Any, Any] | None, write: bool
-) -> None:
-    if leaf.hooks is not None:
-        hooked = _run_pre_hooks(leaf.hooks, grad, record)
-        if write and leaf.hooks.before:
-            hooked = _run_node_pre_hooks(leaf, (hooked,), record)[0]
-        owned = owned and not leaf.hooks.tensor and not leaf.hooks.before  # a hook may have kept what it saw
-        grad = hooked
-    if wanted is not None:
-        if leaf not in wanted:
-            return
-        wanted[leaf] = grad
-    if not write:
-        return
-    variable = leaf.variable_ref()
-    if variable is not None and grad is not None and (variable._grad_edge is leaf or _is_still_leaf(variable)):
-        _accumulate(leaf, variable, grad, owned, record)
-    if leaf.hooks is not None and (leaf.hooks.accumulated or leaf.hooks.after):
-        for hook in list(leaf.hooks.accumulated.values()):
-            result = hook(leaf.variable)
-            if result is not None:
-                _check_hook(hook, result, leaf.variable)
-                raise RuntimeError(f"Tensor post accumulate grad hooks should return None.{_hook_hint(hook)}")
-        for hook in list(leaf.hooks.after.values()):
-            hook((), (as_tensor(grad),))
-
-
-def _is_still_leaf(variable: Any) -> bool:
-    """Whether a gradient can be accumulated in ``variable``, which no longer refers to the end of the graph at hand.
-
-    False for a leaf that was frozen after the graph was recorded; an error for one that was modified in place since.
-    """
-    if variable._grad_edge is not None and variable._grad_edge.__class__ is not AccumulateGrad:
-        raise RuntimeError(
-            f"leaf variable has been moved into the graph interior.{describe_recording(variable._grad_edge)}"
-        )
-    return variable._grad_edge is not None
-
-
-def _accumulate(leaf: AccumulateGrad, variable: Any, grad: Any, owned: bool, record: bool) -> None:
-    """Add ``grad`` to the leaf's ``grad``: in place, unless the sweep records itself."""
-    with _accumulating:
-        held = variable._grad
-        if held is None:
-            variable._grad = _copied(leaf, grad) if record else _own(leaf, grad, owned)
-        elif record or (grad.__class__ is not numpy.ndarray and isinstance(grad, Tensor)):
-            variable._grad = variable.grad + grad
-        elif held.__class__ is Tensor or isinstance(held, Tensor):
-            array, cell = held._array, held._counter
-            if not array.flags.c_contiguous:
-                check_overlap(held)
-            _add_to(array, grad)
-            if cell is None:
-                held._counter = [1, None]
-            elif cell:
-                cell[0] += 1
-        else:
-            _add_to(held, grad)
-
-
-def _add_to(held: Any, grad: Any) -> None:
-    """Add ``grad`` to ``held`` in place."""
-    if held.size >= LARGE and held.__class__ is numpy.ndarray:
-        arithmetic.add(held, grad, out=held)
-    elif grad.__class__ is not numpy.ndarray and not held.ndim and isinstance(grad, numpy.generic):
-        held[...] = held[()] + grad  # a quarter of the time that it takes in place
-    else:
-        held += grad
-
-
-def _copied(leaf: AccumulateGrad, grad: Tensor) -> Any:
-    """``grad`` in memory of its own, laid out as the leaf is, as a copy that is recorded."""
-    module = module_of(leaf.array)
-    return wrap(module.empty_like(leaf.array, dtype=grad._array.dtype)).copy_(grad)
-
-
-def _own(leaf: AccumulateGrad, grad: Any, owned: bool) -> Any:
-    """``grad`` as an array that nobody else holds, laid out as the leaf is."""
-    if grad.__class__ is numpy.ndarray:
-        # 5 references: the caller's local, ours, its caller's, the two arguments of the calls.
-        free = owned or (sys.getrefcount(grad) <= _FREE and (grad.base is None or _whole(grad)))
-        if free and grad.flags.c_contiguous and leaf.array.flags.c_contiguous:
-            return grad
-        fresh = numpy.empty_like(leaf.array, dtype=grad.dtype)
-        if fresh.size >= LARGE:
-            arithmetic.copy_into(fresh, grad)
-        else:
-            fresh[...] = grad
-        return fresh
-    if isinstance(grad, numpy.generic):
-        return numpy.asarray(grad)
-    return grad.copy()
-
-
-def _whole(grad: Any) -> bool:
-    """Whether ``grad`` shows all of memory that nobody else sees, as in another shape."""
-    base = grad.base
-    if base.__class__ is not numpy.ndarray or base.base is not None or base.nbytes != grad.nbytes:
-        return False
-    return sys.getrefcount(base) <= _VIEWED
-
-
-def _references() -> int:
-    """How many references :func:`_own` counts on a gradient that only the sweep holds."""
-
-    def finish(grad: Any) -> int:
-        return accumulate(grad)
-
-    def accumulate(grad: Any) -> int:
-        return own(grad)
-
-    def own(grad: Any) -> int:
-        return sys.getrefcount(grad)
-
-    pending = {0: numpy.zeros(1)}
-    return finish(pending.pop(0))
-
-
-_FREE = _references()
-
-
-def _references_viewed(grad: Any) -> int:
-    """How many references :func:`_whole` counts on memory that only a view holds."""
-    base = grad.base
-    return sys.getrefcount(base)
-
-
-_VIEWED = _references_viewed(numpy.zeros(1).reshape(1, 1))
+# --- One node outside a backward pass -------------------------------------------------------------------------------
 
 
 def run_one(place: Any, grads: tuple[Any, ...]) -> Any:
@@ -585,103 +369,3 @@ def run_one(place: Any, grads: tuple[Any, ...]) -> Any:
 
 
 Node.run = staticmethod(run_one)
-
-
-# --- Hooks ----------------------------------------------------------------------------------------------------------
-
-
-def as_tensor(grad: Any) -> Any:
-    """A gradient as hooks and users see it: a Tensor (None where there is none)."""
-    if grad is None or isinstance(grad, Tensor):
-        return grad
-    return wrap(numpy.asarray(grad) if isinstance(grad, numpy.generic) else grad)
-
-
-def _as_level(value: Any, record: bool) -> Any:
-    return value._array if isinstance(value, Tensor) and not record else value
-
-
-def _run_pre_hooks(hooks: Hooks, grad: Any, record: bool) -> Any:
-    """Run the hooks of a tensor, which see its gradient as it arrives, in their order."""
-    ordered = list(hooks.tensor.items())
-    if retain_last and hooks.retaining is not None:
-        ordered.sort(key=lambda item: item[0] == hooks.retaining)
-    for _, hook in ordered:
-        shown = as_tensor(grad)
-        if hook.__class__ is Retain:
-            if shown is not None:
-                hook(shown)
-            continue
-        result = hook(shown)
-        if result is not None:
-            _check_hook(hook, result, shown)
-        grad = _as_level(shown if result is None else result, record)
-    return grad
-
-
-def _run_node_pre_hooks(node: Any, grads: tuple[Any, ...], record: bool) -> tuple[Any, ...]:
-    for hook in list(node.hooks.before.values()):
-        shown = tuple(map(as_tensor, grads))
-        result = hook(shown)
-        if result is not None:
-            grads = _checked(hook, result, shown, record)
-    return grads
-
-
-def _run_post_hooks(node: Any, grads: Any, grad: Any, record: bool) -> Any:
-    """Run a node's hooks on what it sends: they see a gradient for each of ``next_functions``."""
-    outputs = tuple(map(as_tensor, grad if isinstance(grad, (tuple, list)) else (grad,)))
-    single = len(node.edges) == 1
-    fitted = tuple(
-        each if each is None or edge is None else validate_gradient(each, edge, node)
-        for each, edge in zip((grads,) if single else grads, node.edges, strict=True)
-    )
-    inputs = list(node.spread(fitted[0]) if node.lone else fitted)
-    listed = node.listed or range(len(inputs))
-    for hook in list(node.hooks.after.values()) if node.hooks is not None else ():
-        shown = tuple([as_tensor(inputs[index]) for index in listed])
-        result = hook(shown, outputs)
-        if result is not None:
-            for index, each in zip(listed, _checked(hook, result, shown, record), strict=True):
-                inputs[index] = each
-    return inputs[node.operand] if node.lone else inputs[0] if single else tuple(inputs)
-
-
-def _checked(hook: Any, results: Any, shown: tuple[Any, ...], record: bool) -> tuple[Any, ...]:
-    """What a node's hook returned in the place of the gradients that it was ``shown``."""
-    if not isinstance(results, tuple):
-        raise TypeError(f"expected tuple, but hook returned '{type(results).__name__}'{_hook_hint(hook)}")
-    if len(results) != len(shown):
-        raise RuntimeError(
-            f"hook '{_name(hook)}' has returned an incorrect number of values (got {len(results)}, but expected "
-            f"{len(shown)}){_hook_hint(hook)}"
-        )
-    for result, given in zip(results, shown, strict=True):
-        if result is not None:
-            _check_hook(hook, result, given)
-    return tuple(_as_level(each, record) for each in results)
-
-
-def _check_hook(hook: Any, result: Any, shown: Tensor | None) -> None:
-    said: Exception | None = None
-    if not isinstance(result, Tensor):
-        said = TypeError(f"expected Variable, but hook returned '{type(result).__name__}'{_hook_hint(hook)}")
-    elif shown is None:
-        said = RuntimeError(f"can't replace a None gradient with a non-None value{_hook_hint(hook)}")
-    elif result._array.dtype != shown._array.dtype:
-        change = f"type of value (was {shown.type()} got {result.type()})"
-        said = RuntimeError(f"hook '{_name(hook)}' has changed the {change}{_hook_hint(hook)}")
-    elif result._array.shape != shown._array.shape:
-        said = RuntimeError(f"hook '{_name(hook)}' has changed the size of value{_hook_hint(hook)}")
-    if said is not None:
-        raise said
-
-
-def _hook_hint(hook: Any) -> str:
-    place = describe_definition(hook)
-    remedy = "Remedy: return None, or a gradient of the same shape and dtype"
-    return f" (the hook is defined{place}). {remedy}" if place else f". {remedy}"
-
-
-def _name(hook: Any) -> str:
-    return getattr(hook, "__name__", "<unknown>")

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy
 
-from ..core import engine
+from ..core import accumulate, engine
 from ..core.graph import AccumulateGrad, OutputEdge, next_number
 from ..core.rule_namespace import RULE_NAMESPACES
 from ..core.tensor import Tensor
@@ -296,7 +296,7 @@ def _line(place: Any) -> tuple[CodeType, int] | None:
 
 
 def _begin_leaf(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-    """Record the accumulation of a leaf's gradient (``engine._visit_leaf``)."""
+    """Record the accumulation of a leaf's gradient (``accumulate._visit_leaf``)."""
     session = sessions.get(get_ident())
     if session is None:
         return None
@@ -455,7 +455,7 @@ class _Exchange:
         function: Any
         for function, begin, end in (
             (engine.run_backward, _begin_sweep, _end), (engine._visit, _begin_place, _end), (engine._apply, _begin_node, _end),
-            (engine._visit_leaf, _begin_leaf, _end_leaf), (engine.Plan.__init__, _begin_plan, _end_plan),
+            (accumulate._visit_leaf, _begin_leaf, _end_leaf), (engine.Plan.__init__, _begin_plan, _end_plan),
         ):  # fmt: skip
             self._function(function, begin, end, brief=lambda error: None)
         for level in {id(each): each for each in RULE_NAMESPACES.values() if each is not TENSORS}.values():
