@@ -7,9 +7,10 @@ import sys as _sys
 import typing as _typing
 
 from .runtime import blas_spin as _blas_spin  # isort: skip - before NumPy is imported
-from .compat import missing_names as _absent
+from .compat import lazy_imports as _lazy_imports
+from .compat import missing_names as _missing_names
 
-_sys.meta_path.insert(0, _absent.ModuleCompletion(__name__))
+_sys.meta_path.insert(0, _lazy_imports.ModuleCompletion(__name__))
 
 from . import _C as _C
 from . import autograd
@@ -99,7 +100,7 @@ for _value in (get_default_dtype, is_grad_enabled, is_inference_mode_enabled):
     setattr(_here, _value.__name__, _table.public_form(_value, "torch", _value.__name__))
 bool = _dtypes.bool_
 
-#: Names loaded on first access (Note [Later] in ``compat/missing_names.py``), by the module that defines them.
+#: Names loaded on demand (Note [Loading on demand] in ``compat/lazy_imports.py``), by the module that defines them.
 _COMING = {
     "compiler": ("compile",),
     "runtime.malloc": ("empty_cache",),
@@ -130,5 +131,6 @@ _LATER = {name: name for name in _PARTS} | {name: part for part, names in _COMIN
 
 __all__ = [_name for _name, _value in globals().items() if not (_name[0] == "_" or isinstance(_value, type(_here)))]
 __all__ += [_name for _name, _source in _LATER.items() if _name != _source]
-_sys.meta_path.append(_absent.MissingModules(__name__, f"{__name__}.namespaces"))
-__getattr__, __dir__ = _absent.module_getattr(__name__, _LATER), _absent.module_dir(globals())
+_sys.meta_path.append(_missing_names.MissingModules(__name__, f"{__name__}.namespaces"))
+_lazy_imports.hide_folders(_here)
+__getattr__, __dir__ = _lazy_imports.module_getattr(__name__, _LATER), _lazy_imports.module_dir(globals())

@@ -31,7 +31,7 @@ from typing import Any, Self
 import numpy
 
 from . import determinism
-from .compat.missing_names import module_dir, module_getattr
+from .compat.lazy_imports import module_dir, module_getattr
 from .compat.type_names import type_name
 from .core import devices, dtypes
 from .dispatch.codegen import compile_source

@@ -69,6 +69,25 @@ print([name for name, module in ours.items() if name.startswith(COMPUTING) and t
     assert in_new_process(program) == "[]\n[]"
 
 
+@pytest.mark.parametrize(
+    "first", ["pass", "torch.autograd.explain", "torch.compile(torch.exp)(torch.ones(2))", "import torch.nn"]
+)
+def test_internal_folders_are_not_attributes_of_the_package(first: str) -> None:
+    program = f"""
+import sys, retrograd as torch
+from retrograd import import_hook
+with import_hook.installed():
+    {first}
+folders = ["core", "kernels", "dispatch", "operations", "runtime", "compat", "inspection"]
+print([folder for folder in folders if hasattr(torch, folder) or folder in dir(torch)])
+import retrograd.core.engine, retrograd.inspection.draw as draw
+from retrograd import kernels
+from retrograd.core import engine, views
+print(engine is sys.modules["retrograd.core.engine"], draw.__name__, kernels.__name__, hasattr(torch, "inspection"))
+"""
+    assert in_new_process(program) == "[]\nTrue retrograd.inspection.draw retrograd.kernels False"
+
+
 def test_lazy_name_can_be_assigned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "load", 3)
     assert torch.load == 3

@@ -104,7 +104,7 @@ def test_violations_are_reported(file: str, source: str, expected: list[str]) ->
     assert wrong(source, file) == expected
 
 
-#: Those that read instructions: guards of recordings, and the ImportError of Note [Absent on import].
+#: Those that read instructions: guards of recordings, and the ImportError of Note [Missing names in from-imports].
 READS_INSTRUCTIONS = {"compiler/guards.py", "compat/missing_names.py"}
 
 

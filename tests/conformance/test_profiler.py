@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import retrograd as torch
+from retrograd.core import devices
 from retrograd.core.graph import AccumulateGrad
 from retrograd.dispatch.codegen import LAZY_FUNCTIONS
 from retrograd.dispatch.op import ARRAYS
@@ -365,7 +366,7 @@ def test_gpu_time_is_measured_by_events(monkeypatch: pytest.MonkeyPatch) -> None
     device = types.SimpleNamespace(synchronize=lambda: None)
     cuda = types.SimpleNamespace(Event=Mark, Device=lambda: device, get_elapsed_time=lambda a, b: b.at - a.at)
     monkeypatch.setitem(sys.modules, "cupy", types.SimpleNamespace(cuda=cuda))  # type: ignore[arg-type]
-    monkeypatch.setattr("retrograd.core.devices.gpu_count", lambda: 1)
+    monkeypatch.setattr(devices, "gpu_count", lambda: 1)
     x = torch.ones(2)
     with profile() as p, record_function("block"):
         x.exp()

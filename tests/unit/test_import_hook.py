@@ -16,7 +16,8 @@ import pytest
 
 import retrograd
 from retrograd import import_hook
-from retrograd.compat.missing_names import PAGE, module_getattr, torch_name, why_missing
+from retrograd.compat.lazy_imports import module_getattr
+from retrograd.compat.missing_names import PAGE, torch_name, why_missing
 from retrograd.compat.unsupported import LEFT_OUT
 from tests.conformance.golden import GOLDEN
 
@@ -26,7 +27,7 @@ def standin(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> Iterator[types
     """Create a package ``retrograd.standin`` with a module ``deep`` and, as an attribute, a foreign module."""
     folder = tmp_path / "standin"  # type: ignore[operator]
     folder.mkdir()
-    ending = "from retrograd.compat.missing_names import module_getattr\n__getattr__ = module_getattr(__name__)\n"
+    ending = "from retrograd.compat.lazy_imports import module_getattr\n__getattr__ = module_getattr(__name__)\n"
     (folder / "__init__.py").write_text("import sys\nvalue = 1\n" + ending)
     (folder / "deep.py").write_text("class Thing:\n    pass\n" + ending)
     monkeypatch.setattr(retrograd, "__path__", [*retrograd.__path__, str(tmp_path)])

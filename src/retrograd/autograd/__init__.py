@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..compat.missing_names import module_getattr
+from ..compat.lazy_imports import module_getattr
 from ..core.grad_mode import (  # noqa: F401 - PyTorch has it here, but in no list
     enable_grad,
     inference_mode,

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 import numpy
 
-from ..compat.missing_names import module_getattr
+from ..compat.lazy_imports import module_getattr
 from ..core import engine, hooks, saved_tensor_hooks
 from ..core.error_context import with_remedy
 from ..core.graph import AccumulateGrad, Handle, OutputEdge, plan_for

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..compat.missing_names import module_dir, module_getattr
+from ..compat.lazy_imports import module_dir, module_getattr
 from ..profiler.autograd_profiler import *  # noqa: F403
 from ..profiler.autograd_profiler import __all__ as __all__
 

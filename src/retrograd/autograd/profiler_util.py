@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..compat.missing_names import module_dir, module_getattr
+from ..compat.lazy_imports import module_dir, module_getattr
 from ..profiler.events import *  # noqa: F403
 from ..profiler.events import __all__ as __all__
 

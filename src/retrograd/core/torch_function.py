@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from ..compat.missing_names import ON_LOAD
+from ..compat.lazy_imports import ON_LOAD
 from ..runtime.user_frame import warn
 
 #: How much is switched off: nothing, asking classes, or asking modes too.

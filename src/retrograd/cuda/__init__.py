@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..compat.missing_names import module_getattr
+from ..compat.lazy_imports import module_getattr
 from ..core import devices as _devices
 from ..core.exceptions import AcceleratorError, OutOfMemoryError
 from ..operations.creation.legacy_types import CUDA_TYPES as _TYPES

@@ -4,7 +4,7 @@
 
 from typing import Any
 
-from ..compat.missing_names import module_getattr
+from ..compat.lazy_imports import module_getattr
 from . import functional, init, modules, parallel, parameter, utils
 from .modules import *
 from .parallel import DataParallel

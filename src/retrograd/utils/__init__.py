@@ -1,6 +1,6 @@
 """Utilities, as ``torch.utils``: data loading, checkpointing, pytrees, benchmarks, hook handles."""
 
-from ..compat.missing_names import module_getattr
+from ..compat.lazy_imports import module_getattr
 
 _LATER = {name: name for name in ("_pytree", "benchmark", "checkpoint", "collect_env", "data", "dlpack", "hooks")}
 __all__ = list(_LATER)

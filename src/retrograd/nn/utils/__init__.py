@@ -1,6 +1,6 @@
 """Utilities for modules and parameters, as ``torch.nn.utils``."""
 
-from ...compat.missing_names import module_getattr
+from ...compat.lazy_imports import module_getattr
 from . import parametrizations, parametrize, rnn, stateless
 from .clip_grad import clip_grad_norm, clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from .convert_parameters import parameters_to_vector, vector_to_parameters

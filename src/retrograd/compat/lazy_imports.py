@@ -1,0 +1,160 @@
+"""Loading of parts of the package on demand, and completion of its public modules.
+
+The finder ``ModuleCompletion`` gives every public module its ``__getattr__`` and ``__dir__`` once the module has been
+executed. Knows no operation.
+
+Note [Loading on demand]. Importing the package loads what every program needs: tensors, operations, autograd. A module lists its
+other names (``torch.nn``, ``torch.load``) in a table, and loads a part when a program first reads such a name: as an
+attribute, by ``from torch import nn``, or by importing the module itself. From then on the name is an ordinary
+attribute of the module.
+
+    import retrograd as torch         # retrograd.nn is not loaded
+    torch.nn.Linear(2, 3)             # the module's __getattr__ loads it
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from functools import partial
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from ..runtime import fp_warnings, user_frame
+from .annotations import show_annotations
+from .missing_names import MissingModules, raise_missing
+from .pickle_names import name_constructors
+
+#: For each module, the names that it loads on demand, and the module with which each comes.
+_LATER: dict[str, dict[str, str]] = {}
+
+
+def module_getattr(module_name: str, later: dict[str, str] | None = None) -> Callable[[str], Any]:
+    """Return the ``__getattr__`` of a public module: it loads names on demand, and raises the error for missing ones.
+
+    Args:
+        module_name: Name of the module.
+        later: Mapping from names to the submodules that define them, each loaded when the first of its names is read. A
+            submodule maps to itself: ``{"nn": "nn", "load": "serialization"}``. A leading dot means a sibling module.
+
+    >>> __getattr__ = module_getattr("retrograd.fft")
+    >>> __getattr__("nothing")
+    Traceback (most recent call last):
+    AttributeError: module 'torch.fft' has no attribute 'nothing' (not in retrograd; see ...differences.md)
+    """
+    lazy_names = _LATER.setdefault(module_name, later or {})
+
+    def __getattr__(name: str) -> Any:  # noqa: N807 - this is the name Python calls
+        if name in lazy_names:
+            return _load(module_name, name, lazy_names[name])
+        raise_missing(module_name, name, sys._getframe(1))
+
+    return __getattr__
+
+
+def _load(module_name: str, name: str, source: str) -> Any:
+    """Load the module ``source``, relative to a module, and make its ``name`` an attribute of that module."""
+    value: Any = importlib.import_module("." + source, module_name)
+    if name != source:
+        value = getattr(value, name)
+        show_annotations([value])
+        setattr(sys.modules[module_name], name, value)
+    return value
+
+
+class ModuleCompletion:
+    """The first finder for modules of the package: it lets the other finders find a module, and completes the module.
+
+    A module is marked as the package's before it is executed. Afterwards, a public module with ``__all__`` gets
+    ``__dir__``, and ``__getattr__`` unless it defines its own because it loads names on demand. The class of the loader
+    is unchanged, so source and resources are found as without this finder.
+    """
+
+    def __init__(self, package: str) -> None:
+        self.prefix = package + "."
+        user_frame.mark_package()
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """Return the spec that the next finder returns, with a loader that completes the module."""
+        if not fullname.startswith(self.prefix):
+            return None
+        others = [each for each in sys.meta_path if not isinstance(each, (ModuleCompletion, MissingModules))]
+        specs = (each.find_spec(fullname, path, target) for each in others if hasattr(each, "find_spec"))
+        spec = next((each for each in specs if each is not None), None)
+        # Modules in a zip file share a loader.
+        if spec is not None and "exec_module" not in getattr(spec.loader, "__dict__", {"exec_module": None}):
+            spec.loader.exec_module = partial(_execute, spec.loader.exec_module)  # type: ignore[union-attr, method-assign]
+        return spec
+
+
+def _execute(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
+    """Execute a module of the package and complete it."""
+    namespace = vars(module)
+    namespace[user_frame.MARK] = True
+    execute(module)
+    if "__all__" in namespace and module.__name__.split(".")[1] not in INSIDE:
+        namespace.setdefault("__getattr__", module_getattr(module.__name__))
+        namespace["__dir__"] = module_dir(namespace)
+
+
+#: Folders of the package for internal use. They are no attributes of the package.
+FOLDERS = ("compat", "core", "dispatch", "inspection", "kernels", "operations", "runtime")
+#: Everything in the package for internal use.
+INSIDE = (*FOLDERS, "cli", "import_hook", "namespaces", "runner")
+
+
+def hide_folders(package: ModuleType) -> None:
+    """Remove the internal folders from the attributes of the package, where Python's import system has put them.
+
+    PyTorch has no ``torch.core`` or ``torch.kernels``, and programs test for names with ``hasattr``. Imports of modules in
+    these folders still work, because Python finds a loaded package in ``sys.modules``.
+    """
+    for folder in FOLDERS:
+        importlib.import_module(f"{package.__name__}.{folder}")  # if a program loaded it later, it would be set again
+        vars(package).pop(folder, None)
+
+
+def module_dir(namespace: dict[str, Any]) -> Callable[[], list[str]]:
+    """Return the ``__dir__`` of a public module: names in ``__all__`` and public submodules, but not its own imports.
+
+    >>> import retrograd.linalg
+    >>> "publish" in vars(retrograd.linalg), "publish" in dir(retrograd.linalg), "svd" in dir(retrograd.linalg)
+    (True, False, True)
+    """
+    _complete(namespace)
+    name_constructors(namespace)
+    show_annotations(map(namespace.get, namespace["__all__"]))
+
+    def __dir__() -> list[str]:  # noqa: N807 - this is the name Python calls
+        names = {*namespace["__all__"], *(name for name, value in namespace.items() if _is_part(name, value))}
+        names.update(name for name in _LATER[namespace["__name__"]] if name[0] != "_")
+        return sorted(names | {name for name in namespace if name.startswith("__") and name.endswith("__")})
+
+    return __dir__
+
+
+#: Functions called after a public module has been loaded.
+ON_LOAD: list[Callable[[], None]] = []
+
+
+def _complete(namespace: dict[str, Any]) -> None:
+    """Mark a loaded module as the package's, and silence NumPy's warnings in what was loaded with it.
+
+    Silencing goes through all modules of the package, so only packages and top-level modules cause it.
+    """
+    namespace[user_frame.MARK] = True
+    for call in ON_LOAD:
+        call()
+    if "__path__" in namespace or namespace["__name__"].count(".") == 1:
+        fp_warnings.silence_numpy_warnings()
+
+
+def _is_part(name: str, value: Any) -> bool:
+    """Whether ``value`` is a public module of the package whose own name is ``name``."""
+    parts = value.__name__.split(".") if isinstance(value, ModuleType) else []
+    return len(parts) > 1 and parts[0] == "retrograd" and parts[1] not in INSIDE and parts[-1] == name
+
+
+__all__ = ["ModuleCompletion", "hide_folders", "module_dir", "module_getattr"]
