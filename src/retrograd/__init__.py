@@ -9,6 +9,7 @@ import typing as _typing
 from .runtime import blas_spin as _blas_spin  # isort: skip - before NumPy is imported
 from .compat import lazy_imports as _lazy_imports
 from .compat import missing_names as _missing_names
+from .compat import pickle_names as _pickle_names
 
 _sys.meta_path.insert(0, _lazy_imports.ModuleCompletion(__name__))
 
@@ -132,5 +133,6 @@ _LATER = {name: name for name in _PARTS} | {name: part for part, names in _COMIN
 __all__ = [_name for _name, _value in globals().items() if not (_name[0] == "_" or isinstance(_value, type(_here)))]
 __all__ += [_name for _name, _source in _LATER.items() if _name != _source]
 _sys.meta_path.append(_missing_names.MissingModules(__name__, f"{__name__}.namespaces"))
+_pickle_names.add_former_modules(__name__)
 _lazy_imports.hide_folders(_here)
 __getattr__, __dir__ = _lazy_imports.module_getattr(__name__, _LATER), _lazy_imports.module_dir(globals())

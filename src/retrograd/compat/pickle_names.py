@@ -1,15 +1,70 @@
-"""Classes that bear PyTorch's names: they are shown as PyTorch's, and pickled by where they are."""
+"""Names in pickles: stable ones for functions that rebuild objects, and PyTorch's for classes.
+
+A pickle names a function or class by ``__module__`` and ``__qualname__``. Functions that rebuild a tensor, a dtype and
+so on are named as members of ``retrograd._rebuild``, so a pickle can be read after its functions have moved.
+"""
 
 from __future__ import annotations
 
 import copyreg
 import importlib
+import sys
+from collections.abc import Callable
+from functools import partial
+from importlib.machinery import ModuleSpec
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, TypeVar
+
+from ..runtime import user_frame
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+#: Objects named in pickles of earlier versions, by module, and the names in the package under which they are now.
+FORMER_NAMES = {
+    "ops.cast": {"rebuild": "_rebuild.tensor"},
+    "ops.named": {"rebuild": "_rebuild.return_type"},
+    "ops.random": {"_generator": "_rebuild.generator"},
+    "core.borrowed": {"blank": "_rebuild.instance"},
+    "core.tree": {"TreeSpec": "utils._pytree.TreeSpec", "LeafSpec": "utils._pytree.LeafSpec"},
+}
+
+
+def pickled_as(name: str) -> Callable[[Function], Function]:
+    """Return a decorator with which pickles name a function ``retrograd._rebuild.NAME``, wherever it is defined."""
+
+    def rename(function: Function) -> Function:
+        function.__module__, function.__qualname__ = "retrograd._rebuild", name
+        return function
+
+    return rename
+
+
+def add_former_modules(package: str) -> None:
+    """Enter the modules of :data:`FORMER_NAMES` in ``sys.modules``, where ``pickle`` looks for them.
+
+    They are attributes of no package: ``torch.ops`` is another thing in PyTorch.
+    """
+    for module_name, names in FORMER_NAMES.items():
+        module = ModuleType(f"{package}.{module_name}", "Names in pickles of earlier versions.")
+        module.__spec__ = ModuleSpec(module.__name__, None)
+        module.__getattr__ = partial(_object, package, names)  # type: ignore[method-assign]
+        vars(module)[user_frame.MARK] = True
+        sys.modules[module.__name__] = module
+
+
+def _object(package: str, names: dict[str, str], name: str) -> Any:
+    """Return the object that ``name`` stands for, as the ``__getattr__`` of a module; ``names`` has the paths."""
+    if name not in names:
+        raise AttributeError(f"no object of this module has been pickled as {name!r}")
+    module, _, last = names[name].rpartition(".")
+    return getattr(importlib.import_module(f"{package}.{module}"), last)
 
 
 class TorchNamed:
-    """The base of such classes. Python's pickles name the package's own module of them, checkpoints PyTorch's."""
+    """Base class of classes shown under PyTorch's module name: pickles name the package's own module instead.
+
+    Checkpoints (``torch.save``) keep PyTorch's name.
+    """
 
     __slots__ = ()
 
@@ -17,39 +72,41 @@ class TorchNamed:
         reduced = super().__reduce_ex__(protocol)
         cls = type(self)
         if cls.__module__.startswith("torch.") and reduced[0] is copyreg.__newobj__:  # type: ignore[attr-defined]
-            place = "retrograd" + cls.__module__.removeprefix("torch")
-            return (new_instance, (place, cls.__name__, *reduced[1][1:]), *reduced[2:])
+            module = "retrograd" + cls.__module__.removeprefix("torch")
+            return (new_instance, (module, cls.__name__, *reduced[1][1:]), *reduced[2:])
         return reduced
 
 
-def new_instance(place: str, name: str, *arguments: Any) -> Any:
-    """A new instance of one of the package's own classes, which pickles name by where they are."""
-    cls = getattr(importlib.import_module(place), name)
+@pickled_as("instance")
+def new_instance(module: str, name: str, *arguments: Any) -> Any:
+    """Return a new instance of the class ``name`` of a module, without calling ``__init__``."""
+    cls = getattr(importlib.import_module(module), name)
     return cls.__new__(cls, *arguments)
 
 
 def show_as_torch(module: ModuleType) -> None:
-    """Show the classes of a module by PyTorch's name for it."""
+    """Set ``__module__`` of the classes that a module defines to PyTorch's name for that module."""
     for each in vars(module).values():
         if isinstance(each, type) and each.__module__ == module.__name__:
             each.__module__ = module.__name__.replace("retrograd", "torch", 1)
 
 
 def name_constructors(namespace: dict[str, Any]) -> None:
-    """Give each public class of a module an ``__init__`` by its own name, where it has that of a base for inner use.
+    """Give each public class of a module that inherits ``__init__`` from an internal base a copy under its own name.
 
-    Python names the function in its errors: of ``Conv2d(kernal_size=3)`` it shall say ``Conv2d.__init__()``.
+    Python shows the qualified name of a function in errors: for ``Conv2d(kernal_size=3)`` it must be
+    ``Conv2d.__init__()``.
     """
     for name in namespace["__all__"]:
         cls = namespace.get(name)
         if not isinstance(cls, type) or "__init__" in vars(cls):
             continue
-        given: Any = cls.__init__  # type: ignore[misc]
-        if isinstance(given, FunctionType) and given.__qualname__.partition(".")[0] not in given.__globals__["__all__"]:
-            own = FunctionType(given.__code__, given.__globals__, "__init__", given.__defaults__, given.__closure__)
-            own.__kwdefaults__, own.__annotations__ = given.__kwdefaults__, given.__annotations__
-            own.__qualname__, own.__module__, own.__doc__ = f"{name}.__init__", given.__module__, given.__doc__
+        base: Any = cls.__init__  # type: ignore[misc]
+        if isinstance(base, FunctionType) and base.__qualname__.partition(".")[0] not in base.__globals__["__all__"]:
+            own = FunctionType(base.__code__, base.__globals__, "__init__", base.__defaults__, base.__closure__)
+            own.__kwdefaults__, own.__annotations__ = base.__kwdefaults__, base.__annotations__
+            own.__qualname__, own.__module__, own.__doc__ = f"{name}.__init__", base.__module__, base.__doc__
             cls.__init__ = own  # type: ignore[misc]
 
 
-__all__ = ["TorchNamed", "new_instance", "name_constructors", "show_as_torch"]
+__all__ = ["TorchNamed", "add_former_modules", "name_constructors", "new_instance", "pickled_as", "show_as_torch"]

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy
 
+from ..compat.pickle_names import pickled_as
 from ..compat.type_names import type_name
 from ..runtime.user_frame import strips_frames
 
@@ -118,6 +119,7 @@ def _parsed(name: str, index: int | None) -> tuple[str, int | None]:
     return kind, int(number)
 
 
+@pickled_as("device")
 def device_at(type: str, index: int | None) -> device:
     """A device from what a pickle holds."""
     return device(type) if index is None else device(type, index)

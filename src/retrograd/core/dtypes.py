@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy
 
 from ..compat.type_names import type_name
+from ..compat.pickle_names import pickled_as
 from ..runtime.user_frame import strips_frames
 
 # The order of the categories is the order of promotion: a bool gives way to an integer, an integer to a float …
@@ -109,6 +110,7 @@ _BY_NUMPY: Final = {each.numpy: each for each in ALL}
 SHORT: Final = frozenset({float16.numpy, bfloat16.numpy})
 
 
+@pickled_as("dtype")
 def named(name: str) -> dtype:
     """The dtype of that name (what a pickle holds)."""
     return _BY_NAME[name]

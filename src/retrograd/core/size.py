@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, SupportsIndex
 
+from ..compat.pickle_names import pickled_as
 from ..runtime.user_frame import strip_frames
 
 
@@ -68,6 +69,7 @@ class Size(tuple[int, ...]):
         return size_from, (tuple(self),)
 
 
+@pickled_as("size")
 def size_from(sizes: tuple[int, ...]) -> Size:
     """A Size from what a pickle holds."""
     return size_of(Size, sizes)

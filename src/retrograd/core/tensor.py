@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy
 
+from ..compat.pickle_names import pickled_as
 from ..compat.type_names import type_name
 from ..runtime.user_frame import strip_frames, strips_frames, warn
 from . import devices, dtypes, torch_function
@@ -58,6 +59,7 @@ class memory_format(layout):
     __module__ = "torch"
 
 
+@pickled_as("layout")
 def layout_named(name: str) -> layout:
     """A layout or a memory format from what a pickle holds."""
     return globals()[name]

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
+from ..compat.pickle_names import pickled_as
+
 
 def named(name: str, fields: Sequence[str]) -> Any:
     """Create and return the tuple class ``torch.return_types.<name>``, whose items are also attributes.
@@ -39,6 +41,7 @@ def named(name: str, fields: Sequence[str]) -> Any:
     return RESULTS[name]
 
 
+@pickled_as("return_type")
 def rebuild(name: str, values: tuple[Any, ...]) -> Any:
     """Return an instance of the class ``name``; pickles call this."""
     return RESULTS[name](values)

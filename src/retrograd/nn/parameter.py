@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from ..compat.pickle_names import pickled_as
 from ..core.tensor import Tensor, leaf_of
 from ..core.torch_function import DISABLED
 from ..dispatch.operand_promotion import OURS, PLAIN
@@ -74,6 +75,7 @@ class Parameter(Tensor, metaclass=_EveryParameter):
         return rebuild, (cls, on_cpu(self), self.requires_grad, self.__dict__, str(self.device))
 
 
+@pickled_as("parameter")
 def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any], place: str) -> Any:
     """Return the parameter of a pickle's contents."""
     made = leaf_of(cls or Parameter, rebuild_tensor(None, array, False, {}, place), requires_grad)
@@ -228,6 +230,7 @@ class UninitializedBuffer(UninitializedTensorMixin):
         return made
 
 
+@pickled_as("uninitialized")
 def _unmade(kind: str, requires_grad: bool, device: str, dtype: Any, attributes: dict[str, Any]) -> Any:
     """Return the uninitialized parameter or buffer of a pickle's contents."""
     cls = UninitializedParameter if kind == "UninitializedParameter" else UninitializedBuffer

@@ -6,6 +6,7 @@ import copy as _copy
 from collections.abc import Sequence
 from typing import Any
 
+from ..compat.pickle_names import pickled_as
 from ..core import devices, dtypes, formatting, torch_function
 from ..core.error_context import with_remedy
 from ..core.tensor import (
@@ -218,6 +219,7 @@ def _shallow(self: Tensor) -> Tensor:
     return out
 
 
+@pickled_as("tensor")
 def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any], place: str) -> Tensor:
     """Return the tensor described by a pickle; ``place`` is the device, used only if a GPU is available."""
     tensor: Tensor = leaf_of(cls or Tensor, wrap(array), False)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy
 
+from ...compat.pickle_names import pickled_as
 from ...compat.type_names import type_name
 from ...core import devices, dtypes
 from ...core.dtypes import c_name
@@ -91,6 +92,7 @@ class Generator:
         return other
 
 
+@pickled_as("generator")
 def _generator(device: str, state: Any) -> Generator:
     """Return a generator on ``device`` with the pickled ``state``."""
     restored = Generator(device)

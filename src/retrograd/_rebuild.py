@@ -1,0 +1,30 @@
+"""Functions that pickles call to rebuild objects, under names that do not change when the functions move.
+
+``compat.pickle_names.pickled_as`` gives each function its name in this module. The module that defines a function is
+loaded when a pickle first needs it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+FUNCTIONS = {
+    "device": "core.devices.device_at",
+    "dtype": "core.dtypes.named",
+    "generator": "operations.creation.random._generator",
+    "instance": "compat.pickle_names.new_instance",
+    "layout": "core.tensor.layout_named",
+    "parameter": "nn.parameter.rebuild",
+    "return_type": "dispatch.return_types.rebuild",
+    "size": "core.size.size_from",
+    "tensor": "operations.tensor_protocols.rebuild",
+    "uninitialized": "nn.parameter._unmade",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in FUNCTIONS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, _, function = FUNCTIONS[name].rpartition(".")
+    return getattr(importlib.import_module(f".{module}", __package__), function)
