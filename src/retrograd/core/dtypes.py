@@ -11,8 +11,8 @@ from typing import Any, Final
 import ml_dtypes
 import numpy
 
-from ..compat.type_names import type_name
 from ..compat.pickle_names import pickled_as
+from ..compat.type_names import type_name
 from ..runtime.user_frame import strips_frames
 
 # The order of the categories is the order of promotion: a bool gives way to an integer, an integer to a float …
