@@ -6,7 +6,7 @@ import math as _math
 import sys as _sys
 import typing as _typing
 
-from .runtime import blas_spin as _blas_spin  # isort: skip - before NumPy is imported
+from .runtime import blas_threads as _blas_threads  # isort: skip - before NumPy is imported
 from .compat import lazy_imports as _lazy_imports
 from .compat import missing_names as _missing_names
 from .compat import pickle_names as _pickle_names

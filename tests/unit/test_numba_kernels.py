@@ -340,12 +340,12 @@ def others():
 other = threading.Thread(target=others)
 other.start()
 import retrograd as torch
-from retrograd.runtime import blas_spin, blas_threads
+from retrograd.runtime import blas_threads
 torch.exp(torch.zeros(1 << 16))  # loads a loop
 more = False
 other.join()
 assert (x @ x == product).all() and (torch.tensor(x) @ torch.tensor(x) == torch.tensor(product)).all()
-print(blas_spin.SHORT, blas_threads.sleep_soon())
+print(blas_threads.SHORT_SPIN, blas_threads.sleep_soon())
 """
 
 

@@ -1,7 +1,7 @@
 """Kernel of large matrix products (matmul, mm, bmm, linear): by the Numba threads (``kernels/numba/gemm.py``) or NumPy.
 
-NumPy's BLAS would use several cores with threads of its own, which compete with Numba's: see Note [Two teams of
-threads] in ``runtime/blas_spin.py``.
+NumPy's BLAS would use several cores with threads of its own, which compete with Numba's: see Note [Two thread
+pools] in ``runtime/blas_threads.py``.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from typing import Any
 import numpy
 
 from ..core.rule_namespace import arithmetic
-from ..runtime import blas_spin, blas_threads, malloc
+from ..runtime import blas_threads, malloc
 from .threaded_ufuncs import by_stretches, by_threads
 
 ndarray, empty = numpy.ndarray, numpy.empty
@@ -36,7 +36,7 @@ LARGE = 1 << 15
 WAKING = 1 << 18
 #: How often OpenMP's threads look for work before they sleep. By themselves they would for 7 ms, in which they take the
 #: cores from BLAS: a step of a small convolutional network took fifteen times as long. If BLAS's threads do the same
-#: (Note [Two teams of threads] in ``runtime/blas_spin.py``) they look but a little.
+#: (Note [Two thread pools] in ``runtime/blas_threads.py``) they look but a little.
 PATIENCE, LITTLE = "20000", "1000"
 
 
@@ -61,7 +61,7 @@ def suits(size: int, *arrays: Any) -> bool:
 @cache
 def loops(topic: str) -> Any:
     """The module of loops on a topic. The first call imports Numba, which takes a third of a second."""
-    short = blas_spin.SHORT or blas_threads.sleep_soon()
+    short = blas_threads.SHORT_SPIN or blas_threads.sleep_soon()
     if "GOMP_SPINCOUNT" not in os.environ and "OMP_WAIT_POLICY" not in os.environ:
         os.environ["GOMP_SPINCOUNT"] = PATIENCE if short else LITTLE  # read when the library of threads is loaded
     return import_module(f"retrograd.kernels.numba.{topic}")

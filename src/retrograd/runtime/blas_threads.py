@@ -1,7 +1,15 @@
-"""How many threads the linear algebra under NumPy uses, asked of and told to the loaded library itself.
+"""Control of the threads of NumPy's BLAS: their number, and how long they spin before they sleep.
 
-NumPy has no function for that, but its extension modules are linked with a BLAS whose functions ``ctypes`` can find.
-Knows nothing of tensors.
+NumPy has no functions for this, but its extension modules are linked with a BLAS whose functions ``ctypes`` can call.
+This module must be imported before NumPy, because OpenBLAS reads its spin timeout when it is loaded. Knows no tensor.
+
+Note [Two thread pools]. The OpenBLAS of NumPy has a thread pool, and after a matrix product each of its threads spins
+for 26 ms before it sleeps. Compiled loops have another pool (OpenMP), which needs the same cores: a training step of a
+small convolutional network took three times as long with all threads as with one. OpenBLAS reads its timeout when it
+starts its threads. If NumPy was imported before this package, the threads already run; then they are shut down when the
+first compiled loop is loaded, as OpenBLAS does before a fork, and the next product starts new ones
+(:func:`sleep_soon`). Where this is not possible, threads of loops spin less (Note [Threads of loops] in
+``kernels/numba_dispatch.py``).
 """
 
 from __future__ import annotations
@@ -13,16 +21,34 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy
-
-from . import blas_spin
 from .user_frame import warn
 
-# The functions that tell and set the number of threads: OpenBLAS as NumPy's and SciPy's wheels bring it (with 64-bit
-# integers or without) and as systems install it, MKL, and BLIS.
+#: Environment variable with OpenBLAS's spin timeout, as the binary logarithm of a number of processor cycles.
+SPIN_VARIABLE = "OPENBLAS_THREAD_TIMEOUT"
+#: The timeout that the package sets: a few microseconds.
+SHORT_TIMEOUT = 14
+
+
+def _set_spin_timeout() -> bool:
+    """Set OpenBLAS's spin timeout if NumPy is not imported yet, and return whether its threads sleep soon."""
+    setting = os.environ.get(SPIN_VARIABLE, "")
+    if setting:
+        return setting.isdigit() and int(setting) <= SHORT_TIMEOUT + 4
+    if "numpy" in sys.modules or os.environ.get("RETROGRAD_FAST", "1") == "0" or find_spec("numba") is None:
+        return False
+    os.environ[SPIN_VARIABLE] = str(SHORT_TIMEOUT)
+    return True
+
+
+#: Whether OpenBLAS's threads spin only for a short time.
+SHORT_SPIN = _set_spin_timeout()
+
+# Pairs of functions that get and set the number of threads: of OpenBLAS in the wheels of NumPy and SciPy (with 64-bit
+# integers or not) and as systems install it, of MKL, and of BLIS.
 PAIRS = (
     ("scipy_openblas_get_num_threads64_", "scipy_openblas_set_num_threads64_"),
     ("scipy_openblas_get_num_threads", "scipy_openblas_set_num_threads"),
@@ -31,28 +57,29 @@ PAIRS = (
     ("MKL_Get_Max_Threads", "MKL_Set_Num_Threads"),
     ("bli_thread_get_num_threads", "bli_thread_set_num_threads"),
 )
-# What is linked with a BLAS: NumPy's own, and SciPy's, which brings another copy along once it is imported.
+# Extension modules linked with a BLAS: NumPy's, and SciPy's, whose wheel has a second copy.
 LINKED = ("numpy.linalg._umath_linalg", "scipy.linalg._fblas")
 
 
 def get_num_threads() -> int:
-    """How many threads a large calculation may use: what NumPy's BLAS says.
+    """Return the number of threads of a large computation, which is that of NumPy's BLAS.
 
-    Where the library can not be asked (Apple's Accelerate), what ``VECLIB_MAXIMUM_THREADS`` or ``OMP_NUM_THREADS`` say,
-    else the number of processors.
+    For a BLAS without such a function (Apple's Accelerate), it is the value of ``VECLIB_MAXIMUM_THREADS`` or
+    ``OMP_NUM_THREADS``, or else the number of processors.
     """
-    for ask, _ in _controls():
-        return int(ask())
+    for get, _ in _controls():
+        return int(get())
     limits = (os.environ.get(name, "") for name in ("VECLIB_MAXIMUM_THREADS", "OMP_NUM_THREADS"))
     return next((int(each) for each in limits if each.isdigit()), os.cpu_count() or 1)
 
 
 def set_num_threads(num: int) -> None:
-    """Let large calculations use so many threads, from now on and in the whole process.
+    """Set the number of threads of large computations in this process.
 
-    The package's own loops follow it, the BLAS under NumPy is told, and SciPy's own copy of it: at once if it is loaded,
-    else through the environment variable ``OPENBLAS_NUM_THREADS``, which it (and any process started from here) reads
-    when it is. Where the library can not be told, a warning says so. Raises RuntimeError for anything but a positive int.
+    The number holds for the package's own loops, for NumPy's BLAS, and for SciPy's copy of the BLAS: at once if SciPy is
+    loaded, otherwise through the environment variable ``OPENBLAS_NUM_THREADS``, which SciPy's copy (and any process
+    started from here) reads on loading. Warns if the BLAS has no function for it. Raises RuntimeError unless ``num`` is a
+    positive int.
 
     >>> import retrograd as torch
     >>> before = torch.get_num_threads()
@@ -66,21 +93,21 @@ def set_num_threads(num: int) -> None:
         follower()
     controls = list(_controls())
     if not controls:
-        warn("the library under NumPy can not be told how many threads to use")
+        warn("the number of threads of NumPy's BLAS library can not be set")
         return
-    for _, tell in controls:
-        tell(count)
+    for _, set_count in controls:
+        set_count(count)
     if "scipy.linalg" not in sys.modules:
         os.environ["OPENBLAS_NUM_THREADS"] = str(count)
 
 
 _chosen: dict[str, int] = {}
-#: Called after another number has been chosen.
+#: Functions called after the number of threads has changed.
 followers: list[Callable[[], None]] = []
 
 
 def limit() -> int:
-    """How many threads the package's own loops use: as many as products of matrices."""
+    """Return the number of threads of the package's own loops, the same as for matrix products."""
     if not _chosen:
         _chosen["count"] = get_num_threads()
     return _chosen["count"]
@@ -88,14 +115,14 @@ def limit() -> int:
 
 @cache
 def gemm(kind: str) -> int:
-    """Where NumPy's BLAS has its product of matrices of float32 (``f``) or float64 (``d``); 0 if it can not be found.
+    """Return the address of ``sgemm`` (``"f"``) or ``dgemm`` (``"d"``) in NumPy's BLAS, or 0 if it is not found.
 
-    Only of a library that can be told how many threads to use, as the function is for those who use it in their own.
+    It is 0 as well if the number of threads of the library can not be set, because callers run it in threads of their own.
     """
     if sys.byteorder != "little" or sys.maxsize < 2**32 or _control(LINKED[0]) is None:
         return 0
     letter = {"f": "s", "d": "d"}[kind]
-    for path in _places(LINKED[0]):
+    for path in _library_paths(LINKED[0]):
         with suppress(OSError):
             library = ctypes.CDLL(path)
             for name in (f"scipy_{letter}gemm_64_", f"scipy_{letter}gemm_", f"{letter}gemm_64_", f"{letter}gemm_"):
@@ -104,12 +131,12 @@ def gemm(kind: str) -> int:
     return 0
 
 
-#: What other threads may be in without calculating anything: those of a notebook are.
+#: Packages in which other threads only wait, such as those of a notebook.
 IDLE = frozenset({"IPython", "asyncio", "concurrent", "ipykernel", "queue", "selectors", "threading", "tornado", "zmq"})
 
 
-def _alone() -> bool:
-    """Whether all other threads of Python's just wait."""
+def _other_threads_wait() -> bool:
+    """Whether all other Python threads only wait."""
     me = threading.get_ident()
     frames = [frame for thread, frame in sys._current_frames().items() if thread != me]
     return all(str(each.f_globals.get("__name__")).partition(".")[0] in IDLE for each in frames)
@@ -117,25 +144,25 @@ def _alone() -> bool:
 
 @cache
 def sleep_soon() -> bool:
-    """Let NumPy's OpenBLAS, which runs already, wait for work as shortly as ``waiting`` would have it; whether it does.
+    """Shorten the spin timeout of an OpenBLAS that already runs, and return whether that was possible.
 
-    Its threads are ended, and start anew with the next product. Not while another thread of the program's may be amidst
-    one, and not where somebody has said how long they are to wait.
+    Its threads are shut down, and the next product starts new ones. This is not done if another thread of the program may
+    be inside a product, or if the environment sets a timeout.
     """
-    if blas_spin.VARIABLE in os.environ or not hasattr(os, "fork") or not _alone():
+    if SPIN_VARIABLE in os.environ or not hasattr(os, "fork") or not _other_threads_wait():
         return False
     library = restartable()
     if library is None:
         return False
-    os.environ[blas_spin.VARIABLE] = str(blas_spin.PATIENCE)
+    os.environ[SPIN_VARIABLE] = str(SHORT_TIMEOUT)
     library.openblas_read_env()
     library.blas_thread_shutdown_()
     return True
 
 
 def restartable() -> Any:
-    """Return NumPy's OpenBLAS if it exports what starts its threads anew, else None, as for the library of NumPy 2.5."""
-    for path in _places(LINKED[0]):
+    """Return NumPy's OpenBLAS if it exports functions that restart its threads, else None, as for NumPy 2.5."""
+    for path in _library_paths(LINKED[0]):
         with suppress(OSError):
             library = ctypes.CDLL(path)
             if hasattr(library, "openblas_read_env") and hasattr(library, "blas_thread_shutdown_"):
@@ -143,8 +170,11 @@ def restartable() -> Any:
     return None
 
 
-class _Alone:
-    """While this lasts NumPy's BLAS works on the thread that asks it; the last one to leave puts back what the first found."""
+class _SingleThreaded:
+    """Context manager in which NumPy's BLAS uses only the calling thread.
+
+    Blocks may overlap in several threads; the last one to end restores the number of threads.
+    """
 
     def __init__(self) -> None:
         self.forget()
@@ -152,7 +182,7 @@ class _Alone:
             os.register_at_fork(after_in_child=self.forget)
 
     def forget(self) -> None:
-        """Nobody is inside: a child process has no other threads."""
+        """Reset the state, also in a forked child, which has no other threads."""
         self.lock, self.inside, self.before = threading.Lock(), 0, 1
 
     def __enter__(self) -> None:
@@ -175,23 +205,24 @@ class _Alone:
                 control[1](self.before)
 
 
-ALONE = _Alone()
+ALONE = _SingleThreaded()
 
 
 def get_num_interop_threads() -> int:
-    """How many operations may run at the same time by themselves: one, as each runs when it is called."""
+    """Return 1, because every operation runs when it is called and none runs concurrently with another."""
     return 1
 
 
 def set_num_interop_threads(num: int) -> None:
-    """Accepted as PyTorch accepts it, to no effect: operations run one after the other.
+    """Accept the setting without effect, because operations run one after the other.
 
-    Raises RuntimeError for anything but a positive int.
+    Raises RuntimeError unless ``num`` is a positive int.
     """
     _positive("set_num_interop_threads", num)
 
 
 def _positive(caller: str, count: Any) -> int:
+    """Return ``count``; raise RuntimeError in the name of the function ``caller`` unless it is a positive int."""
     if type(count) is not int:
         raise RuntimeError(f"{caller} expects an int, but got {type(count).__name__}")
     if count <= 0:
@@ -200,23 +231,23 @@ def _positive(caller: str, count: Any) -> int:
 
 
 def _controls() -> Iterator[tuple[Callable[[], Any], Callable[[int], Any]]]:
-    """The functions to ask and to tell, of every BLAS that is loaded; NumPy's comes first."""
+    """Yield the functions that get and set the number of threads of each loaded BLAS, NumPy's first."""
     for name in LINKED:
         if name in sys.modules or name.startswith("numpy."):
-            found = _control(name)
-            if found is not None:
-                yield found
+            control = _control(name)
+            if control is not None:
+                yield control
 
 
 def of_scipy() -> Callable[[int], Any] | None:
-    """What tells SciPy's own copy of a BLAS the number of its threads; None if there is none, or if it is not loaded."""
+    """Return the function that sets the number of threads of SciPy's copy of the BLAS, or None if none is loaded."""
     if LINKED[1] not in sys.modules:
         return None
-    return _of_scipy()
+    return _scipy_setter()
 
 
 @cache
-def _of_scipy() -> Callable[[int], Any] | None:
+def _scipy_setter() -> Callable[[int], Any] | None:
     numpys, scipys = map(_control, LINKED)
     if scipys is None:
         return None
@@ -230,21 +261,26 @@ def _address(function: Any) -> int | None:
 
 @cache
 def _control(name: str) -> tuple[Callable[[], Any], Callable[[int], Any]] | None:
-    for path in _places(name):
+    """Return the functions that get and set the number of threads of the BLAS of an extension module, or None."""
+    for path in _library_paths(name):
         try:
             library = ctypes.CDLL(path)
         except OSError:
             continue
-        for ask, tell in PAIRS:
-            if hasattr(library, ask) and hasattr(library, tell):
-                return getattr(library, ask), getattr(library, tell)
+        for get, set_count in PAIRS:
+            if hasattr(library, get) and hasattr(library, set_count):
+                return getattr(library, get), getattr(library, set_count)
     return None
 
 
-def _places(name: str) -> Iterator[str]:
-    """Files in which the functions may be found: the extension module, in whose dependencies the system looks too (but
-    for Windows), and the library that a wheel brings along.
+def _library_paths(name: str) -> Iterator[str]:
+    """Yield the files that may contain the functions of a BLAS.
+
+    These are the extension module, in whose dependencies the system searches too (except on Windows), and the library
+    that comes with a wheel.
     """
+    import numpy  # this module is imported before NumPy
+
     module = sys.modules.get(name)
     if module is not None and module.__file__ is not None:
         yield module.__file__
