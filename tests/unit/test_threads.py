@@ -60,7 +60,7 @@ def test_blas_without_thread_control(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("VECLIB_MAXIMUM_THREADS", raising=False)
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert torch.get_num_threads() == 3
-    with pytest.warns(UserWarning, match="can not be told"):
+    with pytest.warns(UserWarning, match="can not be set"):
         torch.set_num_threads(2)
 
 

@@ -1,6 +1,7 @@
-"""Annotations as ``help`` shall show them: as they stand in the source.
+"""Annotations without quotes in ``help`` and ``inspect.signature``.
 
-Of modules that begin with ``from __future__ import annotations`` Python keeps the text, and ``inspect`` shows it in quotes.
+In modules with ``from __future__ import annotations`` Python stores an annotation as a string, and ``inspect`` shows it in
+quotes.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 
 class Written(str):
-    """The text of an annotation, shown without quotes."""
+    """Text of an annotation, whose ``repr`` has no quotes."""
 
     __slots__ = ()
     __repr__ = str.__str__
@@ -21,23 +22,23 @@ _KNOWN: dict[str, Written] = {}
 
 
 def show_annotations(shown: Iterable[Any]) -> None:
-    """Let functions, and the methods of classes, have annotations that are shown as they are written."""
+    """Replace the annotations of functions, and of the methods of classes, by text that is shown without quotes."""
     for each in shown:
         for function in _functions(each):
             as_written(function)
 
 
 def as_written(function: Any) -> Any:
-    """``function``, whose annotations are shown as they are written from now on."""
-    given = function.__annotations__
-    for argument, text in given.items():
+    """Replace the annotations of ``function`` by text that is shown without quotes, and return the function."""
+    annotations = function.__annotations__
+    for argument, text in annotations.items():
         if text.__class__ is str:
-            given[argument] = _KNOWN.get(text) or _KNOWN.setdefault(text, Written(text))
+            annotations[argument] = _KNOWN.get(text) or _KNOWN.setdefault(text, Written(text))
     return function
 
 
 def _functions(shown: Any) -> Iterator[FunctionType]:
-    """The functions with their arguments as written: of a class, its methods; of a wrapper, what it stands for."""
+    """Yield the functions whose annotations are shown for ``shown``: the methods of a class, or a wrapper's function."""
     kinds = shown.__mro__ if isinstance(shown, type) else ()
     own = [each for kind in kinds if kind is shown or kind.__name__[0] == "_" for each in vars(kind).values()]
     for each in own or [shown]:

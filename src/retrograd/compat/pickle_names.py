@@ -53,7 +53,7 @@ def add_former_modules(package: str) -> None:
 
 
 def _object(package: str, names: dict[str, str], name: str) -> Any:
-    """Return the object that ``name`` stands for, as the ``__getattr__`` of a module; ``names`` has the paths."""
+    """Return an object of a former module by its name: the ``__getattr__`` of the module, with ``names`` as its table."""
     if name not in names:
         raise AttributeError(f"no object of this module has been pickled as {name!r}")
     module, _, last = names[name].rpartition(".")

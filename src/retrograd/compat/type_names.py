@@ -1,15 +1,15 @@
-"""How errors call the class of a value. Imports nothing of the package, and nothing of NumPy's."""
+"""Names of classes as in PyTorch's errors. Imports neither the package nor NumPy."""
 
 from __future__ import annotations
 
 from typing import Any
 
-# Classes that PyTorch writes in C++ show the module in their names; the others do not.
+# Classes that PyTorch implements in C++: its errors show their names with the module.
 WITH_MODULE = frozenset({"Size", "device", "dtype", "layout", "memory_format"})
 
 
 def type_name(value: Any) -> str:
-    """The name of a value's class as PyTorch's errors have it.
+    """Return the name of a value's class as PyTorch's errors show it.
 
     >>> import numpy
     >>> type_name([1]), type_name(None), type_name(numpy.float64(1)), type_name(numpy.ones(1))

@@ -1,7 +1,7 @@
-"""What of PyTorch is left out on purpose: the reasons, and under each the names, as one table.
+"""Names of PyTorch that are left out on purpose, by reason.
 
-Errors (``compat/missing_names.py``), the page of differences and the count of what is present (``scripts/coverage.py``) read it. Holds
-names only; knows nothing of what is there.
+This table is used by the errors for missing names (``compat/missing_names.py``), by the page of differences and by the
+coverage count (``scripts/coverage.py``). It has names only, and imports nothing of the package.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 import re
 
-# For each reason, patterns that a whole name below ``torch.`` matches (what stands below such a name is left out too).
-# A method of Tensor is written out, so that the class can answer for it.
+# For each reason, patterns that match whole names below ``torch.``; everything below a matching name is left out as well.
+# Methods of Tensor are written out, because the class gets a descriptor for each.
 LEFT_OUT = {
     "sparse tensors": r"""
         (?!nn\.init\.)(.*\.)?sparse\w* optim\.(SparseAdam|sparse_adam) (.*\.)?(?!is_)\w+_sparse(_\w*)?
@@ -30,12 +30,12 @@ LEFT_OUT = {
     "named tensors": r"""
         align_tensors Tensor.align_as Tensor.align_to Tensor.name Tensor.names Tensor.refine_names Tensor.rename
         Tensor.rename_""",
-    # NumPy has no such numbers; float8 is only ever multiplied by the hardware that these functions are made for.
+    # NumPy has no such dtypes, and float8 can only be multiplied by the hardware for which these functions exist.
     "numbers of other sizes than NumPy's": r"""
         complex32 chalf float(4|8)_\w+ u?int[1-7] bit bits\d\w* Tensor.chalf
         (nn\.functional\.)?(scaled_(grouped_)?|grouped_)mm nn\.functional\.(Scaling|Swizzle)Type""",
-    # A program is Python, from beginning to end: there is no second representation of it, no types of a script, no
-    # symbols for sizes, no operators for its control flow.
+    # Programs are plain Python: there is no second representation of a program, and so no script types, no symbolic sizes
+    # and no operators for control flow.
     "compiling and exporting programs": r"""
         export fx onnx package utils\.cpp_extension
         jit\.(\w*flatbuffer|fuser|Recursive\w+|\w*Trac(ed|er|ing)\w+|ScriptWarning|last_executed\w+)
@@ -56,7 +56,7 @@ LEFT_OUT = {
     "devices other than the CPU and NVIDIA's GPUs": r"""
         mps xpu mtia xla hip vulkan is_vulkan_available \w+_autocast_(ipu|xla)_\w+
         Tensor.ipu Tensor.mtia Tensor.xpu""",
-    # What they compute is there under the name that says what it is: ``conv2d``, ``batch_norm``, ``max_pool2d`` …
+    # The same computations have general names: ``conv2d``, ``batch_norm``, ``max_pool2d`` …
     "names of one library's routines": r"""
         (cudnn|miopen|mkldnn)_\w+ Tensor.to_mkldnn
         batch_norm_(backward_elemt|backward_reduce|elemt|gather_stats(_with_counts)?|stats|update_stats)""",
@@ -90,7 +90,7 @@ LEFT_OUT = {
     "private names": r"(.*\.)?_[^_.]\w*",
 }
 
-#: The methods and properties of Tensor among them; ``absent.LeftOut`` answers for each.
+#: Methods and properties of Tensor in the table, each of which gets an ``UnsupportedAttribute``.
 TENSOR = tuple(
     name.removeprefix("Tensor.")
     for names in LEFT_OUT.values()
@@ -101,14 +101,14 @@ TENSOR = tuple(
 
 @functools.cache
 def patterns() -> dict[str, re.Pattern[str]]:
-    """For each reason the names, as one pattern; made when first asked for."""
-    return {what: re.compile(rf"(?:{'|'.join(names.split())})(?:\..*)?") for what, names in LEFT_OUT.items()}
+    """Return, for each reason, one pattern that matches its names. Compiled on the first call."""
+    return {why: re.compile(rf"(?:{'|'.join(names.split())})(?:\..*)?") for why, names in LEFT_OUT.items()}
 
 
 def reason(name: str) -> str | None:
-    """Why a name, as it is written after ``torch.``, is left out on purpose; None if it is not.
+    """Return the reason why the name after ``torch.`` is left out on purpose, or None if it is not.
 
     >>> reason("onnx.export")
     'compiling and exporting programs'
     """
-    return next((what for what, names in patterns().items() if names.fullmatch(name)), None)
+    return next((why for why, names in patterns().items() if names.fullmatch(name)), None)

@@ -1,1 +1,1 @@
-"""What a tensor, a graph and a backward sweep are. Nothing here knows an operation."""
+"""Tensors, the graph and the backward engine. Knows no operation."""

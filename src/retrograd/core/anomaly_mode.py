@@ -1,7 +1,7 @@
-"""Anomaly detection: while it is on, every node of a backward pass is watched for errors and for NaN.
+"""Anomaly detection: checks of every node of a backward pass for errors and NaN.
 
-Where it is off the engine does not come here. Nodes remember their line of the user's program anyway; while it is on, the
-whole stack of calls is remembered as well. Knows no operation.
+While it is disabled, the engine calls nothing in this module. A node always records its line in the user's program; while
+anomaly detection is enabled, it records the whole stack of calls. Knows no operation.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .graph import Node
 
 
 class _Setting:
-    """One setting for the whole process, as in PyTorch."""
+    """Settings for the whole process, as in PyTorch."""
 
     enabled = False
     check_nan = True
@@ -27,7 +27,7 @@ setting = _Setting()
 
 
 def set_anomaly_enabled(enabled: Any, check_nan: Any = True) -> None:
-    """Switch anomaly detection on or off; ``check_nan``: whether NaN in a gradient is an error then."""
+    """Enable or disable anomaly detection; with ``check_nan``, a NaN in a gradient is an error."""
     for position, (name, value) in enumerate((("enabled", enabled), ("check_nan", check_nan))):
         if value.__class__ is not bool:
             raise TypeError(
@@ -39,12 +39,12 @@ def set_anomaly_enabled(enabled: Any, check_nan: Any = True) -> None:
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether anomaly detection is on (see :class:`autograd.detect_anomaly`)."""
+    """Whether anomaly detection is enabled (see :class:`autograd.detect_anomaly`)."""
     return setting.enabled
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether anomaly detection, while it is on, looks for NaN."""
+    """Whether anomaly detection, when enabled, checks for NaN."""
     return setting.check_nan
 
 
@@ -54,7 +54,7 @@ _evaluating: ContextVar[Any] = ContextVar("evaluating", default=None)
 
 
 def note(node: Any) -> None:
-    """Let a node that is being made remember the calls that led to it, and the node whose derivative it belongs to."""
+    """Record in a new node's metadata the stack of calls, and the node whose derivative is being computed."""
     frames = [frame for frame, _ in traceback.walk_stack(None) if user_frame.MARK not in frame.f_globals]
     summary = traceback.StackSummary.extract(
         ((frame, frame.f_lineno) for frame in reversed(frames)), lookup_lines=False
@@ -67,34 +67,34 @@ def note(node: Any) -> None:
 
 # --- In the backward pass -------------------------------------------------------------------------------------------
 
-#: The first node of the running sweep that made an infinite gradient.
+#: The first node of the running backward pass whose gradient was infinite.
 _first_infinite: ContextVar[Any] = ContextVar("first_infinite", default=None)
 
 
 def begin() -> None:
-    """A sweep begins."""
+    """Reset the state at the start of a backward pass."""
     _first_infinite.set(None)
 
 
 def run(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
-    """What the node's vjp gives; an error of it, or a NaN in it, is explained by the lines of the user's program."""
+    """Run a node's vjp and return its gradients; explain an error, a NaN or an infinity by lines of the user's program."""
     checked = setting.check_nan or setting.check_inf
-    seen = _values(node) if checked else []  # the vjp may free them
+    saved = _values(node) if checked else []  # the vjp may free them
     token = _evaluating.set(node)
     try:
         grads = node.vjp_recorded(grad, edges, keep) if recording() else node.vjp(grad, edges, keep)
         if checked:
-            _check(node, grad, grads, seen)
+            _check(node, grad, grads, saved)
     except Exception:
-        _tell(node)
+        _warn_recording(node)
         raise
     finally:
         _evaluating.reset(token)
     return grads
 
 
-def _tell(node: Any) -> None:
-    """Warn of where the node was recorded, and likewise of the nodes whose derivatives it and its parents belong to."""
+def _warn_recording(node: Any) -> None:
+    """Warn with the stack that recorded a node, and with those of the nodes whose derivatives it belongs to."""
     user_frame.warn(f"Error detected in {node.name()}. " + _traceback(node, "caused the error"))
     parent = _metadata(node).get("parent_")
     while parent is not None:
@@ -109,72 +109,76 @@ def _metadata(node: Any) -> Any:
     return node.metadata if isinstance(node, Node) else {}
 
 
-def _traceback(node: Any, did: str) -> str:
+def _traceback(node: Any, role: str) -> str:
+    """Return the stack that recorded a node, as text under a heading; ``role`` is the node's part in the error."""
     lines = _metadata(node).get("traceback_")
     if lines is None:
-        place = user_frame.describe(getattr(node, "code", None), getattr(node, "instruction", -1))
-        if not place:
+        location = user_frame.describe(getattr(node, "code", None), getattr(node, "instruction", -1))
+        if not location:
             return (
                 "No forward pass information available. Enable detect anomaly during forward pass for more information."
             )
-        lines = [f"  {place}\n"]
-    return f"Traceback of forward call that {did}:\n" + "".join(lines)
+        lines = [f"  {location}\n"]
+    return f"Traceback of forward call that {role}:\n" + "".join(lines)
 
 
 # --- NaN ------------------------------------------------------------------------------------------------------------
 
 
 def _array(value: Any) -> Any:
-    """The floating-point or complex array of a gradient, or None."""
+    """Return the array of a gradient if it is floating-point or complex, else None."""
     array = getattr(value, "_array", value)
     return array if hasattr(array, "shape") and array.dtype.kind in "fcV" else None
 
 
 def _values(node: Any) -> list[tuple[str, Any]]:
-    """What a node of the table keeps, by name: arrays and numbers."""
-    found = [(each.name, getattr(node, each.held, None)) for each in getattr(node, "arrays", ())]
+    """Return the names and values of the arrays and numbers that a node of the table has saved."""
+    saved = [(each.name, getattr(node, each.held, None)) for each in getattr(node, "arrays", ())]
     return [
         (f"saved {'result' if name == 'out' else name}", value)
-        for name, value in found
+        for name, value in saved
         if hasattr(value, "shape") or isinstance(value, (int, float, complex))
     ]
 
 
-def _check(node: Any, grad: Any, grads: Any, seen: list[tuple[str, Any]]) -> None:
-    """Raise if a gradient that the node sends on has a NaN, or an infinity if that is asked for; if not, remember the first."""
+def _check(node: Any, grad: Any, grads: Any, saved: list[tuple[str, Any]]) -> None:
+    """Raise RuntimeError if a gradient returned by the node has a NaN, or, with ``check_inf``, an infinity.
+
+    Without ``check_inf`` the first node with an infinite gradient is recorded for the error about a later NaN.
+    """
     sent = grads if isinstance(grads, tuple) else (grads,)
     for position, each in enumerate(sent):
         array = _array(each)
         if array is None:
             continue
         if setting.check_nan and bool((array != array).any()):
-            raise RuntimeError(_explained(node, _output(node, position), grad, array, seen, "nan", array != array))
+            raise RuntimeError(_message(node, _output(node, position), grad, array, saved, "nan", array != array))
         if _first_infinite.get() is None:
             infinite = abs(array) == float("inf")
             if bool(infinite.any()):
                 if setting.check_inf:
-                    raise RuntimeError(_explained(node, _output(node, position), grad, array, seen, "inf", infinite))
+                    raise RuntimeError(_message(node, _output(node, position), grad, array, saved, "inf", infinite))
                 _first_infinite.set(node)
 
 
 def _output(node: Any, position: int) -> int:
-    """The number that ``next_functions`` gives to an edge."""
+    """Return the index in ``next_functions`` of the edge at ``position``."""
     operand = node.operand if node.lone else position
     return node.listed.index(operand) if node.listed else operand
 
 
-def _explained(node: Any, output: int, grad: Any, bad: Any, seen: list[tuple[str, Any]], kind: str, wrong: Any) -> str:
-    """PyTorch's sentence, then the place in the program, the values around the first NaN (or inf), and what helps."""
+def _message(node: Any, output: int, grad: Any, bad: Any, saved: list[tuple[str, Any]], kind: str, wrong: Any) -> str:
+    """Return PyTorch's message, the line in the program, the values around the first NaN (or inf), and a remedy."""
     lines = [f"Function '{node.name()}' returned {kind} values in its {output}th output."]
-    place = user_frame.describe(node.code, node.instruction)
-    if place:
-        lines.append(f"It was recorded at {place}")
+    location = user_frame.describe(node.code, node.instruction)
+    if location:
+        lines.append(f"It was recorded at {location}")
     index = tuple(int(each[0]) for each in wrong.nonzero()) if bad.ndim else ()
     lines.append(
         f"The first of {int(wrong.sum())} {kind} (of {bad.size} elements) is at index {list(index)}; around it:"
     )
     arrived = grad if isinstance(grad, (tuple, list)) else (grad,)
-    shown = [("gradient returned", bad), *(("gradient that arrived", _array(each)) for each in arrived), *seen]
+    shown = [("gradient returned", bad), *(("gradient that arrived", _array(each)) for each in arrived), *saved]
     lines += [f"  {name}: {_around(array, index)}" for name, array in shown if array is not None]
     first = _first_infinite.get()
     if kind == "inf":
@@ -200,7 +204,10 @@ def _explained(node: Any, output: int, grad: Any, bad: Any, seen: list[tuple[str
 
 
 def _around(array: Any, index: tuple[int, ...]) -> str:
-    """The element at ``index`` with its neighbours in the last dimension; the nearest there is, if broadcast."""
+    """Return the text of the element at ``index`` and its neighbours along the last axis.
+
+    Along broadcast axes, it is the nearest element that the array has.
+    """
     if not getattr(array, "ndim", 0):
         return str(array)
     at = [min(i, size - 1) for i, size in zip(index[-array.ndim :], array.shape[-len(index) :], strict=False)]

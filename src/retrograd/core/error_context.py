@@ -1,4 +1,4 @@
-"""What errors say beside PyTorch's words: where in the program a tensor was made, and what helps. Only for the cold path."""
+"""Text that errors append to PyTorch's message: the origin of a tensor in the user's program, and a remedy."""
 
 from __future__ import annotations
 
@@ -9,46 +9,49 @@ from ..runtime import user_frame
 from .graph import AccumulateGrad, dead_ref
 
 
-def describe_origin(place: Any) -> str:
-    """How and where the tensor at a place of the graph came to be: ``computed by MulBackward0 at f.py:3: y = x * 2``."""
-    node = getattr(place, "node", None)
-    if node is None or place.variable_ref is dead_ref:
+def describe_origin(edge: Any) -> str:
+    """Return the origin of the tensor at a gradient edge, such as ``computed by MulBackward0 at f.py:3: y = x * 2``.
+
+    Empty if it is not known.
+    """
+    node = getattr(edge, "node", None)
+    if node is None or edge.variable_ref is dead_ref:
         return ""
     line = user_frame.describe(getattr(node, "code", None), getattr(node, "instruction", -1))
-    by = "a leaf made" if node.__class__ is AccumulateGrad else f"computed by {type(node).__name__}"
-    return f"{by} at {line}" if line else by
+    origin = "a leaf made" if node.__class__ is AccumulateGrad else f"computed by {type(node).__name__}"
+    return f"{origin} at {line}" if line else origin
 
 
-def with_remedy(text: str, remedy: str, place: Any = None, what: str = "It is") -> str:
-    """``text`` (PyTorch's words), then how the tensor at ``place`` came to be, if that is known, and what helps."""
-    how = describe_origin(place)
+def with_remedy(text: str, remedy: str, edge: Any = None, subject: str = "It is") -> str:
+    """Return ``text`` (PyTorch's message), the origin of the tensor at ``edge`` if it is known, and a remedy."""
+    origin = describe_origin(edge)
     end = "." if text and not text.endswith((".", "!", "?", ")")) else ""
-    return f"{text}{end}{f' {what} {how}.' if how else ''} Remedy: {remedy}."
+    return f"{text}{end}{f' {subject} {origin}.' if origin else ''} Remedy: {remedy}."
 
 
 def describe_node(node: Any) -> str:
-    """Whose it is: `` It is of MulBackward0, recorded at f.py:3: y = x * 2.``"""
+    """Return a sentence that names a node: `` It is of MulBackward0, recorded at f.py:3: y = x * 2.``"""
     line = user_frame.describe(getattr(node, "code", None), getattr(node, "instruction", -1))
     return f" It is of {type(node).__name__}{f', recorded at {line}' if line else ''}."
 
 
 def describe_recording(node: Any) -> str:
-    """Where a node was recorded: `` It was recorded at f.py:3: y = x * 2.``, or nothing."""
+    """Return the location of a node: `` It was recorded at f.py:3: y = x * 2.``; empty if it is not known."""
     line = user_frame.describe(getattr(node, "code", None), getattr(node, "instruction", -1))
     return f" It was recorded at {line}." if line else ""
 
 
 def describe_definition(function: Any) -> str:
-    """Where a function of the user's is defined: `` at f.py:12``, or nothing."""
+    """Return the location where a user's function is defined: `` at f.py:12``; empty if it is not a Python function."""
     function = getattr(function, "__func__", getattr(function, "__wrapped__", function))
     if not isinstance(function, FunctionType):
         return ""
     return f" at {user_frame.describe(function.__code__, 0)}"
 
 
-def add_origin_note(error: BaseException, place: Any) -> None:
-    """Add to an error from a backward pass which operation's it was, unless the error tells its line already."""
-    node = getattr(place, "node", place)
+def add_origin_note(error: BaseException, edge: Any) -> None:
+    """Add the operation and its line as a note to an error of a backward pass, unless the error has the line already."""
+    node = getattr(edge, "node", edge)
     line = user_frame.describe(getattr(node, "code", None), getattr(node, "instruction", -1))
     if line and line not in str(error) and not any(line in each for each in getattr(error, "__notes__", ())):
         leaf = node.__class__ is AccumulateGrad

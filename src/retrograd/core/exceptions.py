@@ -1,15 +1,15 @@
-"""PyTorch's own kinds of error: of a device, and of its memory. Knows nothing."""
+"""PyTorch's exception classes for errors of a GPU."""
 
 from __future__ import annotations
 
 
 class AcceleratorError(RuntimeError):
-    """A GPU says that something went wrong."""
+    """Error reported by a GPU."""
 
     __module__ = "torch"
 
 
 class OutOfMemoryError(RuntimeError):
-    """A GPU's memory is not enough."""
+    """Error for a failed allocation of GPU memory."""
 
     __module__ = "torch"

@@ -1,7 +1,7 @@
-"""The two levels at which a derivative rule runs: on arrays, and on Tensors.
+"""The namespace ``F`` of a derivative rule, by the type of the gradient.
 
-``level_of(g)`` is the namespace ``F`` of a rule: raw kernels if the gradient is an array, the public, recording
-operations if it is a Tensor. The table of operations fills them in.
+``rule_namespace_of(gradient)`` has the kernels if the gradient is an array (first order), and the recorded operations if
+it is a Tensor (``create_graph=True``). The table of operations fills the namespaces.
 """
 
 from __future__ import annotations
@@ -11,16 +11,14 @@ from typing import Any
 
 import numpy
 
-#: The namespace for each type of gradient; ``dispatch/declare.py`` enters them.
+#: Mapping from types of gradients to namespaces, filled by ``dispatch/declare.py``.
 RULE_NAMESPACES: dict[type, Any] = {}
-
-
-#: How large gradients are added (as by the ufunc) and copied; ``kernels/numba_dispatch.py`` puts in what uses compiled loops.
+#: Functions that add and copy large gradients; ``kernels/numba_dispatch.py`` replaces them by compiled loops.
 arithmetic = SimpleNamespace(add=numpy.add, copy_into=numpy.copyto)
 
 
 def rule_namespace_of(gradient: Any) -> Any:
-    """The namespace in which the rules for a gradient of this type find their operations."""
+    """Return the namespace of operations for rules whose gradient has the type of ``gradient``."""
     try:
         return RULE_NAMESPACES[gradient.__class__]
     except KeyError:

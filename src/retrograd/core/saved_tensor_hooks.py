@@ -1,7 +1,8 @@
-"""Saved-tensor hooks: what packs a tensor that a node saves, and unpacks it when the backward pass asks for it.
+"""Saved-tensor hooks, which pack a tensor when a node saves it and unpack it in the backward pass.
 
-The hooks in force are held in a context variable, one stack per thread. While there are any, ``modes`` says WATCHED, so that
-recording takes the readable way; where there are none, nobody looks here. Knows no operation and no node.
+The active hooks are a stack in a context variable, one per thread. While the stack is not empty, the recording mode is
+``HOOKED`` (``grad_mode``), so recording takes the generic path; otherwise this module is not called. Knows no operation
+and no node.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ Hooks = tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]]
 
 _stack: ContextVar[tuple[Hooks, ...]] = ContextVar("hooks", default=())
 _refusal: ContextVar[str | None] = ContextVar("refusal", default=None)
-#: Called with a tensor before it is written to (see ``autograd.graph.allow_mutation_on_saved_tensors``).
+#: Functions called with a tensor before it is modified (see ``autograd.graph.allow_mutation_on_saved_tensors``).
 before_writing: Final[list[Callable[[Tensor], None]]] = []
 
 
 def active_hooks() -> Hooks | None:
-    """The hooks that pack and unpack what is saved now: the innermost ones, or None."""
+    """Return the innermost pair of hooks (pack, unpack), or None."""
     stack = _stack.get()
     return stack[-1] if stack else None
 
 
 def push(pack: Any, unpack: Any) -> None:
-    """Let these hooks act on all that is saved from now on in this thread."""
+    """Activate a pair of hooks in this thread. Raises RuntimeError if hooks are disabled, TypeError if not callable."""
     refusal = _refusal.get()
     if refusal is not None:
         raise RuntimeError(refusal)
@@ -41,14 +42,17 @@ def push(pack: Any, unpack: Any) -> None:
 
 
 def pop() -> None:
-    """Take away the hooks that were pushed last."""
+    """Deactivate the hooks that were pushed last."""
     rest = _stack.get()[:-1]
     _stack.set(rest)
     set_hooked("hooks", bool(rest))
 
 
 def refuse(message: str | None) -> str | None:
-    """Let pushing hooks raise ``message`` from now on (None: allow it); returns what was."""
+    """Make :func:`push` raise RuntimeError with ``message`` (None: allow it), and return the previous message.
+
+    Raises RuntimeError with ``message`` if hooks are active.
+    """
     before = _refusal.get()
     if message is not None and _stack.get():
         raise RuntimeError(message)
@@ -57,7 +61,7 @@ def refuse(message: str | None) -> str | None:
 
 
 class PackedValue:
-    """What a pack hook made of a tensor that was to be saved, and the hook that makes it a tensor again."""
+    """Result of a pack hook for a saved tensor, with the unpack hook."""
 
     __slots__ = ("hook", "value")
 
@@ -79,22 +83,23 @@ class PackedValue:
 
     @classmethod
     def result(cls, tensor: Tensor, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]) -> PackedValue:
-        """One of a node's own results, packed for that node, which must not hold itself.
+        """Return the packed value of a result, for the node that computed it.
 
-        The hook is shown a Tensor in its stead, which leaves the graph afterwards.
+        The hook gets another Tensor of the same array, which is detached from the graph afterwards: through the result
+        itself the node would refer to itself.
         """
-        shown = at_edge(tensor._array, tensor._version_counter, tensor._grad_edge)
-        packed = cls(shown, pack, unpack)
-        shown._grad_edge = None
+        stand_in = at_edge(tensor._array, tensor._version_counter, tensor._grad_edge)
+        packed = cls(stand_in, pack, unpack)
+        stand_in._grad_edge = None
         return packed
 
     def unpack(self) -> Tensor:
-        """The tensor that the hook gives back."""
-        found = self.hook(self.value)
-        if not isinstance(found, Tensor):
+        """Return the tensor of the unpack hook; raise TypeError if it returns anything else."""
+        tensor = self.hook(self.value)
+        if not isinstance(tensor, Tensor):
             raise TypeError(
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
-                f"{type(found).__name__}. The hook is defined{describe_definition(self.hook)}. Remedy: return a tensor of the numbers that "
-                "were packed."
+                f"{type(tensor).__name__}. The hook is defined{describe_definition(self.hook)}. "
+                "Remedy: return a tensor of the values that were packed."
             )
-        return found
+        return tensor

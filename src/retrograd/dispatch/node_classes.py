@@ -174,7 +174,7 @@ def _compile_vjp(op: Any, saved: Sequence[Any], conjugate: bool, record: bool, o
         "freed": freed_error, "stale": modified_inplace_error, "level_of": rule_namespace_of, "NUMBERS": NUMBERS, "new": new, "Tensor": Tensor,
         "ndarray": numpy.ndarray, "ARRAYS": RULE_NAMESPACES[numpy.ndarray], "TENSORS": RULE_NAMESPACES[Tensor], "raised": raised,
         "plain": plain, "SCALARS": SCALARS,
-        "__name__": None,  # see Note [Quiet modules]
+        "__name__": None,  # see Note [Silenced modules]
     }  # fmt: skip
     lines = ["def vjp(node, g, edges, keep):"]
     if only is None:

@@ -1,1 +1,1 @@
-"""The process around the library: threads, memory allocation, NumPy warnings, user frames. Knows no tensor."""
+"""The process that runs the library: threads, memory allocation, NumPy's warnings, frames of the user's program."""

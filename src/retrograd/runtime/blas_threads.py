@@ -222,7 +222,7 @@ def set_num_interop_threads(num: int) -> None:
 
 
 def _positive(caller: str, count: Any) -> int:
-    """Return ``count``; raise RuntimeError in the name of the function ``caller`` unless it is a positive int."""
+    """Return ``count``; raise RuntimeError, as from the function ``caller``, unless it is a positive int."""
     if type(count) is not int:
         raise RuntimeError(f"{caller} expects an int, but got {type(count).__name__}")
     if count <= 0:

@@ -1,19 +1,20 @@
-"""NumPy's warnings about what floats do (``log(0)``) are not shown: the result says it. Knows no operation.
+"""Suppression of NumPy's floating-point warnings in the package's modules. Knows no operation.
 
-# Note [Quiet modules]
-NumPy warns of a division by zero, an overflow or a NaN in the name of the Python frame that called it. That would be
-one of ours, and a program that asks for warnings (``warnings.simplefilter("always")``) would be told of our insides.
-A filter for our modules is no help, as the program's own stands before it; ``numpy.errstate`` around every call would
-cost a quarter of the call; and what NumPy says elsewhere in the program is the program's business. But Python drops a
-warning given in a frame whose globals say ``__name__ = None``: so a module has no name at the end of its life (see
-``warn_explicit`` in CPython's ``_warnings.c``). So the modules that compute, and the functions that are generated, have
-that in their globals once they are imported; to everybody else a module's name is what it was.
+PyTorch computes ``log(0)`` without a warning: the result shows what happened.
+
+Note [Silenced modules]. NumPy attributes a warning (division by zero, overflow, NaN) to the Python frame that called it,
+which is a frame of this package. A program with ``warnings.simplefilter("always")`` would see warnings about our
+internals. Three remedies fail: a filter for our modules comes after the program's own filter, ``numpy.errstate`` costs a
+quarter of each call, and a global setting would suppress warnings of the program's own NumPy calls. But Python drops a
+warning from a frame whose globals have ``__name__ = None``, as those of a module have during interpreter shutdown (see
+``warn_explicit`` in CPython's ``_warnings.c``). So the modules that compute, and the generated functions, get that value
+in their globals once they are imported; the attribute ``__name__`` of the module still returns its name.
 
     warnings.simplefilter("always")
     torch.log(torch.zeros(1))           # before: <log>:12: RuntimeWarning: divide by zero encountered in log
     numpy.log(numpy.zeros(1))           # before and after: RuntimeWarning: divide by zero encountered in log
 
-PyTorch's own warnings are given in the name of the user's line (``where.warn``), and shown.
+PyTorch's own warnings are attributed to the user's line (``user_frame.warn``) and shown.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ from typing import Any
 
 import numpy
 
-#: The parts of the package that call NumPy.
+#: Prefixes of the names of modules that call NumPy.
 COMPUTING = tuple(
     f"retrograd.{folder}." for folder in ("runtime", "compat", "core", "kernels", "dispatch", "operations")
 )
-#: What Numba compiles: it warns of nothing, and what is kept of it on disk is found again by the module's name.
+#: Modules compiled by Numba keep their name: they do not warn, and Numba's cache on disk is keyed by it.
 COMPILED = "retrograd.kernels.numba."
 
 
 class SilencedModule(ModuleType):
-    """A module whose globals hold None where its name was."""
+    """Module whose globals have None for ``__name__``."""
 
     __name__ = property(lambda module: module.__spec__.name)
 
 
 def silence_numpy_warnings() -> None:
-    """Make quiet what has been imported of the package, to its end (the classes of a module need its name)."""
+    """Silence all modules of the package that are completely imported (classes need the name while a module is executed)."""
     for name, module in list(sys.modules.items()):
         computes = name.startswith(COMPUTING) and not name.startswith(COMPILED)
         if computes and module is not None and not getattr(module.__spec__, "_initializing", False):
@@ -49,7 +50,7 @@ def silence_numpy_warnings() -> None:
 
 
 class _Errstate:
-    """How NumPy handles floating-point errors, by what it says of that in public."""
+    """Fallback that reads and sets NumPy's error handling by its public functions."""
 
     def get(self) -> Any:
         return numpy.geterr()
@@ -58,15 +59,15 @@ class _Errstate:
         numpy.seterr(**kinds)
 
 
-def _handling() -> tuple[ContextVar[Any] | _Errstate, Any]:
-    """What holds how NumPy handles floating-point errors (``get``, ``set``), and the value with which it ignores them."""
+def _error_handling() -> tuple[ContextVar[Any] | _Errstate, Any]:
+    """Return an object that gets and sets NumPy's error handling, and the setting that ignores all errors."""
     try:
         from numpy._core import umath
 
         return umath._extobj_contextvar, umath._make_extobj(all="ignore")
-    except (ImportError, AttributeError):  # names that NumPy may change
+    except (ImportError, AttributeError):  # private names of NumPy, which may change
         return _Errstate(), dict.fromkeys(numpy.geterr(), "ignore")
 
 
-#: ``errors.set(IGNORED)`` and ``errors.set(before)``: a tenth of the time of ``with numpy.errstate(all="ignore")``.
-errors, IGNORED = _handling()
+#: ``errors.set(IGNORED)`` and ``errors.set(before)`` take a tenth of the time of ``with numpy.errstate(all="ignore")``.
+errors, IGNORED = _error_handling()

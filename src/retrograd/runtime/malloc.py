@@ -1,12 +1,13 @@
-"""The pool of large arrays: the C library's own heap, told to keep what is freed. Knows no array.
+"""Settings of the C library's ``malloc`` that keep freed memory in the process for the next arrays. Knows no array.
 
-Note [Fresh pages]. An array that nobody holds any more goes to ``free``. By itself the C library gives memory of some
-megabytes back to the system at once, and the next array of that size gets fresh pages, which the system has to find, clear
-and map one by one: a chain of ten operations on 10⁶ elements spends three quarters of its time on that. Two settings of
-glibc's ``malloc`` end it: large arrays lie in the heap like small ones, and the free end of the heap stays. So the pool
-knows by construction when memory is free, whoever held it last (NumPy, views, other libraries), serves NumPy's own
-temporaries too, and costs nothing in each operation. It is a setting of the process, so it is made when the first large
-array is worked on, not by the import. Other C libraries than glibc are left as they are.
+Note [Fresh pages]. By default, glibc returns the memory of a freed array of some megabytes to the system at once. The
+next array of that size gets fresh pages, which the system must find, clear and map one by one: a chain of ten operations
+on 10⁶ elements spends three quarters of its time on this. Two settings of glibc's ``malloc`` prevent it: large arrays
+are allocated in the heap like small ones, and the free end of the heap is not returned.
+
+This needs no code in the operations, and works for NumPy's temporaries and for arrays freed by other libraries. The
+settings hold for the whole process, so they are made when the first large array is processed, not on import. C libraries
+other than glibc are left unchanged.
 """
 
 from __future__ import annotations
@@ -15,20 +16,19 @@ import os
 from functools import cache
 from typing import Any
 
-#: The parameters of ``mallopt`` (from malloc.h).
+#: Parameters of ``mallopt`` (from malloc.h).
 TRIM_THRESHOLD, TOP_PAD, MMAP_MAX = -1, -2, -4
-#: What ``mallopt`` takes at most, in bytes.
+#: The largest value that ``mallopt`` accepts, in bytes.
 MOST = 2**31 - 1
-#: By how much more than asked for the heap grows at once: fewer questions to the system. Untouched, it takes no memory.
+#: Bytes by which the heap grows beyond a request, for fewer system calls. Pages that are never used take no memory.
 STEP = 1 << 26
-
-
+#: Functions that a C library must have for these settings.
 NEEDED = ("gnu_get_libc_version", "mallopt", "malloc_trim")
 
 
 @cache
 def glibc() -> Any:
-    """The C library, if it is glibc and nobody has told it anything about memory; else None."""
+    """Return the C library if it is glibc and the environment has no settings of its ``malloc``, else None."""
     tunables = os.environ.get("GLIBC_TUNABLES", "")
     if os.name != "posix" or "glibc.malloc" in tunables or any(name.startswith("MALLOC_") for name in os.environ):
         return None
@@ -39,16 +39,16 @@ def glibc() -> Any:
 
 
 def bound() -> int:
-    """How many free bytes are kept at most: ``RETROGRAD_POOL`` in megabytes, else a quarter of the memory up to 2 GiB."""
-    asked = os.environ.get("RETROGRAD_POOL", "")
-    if asked.isdigit():
-        return min(int(asked) * 10**6, MOST)
+    """Return the maximum of free bytes to keep: ``RETROGRAD_POOL`` (megabytes), or a quarter of the memory up to 2 GiB."""
+    setting = os.environ.get("RETROGRAD_POOL", "")
+    if setting.isdigit():
+        return min(int(setting) * 10**6, MOST)
     return min(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4, MOST)
 
 
 @cache
 def keep() -> bool:
-    """Let freed memory stay with the process, up to :func:`bound`; False where that can not be said, or is switched off."""
+    """Keep freed memory in the process, up to :func:`bound` bytes, and return whether that is possible and not disabled."""
     library = glibc()
     if library is None or not (most := bound()):
         return False
@@ -57,12 +57,12 @@ def keep() -> bool:
 
 
 def empty_cache() -> None:
-    """Give the memory that freed arrays have left behind back to the system.
+    """Return the memory of freed arrays to the system.
 
-    Freed memory stays with the process for the arrays to come, because fresh memory costs more than most operations; how
-    much at most, says the environment variable ``RETROGRAD_POOL`` in megabytes (0: none; by default a quarter of the
-    machine's memory, up to 2 GiB). On other systems than Linux, and of GPUs (``torch.cuda.empty_cache``), nothing is kept
-    here, and nothing happens.
+    Freed memory is kept in the process for new arrays, because fresh memory costs more than most operations. The
+    environment variable ``RETROGRAD_POOL`` sets the maximum in megabytes (0: none; by default a quarter of the machine's
+    memory, up to 2 GiB). Without glibc nothing is kept, and the function does nothing. Memory of GPUs is returned by
+    ``torch.cuda.empty_cache``.
 
     >>> import retrograd
     >>> retrograd.empty_cache()

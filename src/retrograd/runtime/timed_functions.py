@@ -1,6 +1,7 @@
-"""What a running profiler times besides operations: functions that say so where they are defined.
+"""Registry of functions, other than operations, that a running profiler times.
 
-Saying so costs nothing when they are called: the profiler exchanges their code while it runs (``profiler/recorder.py``).
+The registration costs nothing in a call, because the profiler replaces the code of these functions while it runs
+(``profiler/recorder.py``).
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ from weakref import WeakKeyDictionary
 
 Callee = TypeVar("Callee", bound=Callable[..., Any])
 
-#: The functions; what finds the name of a call from its arguments; whether it is an operation (of the user's).
+#: For each function: a function that returns the name of a call from its arguments, and whether it is an operation.
 PROFILED: WeakKeyDictionary[Any, tuple[Callable[..., str], bool]] = WeakKeyDictionary()
 
 
 def profiled(name: Callable[..., str], operation: bool = False) -> Callable[[Callee], Callee]:
-    """Let calls of a function be shown by a profiler as ``name(*args, **kwargs)`` of its arguments."""
+    """Return a decorator with which a profiler times a function, and shows its calls as ``name(*args, **kwargs)``."""
 
-    def declare(function: Callee) -> Callee:
+    def register(function: Callee) -> Callee:
         PROFILED[function] = name, operation
         return function
 
-    return declare
+    return register

@@ -1,8 +1,8 @@
-"""Places in the user's program: what a node or a modification remembers of its line, how an error shows it, and the
-lines to which warnings and tracebacks point.
+"""Locations in the user's program, for error messages, warnings and tracebacks.
 
-Remembering must cost next to nothing, so a place is a code object and the index of an instruction in it; file and line
-are looked up when an error is written. Frames of the package itself are passed over: their globals hold ``MARK``.
+A graph node and a version counter record the user's line. Recording must be cheap, so a location is a code object and the
+index of an instruction; file and line are looked up when an error is written. Frames of the package are skipped: their
+globals contain ``MARK``.
 """
 
 from __future__ import annotations
@@ -21,36 +21,37 @@ from typing import Any, TypeVar, cast
 
 Callee = TypeVar("Callee", bound=Callable[..., Any])
 
+#: Name in the globals of all modules and generated functions of the package.
 MARK = "__retrograd__"
 
 
 def mark_package() -> None:
-    """Mark the modules of the package that were loaded before its finder, which marks the others."""
+    """Mark the modules of the package that are loaded before its finder is installed; the finder marks the others."""
     for name, module in list(sys.modules.items()):
         if name.startswith("retrograd.") and module is not None:
             module.__dict__[MARK] = True
 
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
-    """Warn in the name of the user's line, however many frames of ours stand between."""
+    """Issue a warning that points to the user's line, past all frames of the package."""
     frame, level = sys._getframe(1), 2
     while MARK in frame.f_globals and frame.f_back is not None:
         frame, level = frame.f_back, level + 1
     warnings.warn(text, category, stacklevel=level)
 
 
-#: What is meant for the user; an error of another kind is a mistake of ours, of which the traceback is the best part.
+#: Errors addressed to the user. Any other error is a defect of the package, and keeps its whole traceback.
 FOR_USERS = (RuntimeError, TypeError, ValueError, IndexError, ArithmeticError, AssertionError, Warning)
-#: In whose frames nobody looks for a mistake in a program.
+#: Packages whose frames are not code of the user.
 OTHERS = frozenset({"numpy", "scipy", "cupy", "ml_dtypes"}) | sys.stdlib_module_names
 
 
 def strip_frames(error: Exception) -> Exception | None:
-    """``error`` without the frames of the package through which it came, or None if it shall stay as it is.
+    """Return ``error`` without the package's frames in its traceback, or None if the traceback is to be kept.
 
-    For the function that the user called, which catches and raises it: what is left is the user's line and that
-    function's own. Where code of the user's was running below (a hook, a custom function), everything stays, and so it
-    does if the environment says RETROGRAD_TRACEBACK=full.
+    The function that the user called catches an error, calls this function, and raises the result, so the traceback has
+    the user's line and that function only. The traceback is kept if it has frames of the user's code below (a hook, a
+    custom function), or if the environment sets RETROGRAD_TRACEBACK=full.
     """
     if isinstance(error, MemoryError):
         return _no_memory(error)
@@ -66,17 +67,17 @@ def strip_frames(error: Exception) -> Exception | None:
 
 
 def _no_memory(error: MemoryError) -> RuntimeError:
-    """PyTorch's error for memory that is not there; NumPy's tells how much was asked for."""
+    """Return PyTorch's error for a failed allocation, with the number of bytes if NumPy's error has it."""
     shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
-    tried = (
+    requested = (
         "" if shape is None or dtype is None else f" you tried to allocate {math.prod(shape) * dtype.itemsize} bytes."
     )
-    words = f"[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory:{tried}"
+    words = f"[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory:{requested}"
     return RuntimeError(f"{words} Error code 12 (Cannot allocate memory)")
 
 
 def strips_frames(function: Callee) -> Callee:
-    """``function``, which raises without the frames below its own (see :func:`brief`); for what is not called often."""
+    """Decorate ``function`` so that its errors lose the frames below its own (:func:`strip_frames`); not for hot paths."""
 
     @functools.wraps(function)
     def outer(*args: Any, **kwargs: Any) -> Any:
@@ -88,12 +89,13 @@ def strips_frames(function: Callee) -> Callee:
                 raise
             raise error from error.__cause__
 
-    made: Any = outer
-    made.__code__ = made.__code__.replace(co_name=function.__name__, co_qualname=function.__qualname__)
-    return cast(Callee, made)
+    wrapper: Any = outer
+    wrapper.__code__ = wrapper.__code__.replace(co_name=function.__name__, co_qualname=function.__qualname__)
+    return cast(Callee, wrapper)
 
 
-#: How written code raises what it caught as ``_error``. (Of that name: Python forgets it, and with it the frame.)
+#: Lines of generated code that raise the error caught as ``_error``: Python deletes that name afterwards, and so frees
+#: the frame.
 RERAISE = (
     "if _error is None: raise",
     "raise _error from _error.__cause__  # RETROGRAD_TRACEBACK=full shows how it came to this",
@@ -101,13 +103,13 @@ RERAISE = (
 
 
 def user_location(depth: int = 1) -> tuple[CodeType | None, int]:
-    """The place in the user's program that is being run: code object and instruction.
+    """Return the code object and the instruction of the user's frame that is being executed, or ``(None, -1)``.
 
-    ``depth``: how many frames of the package are there for certain; each that is looked at costs 0.1 µs.
+    ``depth`` is the number of frames that certainly belong to the package, because inspecting a frame takes 0.1 µs.
     """
     try:
         frame: FrameType | None = sys._getframe(depth)
-    except ValueError:  # nothing is above the package: a thread that just runs one of its functions
+    except ValueError:  # no frame is above the package, as in a thread that runs one of its functions
         return None, -1
     while frame is not None and MARK in frame.f_globals:
         frame = frame.f_back
@@ -115,9 +117,9 @@ def user_location(depth: int = 1) -> tuple[CodeType | None, int]:
 
 
 def expression(frame: FrameType) -> ast.expr | None:
-    """Return the syntax tree of the expression that a frame is evaluating, or None where there is no source to read."""
-    place = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
-    first, last, start, stop = place
+    """Return the syntax tree of the expression that a frame is evaluating, or None if the source is not available."""
+    position = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
+    first, last, start, stop = position
     if first is None or last is None or start is None or stop is None:
         return None
     lines = [each.encode() for each in linecache.getlines(frame.f_code.co_filename, frame.f_globals)[first - 1 : last]]
@@ -132,7 +134,7 @@ def expression(frame: FrameType) -> ast.expr | None:
 
 
 def describe(code: CodeType | None, instruction: int) -> str:
-    """``file.py:12: y = x * x`` for a remembered place, or an empty string if none was."""
+    """Return a location as ``file.py:12: y = x * x``, or an empty string for no location."""
     if code is None:
         return ""
     line = line_of(code, instruction)
@@ -141,15 +143,15 @@ def describe(code: CodeType | None, instruction: int) -> str:
 
 
 def file_of(code: CodeType) -> str:
-    """The file of a piece of code; of a notebook's cell, which is compiled under a name that nobody sees, ``In[3]``."""
-    asked = getattr(sys.modules.get("IPython"), "get_ipython", None)
-    names = getattr(getattr(asked and asked(), "compile", None), "format_code_name", None)
-    found = names and names(code.co_filename)
-    return found[1] if found else code.co_filename
+    """Return the file of a code object, or ``In[3]`` for a notebook's cell, whose file name is internal to IPython."""
+    get_shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    format_name = getattr(getattr(get_shell and get_shell(), "compile", None), "format_code_name", None)
+    names = format_name and format_name(code.co_filename)
+    return names[1] if names else code.co_filename
 
 
 def line_of(code: CodeType, instruction: int) -> int:
-    """The line of an instruction."""
+    """Return the line number of an instruction."""
     for start, end, line in code.co_lines():
         if start <= instruction < end and line is not None:
             return line
