@@ -140,7 +140,7 @@ def test_modules_imported_under_a_mode_dispatch() -> None:
 
 
 def test_frequent_modes_keep_dispatch_installed() -> None:
-    for _ in range(torch_function.OFTEN + 1):
+    for _ in range(torch_function.MAX_REMOVALS + 1):
         with torch.overrides.BaseTorchFunctionMode():
             pass
     assert {code.co_filename for code in codes()} == {"<looking for overrides>"}

@@ -1,6 +1,6 @@
-"""Where a tensor's memory lies: ``device``, and the array module (NumPy or CuPy) that works there.
+"""The class ``device``, the default device, and the array module (NumPy or CuPy) of each device.
 
-CuPy is imported on first use only. Without it, whatever asks for a GPU gets an error that says what to install.
+CuPy is imported on first use. Without it, any use of a GPU raises an error with the package to install.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _KINDS: Final = (
 
 
 class device:
-    """A place where tensors live: ``device("cpu")``, ``device("cuda:1")``, ``device("cuda", 1)``, ``device(1)``.
+    """Device of a tensor's memory: ``device("cpu")``, ``device("cuda:1")``, ``device("cuda", 1)``, ``device(1)``.
 
-    As a context manager it is the place of tensors that are created inside without a ``device=``.
+    As a context manager it is the default device inside the block.
     """
 
     __slots__ = ("index", "type")
@@ -35,13 +35,13 @@ class device:
 
     @strips_frames
     def __init__(self, *args: Any, **named: Any) -> None:
-        type, index = _given(args, named)
+        type, index = _parse_arguments(args, named)
         if isinstance(type, device):
             kind, index = type.type, type.index
         elif isinstance(type, int):
             kind, index = "cuda", type
         else:
-            kind, index = _parsed(type, index)
+            kind, index = _parse_name(type, index)
         object.__setattr__(self, "type", kind)
         object.__setattr__(self, "index", index)
 
@@ -76,15 +76,15 @@ class device:
         return device_at, (self.type, self.index)
 
     def __enter__(self) -> device:
-        _choose(stack=(*_chosen.stack, self))
+        _set_default(stack=(*_defaults.stack, self))
         return self
 
     def __exit__(self, *error: object) -> None:
-        _chosen.stack = _chosen.stack[:-1]
+        _defaults.stack = _defaults.stack[:-1]
 
 
-def _given(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any]:
-    """The type and the index, out of whatever ways to give them."""
+def _parse_arguments(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any]:
+    """Return the arguments ``type`` and ``index`` of a call of ``device``; raise TypeError for a wrong call."""
     every = {**dict(zip(("type", "index"), args, strict=False)), **named}
     if len(args) > 2 or set(every) - {"type", "index"} or not isinstance(every.get("type"), (str, int, device)):
         got = [type_name(each) for each in args] + [
@@ -94,13 +94,13 @@ def _given(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any]:
         raise TypeError(f"device() received an invalid combination of arguments - got ({shown}), but expected one of:")
     index = every.get("index")
     if "index" in every and (not isinstance(index, int) or isinstance(index, bool)):
-        place = "" if "index" in named else " (position 2)"
-        raise TypeError(f"device(): argument 'index'{place} must be int, not {type_name(index)}")
+        position = "" if "index" in named else " (position 2)"
+        raise TypeError(f"device(): argument 'index'{position} must be int, not {type_name(index)}")
     return every["type"], index
 
 
-def _parsed(name: str, index: int | None) -> tuple[str, int | None]:
-    """The kind of a device and its number, of a text like ``cuda:1``."""
+def _parse_name(name: str, index: int | None) -> tuple[str, int | None]:
+    """Return the type and the index of a device name such as ``cuda:1``; raise RuntimeError for an invalid name."""
     kind, colon, number = name.partition(":")
     if not name:
         raise RuntimeError("Device string must not be empty")
@@ -121,55 +121,58 @@ def _parsed(name: str, index: int | None) -> tuple[str, int | None]:
 
 @pickled_as("device")
 def device_at(type: str, index: int | None) -> device:
-    """A device from what a pickle holds."""
+    """Return a device; pickles call this function."""
     return device(type) if index is None else device(type, index)
 
 
 CPU: Final = device("cpu")
 
 
-class _Chosen(threading.local):
+class _Defaults(threading.local):
+    """Default devices of a thread: those of active blocks, and that of :func:`set_default_device`."""
+
     stack: tuple[device, ...] = ()
     default: device = CPU
 
 
-_chosen = _Chosen()
-asked = False  # whether any thread has ever chosen one: most never do, and looking into their own variables takes time
+_defaults = _Defaults()
+asked = False  # whether any thread has set a default device; if not, the slow access to thread-local data is skipped
 
 
-def _choose(**fields: Any) -> None:
+def _set_default(**fields: Any) -> None:
+    """Set attributes of the thread's :class:`_Defaults`."""
     global asked
     asked = True
     for name, value in fields.items():
-        setattr(_chosen, name, value)
+        setattr(_defaults, name, value)
 
 
 def get_default_device() -> device:
-    """The device of tensors that are created without a ``device=``."""
+    """Return the device of tensors created without ``device=``."""
     if not asked:
         return CPU
-    stack = _chosen.stack
-    return stack[-1] if stack else _chosen.default
+    stack = _defaults.stack
+    return stack[-1] if stack else _defaults.default
 
 
 @strips_frames
 def set_default_device(device: Any) -> None:
-    """Set the device of tensors that are created without a ``device=`` (None: the CPU)."""
-    place = CPU if device is None else as_device(device)
-    if place.type != "cuda":  # which may be chosen before it is known whether there is one
-        module_for(place)
-    _choose(default=place)
+    """Set the device of tensors created without ``device=`` (None: the CPU)."""
+    default = CPU if device is None else as_device(device)
+    if default.type != "cuda":  # CUDA may be set before it is known whether a GPU is present
+        module_for(default)
+    _set_default(default=default)
 
 
 def as_device(value: Any) -> device:
-    """``value`` (a device, a name, a GPU's number or None for the default) as a device."""
+    """Return the device for a device, a name, the index of a GPU, or None (the default device)."""
     if value is None:
         return get_default_device()
     return value if value.__class__ is device else device(value)
 
 
 def cupy() -> Any:
-    """The module ``cupy``, with a GPU behind it; else torch's kind of error, which says what to install."""
+    """Return the module ``cupy``; raise PyTorch's error if CuPy or a GPU is missing."""
     try:
         import cupy
     except ImportError:
@@ -183,45 +186,45 @@ def cupy() -> Any:
 
 
 def gpu_count() -> int:
-    """How many GPUs CuPy sees: 0 without CuPy or without a driver."""
+    """Return the number of GPUs that CuPy finds: 0 without CuPy or a driver."""
     try:
         import cupy
 
         return int(cupy.cuda.runtime.getDeviceCount())
-    except Exception:  # CuPy missing, or no driver: both mean that there is none
+    except Exception:  # CuPy or the driver is missing
         return 0
 
 
 def module_of(array: Any) -> ModuleType:
-    """The array module (``numpy`` or ``cupy``) that works on ``array``."""
+    """Return the array module of an array: ``numpy`` or ``cupy``."""
     if isinstance(array, (numpy.ndarray, numpy.generic)):
         return numpy
     return sys.modules["cupy"]
 
 
-def module_for(place: device) -> Any:
-    """The array module that makes arrays on ``place``."""
-    if place.type == "cpu":
+def module_for(target: device) -> Any:
+    """Return the array module of a device; raise RuntimeError for devices other than the CPU and CUDA."""
+    if target.type == "cpu":
         return numpy
-    if place.type == "cuda":
+    if target.type == "cuda":
         return cupy()
-    raise RuntimeError(f"retrograd has no device of type '{place.type}': it has 'cpu' and, through CuPy, 'cuda'")
+    raise RuntimeError(f"retrograd has no device of type '{target.type}': it has 'cpu' and, through CuPy, 'cuda'")
 
 
 def device_of(array: Any) -> device:
-    """The place of an array."""
+    """Return the device of an array."""
     if isinstance(array, (numpy.ndarray, numpy.generic)):
         return CPU
     return device("cuda", int(array.device.id))
 
 
-def move(array: Any, place: device) -> Any:
-    """``array`` on ``place``: itself if it is there, else a copy."""
-    here = device_of(array)
-    if place.type == "cpu":
-        return array if here.type == "cpu" else sys.modules["cupy"].asnumpy(array)
-    gpu = module_for(place)
-    if here.type == "cuda" and place.index in (None, here.index):
+def move(array: Any, target: device) -> Any:
+    """Return ``array`` on the device ``target``: the array itself if it is stored there, else a copy."""
+    source = device_of(array)
+    if target.type == "cpu":
+        return array if source.type == "cpu" else sys.modules["cupy"].asnumpy(array)
+    gpu = module_for(target)
+    if source.type == "cuda" and target.index in (None, source.index):
         return array
-    with gpu.cuda.Device(place.index or 0):
+    with gpu.cuda.Device(target.index or 0):
         return gpu.asarray(array)

@@ -1,6 +1,7 @@
-"""Element types: torch's names for NumPy's dtypes, and the rules by which they mix.
+"""The class ``dtype``, its instances, and their limits (``finfo``, ``iinfo``).
 
-Every ``dtype`` is made once, here. The rest of the package asks ``of(array.dtype)`` for torch's view of an array.
+All instances are created here, one for each NumPy dtype that is supported; ``of(array.dtype)`` returns the instance for an
+array. The rules of promotion are in ``promotion.py``.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from ..compat.pickle_names import pickled_as
 from ..compat.type_names import type_name
 from ..runtime.user_frame import strips_frames
 
-# The order of the categories is the order of promotion: a bool gives way to an integer, an integer to a float …
+# Categories, in the order of promotion: bool with an integer gives an integer, an integer with a float gives a float.
 BOOL, INTEGER, FLOATING, COMPLEX = range(4)
 
 
 class dtype:
-    """The type of a tensor's elements, as ``torch.dtype``: ``retrograd.float32``, ``retrograd.int64`` …
+    """Type of a tensor's elements, as ``torch.dtype``: ``retrograd.float32``, ``retrograd.int64`` …
 
     >>> import retrograd as torch
     >>> torch.float32, torch.float32.itemsize, torch.float32.is_floating_point
@@ -30,9 +31,9 @@ class dtype:
     __slots__ = ("bits", "category", "is_complex", "is_floating_point", "is_signed", "itemsize", "name", "numpy")
     __module__ = "torch"
 
-    def __new__(cls, *made_of: Any) -> dtype:
-        """An element type of the package's own; nobody else can make one."""
-        if len(made_of) != 3:
+    def __new__(cls, *arguments: Any) -> dtype:
+        """Create one of the package's dtypes; raise TypeError for a call by a user, as PyTorch does."""
+        if len(arguments) != 3:
             raise TypeError("cannot create 'torch.dtype' instances")
         return super().__new__(cls)
 
@@ -47,7 +48,7 @@ class dtype:
         self.bits = 8 * self.itemsize
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if hasattr(self, "bits"):  # the last of all to be set: it is complete
+        if hasattr(self, "bits"):  # the constructor sets this attribute last
             if name not in self.__slots__:
                 raise AttributeError(f"'torch.dtype' object has no attribute '{name}'")
             raise AttributeError(f"attribute '{name}' of 'torch.dtype' objects is not writable")
@@ -69,11 +70,11 @@ class dtype:
         return self
 
     def to_complex(self) -> dtype:
-        """The complex type with parts of this type."""
+        """Return the complex dtype whose parts have this dtype; a complex dtype returns itself."""
         return self if self.is_complex else _COMPLEX_OF.get(self, complex64)
 
     def to_real(self) -> dtype:
-        """The type of the real and imaginary parts of a complex type; any other type itself."""
+        """Return the dtype of the parts of a complex dtype; any other dtype returns itself."""
         return _REAL_OF.get(self, self)
 
 
@@ -106,18 +107,18 @@ _COMPLEX_OF = {float16: complex64, bfloat16: complex64, float32: complex64, floa
 _BY_NAME = {each.name: each for each in ALL}
 _BY_NUMPY: Final = {each.numpy: each for each in ALL}
 
-#: Element types in which numbers are kept short and calculated in float32.
+#: Half-precision dtypes, whose elements are computed in float32.
 SHORT: Final = frozenset({float16.numpy, bfloat16.numpy})
 
 
 @pickled_as("dtype")
 def named(name: str) -> dtype:
-    """The dtype of that name (what a pickle holds)."""
+    """Return the dtype of that name; pickles call this function."""
     return _BY_NAME[name]
 
 
 def of(array_dtype: Any) -> dtype:
-    """torch's name for a NumPy dtype."""
+    """Return the ``dtype`` for a NumPy dtype; raise TypeError if it is not supported."""
     try:
         return _BY_NUMPY[array_dtype]
     except KeyError:
@@ -129,7 +130,7 @@ def of(array_dtype: Any) -> dtype:
 
 
 def as_dtype(value: Any) -> dtype:
-    """``value`` as a dtype: a dtype, or Python's ``float``, ``int``, ``bool``, ``complex`` as torch reads them."""
+    """Return the dtype for a dtype or one of Python's ``float``, ``int``, ``bool``, ``complex``; raise TypeError otherwise."""
     if value.__class__ is dtype:
         return value
     if value is float:
@@ -144,7 +145,7 @@ def as_dtype(value: Any) -> dtype:
 
 
 class _Default:
-    """The dtype that Python floats become, one for the process as in torch."""
+    """Default dtypes for Python's floats and complex numbers, for the whole process as in PyTorch."""
 
     floating = float32
     complex = complex64
@@ -154,12 +155,12 @@ default: Final = _Default()
 
 
 def get_default_dtype() -> dtype:
-    """The dtype that Python floats become: ``float32`` until :func:`set_default_dtype` says otherwise."""
+    """Return the dtype of tensors created from Python floats: ``float32`` unless set by :func:`set_default_dtype`."""
     return default.floating
 
 
 def set_default_dtype(d: dtype) -> None:
-    """Set the dtype that Python floats become; complex numbers take the complex type with parts of it.
+    """Set the dtype of tensors created from Python floats; complex numbers get the complex dtype of the same precision.
 
     Raises TypeError if ``d`` is not a floating dtype.
     """
@@ -171,13 +172,12 @@ def set_default_dtype(d: dtype) -> None:
     default.complex = complex128 if d is float64 else complex64
 
 
-# --- Promotion ------------------------------------------------------------------------------------------------------
-# Within a category the wider type wins; uint8 with a signed integer of the same width needs the next wider one;
-# float16 with bfloat16 needs float32. The wider unsigned integers mix with nothing but floats, as in torch.
+# --- Errors and names -----------------------------------------------------------------------------------------------
 
 
-def _check_dtypes(function: str, **given: Any) -> None:
-    for position, (name, value) in enumerate(given.items()):
+def _check_dtypes(function: str, **arguments: Any) -> None:
+    """Raise TypeError unless all arguments of ``function`` are dtypes."""
+    for position, (name, value) in enumerate(arguments.items()):
         if not isinstance(value, dtype):
             raise TypeError(
                 f"{function}(): argument '{name}' (position {position + 1}) must be torch.dtype, not {type_name(value)}"
@@ -185,13 +185,14 @@ def _check_dtypes(function: str, **given: Any) -> None:
 
 
 def _cpp(each: dtype) -> str:
+    """Return the name of a bool or integer dtype in PyTorch's C++: ``Bool``, ``Byte``, ``UInt16`` …"""
     return {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long"}.get(
         each.name, each.name.replace("uint", "UInt")
     )
 
 
 def c_name(each: Any) -> str:
-    """The name of a dtype (ours or NumPy's) in C++, which torch uses in some of its errors."""
+    """Return the C++ type of a dtype (a ``dtype`` or a NumPy dtype), which some of PyTorch's errors show."""
     return _C_NAMES.get(each.name, each.name)
 
 
@@ -203,7 +204,7 @@ _C_NAMES: Final = {
 
 
 def scalar_name(each: dtype) -> str:
-    """The name that torch's errors use for a dtype: ``Float``, ``Long``, ``ComplexDouble`` …"""
+    """Return the name of a dtype in most of PyTorch's errors: ``Float``, ``Long``, ``ComplexDouble`` …"""
     return {
         "float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double",
         "complex64": "ComplexFloat", "complex128": "ComplexDouble",
@@ -211,18 +212,18 @@ def scalar_name(each: dtype) -> str:
 
 
 def old_name(each: dtype) -> str:
-    """The name of a type of tensors that torch's errors use: ``torch.FloatTensor``, ``CPUBoolType`` …"""
+    """Return the name of the legacy tensor type in PyTorch's errors: ``torch.FloatTensor``, ``CPUBoolType`` …"""
     scalar = scalar_name(each)
     return f"CPU{scalar}Type" if scalar in ("Bool", "BFloat16") or each.is_complex else f"torch.{scalar}Tensor"
 
 
 def unsupported(name: str, array_dtype: Any) -> NotImplementedError:
-    """torch's error for a kernel that does not exist for an element type."""
+    """Return PyTorch's error for a kernel that does not support a dtype."""
     return NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(of(array_dtype))}'")
 
 
 def converted(value: Any, target: Any) -> Any:
-    """A Python number as a 0-d array of NumPy's dtype ``target``; RuntimeError if it does not fit, as in torch."""
+    """Return a Python number as a 0-d array of a NumPy dtype; raise PyTorch's RuntimeError if it is out of range."""
     kind = target.kind
     if kind == "b":
         return numpy.asarray(bool(value))
@@ -233,11 +234,11 @@ def converted(value: Any, target: Any) -> Any:
     number = value.real if is_complex else value
     if fits and kind in "iu":
         limits = numpy.iinfo(target)
-        # Unsigned numbers count down from 0 as well: -1 is the largest.
+        # Negative numbers wrap around in unsigned dtypes: -1 is the largest.
         fits = math.isfinite(number) and (-limits.max if kind == "u" else limits.min) <= int(number) <= limits.max
         number = int(number) % (limits.max + 1) if fits and kind == "u" else number
     elif fits and math.isfinite(number):
-        fits = abs(number) <= 65504 or abs(number) <= finfo(of(target)).max  # what float16 holds, all hold
+        fits = abs(number) <= 65504 or abs(number) <= finfo(of(target)).max  # the range of float16 is part of all ranges
     if not fits:
         raise RuntimeError(f"value cannot be converted to type {_FIXED_WIDTH[of(target).name]} without overflow")
     return numpy.asarray(int(number) if kind in "iu" else number).astype(target)
@@ -250,11 +251,11 @@ _FIXED_WIDTH = {
 }  # fmt: skip
 
 
-# --- What a type can hold -------------------------------------------------------------------------------------------
+# --- Limits ---------------------------------------------------------------------------------------------------------
 
 
 class finfo:
-    """Limits of a floating type, as ``torch.finfo``: ``bits eps max min tiny smallest_normal resolution dtype``."""
+    """Limits of a floating dtype, as ``torch.finfo``: ``bits eps max min tiny smallest_normal resolution dtype``."""
 
     __module__ = "torch"
 
@@ -290,7 +291,7 @@ class finfo:
 
 
 class iinfo:
-    """Limits of an integer type, as ``torch.iinfo``: ``bits max min dtype``."""
+    """Limits of an integer dtype, as ``torch.iinfo``: ``bits max min dtype``."""
 
     __module__ = "torch"
 

@@ -1,7 +1,7 @@
-"""The printed text of a tensor, PyTorch's to the letter: arrays in, text out.
+"""The printed text of a tensor, identical to PyTorch's.
 
-How it goes: one format is chosen for all numbers shown (whole, fixed or scientific; the width of the widest finite one),
-rows are broken at the line width, and what a reader should know besides (dtype, graph) follows the numbers.
+One format holds for all elements shown: integer, fixed-point or scientific, with the width of the widest finite element.
+Rows are wrapped at the line width; dtype, device and gradient function follow the elements. Works on NumPy arrays.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy
 
 
 class PrintOptions:
-    """How tensors are printed: the state that :func:`set_printoptions` changes."""
+    """Options of printing, changed by :func:`set_printoptions`."""
 
     def __init__(self) -> None:
         self.precision = 4
@@ -37,15 +37,15 @@ def set_printoptions(
     profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
-    """Set how tensors are printed.
+    """Set the options of printing tensors.
 
     Args:
-        precision: digits after the point (4).
-        threshold: tensors of more elements are summarised (1000).
-        edgeitems: how many elements a summary shows at each end of a dimension (3).
-        linewidth: characters per line (80).
+        precision: Number of digits after the decimal point (4).
+        threshold: Number of elements above which a tensor is summarised (1000).
+        edgeitems: Number of elements that a summary shows at each end of an axis (3).
+        linewidth: Number of characters per line (80).
         profile: ``"default"``, ``"short"`` or ``"full"``, overridden by the other arguments.
-        sci_mode: scientific notation always (True), never (False), or when the numbers ask for it (None).
+        sci_mode: Scientific notation always (True), never (False), or by the range of the elements (None).
 
     >>> import retrograd as torch
     >>> torch.set_printoptions(precision=2)
@@ -67,15 +67,15 @@ def set_printoptions(
 
 
 def get_printoptions() -> dict[str, Any]:
-    """The options as a dictionary."""
+    """Return the options as a dictionary."""
     return dict(vars(OPTIONS))
 
 
 @contextlib.contextmanager
 def printoptions(**changes: Any) -> Iterator[None]:
-    """Print with other options for a block; takes what :func:`set_printoptions` takes.
+    """Return a context manager that prints with other options; the arguments are those of :func:`set_printoptions`.
 
-    As there, ``sci_mode`` is chosen anew (None) unless it is given.
+    As in that function, ``sci_mode`` is reset to None unless it is passed.
 
     >>> import retrograd as torch
     >>> with torch._tensor_str.printoptions(profile="short"):
@@ -91,10 +91,10 @@ def printoptions(**changes: Any) -> Iterator[None]:
 
 
 class _Format:
-    """One format for all the numbers of a tensor."""
+    """Format for all elements of a tensor: a function from an element to text of constant width."""
 
     def __init__(self, values: Any) -> None:
-        # bfloat16 is of ml_dtypes, and of kind "V" to NumPy
+        # The kind of bfloat16, which ml_dtypes defines, is "V".
         self.floating = values.dtype.kind in "fV"
         self.whole, self.scientific, self.width = True, False, 1
         if not self.floating:
@@ -105,6 +105,7 @@ class _Format:
             self._choose(finite)
 
     def _choose(self, finite: Any) -> None:
+        """Set the notation and the width by the finite, nonzero elements."""
         sizes = numpy.abs(finite)
         small, large = float(sizes.min()), float(sizes.max())
         self.whole = bool(numpy.all(finite == numpy.ceil(finite)))
@@ -135,7 +136,7 @@ class _Format:
 
 
 class _ComplexFormat:
-    """One format for the real parts, one for the imaginary parts."""
+    """Format for complex elements: one format for the real parts, one for the imaginary parts."""
 
     def __init__(self, values: Any) -> None:
         self.real, self.imag = _Format(values.real), _Format(values.imag)
@@ -147,15 +148,16 @@ class _ComplexFormat:
 
 
 def _edges(array: Any) -> Any:
-    """The elements that a summary shows, picked in one step: a large array is not copied, whatever its strides."""
+    """Return the elements that a summary shows, as a small array (one indexing step, so a large array is not copied)."""
     if array.ndim == 0:
         return array
     edge = OPTIONS.edgeitems
-    picked = [[*range(edge), *range(size - edge, size)] if size > 2 * edge else range(size) for size in array.shape]
-    return array[numpy.ix_(*picked)]
+    indices = [[*range(edge), *range(size - edge, size)] if size > 2 * edge else range(size) for size in array.shape]
+    return array[numpy.ix_(*indices)]
 
 
 def _row(array: Any, indent: int, summarise: bool, form: Any) -> str:
+    """Return the text of a 1-d array in brackets, wrapped at the line width."""
     per_line = max(1, math.floor((OPTIONS.linewidth - indent) / (form.width + 2)))
     edge = OPTIONS.edgeitems
     if summarise and not edge:
@@ -169,6 +171,7 @@ def _row(array: Any, indent: int, summarise: bool, form: Any) -> str:
 
 
 def _nested(array: Any, indent: int, summarise: bool, form: Any) -> str:
+    """Return the text of an array in nested brackets; ``form`` formats an element."""
     if array.ndim == 0:
         return str(form(array.item()))
     if array.ndim == 1:
@@ -183,8 +186,8 @@ def _nested(array: Any, indent: int, summarise: bool, form: Any) -> str:
     return "[" + (",\n" + "\n" * (array.ndim - 2) + " " * (indent + 1)).join(rows) + "]"
 
 
-def _numbers(array: Any, indent: int) -> str:
-    """The numbers alone, in brackets."""
+def _elements(array: Any, indent: int) -> str:
+    """Return the text of the elements of an array, summarised above the threshold."""
     summarise = array.size > OPTIONS.threshold
     shown = _edges(array) if summarise else array
     form = _ComplexFormat(shown) if array.dtype.kind == "c" else _Format(shown)
@@ -204,10 +207,19 @@ def tensor_text(
     contents: str | None = None,
     more: Sequence[str] = (),
 ) -> str:
-    """The text of a tensor with the numbers of ``array`` (a NumPy array).
+    """Return the text of a tensor.
 
-    ``dtype`` and the defaults are named as torch prints them (``torch.float32``); ``device`` is None for the CPU;
-    ``grad_fn`` is the name of the node; ``contents`` stands where the numbers would; ``more`` is said behind all else.
+    Args:
+        array: The elements, as a NumPy array.
+        dtype: Name of the dtype as PyTorch prints it (``torch.float32``); shown unless it is one of the defaults.
+        default_dtype: Name of the default floating dtype.
+        default_complex: Name of the default complex dtype.
+        device: Name of the device, or None for the CPU.
+        requires_grad: Whether to show ``requires_grad=True``, if there is no ``grad_fn``.
+        grad_fn: Name of the tensor's graph node, or None.
+        prefix: Text before the elements.
+        contents: Text in the place of the elements, or None.
+        more: Further text for the end.
     """
     indent = len(prefix)
     suffixes = [] if device is None else [f"device='{device}'"]
@@ -218,11 +230,11 @@ def tensor_text(
             suffixes.append(f"dtype={dtype}")
         numbers = "[]" if contents is None else contents
     else:
-        if not OPTIONS.edgeitems:  # a summary may show no number at all: the size is then said
+        if not OPTIONS.edgeitems:  # a summary without elements shows the size
             suffixes.append(f"size={tuple(array.shape)}")
         if dtype not in (default_dtype, default_complex, "torch.int64", "torch.bool"):
             suffixes.append(f"dtype={dtype}")
-        numbers = _numbers(array, indent) if contents is None else contents
+        numbers = _elements(array, indent) if contents is None else contents
     if grad_fn is not None:
         suffixes.append(f"grad_fn=<{grad_fn}>")
     elif requires_grad:
@@ -231,6 +243,7 @@ def tensor_text(
 
 
 def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
+    """Return ``text`` with the suffixes and the closing parenthesis, wrapped at the line width."""
     used = len(text) - text.rfind("\n") + 1
     parts = [text]
     for each in suffixes:

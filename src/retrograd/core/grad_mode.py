@@ -1,12 +1,12 @@
-"""What a thread is recording: the switches ``no_grad``, ``enable_grad`` and ``inference_mode``.
+"""Recording modes of a thread: ``no_grad``, ``enable_grad`` and ``inference_mode``.
 
-All the package's implicit state of this kind lives here, set by context classes that put back what was. It is held in
-context variables: one value per thread (and per asyncio task), read in 15 ns where ``threading.local`` takes 40.
+The modes are context variables with one value per thread (and per asyncio task): reading one takes 15 ns, an attribute of
+``threading.local`` 40 ns. Context managers set them and restore the previous value.
 
-In inference mode nothing is recorded whatever else is switched on. So that hot paths need to read one variable only,
-"recording is on, but inference mode masks it" is a value of its own that counts as false: ``MASKED``. Likewise "recording
-is on, and somebody watches what is saved" is a value of its own that counts as true: ``HOOKED``. Generated callers record
-by themselves only where the value is exactly True, so that a hook costs nothing where there is none.
+Hot paths read a single variable, which has four values. True and False are grad mode. ``INFERENCE`` (falsy) means that
+grad mode is enabled but inference mode prevents recording. ``HOOKED`` (truthy) means that recording is enabled and
+saved-tensor hooks or anomaly detection need to see each recorded node. Generated functions record on the fast path only
+if the value is exactly True, so hooks cost nothing while there are none.
 """
 
 from __future__ import annotations
@@ -23,25 +23,28 @@ from ..runtime.user_frame import warn
 
 Callee = TypeVar("Callee", bound=Callable[..., Any])
 
-
 INFERENCE: Final = None
-HOOKED: Final = "watched"
+HOOKED: Final = "hooked"
 _grad: ContextVar[bool | str | None] = ContextVar("grad", default=True)
 _inference: ContextVar[bool] = ContextVar("inference", default=False)
-_hooked: ContextVar[frozenset[str]] = ContextVar("watched", default=frozenset())
+#: The features that need to see recorded nodes.
+_hooked: ContextVar[frozenset[str]] = ContextVar("hooked", default=frozenset())
 
-#: Whether operations are being recorded now (true or false). What hot paths call.
+#: Return the mode, which is true if operations are recorded. Called on hot paths.
 recording: Final[Callable[[], Any]] = _grad.get
 in_inference: Final = _inference.get
 
 
-#: Puts back what :func:`set_recording` returned. Not a function of Python's: at the beginning of one an interrupt may
-#: be raised, and a ``finally`` that calls one would leave the mode as it is.
+#: Restore the mode that :func:`set_recording` returned. This is a C function, because an interrupt may be raised at the
+#: start of a Python function, and a ``finally`` clause that calls one would then not restore the mode.
 restore_recording: Final[Callable[[Any], Any]] = _grad.set
 
 
 def set_recording(enabled: Any) -> Any:
-    """Record from now on, or not; returns what was, for :func:`restore_recording`. Never in inference mode."""
+    """Enable or disable recording, and return the previous mode for :func:`restore_recording`.
+
+    Inference mode still prevents recording.
+    """
     before = _grad.get()
     try:
         _grad.set(False if enabled is False else INFERENCE if _inference.get() else HOOKED if _hooked.get() else True)
@@ -51,26 +54,26 @@ def set_recording(enabled: Any) -> Any:
     return before
 
 
-def set_hooked(who: str, watched: bool) -> None:
-    """From now on let all that is recorded take the readable way, where ``who`` sees what is saved; or no longer."""
-    watchers = _hooked.get() | {who} if watched else _hooked.get() - {who}
-    _hooked.set(watchers)
+def set_hooked(feature: str, hooked: bool) -> None:
+    """Let all recording take the generic path as long as ``feature`` needs to see nodes, until called with False."""
+    features = _hooked.get() | {feature} if hooked else _hooked.get() - {feature}
+    _hooked.set(features)
     if _grad.get():
-        _grad.set(HOOKED if watchers else True)
+        _grad.set(HOOKED if features else True)
 
 
 def is_grad_enabled() -> bool:
-    """Whether operations of this thread are to be recorded (which inference mode prevents all the same)."""
+    """Whether grad mode is enabled in this thread (inference mode may still prevent recording)."""
     return _grad.get() is not False
 
 
 def is_inference_mode_enabled() -> bool:
-    """Whether this thread is in :class:`inference_mode`."""
+    """Whether :class:`inference_mode` is enabled in this thread."""
     return _inference.get()
 
 
 class _Switch(ABC):
-    """A mode to enter for a block or, as a decorator, for every call of a function, a generator or a class's making."""
+    """Base class of modes, which are context managers and decorators of functions, generators and classes."""
 
     @abstractmethod
     def __enter__(self) -> Any: ...
@@ -81,11 +84,11 @@ class _Switch(ABC):
     ) -> None: ...
 
     def clone(self) -> Self:
-        """A switch of the same setting, with a past of its own (a decorated function may call itself)."""
+        """Return a new instance with the same setting, because a decorated function may call itself."""
         return type(self)()
 
     def __call__(self, function: Callee) -> Callee:
-        """Decorate ``function`` so that it runs within this mode."""
+        """Decorate a function so that it runs in this mode."""
         if inspect.isclass(function):
             warn(DECORATED_CLASS, FutureWarning)
             return self._decorate_class(function)
@@ -106,7 +109,7 @@ class _Switch(ABC):
     def _decorate_generator(self, function: Any) -> Any:
         @functools.wraps(function)
         def within(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-            # The mode holds while the generator's own code runs, and not in the caller's between two values.
+            # The mode holds while the code of the generator runs, but not in the calling code between two values.
             generator = function(*args, **kwargs)
             resume, value = generator.send, None
             while True:
@@ -135,6 +138,8 @@ DECORATED_CLASS = (
 
 
 class _GradSwitch(_Switch):
+    """Base class of modes that set grad mode to ``enabled``."""
+
     enabled: bool
 
     def __enter__(self) -> None:
@@ -146,15 +151,15 @@ class _GradSwitch(_Switch):
         _grad.set(self.before)
 
 
-class _Bare(_GradSwitch):
+class _DecoratorSwitch(_GradSwitch):
     def __new__(cls, function: Any = None) -> Any:
-        """``@no_grad`` without parentheses decorates as well."""
-        made = super().__new__(cls)
-        return made if function is None else made(function)
+        """Return the context manager, or the decorated function for ``@no_grad`` without parentheses."""
+        switch = super().__new__(cls)
+        return switch if function is None else switch(function)
 
 
-class no_grad(_Bare):
-    """Do not record what is done in this block (or decorated function): results do not require gradients.
+class no_grad(_DecoratorSwitch):
+    """Disable recording in this block (or decorated function): results do not require gradients.
 
     >>> import retrograd as torch
     >>> x = torch.ones(1, requires_grad=True)
@@ -168,15 +173,15 @@ class no_grad(_Bare):
     enabled = False
 
 
-class enable_grad(_Bare):
-    """Record what is done in this block (or decorated function), also inside :class:`no_grad`."""
+class enable_grad(_DecoratorSwitch):
+    """Enable recording in this block (or decorated function), also inside :class:`no_grad`."""
 
     __module__ = "torch.autograd.grad_mode"
     enabled = True
 
 
 class set_grad_enabled(_GradSwitch):
-    """Record or not, by the value of ``mode``: at once as a function, for a block as a context manager."""
+    """Enable or disable recording by ``mode``: until further notice as a function, for a block as a context manager."""
 
     __module__ = "torch.autograd.grad_mode"
 
@@ -191,7 +196,7 @@ class set_grad_enabled(_GradSwitch):
         set_recording(self.enabled)
 
     def __call__(self, function: Callee) -> Callee:
-        _grad.set(self.before)  # as a decorator it takes effect in the function only
+        _grad.set(self.before)  # a decorator takes effect in the function only
         return super().__call__(function)
 
     def __repr__(self) -> str:
@@ -204,20 +209,20 @@ class set_grad_enabled(_GradSwitch):
 
 
 class inference_mode(_Switch):
-    """Neither record nor count versions in this block (or decorated function): the cheapest mode.
+    """Disable recording and version counters in this block (or decorated function): the fastest mode.
 
-    Tensors made inside are inference tensors: they can not be saved for a backward pass later.
+    Tensors created inside are inference tensors, which can not be saved for a backward pass later.
     """
 
     __module__ = "torch.autograd.grad_mode"
 
     def __new__(cls, mode: Any = True) -> Any:
-        """``@inference_mode`` without parentheses decorates as well."""
-        made = super().__new__(cls)
+        """Return the context manager, or the decorated function for ``@inference_mode`` without parentheses."""
+        switch = super().__new__(cls)
         if isinstance(mode, bool):
-            return made
-        made.mode = True
-        return made(mode)
+            return switch
+        switch.mode = True
+        return switch(mode)
 
     def __init__(self, mode: bool = True) -> None:
         self.mode = mode
@@ -239,9 +244,10 @@ class inference_mode(_Switch):
 
 
 class set_multithreading_enabled(_Switch):
-    """Accepted as PyTorch accepts it, to no effect: a backward pass runs in the thread that asks for it.
+    """Accept PyTorch's setting without effect, because a backward pass runs in the thread that starts it.
 
-    At once as a function, for a block as a context manager. What was set, :func:`is_multithreading_enabled` tells.
+    It holds until further notice as a function, for a block as a context manager; :func:`is_multithreading_enabled`
+    returns it.
     """
 
     __module__ = "torch.autograd.grad_mode"

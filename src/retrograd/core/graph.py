@@ -1,9 +1,9 @@
-"""The graph: ``Node`` (one recorded operation), ``AccumulateGrad`` (a leaf's end of it), ``Output`` (one result of many).
+"""The graph: ``Node`` (a recorded operation), ``OutputEdge`` (one of several results), ``AccumulateGrad`` (a leaf).
 
-An edge of the graph is a reference to the place where a gradient arrives: the node itself if the operation has one
-result, else the ``Output`` of that result, or a leaf's ``AccumulateGrad``. A gradient is an array in a plain sweep and
-a Tensor in a sweep that records itself. Nothing here knows an operation, and no node refers to a Tensor strongly, so
-that a graph has no reference cycle and goes with its last reference.
+A gradient edge is a reference to the object at which a gradient arrives: the node if the operation has one result, the
+``OutputEdge`` of a result if it has several, or the ``AccumulateGrad`` of a leaf. A gradient is an array in an ordinary
+backward pass, and a Tensor in one that is recorded. No node has a strong reference to a Tensor, so a graph has no
+reference cycle and is freed with its last reference. Knows no operation.
 """
 
 from __future__ import annotations
@@ -16,22 +16,26 @@ from typing import Any, ClassVar, Self
 
 from ..runtime import user_frame
 
-# Nodes are numbered downwards: the youngest has the smallest number, and a heap hands it out first.
+# Nodes are numbered downwards: the newest has the smallest number, so a heap returns it first.
 next_number = count(0, -1).__next__
 
 
 class Handle:
-    """What registering a hook returns: ``remove()`` takes the hook away; as a context manager it does so at the end.
+    """Handle of a registered hook: ``remove()`` removes the hook, and so does the end of a ``with`` block.
 
-    It holds the dictionary of hooks weakly. ``hook``: what to enter there; PyTorch's ``RemovableHandle(hooks_dict)`` leaves
-    that to its maker. ``extra_dict``: a dictionary, or several, from which the handle's number is to be taken as well.
+    It has weak references to the dictionaries of hooks.
+
+    Args:
+        hooks_dict: Dictionary of hooks by the id of their handle.
+        hook: Hook to add to it; with None the caller adds it, as for PyTorch's ``RemovableHandle(hooks_dict)``.
+        notes: Further dictionaries, in which True is stored for this id, because the hook has special options.
+        extra_dict: Further dictionary, or a list of them, from which ``remove`` deletes the id as well.
     """
 
     __module__ = "torch.utils.hooks"
     next_id: ClassVar[int] = 0
 
     def __init__(self, hooks_dict: Any, hook: Any = None, *notes: Any, extra_dict: Any = None) -> None:
-        """``notes``: further such dictionaries, in which it is noted that this hook is to be called in a special way."""
         others = extra_dict if isinstance(extra_dict, list) else [] if extra_dict is None else [extra_dict]
         self.hooks_dict_ref = weakref.ref(hooks_dict)
         self.extra_dict_ref = tuple(map(weakref.ref, (*others, *notes)))
@@ -43,7 +47,7 @@ class Handle:
             each[self.id] = True
 
     def remove(self) -> None:
-        """Take the hook away; nothing happens if it is gone already."""
+        """Remove the hook, if it has not been removed yet."""
         for each in (self.hooks_dict_ref, *self.extra_dict_ref):
             hooks = each()
             if hooks is not None:
@@ -69,20 +73,20 @@ Handle.__name__ = Handle.__qualname__ = "RemovableHandle"
 
 
 class HookList(dict[int, Callable[..., Any]]):
-    """Hooks in the order in which they were registered."""
+    """Hooks in order of registration, by the id of their handle."""
 
     __slots__ = ("__weakref__",)
 
 
-#: No hooks; nothing is ever entered here.
+#: An empty list of hooks, never modified.
 NONE = HookList()
 
 
 class Hooks:
-    """The hooks at one place of the graph.
+    """Hooks of a gradient edge.
 
-    ``tensor`` are those of a tensor whose gradient arrives here (retaining it included), ``before`` and ``after`` are
-    a node's own, ``accumulated`` a leaf's, called when its ``grad`` has been written.
+    ``tensor`` has the hooks of the tensors with this edge (including the one that retains the gradient), ``before`` and
+    ``after`` those of the node, and ``accumulated`` those of a leaf, called after its ``grad`` has been written.
     """
 
     __slots__ = ("accumulated", "after", "before", "retaining", "tensor")
@@ -90,113 +94,117 @@ class Hooks:
     def __init__(self) -> None:
         self.tensor = HookList()
         self.before = self.after = self.accumulated = NONE
-        self.retaining: int | None = None  # the key in `tensor` under which the gradient is retained
+        self.retaining: int | None = None  # key in `tensor` of the hook that retains the gradient
 
     def own(self, when: str) -> HookList:
-        """``before``, ``after`` or ``accumulated``, to be registered in: made when first asked for."""
-        found: HookList = getattr(self, when)
-        if found is NONE:
-            found = HookList()
-            setattr(self, when, found)
-        return found
+        """Return the list ``before``, ``after`` or ``accumulated`` for registration; create it on the first call."""
+        hooks: HookList = getattr(self, when)
+        if hooks is NONE:
+            hooks = HookList()
+            setattr(self, when, hooks)
+        return hooks
 
 
-def hooks_of(place: Any) -> Hooks:
-    """The hooks at a place of the graph, made when first asked for."""
-    if place.hooks is None:
-        place.hooks = Hooks()
-        if place.__class__ is AccumulateGrad:
-            plan_for(place)
-        elif place.__class__ is OutputEdge:  # these are run when the node is, which knows none of its results
-            known = place.node.__dict__.setdefault("result_hooks", {})
-            place.hooks = known.setdefault(place.position, place.hooks)
-    return place.hooks
+def hooks_of(edge: Any) -> Hooks:
+    """Return the hooks of an edge; create them on the first call."""
+    if edge.hooks is None:
+        edge.hooks = Hooks()
+        if edge.__class__ is AccumulateGrad:
+            plan_for(edge)
+        elif edge.__class__ is OutputEdge:  # the node runs these hooks, and it has no reference to its OutputEdges
+            by_result = edge.node.__dict__.setdefault("result_hooks", {})
+            edge.hooks = by_result.setdefault(edge.position, edge.hooks)
+    return edge.hooks
 
 
-#: The places that live and for whose sake every sweep has a plan.
+#: Existing edges that make every backward pass need a plan.
 _planned: set[weakref.ref[Any]] = set()
 
 
-def plan_for(place: Any) -> None:
-    """Let sweeps have a plan as long as ``place`` lives: they take longer (see engine, Note [The order of leaves])."""
-    _planned.add(weakref.ref(place, _gone))
+def plan_for(edge: Any) -> None:
+    """Let every backward pass make a plan, which takes longer, as long as ``edge`` exists.
+
+    See Note [The order of leaves] in ``engine.py``.
+    """
+    _planned.add(weakref.ref(edge, _forget))
     AccumulateGrad.hooked = True
 
 
-def _gone(reference: weakref.ref[Any]) -> None:
+def _forget(reference: weakref.ref[Any]) -> None:
+    """Remove an edge that no longer exists from :data:`_planned`."""
     _planned.discard(reference)
-    if not _planned and AccumulateGrad.hooked is True:  # else a profiler has a reason of its own
+    if not _planned and AccumulateGrad.hooked is True:  # a running profiler stores another value
         AccumulateGrad.hooked = False
 
 
 class Node:
-    """One recorded operation: where gradients go from here (``edges``), and in subclasses what is kept to compute them.
+    """Base class of recorded operations: the edges of their inputs, and in subclasses the saved values.
 
-    Subclasses are named and printed as PyTorch's nodes are (``AddBackward0``). They are made by the table of operations
-    and define ``vjp`` (arrays in, arrays out), ``vjp_recorded`` (Tensors in, Tensors out) and ``saved``.
+    The table of operations generates the subclasses, with the names of PyTorch's nodes (``AddBackward0``). They define
+    ``vjp`` (from arrays to arrays), ``vjp_recorded`` (from Tensors to Tensors) and ``saved``.
     """
 
     __slots__ = ("__dict__", "__weakref__", "code", "dtype", "edges", "hooks", "instruction", "number", "shape")
     __module__ = "builtins"  # so that the class prints as <class 'AddBackward0'>
 
-    edges: tuple[Any, ...]  # one place (or None) per differentiable input
-    number: int  # the order in which nodes were made; see next_number
-    shape: tuple[int, ...]  # of the gradient that arrives here, which is the result's
-    dtype: Any  # likewise; a NumPy dtype
+    edges: tuple[Any, ...]  # the edge (or None) of each differentiable input
+    number: int  # position in the order of creation; see next_number
+    shape: tuple[int, ...]  # shape of the result, and so of the gradient that arrives here
+    dtype: Any  # NumPy dtype of the result
     hooks: Hooks | None
-    code: CodeType | None  # with `instruction`: the place in the user's program that recorded this
+    code: CodeType | None  # with `instruction`: location in the user's program that recorded the node
     instruction: int
-    outputs: ClassVar[int] = 1  # how many results the operation has
-    single: ClassVar[bool] = True  # whether that is one
-    lone: ClassVar[bool] = False  # whether it is a LoneNode
-    variable_ref: ClassVar[Any] = None  # only an AccumulateGrad has one
-    takes_none: ClassVar[bool] = False  # whether it is run even if no gradient arrived
-    operation: ClassVar[Any] = None  # the record of its operation, if the table has one; for those who explain
-    listed: tuple[int, ...] | None = None  # the operands that can have gradients, if not all
-    result_hooks: dict[int, Hooks] | None = None  # the hooks of its results, by position, if it has several
+    outputs: ClassVar[int] = 1  # number of results of the operation
+    single: ClassVar[bool] = True  # whether the operation has one result
+    lone: ClassVar[bool] = False  # whether the node is a SingleEdgeNode
+    variable_ref: ClassVar[Any] = None  # set for an AccumulateGrad only
+    takes_none: ClassVar[bool] = False  # whether the node runs even if no gradient arrived
+    operation: ClassVar[Any] = None  # declaration of the operation in the table, for explanations of a graph
+    listed: tuple[int, ...] | None = None  # indices of the operands that can have gradients, if not all
+    result_hooks: dict[int, Hooks] | None = None  # hooks of the results, by position, if there are several
     run: ClassVar[Callable[[Any, tuple[Any, ...]], Any]]  # set by engine.py
 
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
-        """The gradients for ``edges`` (None where there is none), given the result's, all arrays.
+        """Return the gradients for ``edges`` (arrays or None) from the gradient of the result.
 
-        One edge: the gradient itself, not a tuple. ``keep``: whether what is saved is needed again.
+        For one edge it is the gradient itself, not a tuple. With ``keep``, the saved values are not freed.
         """
         raise RuntimeError(f"{type(self).__name__} has no derivative")
 
     def vjp_recorded(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
-        """As :meth:`vjp` for Tensors, recording what it does."""
+        """Return the gradients as :meth:`vjp`, for Tensors and by recorded operations."""
         raise RuntimeError(f"{type(self).__name__} has no derivative")
 
     def place(self, position: int, value: Any) -> Any:
-        """Where the gradient of a saved result arrives (see Note [Results saved by in-place operations])."""
+        """Return the edge of a saved result (see Note [Results saved by in-place operations] in ``views.py``)."""
         return self if self.outputs == 1 else OutputEdge(self, position, value.shape, value.dtype)
 
     def edge_of(self, operand: int) -> Any:
-        """Where the gradient of an operand goes."""
+        """Return the edge of an operand."""
         return self.edges[operand]
 
-    # -- what a user sees
+    # -- Public attributes
 
     def name(self) -> str:
-        """The node's name, such as ``MulBackward0``."""
+        """Return the name of the node, such as ``MulBackward0``."""
         return type(self).__name__
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
-        """Where the gradients go: for each input the node (or None) and the number of the result there."""
+        """For each input, its node (or None) and the index of the input among the results of that node."""
         return self._listed(self.edges)
 
     def _listed(self, edges: tuple[Any, ...]) -> tuple[tuple[Any, int], ...]:
-        return tuple(_shown(edges[index]) for index in self.listed or range(len(edges)))
+        return tuple(_as_next_function(edges[index]) for index in self.listed or range(len(edges)))
 
     @property
     def metadata(self) -> dict[Any, Any]:
-        """A dictionary for the user's own notes."""
+        """Dictionary for data of the user."""
         return self.__dict__.setdefault("metadata", {})
 
     @property
     def requires_grad(self) -> bool:
-        """True: a node exists only where a gradient is required."""
+        """True, because a node is created only if a gradient is required."""
         return True
 
     @property
@@ -208,23 +216,23 @@ class Node:
         return 0
 
     def __call__(self, *grads: Any) -> Any:
-        """The gradients that this node sends on if ``grads`` arrive: a Tensor, or a tuple; what is saved is kept."""
+        """Return the gradients of the inputs, a Tensor or a tuple, for ``grads`` of the results; keep the saved values."""
         return Node.run(self, grads)
 
     def _sequence_nr(self) -> int:
         return -self.number
 
     def register_hook(self, fn: Callable[..., Any]) -> Handle:
-        """Call ``fn(grad_inputs, grad_outputs)`` after each run of this node; what it returns replaces grad_inputs."""
+        """Register ``fn(grad_inputs, grad_outputs)``, called after this node runs; its result replaces ``grad_inputs``."""
         return Handle(hooks_of(self).own("after"), fn)
 
     def register_prehook(self, fn: Callable[..., Any]) -> Handle:
-        """Call ``fn(grad_outputs)`` before each run of this node; what it returns replaces grad_outputs."""
+        """Register ``fn(grad_outputs)``, called before this node runs; its result replaces ``grad_outputs``."""
         return Handle(hooks_of(self).own("before"), fn)
 
 
 class SingleEdgeNode(Node):
-    """A node with one edge: of the ``operands`` of the operation only number ``operand`` has a place in the graph."""
+    """Base class of nodes with one edge: of the ``operands`` operands, only the one at index ``operand`` has an edge."""
 
     __slots__ = ()
     __module__ = "builtins"
@@ -235,7 +243,7 @@ class SingleEdgeNode(Node):
 
     @property
     def edges(self) -> tuple[Any, ...]:  # type: ignore[override]
-        """The one edge."""
+        """Tuple of the one edge."""
         return (self.edge,)
 
     def edge_of(self, operand: int) -> Any:
@@ -243,19 +251,19 @@ class SingleEdgeNode(Node):
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
-        """Where the gradients go: for each input the node (or None) and the number of the result there."""
+        """For each input, its node (or None) and the index of the input among the results of that node."""
         return self._listed(self.spread(self.edge))
 
     def spread(self, value: Any) -> tuple[Any, ...]:
-        """``value`` at the place of the one operand, and None for the others."""
+        """Return a tuple with ``value`` for the operand that has an edge, and None for the others."""
         return tuple(value if index == self.operand else None for index in range(self.operands))
 
 
 class OutputEdge:
-    """One result of a node that has several: a gradient that arrives here waits for those of its siblings."""
+    """Edge of one result of a node with several results; the node runs when the gradients of all results have arrived."""
 
     __slots__ = ("__weakref__", "dtype", "hooks", "node", "number", "position", "shape")
-    edges: ClassVar[tuple[Any, ...]] = ()  # its node has them
+    edges: ClassVar[tuple[Any, ...]] = ()  # those of its node
     single: ClassVar[bool] = False
     lone: ClassVar[bool] = False
     variable_ref: ClassVar[Any] = None
@@ -270,25 +278,26 @@ class OutputEdge:
 
 
 def dead_ref() -> None:
-    """The ``leaf`` of an :class:`AccumulateGrad` at which gradients just end (see ``views``)."""
+    """Return None: the ``variable_ref`` of an :class:`AccumulateGrad` that discards gradients (see ``views``)."""
 
 
-def _shown(edge: Any) -> tuple[Any, int]:
-    """An edge as ``next_functions`` gives it."""
+def _as_next_function(edge: Any) -> tuple[Any, int]:
+    """Return an edge in the form of ``next_functions``."""
     return (None, 0) if edge is None or edge.variable_ref is dead_ref else (edge.node, edge.position)
 
 
 class AccumulateGrad:
-    """A leaf's end of the graph: what arrives here is added to the leaf's ``grad``.
+    """Edge of a leaf, at which gradients are added to the leaf's ``grad``.
 
-    It holds the leaf's memory, not the leaf: ``variable`` is the leaf while that lives, else a new Tensor in its place.
+    It has a strong reference to the leaf's array only: ``variable`` is the leaf while it exists, and otherwise a new Tensor
+    of the array.
     """
 
     __slots__ = (
         "__weakref__", "_notes", "array", "cell", "code", "dtype", "hooks", "instruction", "number", "shape", "variable_ref",
     )  # fmt: skip
     __module__ = "builtins"
-    hooked: ClassVar[bool] = False  # whether any leaf that lives has had a hook; see `plan_for`
+    hooked: ClassVar[bool] = False  # whether any existing leaf has had a hook; see `plan_for`
     next_functions: ClassVar[tuple[Any, ...]] = ()
     edges: ClassVar[tuple[Any, ...]] = ()
     lone: ClassVar[bool] = False
@@ -309,7 +318,7 @@ class AccumulateGrad:
 
     @property
     def metadata(self) -> dict[Any, Any]:
-        """A dictionary for the user's own notes."""
+        """Dictionary for data of the user."""
         if self._notes is None:
             self._notes = {}
         return self._notes
@@ -320,12 +329,12 @@ class AccumulateGrad:
 
     @property
     def variable(self) -> Any:
-        """The leaf."""
+        """Leaf, or a new Tensor of its array."""
         leaf = self.variable_ref()
         return AccumulateGrad.remake(self) if leaf is None else leaf
 
     def name(self) -> str:
-        """``torch::autograd::AccumulateGrad``, as PyTorch calls it."""
+        """Return PyTorch's name of the class."""
         return "torch::autograd::AccumulateGrad"
 
     def __call__(self, *grads: Any) -> Any:
@@ -336,9 +345,9 @@ class AccumulateGrad:
         return 2**64 - 1
 
     def register_hook(self, fn: Callable[..., Any]) -> Handle:
-        """Call ``fn(grad_inputs, grad_outputs)`` after each accumulation."""
+        """Register ``fn(grad_inputs, grad_outputs)``, called after each accumulation."""
         return Handle(hooks_of(self).own("after"), fn)
 
     def register_prehook(self, fn: Callable[..., Any]) -> Handle:
-        """Call ``fn(grad_outputs)`` before each accumulation; what it returns replaces grad_outputs."""
+        """Register ``fn(grad_outputs)``, called before each accumulation; its result replaces ``grad_outputs``."""
         return Handle(hooks_of(self).own("before"), fn)

@@ -1,4 +1,8 @@
-"""Type promotion: the dtype in which tensors and numbers of several dtypes are computed."""
+"""Type promotion: the dtype in which tensors and numbers of several dtypes are computed.
+
+Within a category the wider dtype wins; uint8 with a signed integer of the same width gives the next wider one; float16
+with bfloat16 gives float32. The wider unsigned integers promote with floating dtypes only, as in PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +33,12 @@ from .dtypes import (
 )
 
 _FLOAT_RANK = (float16, bfloat16, float32, float64)
-
-
 _WIDE_UNSIGNED = (uint16, uint32, uint64)
 
 
 @strips_frames
 def promote_types(type1: dtype, type2: dtype) -> dtype:
-    """The smallest dtype to which both can be converted, by PyTorch's rules.
+    """Return the smallest dtype to which both can be converted, by PyTorch's rules.
 
     >>> import retrograd as torch
     >>> torch.promote_types(torch.int32, torch.float16), torch.promote_types(torch.uint8, torch.int8)
@@ -80,7 +82,7 @@ def _no_promotion(a: dtype, b: dtype) -> RuntimeError:
 
 
 def of_number(value: Any) -> dtype:
-    """The dtype of a Python number standing alone."""
+    """Return the dtype of a Python number without tensors beside it."""
     if value.__class__ is bool:
         return bool_
     if isinstance(value, int):
@@ -91,9 +93,10 @@ def of_number(value: Any) -> dtype:
 
 
 def result_of(dimensioned: dtype | None, zero_dim: dtype | None, number: dtype | None) -> dtype:
-    """The common dtype of operands, given the promoted dtype of those with dimensions, of 0-d ones, of numbers.
+    """Return the common dtype of operands.
 
-    A weaker kind of operand changes the result only when its category is higher.
+    The arguments are the promoted dtypes of tensors with dimensions, of 0-d tensors, and of Python numbers (None if there
+    are none). A later one changes the result only if its category is higher.
     """
     result = _combine(dimensioned, _combine(zero_dim, number))
     assert result is not None
@@ -101,6 +104,7 @@ def result_of(dimensioned: dtype | None, zero_dim: dtype | None, number: dtype |
 
 
 def _combine(stronger: dtype | None, weaker: dtype | None) -> dtype | None:
+    """Return the dtype of two kinds of operands, where ``weaker`` counts only if its category is higher."""
     if stronger is None or weaker is None:
         return stronger or weaker
     if stronger.category >= FLOATING:

@@ -1,4 +1,4 @@
-"""``Size``: the shape of a tensor, a tuple that can multiply itself out."""
+"""The class ``Size`` of shapes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..runtime.user_frame import strip_frames
 
 
 class Size(tuple[int, ...]):
-    """A shape, as ``torch.Size``: a tuple of ints.
+    """Shape of a tensor, as ``torch.Size``: a tuple of ints.
 
     >>> import retrograd as torch
     >>> torch.Size([2, 3]), torch.Size([2, 3]).numel()
@@ -21,18 +21,19 @@ class Size(tuple[int, ...]):
     __module__ = "torch"
 
     def __new__(cls, sizes: Any = ()) -> Size:
-        """A shape of any ints; TypeError for what is no int."""
-        made = size_of(cls, sizes)
-        for position, each in enumerate(made):
+        """Create a shape from an iterable of ints; raise TypeError for other elements."""
+        size = size_of(cls, sizes)
+        for position, each in enumerate(size):
             if each.__class__ is not int:
                 try:
-                    return cls._of_others(made, position)
+                    return cls._from_indices(size, position)
                 except TypeError as error:
                     raise strip_frames(error) or error from None
-        return made
+        return size
 
     @classmethod
-    def _of_others(cls, sizes: tuple[Any, ...], start: int) -> Size:
+    def _from_indices(cls, sizes: tuple[Any, ...], start: int) -> Size:
+        """Create a shape from elements with ``__index__``; raise TypeError for others."""
         for position, each in enumerate(sizes):
             if not hasattr(each, "__index__"):
                 raise TypeError(f"torch.Size() takes an iterable of 'int' (item {position} is '{type(each).__name__}')")
@@ -42,15 +43,15 @@ class Size(tuple[int, ...]):
         raise AttributeError(f"'torch.Size' object has no attribute '{name}'")
 
     def numel(self) -> int:
-        """How many elements a tensor of this shape has."""
+        """Return the number of elements of a tensor of this shape."""
         return math.prod(self)
 
     def __repr__(self) -> str:
         return f"torch.Size([{', '.join(map(repr, self))}])"
 
     def __getitem__(self, key: Any) -> Any:
-        found = tuple.__getitem__(self, key)
-        return size_of(Size, found) if isinstance(key, slice) else found
+        item = tuple.__getitem__(self, key)
+        return size_of(Size, item) if isinstance(key, slice) else item
 
     def __add__(self, other: Any) -> Size:
         if not isinstance(other, tuple):
@@ -71,9 +72,9 @@ class Size(tuple[int, ...]):
 
 @pickled_as("size")
 def size_from(sizes: tuple[int, ...]) -> Size:
-    """A Size from what a pickle holds."""
+    """Return a Size; pickles call this function."""
     return size_of(Size, sizes)
 
 
-#: ``size_of(Size, shape)``: a Size of a tuple that is known to hold ints, in half the time that ``Size(shape)`` takes.
+#: ``size_of(Size, shape)`` creates a Size from a tuple of ints without checks, in half the time of ``Size(shape)``.
 size_of = tuple.__new__

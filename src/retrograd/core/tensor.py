@@ -1,16 +1,17 @@
-"""``Tensor``: an array, its place in the graph, its version and what it is a view of.
+"""The class ``Tensor``: an array, its edge in the graph, its version counter and its base if it is a view.
 
-What a tensor *is* stands here; what can be computed with it is installed by ``operations/tensor_methods.py``. The fields:
+This module has the data and properties of a tensor; ``operations/tensor_methods.py`` adds the operations. The fields:
 
-``_array``  the numbers (``numpy.ndarray`` or ``cupy.ndarray``, also when 0-d)
-``_grad_edge``   where its gradient arrives: a Node or Output, a leaf's AccumulateGrad, or None if no gradient is required
-``_version_counter``   ``[version, place of the last modification]``, one list for all tensors on one memory; None in inference mode
-``_counter``  where the cell lies; None as long as nobody asked for it (most results are never saved, viewed or modified,
-            and a list costs 50 ns), empty in inference mode
-``_view``   the tensor that it is a view of (never itself a view), or None
-``_view_version``   of a view: the version at which its place in the graph was right
-``_creation_meta``   of a view: in which mode it was made, or by what kind of operation (see ``views``)
-``_grad``   its gradient: None, an array (not looked at yet) or a Tensor
+``_array``            elements, as a ``numpy.ndarray`` or ``cupy.ndarray``, also for a 0-d tensor
+``_grad_edge``        gradient edge: a Node or OutputEdge, the AccumulateGrad of a leaf, or None if no gradient is required
+``_counter``          version counter ``[version, location of the last modification]``, one list for all tensors that share
+                      memory; None until it is needed (most results are never saved, viewed or modified, and a list takes
+                      50 ns), and an empty tuple for inference tensors
+``_version_counter``  property that creates the counter if necessary; None for inference tensors
+``_view``             base of a view (never itself a view), or None
+``_view_version``     for a view: version of the memory when its edge was last set
+``_creation_meta``    for a view: mode or kind of operation that created it (see ``views``)
+``_grad``             gradient: None, an array (not read by the program yet) or a Tensor
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ new = object.__new__
 
 
 class layout:
-    """How a tensor's elements are laid out: here always ``torch.strided``."""
+    """Layout of a tensor's elements; the only one is ``torch.strided``."""
 
     __slots__ = ("name",)
     __module__ = "torch"
@@ -53,7 +54,7 @@ class layout:
 
 
 class memory_format(layout):
-    """An order of the elements in memory: ``torch.contiguous_format`` and others."""
+    """Order of the elements in memory: ``torch.contiguous_format`` and others."""
 
     __slots__ = ()
     __module__ = "torch"
@@ -61,7 +62,7 @@ class memory_format(layout):
 
 @pickled_as("layout")
 def layout_named(name: str) -> layout:
-    """A layout or a memory format from what a pickle holds."""
+    """Return a layout or memory format by name; pickles call this function."""
     return globals()[name]
 
 
@@ -73,10 +74,10 @@ channels_last_3d = memory_format("channels_last_3d")
 
 
 class Tensor:
-    """An array of numbers that remembers how it was computed, so that derivatives can be taken.
+    """Multidimensional array that records the operations that computed it, so that it can be differentiated.
 
-    Made by :func:`retrograd.tensor` and the other creating functions; ``Tensor(2, 3)`` and ``Tensor([1, 2])`` are
-    PyTorch's old constructors. See https://docs.pytorch.org/docs/stable/tensors.html.
+    Create one by :func:`retrograd.tensor` or another factory function; ``Tensor(2, 3)`` and ``Tensor([1, 2])`` are
+    PyTorch's legacy constructors. See https://docs.pytorch.org/docs/stable/tensors.html.
     """
 
     __slots__ = (
@@ -84,11 +85,11 @@ class Tensor:
         "__weakref__",
         "_array",
         "_counter",
-        "_grad",
         "_creation_meta",
+        "_grad",
         "_grad_edge",
-        "_view_version",
         "_view",
+        "_view_version",
     )
     __module__ = "torch"
 
@@ -99,10 +100,10 @@ class Tensor:
     _view: Tensor | None
     _view_version: int
     _creation_meta: int
-    _construct: ClassVar[Callable[..., Tensor]]  # PyTorch's old constructor; set by operations/creation/factory.py
-    _current: ClassVar[Callable[..., Any]]  # the place of a view in the graph; set by views.py
+    _construct: ClassVar[Callable[..., Tensor]]  # PyTorch's legacy constructor; set by operations/creation/factory.py
+    _current: ClassVar[Callable[..., Any]]  # current_edge; set by views.py
 
-    if TYPE_CHECKING:  # what operations/tensor_methods.py installs
+    if TYPE_CHECKING:  # installed by operations/tensor_methods.py
 
         def __getattr__(self, name: str) -> Any: ...
         def __add__(self, other: Any) -> Tensor: ...
@@ -136,9 +137,9 @@ class Tensor:
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """What ``func`` gives, as instances of ``cls``; NotImplemented if one of ``types`` is no base of ``cls``.
+        """Call ``func`` and return its tensors as instances of ``cls``; NotImplemented if a type is not a base of ``cls``.
 
-        Subclasses override it, and call it by ``super()`` for what they do not change.
+        Subclasses override this method, and call it by ``super()`` for functions that they do not change.
         """
         if not all(issubclass(cls, each) for each in types):
             return NotImplemented
@@ -148,34 +149,34 @@ class Tensor:
 
     @classmethod
     def _unwrapped(cls) -> set[Any]:
-        """What gives plain tensors to subclasses too: a tensor's gradient, and the tensor that it is a view of."""
+        """Return the getters whose result is not converted to a subclass: ``grad`` and ``_base``."""
         return {vars(Tensor)[name].__get__ for name in ("grad", "_base")}
 
     @staticmethod
     def _make_subclass(cls: type[Tensor], data: Tensor, require_grad: Any = False) -> Any:
-        """``data`` as a leaf of class ``cls`` on the same memory, outside the graph of ``data``."""
+        """Return a leaf of class ``cls`` that shares the memory of ``data`` and is not part of its graph."""
         return leaf_of(cls, data, require_grad)
 
     @property
     def _version_counter(self) -> list[Any] | None:
-        count = self._counter
-        if count is None:
-            count = self._counter = [0, None]
-        return count or None
+        counter = self._counter
+        if counter is None:
+            counter = self._counter = [0, None]
+        return counter or None
 
     @_version_counter.setter
-    def _version_counter(self, cell: list[Any] | None) -> None:
-        self._counter = () if cell is None else cell
+    def _version_counter(self, counter: list[Any] | None) -> None:
+        self._counter = () if counter is None else counter
 
     # -- shape and memory
 
     @property
     def shape(self) -> Size:
-        """The size of every dimension."""
+        """Size of every dimension."""
         return size_of(Size, self._array.shape)
 
     def size(self, dim: int | None = None) -> Any:
-        """The shape, or the size of dimension ``dim``."""
+        """Return the shape, or the size of dimension ``dim``."""
         if dim is None:
             return size_of(Size, self._array.shape)
         try:
@@ -186,7 +187,7 @@ class Tensor:
             raise strip_frames(error) or error from None
 
     def stride(self, dim: int | None = None) -> Any:
-        """How many elements apart in memory neighbours are, per dimension or in dimension ``dim``."""
+        """Return the strides in elements, or the stride of dimension ``dim``."""
         strides = element_strides(self._array)
         try:
             return strides if dim is None else strides[dimension(dim, len(strides))]
@@ -194,52 +195,52 @@ class Tensor:
             raise strip_frames(error) or error from None
 
     def storage_offset(self) -> int:
-        """Where in its memory the tensor begins, in elements."""
+        """Return the offset of the first element in the tensor's memory, in elements."""
         return offset_in_memory(self._array)
 
     @property
     def ndim(self) -> int:
-        """The number of dimensions."""
+        """Number of dimensions."""
         return self._array.ndim
 
     def dim(self) -> int:
-        """The number of dimensions."""
+        """Return the number of dimensions."""
         return self._array.ndim
 
     def numel(self) -> int:
-        """The number of elements."""
+        """Return the number of elements."""
         return self._array.size
 
     nelement = numel
     ndimension = dim
 
     def element_size(self) -> int:
-        """Bytes per element."""
+        """Return the number of bytes per element."""
         return self._array.itemsize
 
     @property
     def itemsize(self) -> int:
-        """Bytes per element."""
+        """Number of bytes per element."""
         return self._array.itemsize
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements."""
+        """Number of bytes of all elements."""
         return self._array.nbytes
 
     @property
     def dtype(self) -> dtype:
-        """The type of the elements."""
+        """Data type of the elements."""
         return dtypes.of(self._array.dtype)
 
     @property
     def device(self) -> device:
-        """Where the memory is."""
+        """Device of the memory."""
         return devices.device_of(self._array)
 
     @property
     def layout(self) -> layout:
-        """``torch.strided``."""
+        """Layout of the memory: always ``torch.strided``."""
         return strided
 
     def is_floating_point(self) -> bool:
@@ -251,7 +252,7 @@ class Tensor:
         return self.dtype.is_complex
 
     def is_contiguous(self, *, memory_format: Any = contiguous_format) -> bool:
-        """Whether the elements lie in memory one after the other, the last dimension fastest."""
+        """Whether the elements are stored without gaps in the order of ``memory_format``."""
         if memory_format is channels_last or memory_format is channels_last_3d:
             array = self._array
             return array.ndim == (4 if memory_format is channels_last else 5) and bool(
@@ -260,14 +261,14 @@ class Tensor:
         return bool(self._array.flags.c_contiguous)
 
     def data_ptr(self) -> int:
-        """The address of the first element."""
+        """Return the address of the first element."""
         return address(self._array)
 
-    is_cuda = property(lambda self: self.device.type == "cuda", doc="Whether the memory is a GPU's.")
-    is_cpu = property(lambda self: self.device.type == "cpu", doc="Whether the memory is the processor's.")
-    is_sparse = property(lambda self: False, doc="False: there are no sparse tensors here.")
-    is_quantized = property(lambda self: False, doc="False: there are no quantised tensors here.")
-    is_meta = property(lambda self: False, doc="False: there are no tensors without numbers here.")
+    is_cuda = property(lambda self: self.device.type == "cuda", doc="Whether the memory is on a GPU.")
+    is_cpu = property(lambda self: self.device.type == "cpu", doc="Whether the memory is on the CPU.")
+    is_sparse = property(lambda self: False, doc="False: sparse tensors are not supported.")
+    is_quantized = property(lambda self: False, doc="False: quantized tensors are not supported.")
+    is_meta = property(lambda self: False, doc="False: meta tensors are not supported.")
     is_mkldnn = property(lambda self: False, doc="False.")
     is_mps = property(lambda self: False, doc="False.")
     is_xpu = property(lambda self: False, doc="False.")
@@ -276,16 +277,16 @@ class Tensor:
     is_mtia = property(lambda self: False, doc="False.")
     is_vulkan = property(lambda self: False, doc="False.")
     is_xla = property(lambda self: False, doc="False.")
-    is_sparse_csr = property(lambda self: False, doc="False: there are no sparse tensors here.")
-    grad_dtype = property(lambda self: self.dtype, doc="The dtype of the tensor's gradient: the tensor's own.")
+    is_sparse_csr = property(lambda self: False, doc="False: sparse tensors are not supported.")
+    grad_dtype = property(lambda self: self.dtype, doc="Dtype of the gradient: that of the tensor.")
     name = property(lambda self: None, doc="None.")
-    is_nested = property(lambda self: False, doc="False: there are no nested tensors here.")
+    is_nested = property(lambda self: False, doc="False: nested tensors are not supported.")
 
     # -- the graph
 
     @property
     def requires_grad(self) -> bool:
-        """Whether what is done with this tensor is recorded, so that gradients can be computed."""
+        """Whether operations on this tensor are recorded, so that gradients can be computed."""
         if self._grad_edge is not None or self._view is None:
             return self._grad_edge is not None
         return self._view._grad_edge is not None and self._array.dtype.kind in "fcV"
@@ -305,7 +306,7 @@ class Tensor:
     def requires_grad_(self, requires_grad: Any = True) -> Tensor:
         """Set :attr:`requires_grad` in place and return the tensor.
 
-        Raises RuntimeError for a tensor of integers or booleans, and for switching off a computed tensor.
+        Raises RuntimeError for a tensor of integers or booleans, and for False on a tensor that is not a leaf.
         """
         if requires_grad.__class__ is not bool:
             kind = type(requires_grad).__name__
@@ -334,13 +335,13 @@ class Tensor:
 
     @property
     def is_leaf(self) -> bool:
-        """Whether the tensor was not computed by a recorded operation."""
+        """Whether the tensor is a leaf of the graph, that is, not the result of a recorded operation."""
         node = self._grad_edge if self._view is None else Tensor._current(self, True)
         return node is None or node.__class__ is AccumulateGrad
 
     @property
     def grad_fn(self) -> Node | None:
-        """The graph's node that computed this tensor; None for a leaf."""
+        """Graph node that computed this tensor; None for a leaf."""
         node = self._grad_edge if self._view is None else Tensor._current(self, True)
         if node is None or node.__class__ is AccumulateGrad:
             return None
@@ -348,20 +349,20 @@ class Tensor:
 
     @property
     def output_nr(self) -> int:
-        """Which result of its node this tensor is."""
+        """Index of this tensor among the results of its node."""
         return 0 if self._grad_edge is None else self._grad_edge.position
 
     @property
     def grad(self) -> Tensor | None:
-        """The gradient that backward passes have accumulated, or None. Only leaves, and tensors that retain it."""
-        found = self._grad
-        if found is None:
+        """Gradient accumulated by backward passes, or None. Leaves have one, and tensors that retain it."""
+        grad = self._grad
+        if grad is None:
             if not _without_node(self) and not self.retains_grad:
                 warn(NOT_A_LEAF)
             return None
-        if not isinstance(found, Tensor):
-            found = self._grad = wrap(found)
-        return found
+        if not isinstance(grad, Tensor):
+            grad = self._grad = wrap(grad)
+        return grad
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
@@ -377,6 +378,7 @@ class Tensor:
         self._grad = None
 
     def _check_grad(self, value: Any) -> None:
+        """Raise PyTorch's error unless ``value`` can be the gradient of this tensor."""
         if not isinstance(value, Tensor):
             raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {_short(value)}")
         if value is self:
@@ -404,15 +406,15 @@ class Tensor:
 
     @property
     def retains_grad(self) -> bool:
-        """Whether a computed tensor keeps its gradient in :attr:`grad` (see :meth:`retain_grad`)."""
+        """Whether a tensor that is not a leaf retains its gradient in :attr:`grad` (see :meth:`retain_grad`)."""
         node = self._grad_edge
         return not _without_node(self) and node.hooks is not None and node.hooks.retaining is not None
 
     def retain_grad(self) -> None:
-        """Keep the gradient of this computed tensor in :attr:`grad`; a leaf does so anyway.
+        """Retain the gradient of this tensor in :attr:`grad`, as a leaf does.
 
-        Among the tensor's hooks, retaining acts in the order of registration: it keeps what the hooks registered
-        before it have made of the gradient (see ``autograd.graph.set_retain_grad_last`` for PyTorch 2's order).
+        Retaining acts among the tensor's hooks in the order of registration: the gradient is retained as changed by the
+        hooks registered before (see ``autograd.graph.set_retain_grad_last`` for PyTorch 2's order).
         """
         if not self.requires_grad:
             raise RuntimeError(with_remedy("can't retain_grad on Tensor that has requires_grad=False", REQUIRE))
@@ -423,9 +425,9 @@ class Tensor:
         hooks.tensor[hooks.retaining] = Retain(self)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Handle:
-        """Call ``hook(grad)`` whenever this tensor's gradient is computed; a Tensor returned replaces it.
+        """Register ``hook(grad)``, called when this tensor's gradient is computed; a Tensor that it returns replaces it.
 
-        Returns a handle whose ``remove()`` takes the hook away.
+        Returns a handle whose ``remove()`` removes the hook.
 
         >>> import retrograd as torch
         >>> v = torch.tensor([0.0, 0.0], requires_grad=True)
@@ -437,12 +439,12 @@ class Tensor:
         if not self.requires_grad:
             raise RuntimeError(with_remedy("cannot register a hook on a tensor that doesn't require gradient", REQUIRE))
         node = self._grad_edge if self._view is None else Tensor._current(self)
-        # A view that nothing recorded gets no gradient, and its hooks are never called.
+        # A view that was not recorded gets no gradient, so its hooks are never called.
         hooks = HookList() if node.variable_ref is dead_ref else hooks_of(node).tensor
         return Handle(hooks, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Handle:
-        """Call ``hook(leaf)`` whenever this leaf's ``grad`` has been accumulated."""
+        """Register ``hook(leaf)``, called after a gradient has been accumulated in the leaf's ``grad``."""
         if not self.requires_grad:
             raise RuntimeError(with_remedy("cannot register a hook on a tensor that doesn't require gradient", REQUIRE))
         if not self.is_leaf:
@@ -452,7 +454,7 @@ class Tensor:
 
     @property
     def data(self) -> Tensor:
-        """The same numbers in the same memory, outside the graph, with a version of their own."""
+        """Tensor that shares the memory, outside the graph, with a version counter of its own."""
         out = wrap(self._array)
         out._version_counter = None if self._version_counter is None else [0, None]
         return out
@@ -472,23 +474,26 @@ class Tensor:
         raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
     def _renew_leaf(self) -> None:
-        """Let the end of the graph at this leaf know the leaf's array after a change; graphs of old keep the old end."""
-        end = self._grad_edge
-        if end.__class__ is AccumulateGrad:
-            if end.shape == self._array.shape and end.dtype == self._array.dtype:
-                end.array = self._array
+        """Update the leaf's AccumulateGrad after a change of its array.
+
+        For another shape or dtype it is replaced; graphs recorded before keep the old one.
+        """
+        edge = self._grad_edge
+        if edge.__class__ is AccumulateGrad:
+            if edge.shape == self._array.shape and edge.dtype == self._array.dtype:
+                edge.array = self._array
             else:
                 self._grad_edge = AccumulateGrad(self, self._array, self._version_counter)
-                self._grad_edge.hooks = end.hooks
+                self._grad_edge.hooks = edge.hooks
 
     def detach(self) -> Tensor:
-        """The same numbers in the same memory, outside the graph."""
+        """Return a tensor that shares the memory, outside the graph."""
         out = wrap(self._array)
         out._version_counter = self._version_counter
         return out
 
     def detach_(self) -> Tensor:
-        """Take this tensor out of the graph that computed it: a leaf that requires no gradient."""
+        """Detach this tensor from the graph in place: it becomes a leaf that requires no gradient."""
         if self._view is not None:
             raise RuntimeError(with_remedy(DETACH_VIEW, "use detach()", self._grad_edge))
         _freeze(self)
@@ -496,21 +501,21 @@ class Tensor:
 
     @property
     def _version(self) -> int:
-        """How often the memory has been modified in place."""
+        """Number of in-place modifications of the memory."""
         if self._version_counter is None:
             raise RuntimeError("Inference tensors do not track version counter.")
         return self._version_counter[0]
 
     @property
     def _base(self) -> Tensor | None:
-        """The tensor that this one is a view of."""
+        """Base of a view, or None."""
         return self._view
 
     def _is_view(self) -> bool:
         return self._view is not None
 
     def is_inference(self) -> bool:
-        """Whether the tensor was made in :class:`inference_mode`."""
+        """Whether the tensor was created in :class:`inference_mode`."""
         return self._version_counter is None
 
     def __hash__(self) -> int:
@@ -518,7 +523,7 @@ class Tensor:
 
 
 def wrap(array: Any) -> Tensor:
-    """A Tensor of ``array`` that is on its own: not recorded, not a view."""
+    """Return a Tensor of ``array`` that is not recorded and not a view."""
     out: Tensor = new(Tensor)
     out._array = array
     out._grad_edge = None
@@ -528,67 +533,62 @@ def wrap(array: Any) -> Tensor:
     return out
 
 
-def at_edge(array: Any, cell: list[Any] | None, place: Any) -> Tensor:
-    """A Tensor of ``array`` whose gradient arrives at ``place``: a saved value put back into the graph."""
+def at_edge(array: Any, counter: list[Any] | None, edge: Any) -> Tensor:
+    """Return a Tensor of ``array`` with a version counter and a gradient edge, as for a saved value."""
     out: Tensor = new(Tensor)
     out._array = array
-    out._grad_edge = place
-    out._version_counter = cell
+    out._grad_edge = edge
+    out._version_counter = counter
     out._view = None
     out._grad = None
     return out
 
 
 def graded_leaf(array: Any) -> Tensor:
-    """A Tensor of ``array`` that is on its own and requires gradients."""
+    """Return a Tensor of ``array`` that is a leaf and requires gradients."""
     if array.dtype.kind not in "fcV":
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     out = wrap(array)
     if in_inference():
         return out.requires_grad_()
-    cell = out._counter = [0, None]
-    out._grad_edge = AccumulateGrad(out, array, cell)
+    counter = out._counter = [0, None]
+    out._grad_edge = AccumulateGrad(out, array, counter)
     return out
 
 
-#: The ends of the graph at leaves that require no gradient any more, by the leaf's id: hooks and recorded graphs refer to
-#: them, so that ``requires_grad_()`` restores them.
+#: AccumulateGrads of leaves whose ``requires_grad`` was set to False, by the leaf's id. Hooks and recorded graphs refer to
+#: them, so ``requires_grad_()`` restores them.
 _frozen: dict[int, AccumulateGrad] = {}
 
 
 def _freeze(x: Tensor) -> None:
-    """Take ``x`` out of the graph; the end of the graph at a leaf is kept as long as the leaf lives."""
-    node, key = x._grad_edge, id(x)
-    if node.__class__ is AccumulateGrad and node.variable_ref is not dead_ref:
-        node.variable_ref = weakref.ref(x, lambda _: _frozen.pop(key, None))
-        _frozen[key] = node
+    """Detach ``x`` from the graph; the AccumulateGrad of a leaf is kept as long as the leaf exists."""
+    edge, key = x._grad_edge, id(x)
+    if edge.__class__ is AccumulateGrad and edge.variable_ref is not dead_ref:
+        edge.variable_ref = weakref.ref(x, lambda _: _frozen.pop(key, None))
+        _frozen[key] = edge
     x._grad_edge = None
 
 
 def leaf_of(cls: type, data: Tensor, requires_grad: Any, function: str = "_make_subclass") -> Any:
-    """``data`` as a leaf of class ``cls`` on the same memory, with the same count of versions."""
+    """Return a leaf of class ``cls`` that shares memory and version counter with ``data``."""
     if requires_grad.__class__ is not bool:
         kind = type(requires_grad).__name__
         raise TypeError(f"{function}(): argument 'require_grad' (position 3) must be bool, not {kind}")
     if requires_grad and data._array.dtype.kind not in "fcV":
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-    made: Any = new(cls)
-    made._array, made._version_counter, made._grad_edge, made._view, made._grad = (
-        data._array,
-        data._version_counter,
-        None,
-        None,
-        None,
-    )
+    out: Any = new(cls)
+    out._array, out._version_counter = data._array, data._version_counter
+    out._grad_edge = out._view = out._grad = None
     if requires_grad:
-        if made._version_counter is None and not in_inference():
+        if out._version_counter is None and not in_inference():
             raise RuntimeError(LEAF_OF_INFERENCE)
-        made._grad_edge = AccumulateGrad(made, made._array, made._version_counter)
-    return made
+        out._grad_edge = AccumulateGrad(out, out._array, out._version_counter)
+    return out
 
 
 def _instances(result: Any, cls: type[Tensor]) -> Any:
-    """``result``, and each element of tuples and lists, as an instance of ``cls`` if it is a tensor."""
+    """Return ``result`` with tensors converted to ``cls``, also inside tuples and lists."""
     if isinstance(result, Tensor):
         return result if isinstance(result, cls) else result.as_subclass(cls)
     if isinstance(result, (tuple, list)) and result.__class__ is not Size:
@@ -597,7 +597,7 @@ def _instances(result: Any, cls: type[Tensor]) -> Any:
 
 
 def _remake(accumulate: AccumulateGrad) -> Tensor:
-    """A new Tensor in the place of a leaf that is gone."""
+    """Return a new Tensor for a leaf that no longer exists."""
     out = at_edge(accumulate.array, accumulate.cell, accumulate)
     accumulate.variable_ref = weakref.ref(out)
     return out
@@ -607,7 +607,7 @@ AccumulateGrad.remake = staticmethod(_remake)
 
 
 class Retain:
-    """The hook by which a computed tensor keeps its gradient; it does not keep the tensor."""
+    """Hook that retains the gradient of a tensor; it has only a weak reference to the tensor."""
 
     __slots__ = ("tensor",)
 
@@ -625,25 +625,28 @@ class Retain:
 
 
 def _without_node(x: Tensor) -> bool:
-    """Whether no node is known to have computed ``x``; unlike ``is_leaf`` this does not remake a stale view's place."""
+    """Whether ``x`` has no node as its edge; unlike ``is_leaf``, this does not update the edge of a stale view."""
     return x._grad_edge is None or x._grad_edge.__class__ is AccumulateGrad
 
 
-# -- arrays and their memory
+# --- Arrays and their memory ----------------------------------------------------------------------------------------
 
 
 def dimension(dim: int, ndim: int, *, wrap_scalar: bool = True) -> int:
-    """``dim`` counted from the front, checked against ``ndim`` as torch does (a 0-d tensor has dims 0 and -1)."""
-    reach = ndim or (1 if wrap_scalar else 0)
-    if not -reach <= dim < reach:
-        if reach == 0:
+    """Return a dimension as a non-negative index; raise PyTorch's IndexError if it is out of range.
+
+    A 0-d tensor has the dimensions 0 and -1, unless ``wrap_scalar`` is False.
+    """
+    bound = ndim or (1 if wrap_scalar else 0)
+    if not -bound <= dim < bound:
+        if bound == 0:
             raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-reach}, {reach - 1}], but got {dim})")
-    return dim + reach if dim < 0 else dim
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got {dim})")
+    return dim + bound if dim < 0 else dim
 
 
 def element_strides(array: Any) -> tuple[int, ...]:
-    """The strides of ``array`` in elements, in torch's form for empty and one-element dimensions."""
+    """Return the strides of an array in elements, with PyTorch's values for dimensions of size 0 and 1."""
     if array.flags.c_contiguous and (1 not in array.shape if array.size else not any(array.strides)):
         return contiguous_strides(array.shape)  # NumPy's strides of an empty array are 0
     size: int = array.itemsize
@@ -651,7 +654,7 @@ def element_strides(array: Any) -> tuple[int, ...]:
 
 
 def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides, in elements, of a tensor of ``shape`` whose elements lie one after the other."""
+    """Return the strides, in elements, of a contiguous tensor of ``shape``."""
     strides, step = [], 1
     for size in shape[::-1]:
         strides.append(step)
@@ -660,10 +663,10 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def memory_of(array: Any) -> Any:
-    """The array that owns the memory in which ``array`` lies."""
+    """Return the array that owns the memory of ``array``."""
     owner = array
     while (below := owner.base) is not None:
-        if not hasattr(below, "dtype"):  # NumPy's as_strided puts a stand-in between; else it is somebody's buffer
+        if not hasattr(below, "dtype"):  # as_strided inserts an object that has a base; otherwise it is a buffer
             below = getattr(below, "base", None)
             if not hasattr(below, "dtype"):
                 break
@@ -672,22 +675,22 @@ def memory_of(array: Any) -> Any:
 
 
 def share_memory(a: Any, b: Any) -> bool:
-    """Whether two arrays lie in the same memory (if not at the same place in it)."""
+    """Whether two arrays are views of the same memory (their elements need not overlap)."""
     return a is b if a.base is None and b.base is None else memory_of(a) is memory_of(b)
 
 
 def address(array: Any) -> int:
-    """The address of the first element of ``array``."""
+    """Return the address of the first element of ``array``."""
     return int(array.ctypes.data if isinstance(array, numpy.ndarray) else array.data.ptr)
 
 
 def offset_in_memory(array: Any) -> int:
-    """How far behind the start of its memory ``array`` begins, in elements."""
+    """Return the offset of the first element of ``array`` in its memory, in elements."""
     return (address(array) - address(memory_of(array))) // array.itemsize
 
 
 def numpy_moveaxis(array: Any) -> Any:
-    """``array`` with its channels (dimension 1) last."""
+    """Return a view of ``array`` with the channels (dimension 1) last."""
     return array.transpose(0, *range(2, array.ndim), 1)
 
 

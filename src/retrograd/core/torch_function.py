@@ -1,7 +1,7 @@
-"""Who is to be asked instead of an operation: classes with ``__torch_function__``, and modes (``torch.overrides``).
+"""The ``__torch_function__`` protocol: which arguments and modes may override a call, and in what order.
 
-Whom to ask, in which order and with what. That functions look for overrides at all is no business of this module's: code
-that does is put into them (``dispatch/torch_function_overrides.py``) when the first class or mode announces itself here. Knows no operation.
+Handlers are methods of classes and modes (``torch.overrides``). Functions check for overrides only once the first class
+or mode is registered here: ``dispatch/torch_function_overrides.py`` then replaces their code. Knows no operation.
 """
 
 from __future__ import annotations
@@ -15,38 +15,39 @@ from typing import Any
 from ..compat.lazy_imports import ON_LOAD
 from ..runtime.user_frame import warn
 
-#: How much is switched off: nothing, asking classes, or asking modes too.
+#: Levels of disabling: all handlers are called, only those of modes, or none.
 ALL, MODES, NONE = range(3)
-#: What is switched off, and the modes entered, the innermost last.
+#: The level of disabling and the active modes, the innermost last.
 _state: ContextVar[tuple[int, tuple[Any, ...]]] = ContextVar("overrides", default=(ALL, ()))
 state = _state.get
 
 
 def disabled(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """The ``__torch_function__`` of a class that is never asked: calls ``func``."""
+    """Call ``func`` without overrides: the ``__torch_function__`` of a class that overrides nothing."""
     with disabled_overrides(MODES):
         return func(*args, **(kwargs or {}))
 
 
-#: PyTorch's own name for it, by which programs exempt a class.
+#: Descriptor for a class body: ``__torch_function__ = DISABLED`` exempts the class from the protocol.
 DISABLED = staticmethod(disabled)
 disabled.__name__ = disabled.__qualname__ = "_disabled_torch_function_impl"
 disabled.__module__ = "torch._C"
 
+#: Common classes without handler, for a fast answer.
 _NEVER = frozenset({int, float, bool, complex, str, bytes, slice, type(None), type(Ellipsis), type})
 
 
 def has_torch_function(kind: type) -> bool:
-    """Whether values of a class are to be asked."""
+    """Whether a class has a ``__torch_function__`` that overrides calls."""
     return kind not in _NEVER and getattr(kind, "__torch_function__", disabled) is not disabled
 
 
 def overriding_arguments(values: Iterable[Any], ordinary: type | None) -> list[Any]:
-    """Of each class that is to be asked the first value, of subclasses before what they derive from.
+    """Return the first value of each class with a handler, values of subclasses before those of their base classes.
 
-    Looked for among ``values``, and the elements of lists and tuples among them; ``ordinary``: a class not to be asked.
+    The search includes the elements of lists and tuples among ``values``. ``ordinary`` is a class to skip.
     """
-    found: list[Any] = []
+    overriding: list[Any] = []
     for each in values:
         kind = each.__class__
         if kind is ordinary or kind in _NEVER:
@@ -54,71 +55,80 @@ def overriding_arguments(values: Iterable[Any], ordinary: type | None) -> list[A
         if kind is tuple or kind is list:
             for one in each:
                 if one.__class__ is not ordinary and has_torch_function(one.__class__):
-                    _enter(one, found)
+                    _insert(one, overriding)
         elif getattr(kind, "__torch_function__", disabled) is not disabled:
-            _enter(each, found)
-    return found
+            _insert(each, overriding)
+    return overriding
 
 
-def _enter(value: Any, found: list[Any]) -> None:
-    """Put ``value`` at its place among those that are to be asked."""
+def _insert(value: Any, overriding: list[Any]) -> None:
+    """Insert ``value`` before the values of its base classes, unless the list has a value of its class."""
     kind = value.__class__
-    if not found:
-        found.append(value)
-    if any([each.__class__ is kind for each in found]):  # noqa: C419 - faster than a generator
+    if not overriding:
+        overriding.append(value)
+    if any([each.__class__ is kind for each in overriding]):  # noqa: C419 - faster than a generator
         return
-    place = next((i for i, each in enumerate(found) if issubclass(kind, each.__class__)), len(found))
-    found.insert(place, value)
+    index = next((i for i, each in enumerate(overriding) if issubclass(kind, each.__class__)), len(overriding))
+    overriding.insert(index, value)
 
 
 PLAIN_METHOD = "as a plain method is deprecated and will be an error in future, please define it as a classmethod."
 
 
 def call_override(
-    func: Any, found: list[Any], types: tuple[type, ...], args: Any, kwargs: Any, shown: str, python: bool
+    func: Any, overriding: list[Any], types: tuple[type, ...], args: Any, kwargs: Any, shown: str, python: bool
 ) -> Any:
-    """What the innermost mode or else the first of ``found`` says that ``func`` gives; NotImplemented hands on.
+    """Return the result of the first handler that implements ``func``: of the innermost mode, then of the values.
 
-    ``shown``: the function's name in errors; ``python``: whether it is one of PyTorch's functions written in Python, which
-    hand themselves over in another way than those of C++. Raises TypeError where everybody says NotImplemented.
+    A handler that returns NotImplemented passes the call to the next; TypeError is raised if all do.
+
+    Args:
+        func: Function that was called.
+        overriding: Values from :func:`overriding_arguments`.
+        types: Classes of these values, passed to the handlers.
+        args: Positional arguments of the call.
+        kwargs: Keyword arguments of the call.
+        shown: Name of the function in errors.
+        python: Whether PyTorch implements the function in Python: those pass ``kwargs`` to handlers even if empty, and
+            their errors differ from those of functions in C++.
     """
     level, modes = _state.get()
-    given = (func, types, args, kwargs) if python or kwargs else (func, types, args)
+    arguments = (func, types, args, kwargs) if python or kwargs else (func, types, args)
     mode = None
     if modes and level < NONE:
         mode = modes[-1]
         token = _state.set((level, modes[:-1]))
         try:
-            result = mode.__torch_function__(*given)
+            result = mode.__torch_function__(*arguments)
         finally:
             _state.reset(token)
         if result is not NotImplemented:
             return result
-    for each in found:
+    for each in overriding:
         handler = each.__torch_function__
         if getattr(handler, "__self__", None) is each:
             quoted = "__torch_function__" if python else "__torch_function__`"
             warn(f"Defining your `{quoted} {PLAIN_METHOD}", DeprecationWarning)
-        result = handler(*given)
+        result = handler(*arguments)
         if result is not NotImplemented:
             return result
     if python:
         nor = "" if mode is None else f" nor in mode {mode}"
-        kinds = [each.__class__ for each in found]
+        kinds = [each.__class__ for each in overriding]
         raise TypeError(
             f"no implementation found for '{shown}' on types that implement __torch_function__: {kinds}{nor}"
         )
-    asked = [] if mode is None else [f"  - mode object {mode!r}\n"]
-    asked += [f"  - tensor subclass {each.__class__!r}\n" for each in found]
+    handlers = [] if mode is None else [f"  - mode object {mode!r}\n"]
+    handlers += [f"  - tensor subclass {each.__class__!r}\n" for each in overriding]
     raise TypeError(
         f"Multiple dispatch failed for '{shown}'; all __torch_function__ handlers returned NotImplemented:\n\n"
-        f"{''.join(asked)}\nFor more information, try re-running with TORCH_LOGS=not_implemented"
+        f"{''.join(handlers)}\nFor more information, try re-running with TORCH_LOGS=not_implemented"
     )
 
 
 @contextmanager
 def disabled_overrides(level: int) -> Iterator[None]:
-    """Switch off in this block what ``level`` says."""
+    """Disable handlers in a block: those of classes (level MODES), or those of modes as well (level NONE)."""
     before, modes = _state.get()
     token = _state.set((max(level, before), modes))
     try:
@@ -128,7 +138,7 @@ def disabled_overrides(level: int) -> Iterator[None]:
 
 
 def call_without_overrides(func: Any, args: Any, kwargs: Any) -> Any:
-    """What ``func`` gives while classes are not asked."""
+    """Call ``func`` with the handlers of classes disabled."""
     level, modes = _state.get()
     token = _state.set((max(level, MODES), modes))
     try:
@@ -137,55 +147,55 @@ def call_without_overrides(func: Any, args: Any, kwargs: Any) -> Any:
         _state.reset(token)
 
 
-# -- Announcing ------------------------------------------------------------------------------------------------------
+# --- Registration ---------------------------------------------------------------------------------------------------
 
 
 class _Watch:
-    """What puts into the functions the code that looks for overrides, and takes it out; ``dispatch/torch_function_overrides.py`` sets it."""
+    """Callbacks that install and remove the checks for overrides, set by ``dispatch/torch_function_overrides.py``."""
 
-    look: Callable[[], None] = staticmethod(lambda: None)
-    loaded: Callable[[], None] = staticmethod(lambda: None)  # when a module has been loaded
-    rest: Callable[[], None] = staticmethod(lambda: None)
-    take: Callable[[type], None] = staticmethod(lambda kind: None)  # a class of tensors as operations take them
+    look: Callable[[], None] = staticmethod(lambda: None)  # install the checks in all functions
+    loaded: Callable[[], None] = staticmethod(lambda: None)  # called when a module has been loaded
+    rest: Callable[[], None] = staticmethod(lambda: None)  # remove the checks
+    take: Callable[[type], None] = staticmethod(lambda kind: None)  # add a subclass of Tensor to the operand classes
 
 
 watch = _Watch()
 ON_LOAD.append(lambda: watch.loaded())
-_announced = _entered = _left = 0
-#: How often functions get their code back when the last mode ends; it takes as long as a thousand calls.
-OFTEN = 10
+_registered = _entered = _removals = 0
+#: How often the checks are removed when the last mode ends. A removal takes as long as a thousand calls.
+MAX_REMOVALS = 10
 _counting = threading.Lock()
 
 
 def register_class(kind: type) -> bool:
-    """Let functions look for overrides from now on if values of class ``kind`` are to be asked; whether they are."""
-    global _announced
+    """Install the checks for overrides if a class has a handler, and return whether it has one."""
+    global _registered
     if not has_torch_function(kind):
         return False
     with _counting:
-        _announced += 1
+        _registered += 1
         watch.look()
         watch.take(kind)
     return True
 
 
 def forget_classes() -> None:
-    """Take all classes announced so far for gone, for which functions then look no longer."""
-    global _announced, _left
+    """Forget all registered classes, and remove the checks unless a mode is active. For tests."""
+    global _registered, _removals
     with _counting:
-        _announced = _left = 0
+        _registered = _removals = 0
         if not _entered:
             watch.rest()
 
 
 def register_overriding(values: Iterable[Any], ordinary: type) -> bool:
-    """:func:`register_class` for values that an operation could not take; whether there was one to be asked."""
-    found = overriding_arguments(values, ordinary) if _state.get()[0] == ALL else []
-    return bool(found) and all(register_class(each.__class__) for each in found)
+    """Register the classes with handlers among the values of a call that failed; return whether there is any."""
+    overriding = overriding_arguments(values, ordinary) if _state.get()[0] == ALL else []
+    return bool(overriding) and all(register_class(each.__class__) for each in overriding)
 
 
 def enter_mode(mode: Any) -> None:
-    """Ask ``mode`` first from now on."""
+    """Activate ``mode``, whose handler is then called first."""
     global _entered
     with _counting:
         _entered += 1
@@ -195,12 +205,15 @@ def enter_mode(mode: Any) -> None:
 
 
 def leave_mode(rest: bool = False) -> None:
-    """Forget the innermost mode. ``rest``: if it was the last, functions get their code back however often that was."""
-    global _entered, _left
+    """Deactivate the innermost mode, and remove the checks if it was the last.
+
+    Without ``rest``, they are removed only the first :data:`MAX_REMOVALS` times.
+    """
+    global _entered, _removals
     level, modes = _state.get()
     _state.set((level, modes[:-1]))
     with _counting:
         _entered -= 1
-        if not _entered and not _announced and (rest or _left < OFTEN):
-            _left += not rest
+        if not _entered and not _registered and (rest or _removals < MAX_REMOVALS):
+            _removals += not rest
             watch.rest()
