@@ -238,7 +238,9 @@ def converted(value: Any, target: Any) -> Any:
         fits = math.isfinite(number) and (-limits.max if kind == "u" else limits.min) <= int(number) <= limits.max
         number = int(number) % (limits.max + 1) if fits and kind == "u" else number
     elif fits and math.isfinite(number):
-        fits = abs(number) <= 65504 or abs(number) <= finfo(of(target)).max  # the range of float16 is part of all ranges
+        fits = (
+            abs(number) <= 65504 or abs(number) <= finfo(of(target)).max
+        )  # the range of float16 is part of all ranges
     if not fits:
         raise RuntimeError(f"value cannot be converted to type {_FIXED_WIDTH[of(target).name]} without overflow")
     return numpy.asarray(int(number) if kind in "iu" else number).astype(target)
