@@ -12,7 +12,7 @@ from .core import torch_function
 _disabled_torch_function_impl = torch_function.disabled
 
 
-class _Off:
+class _OverridesOff:
     """Base class of contexts that disable overrides below ``level``."""
 
     __module__ = "torch._C"
@@ -26,14 +26,14 @@ class _Off:
         self.block.__exit__(*error)
 
 
-class DisableTorchFunctionSubclass(_Off):
+class DisableTorchFunctionSubclass(_OverridesOff):
     """Context manager that disables ``__torch_function__`` of classes; modes stay active."""
 
     __module__ = "torch._C"
     level = torch_function.MODES
 
 
-class DisableTorchFunction(_Off):
+class DisableTorchFunction(_OverridesOff):
     """Context manager that disables ``__torch_function__`` of classes and modes."""
 
     __module__ = "torch._C"

@@ -19,16 +19,18 @@ class Event:
 
     def __init__(self, name: str, timestamp: datetime, data: Mapping[str, Value]) -> None:
         if not isinstance(name, str) or not isinstance(timestamp, datetime) or not isinstance(data, Mapping):
-            raise _refused("Event", "(name: str, timestamp: datetime.datetime, data: Mapping[str, int | float | str])")
+            raise _argument_error(
+                "Event", "(name: str, timestamp: datetime.datetime, data: Mapping[str, int | float | str])"
+            )
         if not all(isinstance(key, str) and isinstance(value, Value) for key, value in data.items()):
-            raise _refused("Event", "whose data are numbers and texts by their names")
+            raise _argument_error("Event", "whose data are numbers and texts by their names")
         self.name, self.timestamp = name, timestamp
         self.data: dict[str, Value] = {
             key: float(value) if isinstance(value, bool) else value for key, value in data.items()
         }
 
 
-def _refused(name: str, arguments: str) -> TypeError:
+def _argument_error(name: str, arguments: str) -> TypeError:
     supported = "The following argument types are supported:"
     return TypeError(
         f"__init__(): incompatible constructor arguments. {supported}\n    1. torch.monitor.{name}{arguments}"
@@ -92,7 +94,7 @@ class Aggregation(enum.Enum):
 
 
 #: Functions of the values in a window, of which there is at least one.
-_WAYS: dict[Aggregation, Callable[[Sequence[float]], float]] = {
+_FUNCTIONS: dict[Aggregation, Callable[[Sequence[float]], float]] = {
     Aggregation.VALUE: lambda found: found[-1],
     Aggregation.MEAN: lambda found: sum(found) / len(found),
     Aggregation.COUNT: lambda found: float(len(found)),
@@ -120,9 +122,11 @@ class Stat:
     ) -> None:
         self._numbers: list[float] = []
         if not isinstance(name, str) or not isinstance(window_size, timedelta):
-            raise _refused("Stat", "(name: str, aggregations: Sequence[Aggregation], window_size: datetime.timedelta)")
+            raise _argument_error(
+                "Stat", "(name: str, aggregations: Sequence[Aggregation], window_size: datetime.timedelta)"
+            )
         if not all(isinstance(each, Aggregation) for each in aggregations):
-            raise _refused("Stat", " of a sequence of torch.monitor.Aggregation")
+            raise _argument_error("Stat", " of a sequence of torch.monitor.Aggregation")
         self._name, self._ways, self._most = name, list(aggregations), max_samples
         self._size, self._window, self._full = (
             window_size.total_seconds(),
@@ -167,7 +171,7 @@ class Stat:
     def _closed(self) -> Event | None:
         """Compute the statistics of the current window and clear it; return its event, or None without values."""
         numbers, self._numbers = self._numbers, []
-        self._before = {way: _WAYS[way](numbers) if numbers else 0.0 for way in self._ways}
+        self._before = {way: _FUNCTIONS[way](numbers) if numbers else 0.0 for way in self._ways}
         if not numbers:
             return None
         told = {f"{self._name}.{way.name.lower()}": value for way, value in self._before.items()}

@@ -84,7 +84,7 @@ def enable_reentrant_dispatch() -> Iterator[None]:
 
 # -- Dispatch in functions of other libraries --------------------------------------------------------------------------
 
-_spared: ContextVar[bool] = ContextVar("spared", default=False)
+_skip_next: ContextVar[bool] = ContextVar("spared", default=False)
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
@@ -97,8 +97,8 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     level, modes = torch_function.state()
     if level == torch_function.NONE:
         return False
-    if _spared.get():
-        _spared.set(False)
+    if _skip_next.get():
+        _skip_next.set(False)
         return False
     return bool(modes) or (
         level == torch_function.ALL and bool(torch_function.overriding_arguments(relevant_args, Tensor))
@@ -132,11 +132,11 @@ def redispatch_function(func: Any, types: Any, args: Any, kwargs: Any) -> Any:
     known = _overridables().get(func)
     if known is not None:
         return known.plain(*args, **(kwargs or {}))
-    _spared.set(True)
+    _skip_next.set(True)
     try:
         return func(*args, **(kwargs or {}))
     finally:
-        _spared.set(False)
+        _skip_next.set(False)
 
 
 def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[[Callee], Callee]:

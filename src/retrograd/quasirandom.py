@@ -18,7 +18,7 @@ BITS, MOST = 30, 21201
 
 
 @functools.cache
-def _numbers() -> tuple[Any, Any]:
+def _polynomials() -> tuple[Any, Any]:
     """Return for each dimension a primitive polynomial, as bits, and the first odd numbers of its recurrence.
 
     These are Joe and Kuo's ("Constructing Sobol sequences with better two-dimensional projections", 2008), from SciPy's
@@ -29,9 +29,9 @@ def _numbers() -> tuple[Any, Any]:
         return found["poly"].astype(numpy.int64), found["vinit"].astype(numpy.int64)
 
 
-def _directions(dimension: int) -> Any:
+def _direction_numbers(dimension: int) -> Any:
     """Return the direction numbers: one row for each dimension, one column for each bit (Bratley and Fox 1988)."""
-    polynomials, first = (each[:dimension] for each in _numbers())
+    polynomials, first = (each[:dimension] for each in _polynomials())
     found = numpy.ones((dimension, BITS), numpy.int64)
     degrees = numpy.frexp(polynomials)[1] - 1
     for degree in range(1, int(degrees.max(initial=0)) + 1):
@@ -71,7 +71,7 @@ class SobolEngine:
         self.seed = seed
         self.scramble = scramble
         self.dimension = dimension
-        self.sobolstate = torch.from_numpy(_directions(dimension))
+        self.sobolstate = torch.from_numpy(_direction_numbers(dimension))
         self.shift = torch.zeros(dimension, dtype=torch.long)
         if scramble:
             self._scramble()

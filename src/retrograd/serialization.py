@@ -63,10 +63,12 @@ def save(
         return
     if not hasattr(f, "write"):
         raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
-    write(obj, f if hasattr(f, "seek") else _Sink(f), "archive", pickle_protocol, not _disable_byteorder_record)
+    write(
+        obj, f if hasattr(f, "seek") else _WriteOnlyFile(f), "archive", pickle_protocol, not _disable_byteorder_record
+    )
 
 
-class _Sink:
+class _WriteOnlyFile:
     """File-like wrapper of a user's object that has only ``write``."""
 
     def __init__(self, target: Any) -> None:
@@ -106,7 +108,7 @@ def _write_legacy(obj: Any, file: Any, name: str, protocol: int, order: bool) ->
 # -- Allowed names ---------------------------------------------------------------------------------------------------
 
 
-class _Safe:
+class _SafeGlobals:
     """User classes and functions that a checkpoint may name; one list for the process."""
 
     names: dict[str, Any]
@@ -116,7 +118,7 @@ class _Safe:
         self.lock = threading.Lock()
 
 
-_safe = _Safe()
+_safe = _SafeGlobals()
 
 
 def _full_name(value: Any) -> str:
@@ -200,8 +202,8 @@ def load(
         start = file.tell()
         magic = file.read(4)
         file.seek(start)
-        to = _Places(map_location)
-        reading = _Reading(weights_only, pickle_module or pickle, pickle_load_args)
+        to = _MapLocation(map_location)
+        reading = _PickleReader(weights_only, pickle_module or pickle, pickle_load_args)
         if magic == b"PK\x03\x04":
             return _read_zip(file, to, reading, bool(mmap))
         if mmap:
@@ -227,11 +229,11 @@ def _opened(f: Any) -> Iterator[Any]:
     yield f
 
 
-def _read_zip(file: Any, to: _Places, reading: _Reading, mapped: bool) -> Any:
+def _read_zip(file: Any, to: _MapLocation, reading: _PickleReader, mapped: bool) -> Any:
     reader = Reader(file)
     if reader.has("constants.pkl"):
         raise RuntimeError(
-            "Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``. " + _SINCE
+            "Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``. " + _WEIGHTS_HINT
             if reading.weights_only
             else "TorchScript archives can not be loaded: they hold compiled programs"
         )
@@ -252,7 +254,7 @@ def _read_zip(file: Any, to: _Places, reading: _Reading, mapped: bool) -> Any:
     return reading.run(Source(reader.bytes("data.pkl")), persistent)
 
 
-class _Places:
+class _MapLocation:
     """Interpretation of ``map_location``."""
 
     def __init__(self, map_location: Any) -> None:
@@ -262,23 +264,23 @@ class _Places:
         """Return the array on the device for the location ``place`` in the file."""
         given = self.given
         if given is None:
-            return _restored(array, place)
+            return _to_location(array, place)
         if isinstance(given, dict):
-            return _restored(array, str(given.get(place, place)))
+            return _to_location(array, str(given.get(place, place)))
         if isinstance(given, str | bytes):
-            return _restored(array, given if isinstance(given, str) else given.decode())
+            return _to_location(array, given if isinstance(given, str) else given.decode())
         if isinstance(given, device):
-            return _restored(array, str(given))
+            return _to_location(array, str(given))
         result = given(UntypedStorage(array), place)
         if result is None:
-            return _restored(array, place)
+            return _to_location(array, place)
         if isinstance(result, UntypedStorage):
             moved = result._memory
             return moved if moved.dtype == array.dtype else moved.view(array.dtype)
         raise RuntimeError(f"map_location must give a storage or None, but gave {type(result).__name__}")
 
 
-def _restored(array: Any, place: str) -> Any:
+def _to_location(array: Any, place: str) -> Any:
     kind = place.partition(":")[0]
     if kind == "cpu":
         return array
@@ -304,18 +306,18 @@ def _restored(array: Any, place: str) -> Any:
 
 # -- Reading pickles -------------------------------------------------------------------------------------------------
 
-_SINCE = (
+_WEIGHTS_HINT = (
     "In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load` from `False` to `True`. "
     "Re-running `torch.load` with `weights_only` set to `False` will likely succeed, but it can result in arbitrary code "
     "execution. Do it only if you got the file from a trusted source."
 )
-_TYPES = (
+_TYPES_HINT = (
     "\n\nCheck the documentation of torch.load to learn more about types accepted by default with weights_only "
     "https://pytorch.org/docs/stable/generated/torch.load.html."
 )
 
 
-class _Reading:
+class _PickleReader:
     """Reader of the pickles of one file: by the restricted unpickler, or by Python's."""
 
     def __init__(self, weights_only: bool, pickle_module: Any, options: dict[str, Any]) -> None:
@@ -325,27 +327,27 @@ class _Reading:
     def run(self, source: Source, persistent: Callable[[Any], Any]) -> Any:
         """Return the object of the pickle at the position of ``source``, and move ``source`` behind it."""
         if not self.weights_only:
-            return self._trusting(source, persistent)
+            return self._run_python_pickle(source, persistent)
         safe = dict(_safe.names)
         classes = tuple(value for value in safe.values() if isinstance(value, type))
-        storages = _Storages(persistent)
+        storages = _StorageReader(persistent)
         machine = Machine(source, lambda module, name: self._find(f"{module}.{name}", safe), storages, classes)
         try:
             return machine.run()
         except Blocked as error:
-            raise UnpicklingError(f"Weights only load failed. {_SINCE}\n\n\n{error}{_TYPES}") from None
+            raise UnpicklingError(f"Weights only load failed. {_WEIGHTS_HINT}\n\n\n{error}{_TYPES_HINT}") from None
         except Unallowed as error:
             raise UnpicklingError(
                 "Weights only load failed. This file can still be loaded, to do so you have two options, \033[1mdo those "
-                f"steps only if you trust the source of the checkpoint\033[0m. \n\t(1) {_SINCE}\n\t(2) Alternatively, to "
+                f"steps only if you trust the source of the checkpoint\033[0m. \n\t(1) {_WEIGHTS_HINT}\n\t(2) Alternatively, to "
                 "load with `weights_only=True` please check the recommended steps in the following error message.\n\t"
-                f"WeightsUnpickler error: {error}{_TYPES}"
+                f"WeightsUnpickler error: {error}{_TYPES_HINT}"
             ) from None
         except Refused as error:
             raise UnpicklingError(
-                f"Weights only load failed. {_SINCE}\nPlease file an issue with the following so that we can make "
+                f"Weights only load failed. {_WEIGHTS_HINT}\nPlease file an issue with the following so that we can make "
                 "`weights_only=True` compatible with your use case: WeightsUnpickler error: \n\n"
-                f"{error}{_TYPES}"
+                f"{error}{_TYPES_HINT}"
             ) from None
         except BROKEN as error:
             if error is storages.error:  # the error is from reading a storage, not from the pickle
@@ -369,7 +371,7 @@ class _Reading:
             "context manager to allowlist this global if you trust this class/function."
         )
 
-    def _trusting(self, source: Source, persistent: Callable[[Any], Any]) -> Any:
+    def _run_python_pickle(self, source: Source, persistent: Callable[[Any], Any]) -> Any:
         known = self.known
 
         class Unpickler(self.pickle_module.Unpickler):  # type: ignore[misc, name-defined]
@@ -378,7 +380,7 @@ class _Reading:
                 if found is not None:
                     return found.cls if isinstance(found, TensorType) else found
                 if module.partition(".")[0] == "torch":
-                    return _ours(module, name)
+                    return _find_in_package(module, name)
                 return super().find_class(module, name)
 
             def persistent_load(self, identity: Any) -> Any:
@@ -391,7 +393,7 @@ class _Reading:
         return found
 
 
-class _Storages:
+class _StorageReader:
     """Reader of storages that remembers its last error, which may be raised by the user's ``map_location``."""
 
     def __init__(self, read: Callable[[Any], Any]) -> None:
@@ -410,13 +412,13 @@ _BLOCKED = {"sys", "os", "posix", "nt", "subprocess"}
 
 
 #: Owners that PyTorch's pickles name for functions and methods in C++, and the owners here.
-_IN_C = {("torch._C", "_VariableFunctionsClass"): ("torch", ""), ("torch._C", "TensorBase"): ("torch", "Tensor")}
+_CPP_OWNERS = {("torch._C", "_VariableFunctionsClass"): ("torch", ""), ("torch._C", "TensorBase"): ("torch", "Tensor")}
 
 
-def _ours(module: str, name: str) -> Any:
+def _find_in_package(module: str, name: str) -> Any:
     """Return this package's object for a name of PyTorch's, from the module with that path or from a parent module."""
-    if (module, name) in _IN_C:
-        module, name = _IN_C[module, name]
+    if (module, name) in _CPP_OWNERS:
+        module, name = _CPP_OWNERS[module, name]
     elif module.startswith("torch._C._"):  # the operation's name has the submodule as a prefix
         part = module.removeprefix("torch._C._")
         module, name = f"torch.{part}".replace("torch.nn", "torch.nn.functional"), name.removeprefix(f"{part}_")

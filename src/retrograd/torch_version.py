@@ -24,7 +24,7 @@ _STAGE = {"a": 0, "alpha": 0, "b": 1, "beta": 1, "c": 2, "rc": 2, "pre": 2, "pre
 _FINAL = (3, 0)
 
 
-def _order(text: str) -> tuple[Any, ...] | None:
+def _sort_key(text: str) -> tuple[Any, ...] | None:
     """Return the sort key of a version, or None if the text is no version."""
     found = _pattern().fullmatch(text.strip())
     if found is None:
@@ -60,7 +60,7 @@ class TorchVersion(str):
             if not isinstance(other, (tuple, list)):
                 raise ValueError(f"can't compare a version with {other!r}")
             other = ".".join(map(str, other))
-        mine, yours = _order(self), _order(other)
+        mine, yours = _sort_key(self), _sort_key(other)
         if mine is None or yours is None:
             return getattr(str, how)(self, other)
         return getattr(mine, how)(yours)

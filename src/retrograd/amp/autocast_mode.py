@@ -78,9 +78,9 @@ _DEVICES = ("cpu", "cuda", "mps", "xpu", "mtia", "hpu", "maia", "xla", "ipu")
 
 _on: ContextVar[frozenset[str]] = ContextVar("autocast", default=frozenset())
 _dtypes: ContextVar[dict[str, dtype] | None] = ContextVar("autocast_dtypes", default=None)
-_keeps: ContextVar[bool] = ContextVar("autocast_cache", default=True)
+_caching: ContextVar[bool] = ContextVar("autocast_cache", default=True)
 #: Cache of cast leaves, for the outermost context: the leaf and its copy, by identity and dtype.
-_kept: ContextVar[dict[Any, tuple[Tensor, Tensor]] | None] = ContextVar("autocast_kept", default=None)
+_cast_cache: ContextVar[dict[Any, tuple[Tensor, Tensor]] | None] = ContextVar("autocast_kept", default=None)
 
 
 # -- Casting of arguments ---------------------------------------------------------------------------------------------
@@ -107,17 +107,17 @@ def _own(x: Tensor, found: list[Tensor], short: dtype) -> dtype:
 
 
 #: Rules for functions whose condition in ``ONLY_IF`` is not met.
-_OTHERWISE = {"lstm": _first}
+_FALLBACK_RULES = {"lstm": _first}
 
 
-def _detour(rule: Callable[..., dtype]) -> Callable[..., Any]:
+def _casting_call(rule: Callable[..., dtype]) -> Callable[..., Any]:
     """Return a function that converts tensors by ``rule`` and calls the original with autocast disabled."""
 
     def detour(plain: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         on, name = _on.get(), plain.__name__
         if not on or kwargs.get("out") is not None:
             return plain(*args, **kwargs)
-        ruled = rule if name not in ONLY_IF or ONLY_IF[name](*args, **kwargs) else _OTHERWISE.get(name)
+        ruled = rule if name not in ONLY_IF or ONLY_IF[name](*args, **kwargs) else _FALLBACK_RULES.get(name)
         if ruled is None:
             return plain(*args, **kwargs)
         found: list[Tensor] = []
@@ -165,9 +165,9 @@ def _converted(value: Any, rule: Callable[..., dtype], found: list[Tensor], shor
 
 def _cast(x: Tensor, target: dtype) -> Tensor:
     """Return ``x`` in another dtype; leaves that require gradients (weights) are cast once in a context and cached."""
-    kept = _kept.get()
+    kept = _cast_cache.get()
     worth = x.requires_grad and x.is_leaf and x._view is None and x.dtype is float32 and target is not float32
-    if kept is None or not worth or not _keeps.get() or not recording():
+    if kept is None or not worth or not _caching.get() or not recording():
         return x.to(target)
     key = id(x), target
     if key not in kept:
@@ -175,7 +175,7 @@ def _cast(x: Tensor, target: dtype) -> Tensor:
     return kept[key][1]
 
 
-def _everything(names: str, detour: Callable[..., Any], seen: set[int]) -> list[Detour]:
+def _detours_of(names: str, detour: Callable[..., Any], seen: set[int]) -> list[Detour]:
     """Return a detour for every function with one of these names."""
     made = []
     for name in names.split():
@@ -184,38 +184,38 @@ def _everything(names: str, detour: Callable[..., Any], seen: set[int]) -> list[
         if space:
             places = [FUNCTIONS.get(f"linalg_{last}"), METHODS.get(f"linalg_{last}"), vars(linalg).get(last)]
         for place in filter(None, places):
-            for function in behind(_surface(place)):
+            for function in behind(_unwrap(place)):
                 if id(function) not in seen and isinstance(function, FunctionType):
                     seen.add(id(function))
                     made.append(Detour(function, detour))
     return made
 
 
-def _surface(function: Any) -> Any:
+def _unwrap(function: Any) -> Any:
     """Return the function that a public wrapper wraps, or the function itself."""
     target = function.__globals__.get("target") if hasattr(function, "__globals__") else None
     return function if target is None or getattr(function, "op", None) or getattr(function, "front", None) else target
 
 
-def _make() -> list[Detour]:
+def _make_detours() -> list[Detour]:
     from ..nn.modules.rnn import RNNBase  # imported with the first autocast context
 
     fourier = " ".join(name for name in fft_module.__all__ if not name.endswith(("freq", "shift")))
     seen: set[int] = set()
-    made = _everything(LOWER, _detour(_lower), seen) + _everything(WIDEST, _detour(_widest), seen)
-    made += _everything(FULL, _detour(_full), seen) + _everything(AS_THE_FIRST, _detour(_first), seen)
-    made += _everything(AS_IT_IS, _detour(_own), seen)
+    made = _detours_of(LOWER, _casting_call(_lower), seen) + _detours_of(WIDEST, _casting_call(_widest), seen)
+    made += _detours_of(FULL, _casting_call(_full), seen) + _detours_of(AS_THE_FIRST, _casting_call(_first), seen)
+    made += _detours_of(AS_IT_IS, _casting_call(_own), seen)
     check: Any = RNNBase._check_dtype
     made.append(Detour(check, lambda plain, args, kwargs: None if _on.get() else plain(*args)))
     for name in fourier.split():
-        for function in behind(_surface(vars(fft_module)[name])):
+        for function in behind(_unwrap(vars(fft_module)[name])):
             if id(function) not in seen:
                 seen.add(id(function))
-                made.append(Detour(function, _detour(_full)))
+                made.append(Detour(function, _casting_call(_full)))
     return made
 
 
-DETOURS = Detours(_make)
+DETOURS = Detours(_make_detours)
 
 
 # -- The state --------------------------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ def _device(device_type: Any) -> str:
     return devices.device(device_type).type
 
 
-def _switch(kind: str, enabled: bool) -> None:
+def _set_enabled(kind: str, enabled: bool) -> None:
     before = _on.get()
     _on.set(before | {kind} if enabled else before - {kind})
     if (kind in before) != enabled:
@@ -242,7 +242,7 @@ def is_autocast_enabled(device_type: str = "cuda") -> bool:
 def set_autocast_enabled(*args: Any) -> None:
     """Enable or disable autocast for a device type: ``set_autocast_enabled("cpu", True)``."""
     kind, enabled = args if len(args) == 2 else ("cuda", *args)
-    _switch(_device(kind), enabled)
+    _set_enabled(_device(kind), enabled)
 
 
 def get_autocast_dtype(device_type: str) -> dtype:
@@ -258,58 +258,58 @@ def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
 
 def is_autocast_cache_enabled() -> bool:
     """Whether casts of weights are cached."""
-    return _keeps.get()
+    return _caching.get()
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
     """Enable or disable the cache of cast weights."""
-    _keeps.set(enabled)
+    _caching.set(enabled)
 
 
 def clear_autocast_cache() -> None:
     """Clear the cache of cast weights."""
-    kept = _kept.get()
+    kept = _cast_cache.get()
     if kept is not None:
         kept.clear()
 
 
-def _old(name: str, new: str) -> None:
+def _warn_deprecated(name: str, new: str) -> None:
     warn(f"torch.{name} is deprecated. Please use torch.{new} instead.", DeprecationWarning)
 
 
 def is_autocast_cpu_enabled() -> bool:
     """Whether autocast is enabled on the CPU (deprecated: use ``is_autocast_enabled("cpu")``)."""
-    _old("is_autocast_cpu_enabled()", "is_autocast_enabled('cpu')")
+    _warn_deprecated("is_autocast_cpu_enabled()", "is_autocast_enabled('cpu')")
     return is_autocast_enabled("cpu")
 
 
 def set_autocast_cpu_enabled(enabled: bool) -> None:
     """Enable or disable autocast on the CPU (deprecated: use ``set_autocast_enabled("cpu", enabled)``)."""
-    _old("set_autocast_cpu_enabled(enabled)", "set_autocast_enabled('cpu', enabled)")
+    _warn_deprecated("set_autocast_cpu_enabled(enabled)", "set_autocast_enabled('cpu', enabled)")
     set_autocast_enabled("cpu", enabled)
 
 
 def get_autocast_cpu_dtype() -> dtype:
     """Return the dtype of autocast on the CPU (deprecated: use ``get_autocast_dtype("cpu")``)."""
-    _old("get_autocast_cpu_dtype()", "get_autocast_dtype('cpu')")
+    _warn_deprecated("get_autocast_cpu_dtype()", "get_autocast_dtype('cpu')")
     return get_autocast_dtype("cpu")
 
 
 def set_autocast_cpu_dtype(dtype: dtype) -> None:
     """Set the dtype of autocast on the CPU (deprecated: use ``set_autocast_dtype("cpu", dtype)``)."""
-    _old("set_autocast_cpu_dtype(dtype)", "set_autocast_dtype('cpu', dtype)")
+    _warn_deprecated("set_autocast_cpu_dtype(dtype)", "set_autocast_dtype('cpu', dtype)")
     set_autocast_dtype("cpu", dtype)
 
 
 def get_autocast_gpu_dtype() -> dtype:
     """Return the dtype of autocast on GPUs (deprecated: use ``get_autocast_dtype("cuda")``)."""
-    _old("get_autocast_gpu_dtype()", "get_autocast_dtype('cuda')")
+    _warn_deprecated("get_autocast_gpu_dtype()", "get_autocast_dtype('cuda')")
     return get_autocast_dtype("cuda")
 
 
 def set_autocast_gpu_dtype(dtype: dtype) -> None:
     """Set the dtype of autocast on GPUs (deprecated: use ``set_autocast_dtype("cuda", dtype)``)."""
-    _old("set_autocast_gpu_dtype(dtype)", "set_autocast_dtype('cuda', dtype)")
+    _warn_deprecated("set_autocast_gpu_dtype(dtype)", "set_autocast_dtype('cuda', dtype)")
     set_autocast_dtype("cuda", dtype)
 
 
@@ -371,20 +371,20 @@ class autocast:
 
     def __enter__(self) -> autocast:
         self.before = getattr(self, "before", [])
-        self.before.append((self.device in _on.get(), _dtypes.get(), _keeps.get(), _kept.get()))
-        _switch(self.device, self._enabled)
+        self.before.append((self.device in _on.get(), _dtypes.get(), _caching.get(), _cast_cache.get()))
+        _set_enabled(self.device, self._enabled)
         set_autocast_dtype(self.device, self.fast_dtype)
-        _keeps.set(self._cache_enabled)
-        if _kept.get() is None:
-            _kept.set({})
+        _caching.set(self._cache_enabled)
+        if _cast_cache.get() is None:
+            _cast_cache.set({})
         return self
 
     def __exit__(self, *error: object) -> None:
         on, chosen, keeps, kept = self.before.pop()
-        _switch(self.device, on)
+        _set_enabled(self.device, on)
         _dtypes.set(chosen)
-        _keeps.set(keeps)
-        _kept.set(kept)
+        _caching.set(keeps)
+        _cast_cache.set(kept)
 
     def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that runs ``func`` in this context."""

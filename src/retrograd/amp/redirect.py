@@ -34,7 +34,7 @@ class Detour:
         self.plain = plain = FunctionType(
             function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
         )
-        self.other = _code(function.__code__, function, lambda args, kwargs: detour(plain, args, kwargs))
+        self.other = _calling_code(function.__code__, function, lambda args, kwargs: detour(plain, args, kwargs))
 
     def use(self, detour: bool) -> None:
         """Install or remove the detour.
@@ -53,7 +53,7 @@ class Detour:
             function.__code__ = self.other
 
 
-def _code(own: CodeType, function: FunctionType, call: Callable[..., Any]) -> CodeType:
+def _calling_code(own: CodeType, function: FunctionType, call: Callable[..., Any]) -> CodeType:
     """Return code that calls ``call`` and has the free variables of ``own``, as assigning ``__code__`` requires."""
     name = f"_detour_{id(function)}"
     function.__globals__[name] = call
@@ -78,11 +78,11 @@ def behind(found: Any) -> Iterator[FunctionType]:
         return
     yield front.target
     while front is not None:
-        yield from written(front.op, functools.partial(_fronts, front.target))
+        yield from written(front.op, functools.partial(_has_target, front.target))
         front = front.other
 
 
-def _fronts(target: Any, function: Any) -> bool:
+def _has_target(target: Any, function: Any) -> bool:
     front = getattr(function, "front", None)
     return front is not None and front.target is target
 

@@ -40,10 +40,10 @@ def whole_file(path: str) -> Iterator[Any]:
         with contextlib.suppress(OSError):
             os.unlink(beside)
         raise
-    _settle(folder)
+    _sync_folder(folder)
 
 
-def _settle(folder: str) -> None:
+def _sync_folder(folder: str) -> None:
     """Flush the folder to disk, where the system supports it, so that the rename survives a crash."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)

@@ -86,13 +86,13 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
         package, _, rest = module.partition(".")
         qualified = name or getattr(obj, "__qualname__", obj.__name__)
         if package in ("retrograd", "torch") and "<" not in qualified:
-            rest = _MOVED.get(rest, rest)
+            rest = _PYTORCH_PATHS.get(rest, rest)
             owner, _, last = qualified.rpartition(".")
             if owner:  # an attribute of a class
                 self.save_reduce(getattr, (getattr(importlib.import_module(f"retrograd.{rest}"), owner), last), obj=obj)
                 return
             if not rest and "." not in qualified:
-                rest, qualified = _public_place(obj, qualified)
+                rest, qualified = _public_location(obj, qualified)
             self.write(pickle.GLOBAL + f"torch{'.' if rest else ''}{rest}\n{qualified}\n".encode())
             self.memoize(obj)
         else:
@@ -102,10 +102,10 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
 
 
 #: Modules with another path in PyTorch.
-_MOVED = {"utils.data.collate": "utils.data._utils.collate", "optim.cycles": "optim.lr_scheduler"}
+_PYTORCH_PATHS = {"utils.data.collate": "utils.data._utils.collate", "optim.cycles": "optim.lr_scheduler"}
 
 
-def _public_place(obj: Any, name: str) -> tuple[str, str]:
+def _public_location(obj: Any, name: str) -> tuple[str, str]:
     """Return the submodule of ``torch`` in which an operation is public, and its name there; by default ("", ``name``).
 
     Operations are defined under the package's own name, which does not tell the submodule.

@@ -20,13 +20,13 @@ from ..core.tensor import Tensor, wrap
 from .files import whole_file
 from .formatting import shortened, shortened_text
 
-_KINDS = {
+_DTYPES = {
     "BOOL": dtypes.bool_, "U8": dtypes.uint8, "I8": dtypes.int8, "I16": dtypes.int16, "U16": dtypes.uint16,
     "I32": dtypes.int32, "U32": dtypes.uint32, "I64": dtypes.int64, "U64": dtypes.uint64, "F16": dtypes.float16,
     "BF16": dtypes.bfloat16, "F32": dtypes.float32, "F64": dtypes.float64, "C64": dtypes.complex64,
 }  # fmt: skip
-_NAMES = {kind: name for name, kind in _KINDS.items()}
-_LONGEST = 100_000_000  # bytes of a header; the package's own bound
+_NAMES = {kind: name for name, kind in _DTYPES.items()}
+_MAX_HEADER = 100_000_000  # bytes of a header; the package's own bound
 
 
 def to_bytes(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> list[Any]:
@@ -52,7 +52,7 @@ def to_bytes(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None)
 def from_bytes(data: Any) -> dict[str, Tensor]:
     """Return the tensors in a file's bytes, copied. Raises ValueError for invalid files."""
     (length,) = struct.unpack("<Q", data[:8]) if len(data) >= 8 else (None,)
-    if length is None or length > min(len(data) - 8, _LONGEST):
+    if length is None or length > min(len(data) - 8, _MAX_HEADER):
         raise ValueError("Error while deserializing header: the file is too short for its header")
     try:
         header = json.loads(bytes(data[8 : 8 + length]))
@@ -60,7 +60,7 @@ def from_bytes(data: Any) -> dict[str, Tensor]:
         places = {}
         for name, each in entries.items():
             begin, end = each["data_offsets"]
-            places[name] = _KINDS[each["dtype"]], tuple(each["shape"]), begin, end
+            places[name] = _DTYPES[each["dtype"]], tuple(each["shape"]), begin, end
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
             f"Error while deserializing header: {type(error).__name__}: {shortened_text(str(error))}"

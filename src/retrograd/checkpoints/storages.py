@@ -90,7 +90,7 @@ def in_order(array: Any, order: str) -> Any:
 # -- Rebuilding ------------------------------------------------------------------------------------------------------
 
 
-def _integers(values: Any) -> tuple[int, ...]:
+def _check_integers(values: Any) -> tuple[int, ...]:
     if not isinstance(values, tuple) or not all(type(each) is int for each in values):
         raise RuntimeError(f"sizes and strides must be tuples of ints, but got {shortened(values)}")
     if any(not -(2**63) <= each < 2**63 for each in values):
@@ -102,8 +102,8 @@ def _view(storage: Any, offset: Any, size: Any, stride: Any, kind: dtype | None 
     """Return the view of a storage's array that a tensor uses. Raises RuntimeError if it exceeds the storage."""
     if not isinstance(storage, Storage):
         raise RuntimeError(f"a tensor must lie in a storage, but got {type(storage).__name__}")
-    size, stride = _integers(size), _integers(stride)
-    (offset,) = _integers((offset,))
+    size, stride = _check_integers(size), _check_integers(stride)
+    (offset,) = _check_integers((offset,))
     array = storage.array
     if kind is not None and array.dtype != kind.numpy:
         array = array[: array.nbytes // kind.itemsize * kind.itemsize].view(kind.numpy)
@@ -140,7 +140,7 @@ def rebuild_tensor_v2(
     metadata: Any = None,
 ) -> Tensor:  # fmt: skip
     """Return a tensor on a typed storage."""
-    return _finished(rebuild_tensor(storage, storage_offset, size, stride), requires_grad, metadata)
+    return _apply_metadata(rebuild_tensor(storage, storage_offset, size, stride), requires_grad, metadata)
 
 
 def rebuild_tensor_v3(
@@ -150,10 +150,10 @@ def rebuild_tensor_v3(
     """Return a tensor on a storage of bytes."""
     if not isinstance(kind, dtype):
         raise RuntimeError(f"expected a dtype, but got {type(kind).__name__}")
-    return _finished(wrap(_view(storage, storage_offset, size, stride, kind)), requires_grad, metadata)
+    return _apply_metadata(wrap(_view(storage, storage_offset, size, stride, kind)), requires_grad, metadata)
 
 
-def _finished(tensor: Tensor, requires_grad: Any, metadata: Any) -> Tensor:
+def _apply_metadata(tensor: Tensor, requires_grad: Any, metadata: Any) -> Tensor:
     # PyTorch saves lazy conjugation and negation as flags; they are applied here.
     metadata = metadata if isinstance(metadata, dict) else {}
     if metadata and tensor.numel() > memory_of(tensor._array).size:
@@ -294,7 +294,7 @@ def described(tensor: Tensor, memories: Memories) -> tuple[Named, tuple[Any, ...
         return (_STATEFUL_PARAMETER, (*rest, attributes)) if attributes else (_PARAMETER, rest)
     if attributes or type(tensor) is not Tensor:
         kind = _TENSOR if type(tensor) is Tensor else type(tensor)
-        return _OF_TYPE, (function, kind, arguments, attributes)
+        return _SUBCLASS, (function, kind, arguments, attributes)
     return function, arguments
 
 
@@ -315,4 +315,4 @@ class Call:
 _V2, _V3 = (Named("torch._utils", f"_rebuild_tensor_v{number}") for number in (2, 3))
 _PARAMETER = Named("torch._utils", "_rebuild_parameter")
 _STATEFUL_PARAMETER = Named("torch._utils", "_rebuild_parameter_with_state")
-_OF_TYPE, _TENSOR = Named("torch._tensor", "_rebuild_from_type_v2"), Named("torch", "Tensor")
+_SUBCLASS, _TENSOR = Named("torch._tensor", "_rebuild_from_type_v2"), Named("torch", "Tensor")

@@ -37,11 +37,11 @@ PARTS = 10_000
 _MARK = object()
 _CODES = {ord(each.code): each for each in pickletools.opcodes}
 #: Instructions that push their argument; ``pickletools`` decodes it.
-_VALUES = {
+_PUSHED_ARGUMENTS = {
     "BININT", "BININT1", "BININT2", "LONG1", "LONG4", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8",
     "BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "BINSTRING", "SHORT_BINSTRING", "INT", "LONG", "FLOAT", "UNICODE",
 }  # fmt: skip
-_CONSTANTS: dict[str, Callable[[], Any]] = {
+_PUSHED_CONSTANTS: dict[str, Callable[[], Any]] = {
     "NONE": lambda: None, "NEWTRUE": lambda: True, "NEWFALSE": lambda: False, "EMPTY_LIST": list, "EMPTY_DICT": dict,
     "EMPTY_TUPLE": tuple, "EMPTY_SET": set, "MARK": lambda: _MARK,
 }  # fmt: skip
@@ -65,7 +65,7 @@ class Source:
         return self.read((len(self.data) if end < 0 else end + 1) - self.position)
 
 
-def _keys(found: Any) -> Any:
+def _check_keys(found: Any) -> Any:
     """Return ``found``, whose items are to be hashed. Raises Refused for one of more than :data:`PARTS` nested parts.
 
     Frozen sets count, too: Python keeps their hash, but compares equal ones of 60 levels 2**60 times.
@@ -123,10 +123,10 @@ class Machine:
                 if self.stack[-1] is _MARK:
                     raise Refused("There is nothing on the stack but a mark")
                 return self.stack.pop()
-            if name in _VALUES:
+            if name in _PUSHED_ARGUMENTS:
                 self.stack.append(argument)
-            elif name in _CONSTANTS:
-                self.stack.append(_CONSTANTS[name]())
+            elif name in _PUSHED_CONSTANTS:
+                self.stack.append(_PUSHED_CONSTANTS[name]())
             else:
                 step = getattr(self, f"_{name.lower()}", None)
                 if step is None or not name:
@@ -190,10 +190,10 @@ class Machine:
 
     def _dict(self, _: Any) -> None:
         items = self.since_mark()
-        self.stack.append(dict(zip(_keys(items[::2]), items[1::2], strict=True)))
+        self.stack.append(dict(zip(_check_keys(items[::2]), items[1::2], strict=True)))
 
     def _frozenset(self, _: Any) -> None:
-        self.stack.append(frozenset(_keys(self.since_mark())))
+        self.stack.append(frozenset(_check_keys(self.since_mark())))
 
     def _append(self, _: Any) -> None:
         value = self.stack.pop()
@@ -204,17 +204,17 @@ class Machine:
         self._top(list).extend(values)
 
     def _additems(self, _: Any) -> None:
-        values = _keys(self.since_mark())
+        values = _check_keys(self.since_mark())
         self._top(set).update(values)
 
     def _setitem(self, _: Any) -> None:
         value, key = self.stack.pop(), self.stack.pop()
-        self._top(dict)[_keys([key])[0]] = value
+        self._top(dict)[_check_keys([key])[0]] = value
 
     def _setitems(self, _: Any) -> None:
         items = self.since_mark()
         target = self._top(dict)
-        for key, value in zip(_keys(items[::2]), items[1::2], strict=True):
+        for key, value in zip(_check_keys(items[::2]), items[1::2], strict=True):
             target[key] = value
 
     def _top(self, kind: Any) -> Any:
@@ -256,7 +256,7 @@ class Machine:
         for each in arguments if function in (set, Counter, OrderedDict) else ():
             for items in (each, *each) if isinstance(each, (list, tuple)) else ():
                 if isinstance(items, (list, tuple)):
-                    _keys(items)
+                    _check_keys(items)
 
     def _build(self, _: Any) -> None:
         state, target = self.stack.pop(), self.stack[-1]

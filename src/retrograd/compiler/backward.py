@@ -28,16 +28,16 @@ class _Level:
         return getattr(TENSORS, name)
 
     def attention_back(self, g: Any, *rest: Any) -> Any:
-        return _on_arrays("attention_back", g, rest)
+        return _record_array_call("attention_back", g, rest)
 
     def recurrent_back(self, g: Any, *rest: Any) -> Any:
-        return _on_arrays("recurrent_back", g, rest)
+        return _record_array_call("recurrent_back", g, rest)
 
 
 F = _Level()
 
 
-def _on_arrays(name: str, g: Any, rest: tuple[Any, ...]) -> Any:
+def _record_array_call(name: str, g: Any, rest: tuple[Any, ...]) -> Any:
     """Record a call of an array-level function as one step.
 
     Return its results, traced, with None where it returns None.
@@ -79,24 +79,24 @@ def differentiate(trace: Trace, outs: Sequence[Value], grads: Sequence[Traced], 
     """
     arrived: dict[Value, Any] = {}
     for out, grad in zip(outs, grads, strict=True):
-        _add(arrived, out, grad)
+        _accumulate(arrived, out, grad)
     forward = list(trace.tape.steps)
     before = set_recording(False)
     try:
         with trace.unseen():
             for step in reversed(forward):
-                _through(trace, step, arrived)
+                _backward_step(trace, step, arrived)
     finally:
         restore_recording(before)
     return [arrived.get(each) for each in wanted]
 
 
-def _add(arrived: dict[Value, Any], value: Value, grad: Any) -> None:
+def _accumulate(arrived: dict[Value, Any], value: Value, grad: Any) -> None:
     held = arrived.get(value)
     arrived[value] = grad if held is None else F.add(held, grad)
 
 
-def _through(trace: Trace, step: Step, arrived: dict[Value, Any]) -> None:
+def _backward_step(trace: Trace, step: Step, arrived: dict[Value, Any]) -> None:
     """Compute the gradients of a step's operands from those of its results, and add them to ``arrived``."""
     op = step.op
     count = len(step.results) if op.differentiable is None else op.differentiable
@@ -110,13 +110,13 @@ def _through(trace: Trace, step: Step, arrived: dict[Value, Any]) -> None:
     if getattr(op, "gradients", None) is not None:
         found = op.gradients(F, g, step)
     else:
-        found = _by_rules(trace, step, g, live)
+        found = _apply_rules(trace, step, g, live)
     for value, grad, wanted in zip(step.operands, found, live, strict=True):
         if wanted and grad is not None:
-            _add(arrived, value, validate_gradient(grad, Place(value), step))
+            _accumulate(arrived, value, validate_gradient(grad, Place(value), step))
 
 
-def _by_rules(trace: Trace, step: Step, g: Any, live: Sequence[bool]) -> list[Any]:
+def _apply_rules(trace: Trace, step: Step, g: Any, live: Sequence[bool]) -> list[Any]:
     found: list[Any] = []
     together: dict[Any, tuple[Any, ...]] = {}
     rules = step.op.rules
@@ -126,19 +126,19 @@ def _by_rules(trace: Trace, step: Step, g: Any, live: Sequence[bool]) -> list[An
         elif isinstance(rule, (int, float)):
             found.append(g if rule == 1 else -g if rule == -1 else None if rule == 0 else g * rule)
         elif isinstance(rule, str):
-            found.append(g * _given(trace, step, rule, g))
+            found.append(g * _rule_argument(trace, step, rule, g))
         elif is_shared(rule):
             if rule not in together:
-                together[rule] = rule(*[_given(trace, step, name, g) for name in arguments(rule)])
+                together[rule] = rule(*[_rule_argument(trace, step, name, g) for name in arguments(rule)])
             found.append(together[rule][[k for k, each in enumerate(rules) if each is rule].index(index)])
         else:
             names = arguments(rule)
-            partial = rule(*[_given(trace, step, name, g) for name in names])
+            partial = rule(*[_rule_argument(trace, step, name, g) for name in names])
             found.append(partial if "g" in names else g * partial)
     return found
 
 
-def _given(trace: Trace, step: Step, name: str, g: Any) -> Any:
+def _rule_argument(trace: Trace, step: Step, name: str, g: Any) -> Any:
     """Return the value of a rule's argument: ``F``, the gradient ``g``, or the saved value called ``name``."""
     if name == "F":
         return F

@@ -114,10 +114,10 @@ class Compiled:
     def record(self, args: Any, kwargs: Any) -> tuple[Any, Recording]:
         """Run a call and record it; return its result and the recording."""
         guards, start = _guards_for(self.function, args, kwargs)
-        trace = Trace(self.fullgraph, guards.optimizers, _swept)
-        with trace, _Watching(trace, guards):
+        trace = Trace(self.fullgraph, guards.optimizers, _trace_backward)
+        with trace, _CallWatcher(trace, guards):
             result = self.function(*args, **kwargs)
-        result, plan = _planned(trace, guards, result)
+        result, plan = _make_plan(trace, guards, result)
         made = Recording(guards, start, trace.reason)
         if plan is not None:
             try:
@@ -150,7 +150,7 @@ def disabled(function: Any) -> Any:
     def plainly(*args: Any, **kwargs: Any) -> Any:
         for each in runs():
             if each.__class__ is Trace:
-                each.give_up(f"calls {getattr(function, '__name__', function)}, which is not to be compiled")
+                each.give_up(f"calls {getattr(function, '__name__', function)}, which is excluded from compilation")
                 args, kwargs = each.plain(args), each.plain(kwargs)
         return function(*args, **kwargs)
 
@@ -198,7 +198,7 @@ def _guards_for(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[G
     return guards, start
 
 
-class _Watching:
+class _CallWatcher:
     """Profiler hook during a recording: guards the globals of each user function that runs, or abandons the recording.
 
     It gives up when user code assigns to attributes or outer variables, or calls a function with side effects.
@@ -218,13 +218,13 @@ class _Watching:
 
     def saw(self, frame: Any, event: str, argument: Any) -> None:
         """Handle one event of Python's profiler."""
-        if event == "call" and _is_in(frame, _CHANGING) and not self.trace.quiet:
+        if event == "call" and _is_in(frame, _STATEFUL_MODULES) and not self.trace.quiet:
             self.tell(f"calls {frame.f_code.co_qualname}()")
         if event not in ("call", "c_call") or not _of_user(frame):
             return
         if event == "c_call":
             owner = getattr(argument, "__module__", None)
-            if argument in _speaking() or owner in ("time", "random", "_random"):
+            if argument in _impure_builtins() or owner in ("time", "random", "_random"):
                 self.tell(f"calls {argument.__name__}()")
             return
         code = frame.f_code
@@ -247,7 +247,7 @@ def _of_user(frame: Any) -> bool:
     if user_frame.MARK in space or str(space.get("__name__")).partition(".")[0] in user_frame.OTHERS:
         return False
     while (frame := frame.f_back) is not None:
-        ours = user_frame.MARK in frame.f_globals and not _is_in(frame, _THROUGH)
+        ours = user_frame.MARK in frame.f_globals and not _is_in(frame, _CALLING_MODULES)
         if ours or str(frame.f_globals.get("__name__")).startswith("importlib"):
             return False  # called by the package, or run by an import
     return True
@@ -259,16 +259,16 @@ def _is_in(frame: Any, modules: tuple[str, ...]) -> bool:
 
 
 #: Modules of the package with state that the next call reads.
-_CHANGING = "retrograd.optim.", "retrograd.amp.grad_scaler.", "retrograd.utils.data."
+_STATEFUL_MODULES = "retrograd.optim.", "retrograd.amp.grad_scaler.", "retrograd.utils.data."
 #: Modules of the package that call user functions.
-_THROUGH = "retrograd.nn.", "retrograd.compiler."
+_CALLING_MODULES = "retrograd.nn.", "retrograd.compiler."
 
 
-def _speaking() -> frozenset[Any]:
+def _impure_builtins() -> frozenset[Any]:
     return SPEAKING
 
 
-def _swept(trace: Trace, loss: Value, leaves: Sequence[Value]) -> list[Any]:
+def _trace_backward(trace: Trace, loss: Value, leaves: Sequence[Value]) -> list[Any]:
     """Append a backward pass from ``loss`` to the tape; return the gradients of ``leaves`` (None where absent)."""
     sample = wrap(numpy.ones(loss.shape, loss.dtype))
     value = trace.tape.value(CONSTANT, sample._array)
@@ -279,29 +279,29 @@ def _swept(trace: Trace, loss: Value, leaves: Sequence[Value]) -> list[Any]:
 # -- From a recording to programs --------------------------------------------------------------------------------------
 
 
-def _planned(trace: Trace, guards: Guards, result: Any) -> tuple[Any, Any]:
+def _make_plan(trace: Trace, guards: Guards, result: Any) -> tuple[Any, Any]:
     """Return the result of a recorded call and the plan of its programs (None if it can not be compiled)."""
     leaves, spec = tree_flatten(result)
     own = trace.plain(leaves)
     if trace.reason is None:
-        trace.reason = guards.unfit or _unfit(trace, guards, leaves)
+        trace.reason = guards.unfit or _unsupported_reason(trace, guards, leaves)
     given = own[0] if spec.is_leaf() else spec.unflatten(own)
     if trace.reason is not None:
         if trace.fullgraph:
-            raise Unrecorded(f"{trace.reason}. Remedy: leave out fullgraph=True, or what can not be compiled.")
+            raise Unrecorded(f"{trace.reason}. Remedy: remove fullgraph=True, or this operation.")
         return given, None
     plan = Plan(trace, guards, leaves, spec)
     try:
         plan.differentiate()
     except Exception as error:
-        trace.reason = f"a derivative: {type(error).__name__}: {error}"
+        trace.reason = f"differentiation failed: {type(error).__name__}: {error}"
         if trace.fullgraph:
             raise Unrecorded(trace.reason) from error
         return given, None
     return (given, plan) if trace.reason is None else (given, None)
 
 
-def _unfit(trace: Trace, guards: Guards, leaves: Sequence[Any]) -> str | None:
+def _unsupported_reason(trace: Trace, guards: Guards, leaves: Sequence[Any]) -> str | None:
     """Return the reason why a replay could not reproduce the results of a call, or None."""
     roots: set[Value] = set()
     seen: set[Value] = set()
@@ -309,7 +309,7 @@ def _unfit(trace: Trace, guards: Guards, leaves: Sequence[Any]) -> str | None:
         return changed
     for x, _ in trace.inputs.values():
         if id(x) not in guards.tensors:
-            return "uses a tensor that no argument, closure, global name or module holds"
+            return "uses a tensor that is not in an argument, closure, global variable or module"
     for each in leaves:
         if each.__class__ is Traced:
             value = trace.operand(each)
@@ -318,14 +318,14 @@ def _unfit(trace: Trace, guards: Guards, leaves: Sequence[Any]) -> str | None:
             if value in seen or trace.stands.get(id(each._inner)) is each:
                 continue
             if value.root in roots or value.root.kind is INPUT:
-                return "gives a view of an argument, or results that share memory"
+                return "returns a view of an argument, or results that share memory"
             seen.add(value)
             roots.add(value.root)
         elif isinstance(each, Tensor):
             if id(each) not in guards.tensors:
-                return "gives a tensor that nothing has recorded"
+                return "returns a tensor that was not recorded"
         elif each is not None and not isinstance(each, (int, float, str, bool, dtypes.dtype)):
-            return f"gives a {type(each).__name__}"
+            return f"returns a {type(each).__name__}"
     return None
 
 
@@ -351,7 +351,7 @@ class Plan:
         trace = self.trace
         graded = [each for each in self.outs if each.graded]
         if trace.arrived and any(each not in trace.swept for each in graded):
-            trace.reason = "gives tensors that require gradients after a backward pass"
+            trace.reason = "returns tensors that require gradients after a backward pass"
         if not graded or trace.arrived:
             return
         self.sources = [(x, value) for x, value in trace.inputs.values() if value.graded]
@@ -436,7 +436,7 @@ class Plan:
         inputs = list(self.trace.inputs.values())
         space: dict[str, Any] = {
             **self.guards.space, "forward": made.forward.run, "new": new, "Tensor": Tensor, "current": current_edge,
-            "next_number": next_number, "caller": user_frame.user_location, "Output": OutputEdge, "bump": _bump,
+            "next_number": next_number, "caller": user_frame.user_location, "Output": OutputEdge, "bump": _bump_version,
         }  # fmt: skip
         lines = ["def call(args, kwargs):"]
         arguments = {self.guards.tensors[id(x)] for x, _ in inputs} | {
@@ -476,7 +476,7 @@ class Plan:
         if self.grads:
             lines += self.noted(space, made)
         elif self.trace.arrived:
-            space["spent"] = _spent
+            space["spent"] = _spent_node
             lines += [f"    y{each.number}._grad_edge = spent({each.name})" for each in self.outs if each.graded]
         lines.append(f"    return {self.structure(space)}")
         made.entry = "\n".join(lines)
@@ -561,23 +561,23 @@ class Plan:
         return f"whole([{', '.join(parts)}])"
 
 
-def _bump(x: Tensor) -> None:
+def _bump_version(x: Tensor) -> None:
     cell = x._version_counter
     if cell is not None:
         cell[0] += 1
         cell[1] = user_frame.user_location()
 
 
-def _spent(array: Any) -> Node:
+def _spent_node(array: Any) -> Node:
     """Return the node of a result whose backward pass has run already, within the call."""
-    node: Any = new(_Spent)
+    node: Any = new(_SpentNode)
     node.edges, node.number, node.hooks = (), next_number(), None
     node.shape, node.dtype = array.shape, array.dtype
     node.code, node.instruction = user_frame.user_location()
     return node
 
 
-class _Spent(Node):
+class _SpentNode(Node):
     """Node of a result whose backward pass has run within the call: its buffers count as freed."""
 
     __slots__ = ()
@@ -589,7 +589,7 @@ class _Spent(Node):
     vjp_recorded = vjp
 
 
-_Spent.__name__ = _Spent.__qualname__ = "CompiledFunctionBackward"
+_SpentNode.__name__ = _SpentNode.__qualname__ = "CompiledFunctionBackward"
 
 
 def row_by_row(array: Any) -> Any:

@@ -31,7 +31,7 @@ def joined(steps: Sequence[Step]) -> list[Step]:
         made = None
         if before is not None and (join := PAIRS.get((before.op.name, step.op.name))) is not None:
             of_it = readers[before.results[0]]
-            if of_it[0] is step and (len(of_it) == 1 or join is _loss):
+            if of_it[0] is step and (len(of_it) == 1 or join is _merge_loss):
                 made = join(before, step)
         if before is not None and made is not None:
             del found[before]
@@ -39,7 +39,7 @@ def joined(steps: Sequence[Step]) -> list[Step]:
     return list(found)
 
 
-def _usual(scores: Any, target: Any, weight: Any, dim: int, reduction: str, ignore: int) -> bool:
+def _loops_apply(scores: Any, target: Any, weight: Any, dim: int, reduction: str, ignore: int) -> bool:
     """Whether the loops apply: fewer than ``LARGE`` float scores in rows, int64 targets, no weights, a reduction."""
     return (
         weight is None
@@ -55,11 +55,11 @@ def _usual(scores: Any, target: Any, weight: Any, dim: int, reduction: str, igno
     )
 
 
-def _loss(first: Step, second: Step) -> Step | None:
+def _merge_loss(first: Step, second: Step) -> Step | None:
     (scores,), (dim,) = first.operands, first.params
     _, target, weight = second.operands
     reduction, ignore = second.params
-    if not _usual(scores, target, weight, dim, reduction, ignore) or first.effect or second.effect:
+    if not _loops_apply(scores, target, weight, dim, reduction, ignore) or first.effect or second.effect:
         return None
     kernel = _loss_kernel(scores.dtype, reduction, ignore)
     op = Written("likelihood", kernel)
@@ -82,18 +82,22 @@ def _loss_kernel(dtype: Any, reduction: str, ignore: int) -> Callable[..., Any]:
     return likelihood
 
 
-def _slope(first: Step, second: Step) -> Step | None:
+def _merge_gradient(first: Step, second: Step) -> Step | None:
     g, target, weight, total = first.operands
     shape, reduction, ignore = first.params
     logs = second.operands[1]
     (dim,) = second.params
-    if logs.__class__ is not Value or logs.shape != shape or not _usual(logs, target, weight, dim, reduction, ignore):
+    if (
+        logs.__class__ is not Value
+        or logs.shape != shape
+        or not _loops_apply(logs, target, weight, dim, reduction, ignore)
+    ):
         return None
-    op = Written("likelihood_slope", _slope_kernel(logs.dtype, reduction, ignore))
+    op = Written("likelihood_slope", _gradient_kernel(logs.dtype, reduction, ignore))
     return Step(op, (g, target, total, logs), (), second.results, False, second.line)
 
 
-def _slope_kernel(dtype: Any, reduction: str, ignore: int) -> Callable[..., Any]:
+def _gradient_kernel(dtype: Any, reduction: str, ignore: int) -> Callable[..., Any]:
     empty, loop = numpy.empty, loops("cross_entropy").likelihood_slope
     placed, general = OPS["nll_loss_backward"].kernel, OPS["log_softmax_backward_data"].kernel
 
@@ -108,6 +112,6 @@ def _slope_kernel(dtype: Any, reduction: str, ignore: int) -> Callable[..., Any]
 
 #: For each pair of adjacent operations that is merged the function that merges it.
 PAIRS = {
-    ("log_softmax_block", "nll_loss_block"): _loss,
-    ("nll_loss_backward", "log_softmax_backward_data"): _slope,
+    ("log_softmax_block", "nll_loss_block"): _merge_loss,
+    ("nll_loss_backward", "log_softmax_backward_data"): _merge_gradient,
 }

@@ -41,7 +41,7 @@ class Loop:
         self.reads = list(dict.fromkeys(each for step in steps for each in step.values() if each not in made))
         self.results = tuple(each for step in steps for each in step.results if each in asked)
         self.shape = next(domain(step) for step in steps)
-        self.dtype = next(kind for step in steps if (kind := _float_of(step)) is not None)
+        self.dtype = next(kind for step in steps if (kind := _compute_dtype(step)) is not None)
         self.op = _Name("loop of " + ", ".join(step.op.name for step in steps))
         self.name, self.source = "", ""
 
@@ -82,7 +82,7 @@ def in_order(value: Value) -> bool:
     return True
 
 
-def _float_of(step: Step) -> Any:
+def _compute_dtype(step: Step) -> Any:
     """Return the dtype in which a step computes; None if all its values are bool."""
     kinds = [each.dtype for each in (*step.values(), *step.results) if each.dtype != BOOL]
     return kinds[0] if kinds else None
@@ -100,7 +100,7 @@ def fusible(step: Step) -> bool:
     if any(each.__class__ is not Value and each.__class__ not in (int, float) for each in step.operands):
         return False
     if name in SUMS:
-        return _reduced(step) is not None
+        return _reduced_dims(step) is not None
     truths = TRUE_OF.get(name, ())
     fits = all(
         each.__class__ is not Value or (each.dtype == BOOL) == (place in truths)
@@ -121,7 +121,7 @@ def cheap(step: Step) -> bool:
     return (fusible(step) or step.op.name in VIEWS) and step.op.name not in SUMS
 
 
-def _reduced(step: Step) -> tuple[bool, ...] | None:
+def _reduced_dims(step: Step) -> tuple[bool, ...] | None:
     """Return for each dimension whether a sum reduces it.
 
     None unless these are all, the first or the last dimensions.
@@ -214,7 +214,7 @@ class Grouping:
         if not (one.open and other.open) or domain(one.steps[0]) != domain(other.steps[0]):
             return False
         steps = [*one.steps, *other.steps]
-        if len(steps) > MOST or len({_float_of(each) for each in steps} - {None}) > 1:
+        if len(steps) > MOST or len({_compute_dtype(each) for each in steps} - {None}) > 1:
             return False
         ends = {value for each in steps if each.op.name in SUMS for value in each.results}
         if any(value in ends for each in steps for value in each.values()):
@@ -257,7 +257,7 @@ MOST = 80
 # --- Dimensions -------------------------------------------------------------------------------------------------------
 
 
-def _spread_over(value: Value, shape: tuple[int, ...]) -> tuple[bool, ...]:
+def _varies_along(value: Value, shape: tuple[int, ...]) -> tuple[bool, ...]:
     """Return for each dimension of ``shape`` whether the value has more than one element along it."""
     have = (1,) * (len(shape) - len(value.shape)) + value.shape
     return tuple(each != 1 for each in have)
@@ -270,8 +270,8 @@ def segments(steps: Sequence[Step]) -> list[tuple[int, tuple[int, ...]]] | None:
     """
     shape = domain(steps[0])
     every = [each for step in steps for each in step.operands if each.__class__ is Value]
-    patterns = {_spread_over(each, shape) for each in every}
-    sums = [over for step in steps if step.op.name in SUMS and (over := _reduced(step)) is not None]
+    patterns = {_varies_along(each, shape) for each in every}
+    sums = [over for step in steps if step.op.name in SUMS and (over := _reduced_dims(step)) is not None]
     patterns |= {tuple(not each for each in one) for one in sums}
     found: list[list[int]] = []
     for axis, size in enumerate(shape):
@@ -289,7 +289,7 @@ def segments(steps: Sequence[Step]) -> list[tuple[int, tuple[int, ...]]] | None:
 
 def sum_over(step: Step, merged: Sequence[tuple[int, tuple[int, ...]]]) -> tuple[bool, ...]:
     """Return for each merged dimension whether a sum reduces it."""
-    over = _reduced(step)
+    over = _reduced_dims(step)
     assert over is not None
     return tuple(all(over[i] for i in axes) for _, axes in merged)
 

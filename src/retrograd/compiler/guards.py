@@ -85,7 +85,7 @@ class Guards:
             f"{array}.shape == {x._array.shape} and {array}.dtype is {self.constant(x._array.dtype)} and "
             f"{array}.strides == {x._array.strides} and {array}.__class__ is {self.constant(x._array.__class__)}"
         )
-        self.demand(_graded(name, x))
+        self.demand(_grad_condition(name, x))
 
     def simple(self, path: str, value: Any) -> bool:
         """Guard ``value`` if it is a plain Python value; return whether it is one."""
@@ -120,7 +120,7 @@ class Guards:
             self.demand(f"{path} is {self.tensors[id(x)]}")
             return
         name = self.tensors[id(x)] = self.constant(x)
-        self.demand(f"{path} is {name} and {name}._array is {self.constant(x._array)} and {_graded(name, x)}")
+        self.demand(f"{path} is {name} and {name}._array is {self.constant(x._array)} and {_grad_condition(name, x)}")
 
     def thing(self, value: Any, depth: int = 0) -> None:
         """Guard what can be reached from an object whose identity is guarded already."""
@@ -149,7 +149,7 @@ class Guards:
             for key, each in list(value.items())[:MANY]:
                 if key.__class__ in (str, int):
                     self.held(f"{name}[{key!r}]", each, depth + 1)
-        elif not isinstance(value, (type, ModuleType)) and not _ours(type(value).__module__):
+        elif not isinstance(value, (type, ModuleType)) and not _is_library(type(value).__module__):
             self.attributes(value, None, depth)
 
     def function(self, value: FunctionType, depth: int) -> None:
@@ -161,7 +161,7 @@ class Guards:
             try:
                 self.held(f"{self.constant(cell)}.cell_contents", cell.cell_contents, depth + 1)
             except ValueError:
-                self.unfit = self.unfit or "a closure that is not filled yet"
+                self.unfit = self.unfit or "a closure variable without a value"
         for each in (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()):
             if isinstance(each, Tensor):
                 self.captured(self.constant(each), each)
@@ -179,7 +179,7 @@ class Guards:
         where = self.constant(space) if found else ""
         for name, value in found.items():
             if isinstance(value, ModuleType):
-                if not _ours(value.__name__) and value.__name__.partition(".")[0] not in sys.stdlib_module_names:
+                if not _is_library(value.__name__) and value.__name__.partition(".")[0] not in sys.stdlib_module_names:
                     inner = self.constant(vars(value))
                     for each in names & vars(value).keys():
                         if not isinstance(vars(value)[each], (ModuleType, type)):
@@ -203,7 +203,7 @@ class Guards:
                 self.demand(f"{name}[{place!r}] is {inside} and len({inside}) == {len(space[place])}")
             for key, each in space[place].items():
                 self.held(f"{inside}[{key!r}]", each, depth)
-        self.attributes(value, _read_by(type(value), "forward"), depth)
+        self.attributes(value, _names_read_by(type(value), "forward"), depth)
         if "forward" in space:
             self.held(f"{name}['forward']", space["forward"], depth + 1)
         elif type(value).forward.__class__ is FunctionType:
@@ -216,7 +216,7 @@ class Guards:
             return
         inside = self.constant(space)
         for name, each in list(space.items()):
-            if (names is None or name in names) and name not in _OF_MODULES:
+            if (names is None or name in names) and name not in _MODULE_ATTRIBUTES:
                 self.held(f"{inside}[{name!r}]", each, depth + 1)
 
     def written(self, start: list[str]) -> Callable[..., Any]:
@@ -239,32 +239,32 @@ class Guards:
         return space["holds"](args, kwargs)
 
 
-_OF_MODULES = frozenset(vars(Module())) | {"forward"}
+_MODULE_ATTRIBUTES = frozenset(vars(Module())) | {"forward"}
 
 
-def _graded(name: str, x: Tensor) -> str:
+def _grad_condition(name: str, x: Tensor) -> str:
     if x._view is not None:
         return f"{name}.requires_grad is {x.requires_grad}"
     return f"{name}._view is None and {name}._grad_edge is {'not ' * x.requires_grad}None"
 
 
-def _ours(name: str) -> bool:
+def _is_library(name: str) -> bool:
     return name.partition(".")[0] in ("retrograd", "torch", "numpy", "builtins", "scipy")
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
+def _nested_code(code: CodeType) -> Iterator[CodeType]:
     yield code
     for each in code.co_consts:
         if each.__class__ is CodeType:
-            yield from _codes(each)
+            yield from _nested_code(each)
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    for each in _codes(code):
+    for each in _nested_code(code):
         yield from each.co_names
 
 
-def _read_by(kind: type, start: str) -> set[str]:
+def _names_read_by(kind: type, start: str) -> set[str]:
     """Return the names that a method reads, including those read by methods of the class that it names."""
     found: set[str] = set()
     pending = [start]

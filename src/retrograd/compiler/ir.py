@@ -14,7 +14,7 @@ from typing import Any
 INPUT, CONSTANT, RESULT = "input", "constant", "result"
 
 
-_more = count(100000)
+_numbers = count(100000)
 
 
 class Value:
@@ -58,7 +58,7 @@ class Value:
 
     def like(self, shape: tuple[int, ...]) -> Value:
         """Return a new C-contiguous value of this dtype."""
-        made = Value(next(_more), RESULT, self, self.graded)
+        made = Value(next(_numbers), RESULT, self, self.graded)
         made.shape, found = shape, [self.dtype.itemsize]
         for size in shape[:0:-1]:
             found.append(found[-1] * size)

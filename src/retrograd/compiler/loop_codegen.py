@@ -27,7 +27,7 @@ from .ir import Step, Value
 from .scalar_code import EXPRESSIONS, LONGER, TRUTHS, number
 
 
-class _Text:
+class _LoopSource:
     """Loop under construction. ``inner``: source lines for one element.
 
     ``names``: the name of each value's element there.
@@ -167,33 +167,33 @@ class _Text:
         if len(self.sizes) == 1:
             size = self.sizes[0]
             if not sums:
-                body = [f"for i in prange({size}):", *_in(self.inner)]
+                body = [f"for i in prange({size}):", *_indent(self.inner)]
                 rounds = 0
             else:
                 rounds = -(-size // STRETCH)
-                body = ["for k in prange(rounds):", *_in(self.round),
-                        f"    for i in range(k * {STRETCH}, min({size}, (k + 1) * {STRETCH})):", *_in(_in(self.inner)),
-                        *_in(self.round_end)]  # fmt: skip
+                body = ["for k in prange(rounds):", *_indent(self.round),
+                        f"    for i in range(k * {STRETCH}, min({size}, (k + 1) * {STRETCH})):", *_indent(_indent(self.inner)),
+                        *_indent(self.round_end)]  # fmt: skip
         else:
             rows, across = int(numpy.prod(self.sizes[:-1])), self.sizes[-1]
             step = FLUSH if sums else 1
             rounds = -(-rows // step)
             row = [] if len(self.sizes) == 2 else [f"o, c = r // {self.sizes[1]}, r % {self.sizes[1]}"]
-            row += [*self.of_row, f"for i in range({across}):", *_in(self.inner), *self.row_end]
+            row += [*self.of_row, f"for i in range({across}):", *_indent(self.inner), *self.row_end]
             if sums:
-                some = [f"for r in range(k * {step}, min({rows}, (k + 1) * {step})):", *_in(row)]
-                body = ["for k in prange(rounds):", *_in([*self.round, *some, *self.round_end])]
+                some = [f"for r in range(k * {step}, min({rows}, (k + 1) * {step})):", *_indent(row)]
+                body = ["for k in prange(rounds):", *_indent([*self.round, *some, *self.round_end])]
             else:
-                body = [f"for r in prange({rows}):", *_in(row)]
+                body = [f"for r in prange({rows}):", *_indent(row)]
         start = [f"rounds = {rounds}"] * sums + list(dict.fromkeys(self.before))
-        return [head, *_in([*start, *body, *self.after])]
+        return [head, *_indent([*start, *body, *self.after])]
 
     def _used(self) -> set[str]:
         text = "\n".join(self.before)
         return {each.name for each in self.loop.reads if f" {each.name}." in text}
 
 
-def _in(lines: Sequence[str]) -> list[str]:
+def _indent(lines: Sequence[str]) -> list[str]:
     return ["    " + each for each in lines]
 
 
@@ -211,20 +211,20 @@ class Runner:
     def one(self, *arrays: Any) -> None:
         """Run the loop on this thread."""
         if self._for_one is None:
-            self._for_one = _made(self.source, self.dtype, False)
+            self._for_one = _compile_loop(self.source, self.dtype, False)
         self._for_one(*arrays)
 
     def all(self, *arrays: Any) -> None:
         """Run the loop on all threads."""
         if self._for_all is None:
-            self._for_all = _made(self.source, self.dtype, True)
+            self._for_all = _compile_loop(self.source, self.dtype, True)
         if RUNNING.simple:
             self._for_all(*arrays)
         elif not RUNNING.together(self._for_all, LARGE, arrays)[0]:
             self.one(*arrays)
 
 
-def _made(source: str, dtype: Any, parallel: bool) -> Any:
+def _compile_loop(source: str, dtype: Any, parallel: bool) -> Any:
     import math
 
     from numba import njit, prange
@@ -238,7 +238,7 @@ def _made(source: str, dtype: Any, parallel: bool) -> Any:
     for each in ("exp", "log", "log1p", "tanh", "sigmoid", "erf", "normal_cdf", "decay", "decay_less_one", "plus"):
         space[each] = getattr(scalars, each)
     text = source.replace("def loop(", f"def {name}(", 1)
-    filename = _kept_in_file(name, text)
+    filename = _write_source(name, text)
     exec(compile(text, filename, "exec"), space)
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
     function: FunctionType = space[name]
@@ -251,7 +251,7 @@ def _made(source: str, dtype: Any, parallel: bool) -> Any:
     return njit(function, **options)
 
 
-def _kept_in_file(name: str, text: str) -> str:
+def _write_source(name: str, text: str) -> str:
     """Write the source to the cache folder, so that Numba can cache its machine code; return the path.
 
     Return a name that is no path if the folder is not writable.
@@ -273,7 +273,7 @@ def _kept_in_file(name: str, text: str) -> str:
 
 def called(loop: Loop, writer: Any) -> list[str]:
     """Return the source lines that call a loop in a program."""
-    text = _Text(loop)
+    text = _LoopSource(loop)
     loop.source = "\n".join(text.lines())
     key = loop.source, loop.dtype.name
     if key not in _compiled:

@@ -60,7 +60,7 @@ class Writer:
         key = repr(value), dtype
         if key not in self._numbers:
             self._numbers[key] = _cast(numpy, value, dtype)
-        return self.name(self._numbers[key], f"number_{_short(value)}")
+        return self.name(self._numbers[key], f"number_{_identifier(value)}")
 
     def memory(self, value: Value) -> str:
         """Return the source text that allocates an uninitialised array for a value."""
@@ -88,8 +88,8 @@ class Program:
         writer = Writer()
         last = _last_uses(self.steps, self.outputs)
         for step in self.steps:
-            writer.lines += _written(writer, step)
-            dead = [each.name for each in _touched(step) if last.get(each) is step and each.kind == "result"]
+            writer.lines += _step_lines(writer, step)
+            dead = [each.name for each in _values_of(step) if last.get(each) is step and each.kind == "result"]
             if dead:
                 writer.lines.append(f"del {', '.join(dead)}")
         given = ", ".join(each.name for each in self.inputs)
@@ -110,7 +110,7 @@ class Program:
         return [each for each in self.steps if isinstance(each, Loop)]
 
 
-def _touched(step: Any) -> list[Value]:
+def _values_of(step: Any) -> list[Value]:
     """Return the values that a step reads or computes, each once."""
     return list(dict.fromkeys([*step.values(), *step.results]))
 
@@ -119,7 +119,7 @@ def _last_uses(steps: Sequence[Any], outputs: Sequence[Any]) -> dict[Value, Any]
     """Return for each value that is not an output the last step that uses it."""
     found: dict[Value, Any] = {}
     for step in steps:
-        for each in _touched(step):
+        for each in _values_of(step):
             found[each] = step
     for each in outputs:
         found.pop(each, None)
@@ -131,7 +131,7 @@ def _constants(steps: Sequence[Any], outputs: Sequence[Any]) -> list[Value]:
     return [each for each in dict.fromkeys(every) if each.kind == "constant"]
 
 
-def _written(writer: Writer, step: Any) -> list[str]:
+def _step_lines(writer: Writer, step: Any) -> list[str]:
     """Return the source lines of a step."""
     if isinstance(step, Loop):
         return called(step, writer)
@@ -145,11 +145,11 @@ def _expression(writer: Writer, step: Step) -> str:
     op = step.op
     if op.name in WRITTEN and (text := WRITTEN[op.name](step)) is not None:
         return text
-    operands, target = (_brought_together(writer, step)) if op.kind == "pointwise" else (_named(writer, step), None)
+    operands, target = (_cast_operands(writer, step)) if op.kind == "pointwise" else (_named(writer, step), None)
     params = [writer.literal(each) for each in step.params]
     short = op.opmath and any(each.dtype in dtypes.SHORT for each in step.values())
     if short or (target is not None and target in dtypes.SHORT):
-        return f"{writer.name(_by_short(step), op.name)}({', '.join(operands)})"
+        return f"{writer.name(_half_precision_step(step), op.name)}({', '.join(operands)})"
     result = step.results[0]
     whole = not result.shape  # a kernel may return a NumPy scalar
     ufunc = ufunc_of(op) if not step.params or op.kind == "pointwise" else None
@@ -164,45 +164,45 @@ def _expression(writer: Writer, step: Step) -> str:
         text = f"{writer.name(op.kernel, op.name)}({', '.join(['np', *operands, *params])})"
         whole = whole or step.several
     computed = op.result or target
-    if target is not None and (ufunc is None or computed not in _USUAL):
-        text = f"{writer.name(_retyped(op, target), 'retyped')}({text})"
+    if target is not None and (ufunc is None or computed not in _PLAIN_DTYPES):
+        text = f"{writer.name(_cast_result(op, target), 'retyped')}({text})"
     if step.several:
         return f"map(asarray, {text})"
     if op.in_order and len(result.shape) > 1:
         return f"{writer.name(numpy.ascontiguousarray, 'in_order')}({text})"
-    if step.in_place and (target is None or computed != result.dtype or not _in_order(step)):
-        return f"{writer.name(_like(result), 'like_before')}({text})"
+    if step.in_place and (target is None or computed != result.dtype or not _all_contiguous(step)):
+        return f"{writer.name(_like_target(result), 'like_before')}({text})"
     return f"asarray({text})" if whole else text
 
 
-def _plain(step: Step) -> bool:
+def _has_float_operands(step: Step) -> bool:
     return all(each.__class__ is Value and each.dtype in (F32, numpy.dtype(numpy.float64)) for each in step.operands)
 
 
-def _product(step: Step) -> str | None:
+def _matmul_text(step: Step) -> str | None:
     a, b = step.operands
-    if not (_plain(step) and a.dtype == b.dtype and a.size and b.size):
+    if not (_has_float_operands(step) and a.dtype == b.dtype and a.size and b.size):
         return None
     return f"{a.name}.dot({b.name})" if a.size + b.size < FEW else f"product({a.name}, {b.name})"
 
 
-def _turned(step: Step) -> str | None:
+def _transpose_text(step: Step) -> str | None:
     return f"{step.operands[0].name}.T" if turned(step) is not None else None
 
 
-def _reshaped(step: Step) -> str | None:
+def _reshape_text(step: Step) -> str | None:
     return f"{step.operands[0].name}.reshape({step.results[0].shape})" if in_order(step.operands[0]) else None
 
 
 #: Source text of operations for which NumPy has a faster expression than the operation's kernel.
 WRITTEN: dict[str, Callable[[Step], str | None]] = {
-    "mm": _product, "t": _turned, "transpose": _turned, "view": _reshaped, "unsqueeze": _reshaped,
-    "reshape_alias": _reshaped, "unsafe_view": _reshaped, "alias": lambda step: f"{step.operands[0].name}.view()",
+    "mm": _matmul_text, "t": _transpose_text, "transpose": _transpose_text, "view": _reshape_text, "unsqueeze": _reshape_text,
+    "reshape_alias": _reshape_text, "unsafe_view": _reshape_text, "alias": lambda step: f"{step.operands[0].name}.view()",
 }  # fmt: skip
-_USUAL = (F32, numpy.dtype(numpy.float64), numpy.dtype(bool))
+_PLAIN_DTYPES = (F32, numpy.dtype(numpy.float64), numpy.dtype(bool))
 
 
-def _in_order(step: Step) -> bool:
+def _all_contiguous(step: Step) -> bool:
     """Whether the result is C-contiguous because all operands are."""
     return all(each.strides == contiguous(each) for each in (*step.values(), *step.results))
 
@@ -216,7 +216,7 @@ def contiguous(value: Value) -> tuple[int, ...]:
     return tuple(found[::-1])
 
 
-def _like(value: Value) -> Any:
+def _like_target(value: Value) -> Any:
     """Return a function that converts a result to the dtype and stride order of the tensor modified in place."""
     order = sorted(range(len(value.shape)), key=lambda i: -value.strides[i])
     back = [order.index(i) for i in range(len(order))]
@@ -229,12 +229,12 @@ def _like(value: Value) -> Any:
     return like_before
 
 
-def _retyped(op: Any, target: Any) -> Any:
+def _cast_result(op: Any, target: Any) -> Any:
     """Return a function that converts a kernel's result to the dtype of the operation."""
     return lambda array: _retype(op, numpy.asarray(array), op.result or target)
 
 
-def _by_short(step: Step) -> Any:
+def _half_precision_step(step: Step) -> Any:
     """Return a function that runs a step with half-precision operands by the generic path."""
     op, params, final = step.op, step.params, step.results[0].dtype
 
@@ -253,7 +253,7 @@ def _named(writer: Writer, step: Step) -> list[str]:
     return [each.name if each.__class__ is Value else writer.literal(each) for each in step.operands]
 
 
-def _brought_together(writer: Writer, step: Step) -> tuple[list[str], Any]:
+def _cast_operands(writer: Writer, step: Step) -> tuple[list[str], Any]:
     """Return the source text of a pointwise step's operands, converted to their common dtype, and that dtype."""
     common = common_of(step)
     if common in dtypes.SHORT:
@@ -269,7 +269,7 @@ def _brought_together(writer: Writer, step: Step) -> tuple[list[str], Any]:
     return found, common
 
 
-def _short(number: Any) -> str:
+def _identifier(number: Any) -> str:
     return "".join(each if each.isalnum() else "_" for each in str(number))
 
 

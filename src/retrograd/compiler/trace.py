@@ -87,7 +87,7 @@ class Traced(TransformTensor):
 
     def put_picked(self, x: Any, picks: list[Any], values: Any, accumulate: bool) -> None:
         """Assign ``values`` to ``x[picks]`` in place, without recording."""
-        self._run.give_up("assigns to places that a tensor gives")
+        self._run.give_up("assigns to indices in a tensor")
         x, picks, values = self._run.plain((x, picks, values))
         x[tuple(slice(None) if each is None else each for each in picks)] = values
 
@@ -97,18 +97,18 @@ class Traced(TransformTensor):
     def by_slices(self, surface: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         if self._run.reason is None and surface.__name__ == "native_batch_norm":
             return self._run.normalised(surface, *args)
-        self._run.give_up(f"{surface.__name__}() reads the numbers of its tensors")
+        self._run.give_up(f"{surface.__name__}() reads the elements of its tensors")
         return surface(*self._run.plain(args), **self._run.plain(kwargs))
 
     def dynamic(self, name: str) -> Exception:
-        raise _Dynamic(name)
+        raise _NotRecordable(name)
 
     def custom(self, function: Any, args: tuple[Any, ...]) -> Any:
         self._run.give_up(f"calls the custom Function {function.__name__}")
         return function.apply(*self._run.plain(args))
 
     def refuse_out(self, name: str) -> Exception:
-        raise _Dynamic(name)
+        raise _NotRecordable(name)
 
     def spread_as(self, made: Tensor) -> Any:
         return made
@@ -117,10 +117,10 @@ class Traced(TransformTensor):
         return wrap(numpy.zeros(shape, dtype)).requires_grad_()
 
     def gradients(self, outs: Any, inputs: Any, grads: Any, solve: Callable[..., Any]) -> list[Any]:
-        raise _Dynamic("gradients within a derivative")
+        raise _NotRecordable("gradients within a derivative")
 
     def merged(self, members: Sequence[Any], build: Callable[..., Any]) -> Any:
-        raise _Dynamic("a transformation")
+        raise _NotRecordable("a transformation")
 
     def detach(self) -> Tensor:
         """Return a tensor with the same memory outside the graph."""
@@ -136,11 +136,11 @@ class Traced(TransformTensor):
 Traced.__name__ = Traced.__qualname__ = "Tensor"
 
 
-class _Dynamic(Exception):
+class _NotRecordable(Exception):
     """Signal that an operation can not be recorded; the public function is called again without recording."""
 
 
-def _give_pieces(F: Any, g: Any, step: Step) -> list[Any]:
+def _cat_rule(F: Any, g: Any, step: Step) -> list[Any]:
     dim, at, found = step.params[0], 0, []
     for each in step.operands:
         size = each.shape[dim] if each.shape != (0,) or len(step.results[0].shape) == 1 else 0
@@ -149,12 +149,12 @@ def _give_pieces(F: Any, g: Any, step: Step) -> list[Any]:
     return found
 
 
-def _joining(np: Any, *given: Any) -> Any:
+def _cat_kernel(np: Any, *given: Any) -> Any:
     *arrays, dim = given
     return np.ascontiguousarray(np.concatenate(arrays, dim))
 
 
-CAT = Written("cat", _joining, _give_pieces)
+CAT = Written("cat", _cat_kernel, _cat_rule)
 STACK = Written(
     "stack",
     lambda np, *given: np.ascontiguousarray(np.stack(given[:-1], given[-1])),
@@ -164,27 +164,27 @@ CAT.again = lambda given, params: TENSORS.cat(list(given), *params)
 STACK.again = lambda given, params: TENSORS.stack(list(given), *params)
 
 
-def _gather(np: Any, *given: Any) -> Any:
+def _index_kernel(np: Any, *given: Any) -> Any:
     *operands, places, _ = given
-    return indexing.take(np, operands[0], _at_places(operands[1:], places))
+    return indexing.take(np, operands[0], _full_index(operands[1:], places))
 
 
-def _at_places(picks: Sequence[Any], places: tuple[bool, ...]) -> tuple[Any, ...]:
+def _full_index(picks: Sequence[Any], places: tuple[bool, ...]) -> tuple[Any, ...]:
     """Return a tuple with the index arrays where ``places`` is true and None elsewhere."""
     rest = iter(picks)
     return tuple([numpy.asarray(next(rest), numpy.int64) if each else None for each in places])
 
 
-def _ungather(np: Any, *given: Any) -> Any:
+def _index_backward_kernel(np: Any, *given: Any) -> Any:
     *operands, places, shape = given
-    return indexing.spread(np, operands[0], shape, _at_places(operands[1:], places))
+    return indexing.spread(np, operands[0], shape, _full_index(operands[1:], places))
 
 
-def _through_index(F: Any, g: Any, step: Step) -> list[Any]:
+def _index_rule(F: Any, g: Any, step: Step) -> list[Any]:
     run, shape = g._run, step.operands[0].shape
     picks = [run.standing[each] for each in step.operands[1:]]
     params = step.params[0], shape
-    back = TENSORS.index_backward(g._inner, shape, _at_places([each._inner._array for each in picks], params[0]))
+    back = TENSORS.index_backward(g._inner, shape, _full_index([each._inner._array for each in picks], params[0]))
     return [run.noted(UNPICK, (g, *picks), params, back), *[None] * len(picks)]
 
 
@@ -193,7 +193,7 @@ def _index_again(given: Any, params: Any) -> Any:
     return given[0][tuple(next(picks) if each else slice(None) for each in params[0])]
 
 
-PICK, UNPICK = Written("index", _gather, _through_index), Written("index_backward", _ungather)
+PICK, UNPICK = Written("index", _index_kernel, _index_rule), Written("index_backward", _index_backward_kernel)
 PICK.again = _index_again
 DROP = Written(
     "dropout_factor",
@@ -232,7 +232,7 @@ class Trace(TransformLevel):
     # -- Entering and leaving
 
     def __enter__(self) -> Any:
-        self.position = _drawn()
+        self.position = _rng_state()
         torch_function.enter_mode(self)
         for each in self.optimizers:
             for name in ("step", "zero_grad"):
@@ -290,11 +290,11 @@ class Trace(TransformLevel):
         """Run a backward pass within the call and record its gradients."""
         leaves = [(x, value) for x, value in self.inputs.values() if value.graded and x.is_leaf]
         if any(value.graded and not x.is_leaf for x, value in self.inputs.values()) or self.arrived:
-            self.give_up("backward() beyond the compiled function, or for the second time")
+            self.give_up("backward() through inputs that are no leaves, or a second backward()")
         elif any(x._grad_edge.hooks is not None for x, _ in leaves):
-            self.give_up("backward() to tensors with hooks")
+            self.give_up("backward() with hooks on leaves")
         elif loss._value.size != 1 or self.stepped():
-            self.give_up("backward() of several numbers, or after a step")
+            self.give_up("backward() of a tensor with several elements, or after an optimiser's step")
         if self.reason is None:
             found = self.sweep(self, loss._value, [value for _, value in leaves])
             self.arrived = [(x, grad) for (x, _), grad in zip(leaves, found, strict=True) if grad is not None]
@@ -322,7 +322,7 @@ class Trace(TransformLevel):
             place = "" if self.quiet else user_frame.describe(*user_frame.user_location())
             self.reason = f"{reason}{' in ' + place if place else ''}"
             if self.fullgraph:
-                raise Unrecorded(f"{self.reason}. Remedy: leave out fullgraph=True, or what can not be compiled.")
+                raise Unrecorded(f"{self.reason}. Remedy: remove fullgraph=True, or this operation.")
 
     def met(self, function: Any) -> None:
         self.give_up(f"calls the custom Function {function.__name__}")
@@ -357,7 +357,7 @@ class Trace(TransformLevel):
     def constant(self, made: Tensor) -> Any:
         """Return a traced tensor for a tensor that is the same in every call."""
         if made.requires_grad:
-            self.give_up("makes a tensor that requires gradients")
+            self.give_up("creates a tensor that requires gradients")
             return made
         return self.traced(made, self.tape.value(CONSTANT, made._array.copy()))
 
@@ -412,35 +412,35 @@ class Trace(TransformLevel):
             if name in DROPOUT and (found := self._dropped(*given, **named)) is not None:
                 return found
             result = func(*given, **named)
-        except _Dynamic as error:
+        except _NotRecordable as error:
             self.give_up(f"{name}(): {error} can not be recorded")
             return func(*self.plain(args), **self.plain(kwargs))
         if self.reason is not None:
             return self.plain(result)
-        if not _undrawn(self.position):
+        if not _rng_unchanged(self.position):
             self.give_up(f"{name}() draws random numbers")
             return self.plain(result)
         return self.received(name, given, named, result)
 
     def _refused(self, func: Any, name: str, args: Any, kwargs: Any) -> str | None:
         if name in READS:
-            return f"reads numbers by {name}()" if name[0] != "_" else f"reads numbers by {name}"
+            return f"reads elements by {name}()" if name[0] != "_" else f"reads elements by {name}"
         if name in CHANGES:
             return f"{name}() in the compiled function"
         if kwargs.get("out") is not None:
             return f"{name}(out=)"
         if kwargs.get("generator") is not None:
             return f"{name}(generator=)"
-        if not _undrawn(self.position):
+        if not _rng_unchanged(self.position):
             return "sets or uses the state of the random generator"
-        if name in ("__getitem__", "__setitem__", "index_put", "index_put_") and _by_mask(args):
-            return "indexing by a mask, which gives as many elements as it has ones"
+        if name in ("__getitem__", "__setitem__", "index_put", "index_put_") and _has_mask(args):
+            return "indexing by a mask, because the result's size depends on its elements"
         if getattr(func, "__name__", "") in ("__set__", "__delete__"):
             return f"sets {name} of a tensor"
         for each in tree_leaves((args, kwargs)):
             if isinstance(each, numpy.ndarray):
                 return f"{name}() of a NumPy array"
-            if isinstance(each, Tensor) and each.__class__ is not Traced and not _ordinary(each):
+            if isinstance(each, Tensor) and each.__class__ is not Traced and not _is_plain_tensor(each):
                 return f"a tensor of class {type(each).__name__}"
         return None
 
@@ -471,7 +471,7 @@ class Trace(TransformLevel):
         if not training or not 0 < p < 1 or inplace or not input._array.size or not input._array.flags.c_contiguous:
             return None
         factor = _factor(input._inner, p, False)
-        self.position = _drawn()
+        self.position = _rng_state()
         step = self.noted(DROP, (input,), (p,), factor)
         return TENSORS.mul(input, step)
 
@@ -493,7 +493,7 @@ class Trace(TransformLevel):
         if self.stepped() and op.name != "alias":
             return "computes after an optimiser's step"
         if op.name in DYNAMIC:
-            return f"{op.shown} gives as many elements as the numbers say"
+            return f"{op.shown}, because the result's size depends on the elements"
         for each in tensors:
             if isinstance(each, Tensor) and each._array.__class__ is not numpy.ndarray:
                 return "a tensor on a GPU"
@@ -504,9 +504,9 @@ class Trace(TransformLevel):
             if op.name == "batch_norm_block" and not isinstance(each, Tensor):
                 continue
             if isinstance(each, Tensor) or (known is not None and known.kind is not CONSTANT):
-                return f"{op.name} with a tensor for a parameter"
+                return f"{op.name} with a tensor as a parameter"
         if in_place and tensors[0].__class__ is not Traced:
-            return "modifies a tensor that it was not given"
+            return "modifies a tensor that is neither an argument nor a result"
         return None
 
     def noted(self, op: Any, tensors: Any, params: Any, result: Any, operands: Any = None) -> Any:
@@ -548,10 +548,10 @@ class Trace(TransformLevel):
         x: Traced = tensors[0]
         value = x._value
         if value.root in self.viewed or value.root is not value:
-            self.give_up(f"{op.shown}_() on a view, or on what has views")
+            self.give_up(f"{op.shown}_() on a view, or on a tensor with views")
         elif id(x._inner) in self.inputs and self.stands[id(x._inner)] is x:  # the user's own
             if recording() and any(isinstance(each, Tensor) and each.requires_grad for each in inner):
-                self.give_up(f"{op.shown}_() on an argument, recorded")
+                self.give_up(f"{op.shown}_() on an argument while gradients are recorded")
             self.written.add(x)
         modify(op, inner, params)
         if self.reason is not None:
@@ -577,7 +577,7 @@ class Trace(TransformLevel):
         """Run batch normalisation; its running statistics are then updated by every replay."""
         running = [each for each in given[3:5] if each is not None]
         if any(self.stands.get(id(each._inner)) is not each for each in running):
-            self.give_up("batch normalisation with running statistics that are computed")
+            self.give_up("batch normalisation with running statistics that are no inputs")
             return surface(*self.plain(given))
         found = surface(*given[:3], *self.plain(given[3:5]), *given[5:])
         if given[5] and self.reason is None:
@@ -610,21 +610,21 @@ def _name_of(func: Any) -> str:
     return str(getattr(func, "__name__", func))
 
 
-def _by_mask(args: Any) -> bool:
+def _has_mask(args: Any) -> bool:
     return any(isinstance(each, Tensor) and each.dtype in MASKS for each in tree_leaves(args[1:]))
 
 
-def _ordinary(x: Tensor) -> bool:
+def _is_plain_tensor(x: Tensor) -> bool:
     return x.__class__ in (Tensor, Parameter, Buffer) and x._array.__class__ is numpy.ndarray
 
 
-def _drawn() -> tuple[Any, ...]:
+def _rng_state() -> tuple[Any, ...]:
     """Return the state of the default generator that draws and seeds change."""
     stream = default_generator._stream
     return stream._words, stream._position, stream.kept, stream.initial_seed
 
 
-def _undrawn(before: tuple[Any, ...]) -> bool:
-    """Whether the default generator is in the state that ``_drawn`` returned before."""
-    now = _drawn()
+def _rng_unchanged(before: tuple[Any, ...]) -> bool:
+    """Whether the default generator is in the state that ``_rng_state`` returned before."""
+    now = _rng_state()
     return now[0] is before[0] and now[1:] == before[1:]

@@ -11,17 +11,17 @@ from typing import Any
 from ..core import devices
 from ..runtime.user_frame import warn
 
-_highest = {"allocated": 0, "reserved": 0}
+_peaks = {"allocated": 0, "reserved": 0}
 
 
-def _used() -> dict[str, int]:
+def _update_usage() -> dict[str, int]:
     """Return the bytes in use by arrays and the bytes that the pool holds, and update the peaks."""
     if not devices.gpu_count():
         return {"allocated": 0, "reserved": 0}
     pool = devices.cupy().get_default_memory_pool()
     found = {"allocated": int(pool.used_bytes()), "reserved": int(pool.total_bytes())}
     for name, value in found.items():
-        _highest[name] = max(_highest[name], value)
+        _peaks[name] = max(_peaks[name], value)
     return found
 
 
@@ -33,37 +33,37 @@ def empty_cache() -> None:
 
 def memory_allocated(device: Any = None) -> int:
     """Return the bytes of GPU memory in use by tensors; 0 without a GPU."""
-    return _used()["allocated"]
+    return _update_usage()["allocated"]
 
 
 def memory_reserved(device: Any = None) -> int:
     """Return the bytes of GPU memory that the pool holds, used or not; 0 without a GPU."""
-    return _used()["reserved"]
+    return _update_usage()["reserved"]
 
 
 def max_memory_allocated(device: Any = None) -> int:
     """Return the highest observed :func:`memory_allocated` since the last reset; 0 without a GPU."""
-    return max(found, _highest["allocated"]) if (found := _used()["allocated"]) else 0
+    return max(found, _peaks["allocated"]) if (found := _update_usage()["allocated"]) else 0
 
 
 def max_memory_reserved(device: Any = None) -> int:
     """Return the highest observed :func:`memory_reserved` since the last reset; 0 without a GPU."""
-    return max(found, _highest["reserved"]) if (found := _used()["reserved"]) else 0
+    return max(found, _peaks["reserved"]) if (found := _update_usage()["reserved"]) else 0
 
 
-def _renamed(old: str, new: str) -> None:
+def _warn_renamed(old: str, new: str) -> None:
     warn(f"`torch.cuda.{old}` has been renamed to `torch.cuda.{new}`", FutureWarning)
 
 
 def memory_cached(device: Any = None) -> int:
     """Return :func:`memory_reserved` (deprecated name)."""
-    _renamed("memory_cached", "memory_reserved")
+    _warn_renamed("memory_cached", "memory_reserved")
     return memory_reserved(device)
 
 
 def max_memory_cached(device: Any = None) -> int:
     """Return :func:`max_memory_reserved` (deprecated name)."""
-    _renamed("max_memory_cached", "max_memory_reserved")
+    _warn_renamed("max_memory_cached", "max_memory_reserved")
     return max_memory_reserved(device)
 
 
@@ -76,8 +76,8 @@ def mem_get_info(device: Any = None) -> tuple[int, int]:
 def reset_peak_memory_stats(device: Any = None) -> None:
     """Reset the peaks to the current values. Raises AssertionError without CuPy."""
     devices.cupy()
-    _highest.update(allocated=0, reserved=0)
-    _highest.update(_used())
+    _peaks.update(allocated=0, reserved=0)
+    _peaks.update(_update_usage())
 
 
 def reset_accumulated_memory_stats(device: Any = None) -> None:
@@ -107,8 +107,8 @@ def memory_stats(device: Any = None) -> dict[str, Any]:
     """Return current and peak bytes in use and reserved, under PyTorch's keys; an empty dict without a GPU."""
     found: OrderedDict[str, Any] = OrderedDict()
     if devices.gpu_count():
-        for name, value in _used().items():
-            found[f"{name}_bytes.all.current"], found[f"{name}_bytes.all.peak"] = value, _highest[name]
+        for name, value in _update_usage().items():
+            found[f"{name}_bytes.all.current"], found[f"{name}_bytes.all.peak"] = value, _peaks[name]
     return found
 
 

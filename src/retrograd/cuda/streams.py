@@ -7,7 +7,7 @@ from typing import Any
 from ..core import devices
 
 
-def _gpu(missing: str) -> Any:
+def _require_gpu(missing: str) -> Any:
     """Return CuPy; raise RuntimeError with the message ``missing`` if there is no GPU."""
     if not devices.gpu_count():
         raise RuntimeError(missing)
@@ -18,7 +18,7 @@ class Stream:
     """Queue of work for a GPU, which is executed in order."""
 
     def __init__(self, device: Any = None, priority: int = 0, **kwargs: Any) -> None:
-        gpu = _gpu("torch.cuda.Stream requires CUDA support")
+        gpu = _require_gpu("torch.cuda.Stream requires CUDA support")
         self._stream = kwargs.get("_stream") or gpu.cuda.Stream(non_blocking=True, priority=priority)
         self.device = devices.device("cuda", int(gpu.cuda.Device().id))
 
@@ -65,7 +65,7 @@ class Event:
     def __init__(
         self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, external: bool = False
     ) -> None:
-        gpu = _gpu("Tried to instantiate dummy base class Event")
+        gpu = _require_gpu("Tried to instantiate dummy base class Event")
         self._event = gpu.cuda.Event(block=blocking, disable_timing=not enable_timing, interprocess=interprocess)
 
     def record(self, stream: Stream | None = None) -> None:

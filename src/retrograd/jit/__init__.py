@@ -54,7 +54,7 @@ class Future:
         return True
 
 
-def _old(name: str, instead: str = "Please switch to `torch.compile` or `torch.export`.") -> None:
+def _warn_deprecated(name: str, instead: str = "Please switch to `torch.compile` or `torch.export`.") -> None:
     warn(f"`torch.jit.{name}` is deprecated. {instead}", DeprecationWarning)
 
 
@@ -63,13 +63,13 @@ def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None
 
     It warns that it is deprecated, as PyTorch does.
     """
-    _old("script")
+    _warn_deprecated("script")
     return obj
 
 
 def script_method(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Return ``fn``."""
-    _old("script_method")
+    _warn_deprecated("script_method")
     return fn
 
 
@@ -84,7 +84,7 @@ def trace(func: Any, example_inputs: Any = None, optimize: Any = None, check_tra
 
     Branches on the inputs' values or shapes are not fixed by the example.
     """
-    _old("trace")
+    _warn_deprecated("trace")
     kwargs = options.get("example_kwarg_inputs")
     if kwargs is None:
         _run_once(func, example_inputs)
@@ -98,7 +98,7 @@ def trace_module(
     mod: Any, inputs: dict[str, Any], optimize: Any = None, check_trace: bool = True, **options: Any
 ) -> Any:
     """Call each method that ``inputs`` names once and return ``mod``."""
-    _old("trace_method")
+    _warn_deprecated("trace_method")
     for name, given in inputs.items():
         _run_once(getattr(mod, name), given)
     return mod
@@ -156,7 +156,7 @@ def script_if_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 def freeze(mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics: bool = True) -> Any:
     """Return ``mod``. Raises RuntimeError if it is in training mode."""
-    _old("freeze", "Please use `torch.compile` instead.")
+    _warn_deprecated("freeze", "Please use `torch.compile` instead.")
     if mod.training:
         raise RuntimeError(
             "Freezing is currently only implemented for modules in eval mode. Please call .eval() on your module before "
@@ -172,17 +172,17 @@ def optimize_for_inference(mod: Any, other_methods: list[str] | None = None) -> 
 
 def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
     """Call ``func`` at once and return its result in a :class:`Future`."""
-    _old("fork", "Please use `torch.compile` instead.")
+    _warn_deprecated("fork", "Please use `torch.compile` instead.")
     return Future(func(*args, **kwargs))
 
 
 def wait(future: Any) -> Any:
     """Return the result of a :class:`Future`."""
-    _old("wait", "Please use `torch.compile` instead.")
+    _warn_deprecated("wait", "Please use `torch.compile` instead.")
     return future.wait()
 
 
-def _no_archives(what: str) -> NoReturn:
+def _raise_no_archives(what: str) -> NoReturn:
     raise RuntimeError(
         f"torch.jit.{what}: there are no archives of TorchScript in retrograd, where a script is the Python that it is made "
         f"of. Remedy: torch.save(module.state_dict(), f) and module.load_state_dict(torch.load(f)); see {PAGE}"
@@ -191,12 +191,12 @@ def _no_archives(what: str) -> NoReturn:
 
 def save(m: Any, f: Any, _extra_files: Any = None) -> None:
     """Raise RuntimeError, because a Python program is not saved as an archive; the message names the remedy."""
-    _no_archives("save")
+    _raise_no_archives("save")
 
 
 def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_shapes: bool = False) -> Any:
     """Raise RuntimeError, because an archive contains a program in TorchScript; the message names the remedy."""
-    _no_archives("load")
+    _raise_no_archives("load")
 
 
 def enable_onednn_fusion(enabled: bool) -> None:

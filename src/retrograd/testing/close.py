@@ -152,19 +152,19 @@ def _compare_values(actual: Any, expected: Any, wanted: Wanted) -> None:
         raise TypeError(f"No comparison pair was able to handle inputs of type {type(actual)} and {type(expected)}.")
 
 
-def _up_to(tolerance: float) -> str:
+def _allowed_text(tolerance: float) -> str:
     return f" (up to {tolerance} allowed)" if tolerance else ""
 
 
-def _scalars(actual: Any, expected: Any, rtol: float, atol: float) -> Mismatch:
+def _scalar_mismatch(actual: Any, expected: Any, rtol: float, atol: float) -> Mismatch:
     """Return the mismatch of two numbers."""
     difference = abs(actual - expected)
     relative = float("inf") if expected == 0 else difference / abs(expected)
     return Mismatch(
         f"Scalars are not {'equal' if rtol == atol == 0 else 'close'}!\n\n"
         f"Expected {expected} but got {actual}.\n"
-        f"Absolute difference: {difference}{_up_to(atol)}\n"
-        f"Relative difference: {relative}{_up_to(rtol)}"
+        f"Absolute difference: {difference}{_allowed_text(atol)}\n"
+        f"Relative difference: {relative}{_allowed_text(rtol)}"
     )
 
 
@@ -176,7 +176,7 @@ def _compare_numbers(actual: Any, expected: Any, wanted: Wanted) -> None:
         return
     difference = abs(a - b)
     if not (cmath.isfinite(difference) and difference <= atol + rtol * abs(b)):
-        raise _scalars(a, b, rtol, atol)
+        raise _scalar_mismatch(a, b, rtol, atol)
 
 
 def _compare_tensors(actual: Tensor, expected: Tensor, wanted: Wanted) -> None:
@@ -190,7 +190,11 @@ def _compare_tensors(actual: Tensor, expected: Tensor, wanted: Wanted) -> None:
     a, b = actual.to(expected.device, common), expected.to(common)
     matches = isclose(a, b, rtol=rtol, atol=atol, equal_nan=wanted.equal_nan)
     if not bool(matches.all()):
-        raise _scalars(a.item(), b.item(), rtol, atol) if not a.shape else _elements(a, b, matches, rtol, atol)
+        raise (
+            _scalar_mismatch(a.item(), b.item(), rtol, atol)
+            if not a.shape
+            else _tensor_mismatch(a, b, matches, rtol, atol)
+        )
 
 
 def _same_attribute(name: str, actual: Any, expected: Any) -> None:
@@ -198,7 +202,7 @@ def _same_attribute(name: str, actual: Any, expected: Any) -> None:
         raise Mismatch(f"The values for attribute '{name}' do not match: {actual} != {expected}.")
 
 
-def _elements(a: Tensor, b: Tensor, matches: Tensor, rtol: float, atol: float) -> Mismatch:
+def _tensor_mismatch(a: Tensor, b: Tensor, matches: Tensor, rtol: float, atol: float) -> Mismatch:
     """Return the mismatch of two tensors: how many elements differ, and the greatest differences."""
     if not a.is_floating_point() and not a.is_complex():
         a, b = a.to(dtypes.int64), b.to(dtypes.int64)
@@ -213,7 +217,7 @@ def _elements(a: Tensor, b: Tensor, matches: Tensor, rtol: float, atol: float) -
         found[matches.flatten()] = 0
         greatest, at = found.max(0)
         index = tuple(int(each) for each in numpy.unravel_index(int(at), a.shape))
-        lines.append(f"Greatest {name} difference: {greatest.item()} at index {index}{_up_to(tolerance)}")
+        lines.append(f"Greatest {name} difference: {greatest.item()} at index {index}{_allowed_text(tolerance)}")
     return Mismatch("\n".join(lines))
 
 

@@ -39,7 +39,7 @@ def noop_context_fn() -> Contexts:
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
-class _Setting:
+class _Overrides:
     """Values set by the context managers below, which take precedence over the arguments of :func:`checkpoint`."""
 
     early_stop: ClassVar[bool | None] = None
@@ -49,21 +49,21 @@ class _Setting:
 @contextlib.contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
     """Set for checkpoints created in this block whether the second run stops once all needed tensors are computed."""
-    before, _Setting.early_stop = _Setting.early_stop, enable
+    before, _Overrides.early_stop = _Overrides.early_stop, enable
     try:
         yield
     finally:
-        _Setting.early_stop = before
+        _Overrides.early_stop = before
 
 
 @contextlib.contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
     """Set PyTorch's debug flag in this block. The errors name the lines with or without it."""
-    before, _Setting.debug = _Setting.debug, enabled
+    before, _Overrides.debug = _Overrides.debug, enabled
     try:
         yield
     finally:
-        _Setting.debug = before
+        _Overrides.debug = before
 
 
 def checkpoint(
@@ -109,7 +109,7 @@ def checkpoint(
         if context_fn is not noop_context_fn or debug is not False:
             raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
         return CheckpointFunction.apply(function, preserve, *args)
-    if (debug if _Setting.debug is None else _Setting.debug) and context_fn is not noop_context_fn:
+    if (debug if _Overrides.debug is None else _Overrides.debug) and context_fn is not noop_context_fn:
         raise ValueError("debug=True is incompatible with non-default context_fn")
     if determinism_check not in ("default", "none"):
         raise ValueError(f"determinism_check should be one of ['default', 'none'], but got {determinism_check}")
@@ -117,7 +117,7 @@ def checkpoint(
     if not recording():
         return function(*args, **kwargs)
     frame = Frame(_Rerun(function, kwargs, again, preserve), args, determinism_check == "default")
-    frame.early_stop = early_stop if _Setting.early_stop is None else _Setting.early_stop
+    frame.early_stop = early_stop if _Overrides.early_stop is None else _Overrides.early_stop
     with saved_tensors_hooks(frame.pack, frame.unpack), first:
         result = function(*args, **kwargs)
         frame.complete = True
@@ -146,7 +146,7 @@ class _Rerun:
                 return self.function(*args, **self.kwargs)
 
 
-class _Enough(Exception):
+class _StopRecomputation(Exception):
     """Exception that ends the second run of a checkpointed function early."""
 
 
@@ -176,7 +176,7 @@ class Frame:
         """Return an empty holder for a tensor that the first run saves."""
         holder = Holder()
         self.holders.append(weakref.ref(holder))
-        self.facts.append(_facts(tensor))
+        self.facts.append(_metadata(tensor))
         self.lines.append(user_frame.user_location())
         return holder
 
@@ -195,13 +195,13 @@ class Frame:
     def run_again(self) -> None:
         """Run the function again to fill the holders."""
         args = [each.tensor(self) if is_tensor else each for each, is_tensor in zip(self.inputs, self.are_tensors)]  # noqa: B905
-        again = _Again(self)
-        with contextlib.suppress(_Enough), saved_tensors_hooks(again.pack, lambda tensor: tensor):
+        again = _SecondRun(self)
+        with contextlib.suppress(_StopRecomputation), saved_tensors_hooks(again.pack, lambda tensor: tensor):
             self.rerun(*args)
         if not again.beyond:
             self._compare(again)
 
-    def _compare(self, again: _Again) -> None:
+    def _compare(self, again: _SecondRun) -> None:
         if len(self.holders) != len(again.facts):
             raise CheckpointError(
                 "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
@@ -227,7 +227,7 @@ class Frame:
                 f"{_line('recomputed', again.lines[first])}" + self._place()
             )
 
-    def _differing(self, again: _Again) -> str:
+    def _differing(self, again: _SecondRun) -> str:
         """Describe the first tensor that the two runs saved at different lines."""
         for index in range(max(len(self.lines), len(again.lines))):
             before, after = (lines[index] if index < len(lines) else None for lines in (self.lines, again.lines))
@@ -245,11 +245,11 @@ def _line(what: str, place: Any) -> str:
     return f"{what} at {user_frame.describe(*place)}\n" if place else f"not {what}\n"
 
 
-def _facts(tensor: Tensor) -> dict[str, Any]:
+def _metadata(tensor: Tensor) -> dict[str, Any]:
     return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
 
 
-class _Again:
+class _SecondRun:
     """State of the second run of a checkpointed function."""
 
     def __init__(self, frame: Frame) -> None:
@@ -267,13 +267,13 @@ class _Again:
                 raise CheckpointError(MORE + frame._place())
             self.beyond = True  # the function itself runs a backward pass
             return tensor
-        self.facts.append(_facts(tensor))
+        self.facts.append(_metadata(tensor))
         self.lines.append(user_frame.user_location())
         holder = frame.holders[index]()
         if holder is not None:  # None: a backward pass inside the function has freed it
             holder.value = tensor
         if frame.early_stop and index + 1 == len(frame.holders):
-            raise _Enough
+            raise _StopRecomputation
         return tensor
 
 

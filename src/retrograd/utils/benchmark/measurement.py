@@ -52,7 +52,7 @@ def ordered_unique(elements: Iterable[Any]) -> list[Any]:
     return list(dict.fromkeys(elements))
 
 
-def _named(name: str, text: str) -> str:
+def _with_heading(name: str, text: str) -> str:
     """Return ``text`` with a heading: in one line if it has one, else indented."""
     return f"{name}:\n{textwrap.indent(text, '  ')}\n" if "\n" in text else f"{name}: {text}"
 
@@ -76,11 +76,11 @@ class TaskSpec:
         more = f": {self.sub_label}" if self.sub_label else ""
         if self.label is not None:
             return self.label + more
-        return _named(f"stmt{more}", self.stmt) if "\n" in self.stmt else self.stmt + more
+        return _with_heading(f"stmt{more}", self.stmt) if "\n" in self.stmt else self.stmt + more
 
     def setup_str(self) -> str:
         """Return the setup with a heading, or an empty string."""
-        return "" if self.setup == "pass" or not self.setup else _named("setup", self.setup)
+        return "" if self.setup == "pass" or not self.setup else _with_heading("setup", self.setup)
 
     def summarize(self) -> str:
         """Return title, description and setup, one a line."""

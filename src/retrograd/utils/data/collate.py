@@ -15,12 +15,12 @@ from ...dispatch.declare import of_package
 from ...operations.creation.from_data import as_tensor, tensor
 
 _TEXT = re.compile("[SaUO]")  # NumPy's dtypes of text and objects
-_UNFIT = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
+_UNSUPPORTED = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 
 Collators = dict[Any, Callable[..., Any]]
 
 
-def _rebuilt(like: Any, parts: Any) -> Any:
+def _like_container(like: Any, parts: Any) -> Any:
     """Return a container like ``like`` that holds ``parts``; ``parts`` itself if no such container can be created."""
     try:
         if isinstance(like, MutableMapping):
@@ -46,12 +46,12 @@ def default_convert(data: Any) -> Any:
         unfit = isinstance(data, numpy.str_ | numpy.bytes_) or _TEXT.search(data.dtype.str)
         return data if unfit else as_tensor(data)
     if isinstance(data, Mapping):
-        return _rebuilt(data, {key: default_convert(data[key]) for key in data})
+        return _like_container(data, {key: default_convert(data[key]) for key in data})
     if isinstance(data, tuple) and hasattr(data, "_fields"):
         return type(data)(*(default_convert(each) for each in data))
     if isinstance(data, Sequence) and not isinstance(data, str | bytes):
         parts = [default_convert(each) for each in data]
-        return parts if isinstance(data, tuple) else _rebuilt(data, parts)
+        return parts if isinstance(data, tuple) else _like_container(data, parts)
     return data
 
 
@@ -69,15 +69,15 @@ def collate(batch: Any, *, collate_fn_map: Collators | None = None) -> Any:
         return found(batch, collate_fn_map=collate_fn_map)
     if isinstance(first, Mapping):
         columns = {key: collate([each[key] for each in batch], collate_fn_map=collate_fn_map) for key in first}
-        return _rebuilt(first, columns)
+        return _like_container(first, columns)
     if isinstance(first, tuple) and hasattr(first, "_fields"):
         return kind(*(collate(each, collate_fn_map=collate_fn_map) for each in zip(*batch, strict=False)))
     if isinstance(first, Sequence):
         if any(len(each) != len(first) for each in batch):
             raise RuntimeError("each element in list of batch should be of equal size")
         parts = [collate(each, collate_fn_map=collate_fn_map) for each in zip(*batch, strict=False)]
-        return parts if isinstance(first, tuple) else _rebuilt(first, parts)
-    raise TypeError(_UNFIT.format(kind))
+        return parts if isinstance(first, tuple) else _like_container(first, parts)
+    raise TypeError(_UNSUPPORTED.format(kind))
 
 
 def collate_tensor_fn(batch: Any, *, collate_fn_map: Collators | None = None) -> Tensor:
@@ -88,7 +88,7 @@ def collate_tensor_fn(batch: Any, *, collate_fn_map: Collators | None = None) ->
 def collate_numpy_array_fn(batch: Any, *, collate_fn_map: Collators | None = None) -> Any:
     """Convert NumPy arrays to tensors and stack them."""
     if _TEXT.search(batch[0].dtype.str):
-        raise TypeError(_UNFIT.format(batch[0].dtype))
+        raise TypeError(_UNSUPPORTED.format(batch[0].dtype))
     return collate([as_tensor(each) for each in batch], collate_fn_map=collate_fn_map)
 
 

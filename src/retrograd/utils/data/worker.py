@@ -36,7 +36,7 @@ class WorkerInfo:
     worker_method: str | None = "multiprocessing"
 
 
-class _Here:
+class _ProcessState:
     """Holder of this process's worker info, None outside workers."""
 
     info: WorkerInfo | None = None
@@ -44,7 +44,7 @@ class _Here:
 
 def get_worker_info() -> WorkerInfo | None:
     """Return ``id``, ``num_workers``, ``seed`` and ``dataset`` in a worker process of a DataLoader; None elsewhere."""
-    return _Here.info
+    return _ProcessState.info
 
 
 # Kinds of messages from a worker.
@@ -170,14 +170,14 @@ def run(job: Job, pipe: Connection, inherited: list[Connection]) -> None:
     where = f"in DataLoader worker process {job.id}"
     sender = _Sender(pipe, where)
     with contextlib.suppress(KeyboardInterrupt, EOFError, OSError):
-        _answer(job, pipe, sender, where)
+        _serve(job, pipe, sender, where)
     sender.close()
 
 
-def _answer(job: Job, pipe: Connection, sender: _Sender, where: str) -> None:
+def _serve(job: Job, pipe: Connection, sender: _Sender, where: str) -> None:
     set_num_threads(1)
     seed = seed_everything(job.base_seed, job.id)
-    _Here.info = WorkerInfo(job.id, job.count, seed, job.dataset)
+    _ProcessState.info = WorkerInfo(job.id, job.count, seed, job.dataset)
     fetch: Any = None
     broken: Failure | None = None
     try:

@@ -31,7 +31,7 @@ def _tensors(value: Any) -> list[Tensor]:
     return [each for each in pytree.tree_leaves(value) if isinstance(each, Tensor)]
 
 
-class _Recorded:
+class _NodeNames:
     """Nodes of a call, each named by the path of the innermost module whose output depends on it."""
 
     def __init__(self, model: Any) -> None:
@@ -76,7 +76,7 @@ def graph_of(model: Any, given: Any) -> Any:
     inputs = [
         each.detach().requires_grad_(each.is_floating_point()) if isinstance(each, Tensor) else each for each in args
     ]
-    recorded = _Recorded(model)
+    recorded = _NodeNames(model)
     hooks = [module.register_forward_hook(recorded.seen) for module in recorded.paths]
     try:
         with enable_grad():

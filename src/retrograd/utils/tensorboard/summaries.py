@@ -64,7 +64,7 @@ def _text(lines: list[bytes], shape: tuple[int, ...]) -> Any:
     return made
 
 
-def _about(plugin: str, content: bytes = b"") -> Any:
+def _plugin_metadata(plugin: str, content: bytes = b"") -> Any:
     data = _summaries.SummaryMetadata.PluginData(plugin_name=plugin, content=content)
     return _summaries.SummaryMetadata(plugin_data=data)
 
@@ -85,17 +85,17 @@ def scalar(tag: str, value: Any, new_style: bool, double: bool) -> Any:
         return _value(tag, simple_value=float(array))
     elements = "float64" if double else "float32"
     message = _tensors.TensorProto(dtype=_ELEMENTS[elements][0], **{_ELEMENTS[elements][1]: [float(array)]})
-    return _value(tag, tensor=message, metadata=_about("scalars"))
+    return _value(tag, tensor=message, metadata=_plugin_metadata("scalars"))
 
 
 def tensor(tag: str, value: Any) -> Any:
     """Return a summary of an array."""
-    return _value(tag, tensor=_message(array_of(value)), metadata=_about("tensor"))
+    return _value(tag, tensor=_message(array_of(value)), metadata=_plugin_metadata("tensor"))
 
 
 def text(tag: str, words: str) -> Any:
     """Return a summary of a Markdown text."""
-    return _value(f"{tag}/text_summary", tensor=_text([words.encode()], (1,)), metadata=_about("text"))
+    return _value(f"{tag}/text_summary", tensor=_text([words.encode()], (1,)), metadata=_plugin_metadata("text"))
 
 
 # -- Histograms
@@ -194,7 +194,7 @@ def raw_curve(tag: str, rows: Any, count: int) -> Any:
     The rows are true positives, false positives, true negatives, false negatives, precision and recall.
     """
     content = _curves.PrCurvePluginData(version=0, num_thresholds=min(count, 127)).SerializeToString()
-    return _value(tag, tensor=_message(rows, "float32"), metadata=_about("pr_curves", content))
+    return _value(tag, tensor=_message(rows, "float32"), metadata=_plugin_metadata("pr_curves", content))
 
 
 # -- Layouts, meshes, hyperparameters
@@ -218,7 +218,7 @@ def layout(categories: dict[str, dict[str, Any]]) -> Any:
                 made.append(_layouts.Chart(title=name, multiline=_layouts.MultilineChartContent(tag=tags)))
         found.append(_layouts.Category(title=title, chart=made))
     content = _layouts.Layout(category=found).SerializeToString()
-    return _value("custom_scalars__config__", tensor=_text([content], ()), metadata=_about("custom_scalars"))
+    return _value("custom_scalars__config__", tensor=_text([content], ()), metadata=_plugin_metadata("custom_scalars"))
 
 
 def mesh(tag: str, config: Any, **parts: Any) -> list[Any]:
@@ -232,7 +232,7 @@ def mesh(tag: str, config: Any, **parts: Any) -> list[Any]:
             version=0, name=tag, content_type=kinds.Value(name), json_config=json.dumps(config or {}, sort_keys=True),
             shape=array.shape, components=mask,
         )  # fmt: skip
-        about = _about("mesh", data.SerializeToString())
+        about = _plugin_metadata("mesh", data.SerializeToString())
         found.append(_value(f"{tag}_{name}", tensor=_message(array, "float32"), metadata=about))
     return found
 
@@ -282,7 +282,7 @@ def settings(given: dict[str, Any], measures: dict[str, Any], discrete: dict[str
     return [
         _value(
             f"_hparams_/{name}",
-            metadata=_about("hparams", _sessions.HParamsPluginData(**fields).SerializeToString()),
+            metadata=_plugin_metadata("hparams", _sessions.HParamsPluginData(**fields).SerializeToString()),
         )
         for name, fields in found.items()
     ]
