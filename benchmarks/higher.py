@@ -9,7 +9,7 @@ from .row import Row
 
 
 def network(torch: Any) -> tuple[Callable[[Any], Any], Any, list[Any]]:
-    """A perceptron of 32, 64 and 1, its input of 64 samples, its parameters."""
+    """Return a perceptron with layers of 32, 64 and 1, an input of 64 samples, and the parameters."""
     torch.manual_seed(0)
     x = torch.randn(64, 32)
     v, w = torch.randn(32, 64) / 6, torch.randn(64, 1) / 8
@@ -101,7 +101,7 @@ def large_hessian_vector(torch: Any) -> Callable[[], Any]:
 
 
 def rows() -> Iterator[Row]:
-    """The rows of the group "higher"."""
+    """Yield the rows of the group "higher"."""
     for program in (
         hessian_vector, large_hessian_vector, gradient_penalty, jacobian, jacobian_reverse, hessian, per_sample,
         forward_mode,

@@ -25,7 +25,7 @@ def stepped(torch: Any, model: Any, loss: Callable[[], Any], optimizer: Any) -> 
 
 
 def mlp(torch: Any) -> Callable[[], Any]:
-    """A perceptron of 784, 128 and 10 on 64 samples, Adam."""
+    """Training step of a perceptron with layers of 784, 128 and 10, on 64 samples, with Adam."""
     nn = torch.nn
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10))
@@ -35,7 +35,7 @@ def mlp(torch: Any) -> Callable[[], Any]:
 
 
 def wide_mlp(torch: Any) -> Callable[[], Any]:
-    """A perceptron of 512, 1024, 1024 and 10 on 256 samples, SGD with momentum."""
+    """Training step of a perceptron with layers of 512, 1024, 1024 and 10, on 256 samples, SGD with momentum."""
     nn = torch.nn
     torch.manual_seed(0)
     model = nn.Sequential(
@@ -60,7 +60,7 @@ def cnn(torch: Any) -> Callable[[], Any]:
 
 
 def gru_loop(torch: Any) -> Callable[[], Any]:
-    """A GRU written as a loop of cells over 32 steps of 32 sequences, hidden size 64, Adam."""
+    """Training step of a GRU as a loop of cells over 32 steps of 32 sequences, hidden size 64, with Adam."""
     nn = torch.nn
     torch.manual_seed(0)
     cell, head = nn.GRUCell(16, 64), nn.Linear(64, 16)
@@ -78,7 +78,7 @@ def gru_loop(torch: Any) -> Callable[[], Any]:
 
 
 def gru(torch: Any) -> Callable[[], Any]:
-    """The layer GRU over the same, two layers deep."""
+    """Training step of ``nn.GRU`` with two layers on the same data."""
     nn = torch.nn
     torch.manual_seed(0)
     layer, head = nn.GRU(16, 64, num_layers=2), nn.Linear(64, 16)
@@ -89,7 +89,7 @@ def gru(torch: Any) -> Callable[[], Any]:
 
 
 def char_gpt(torch: Any) -> Callable[[], Any]:
-    """A transformer for characters: two layers of four heads and 128 channels, 8 texts of 64, AdamW."""
+    """Training step of a character transformer: 2 layers, 4 heads, 128 channels, 8 texts of 64 characters, AdamW."""
     nn, F = torch.nn, torch.nn.functional
 
     class Block(nn.Module):  # type: ignore[misc, name-defined]
@@ -146,7 +146,7 @@ def logistic(torch: Any) -> Callable[[], Any]:
 
 
 def factorisation(torch: Any) -> Callable[[], Any]:
-    """A matrix of 2000 × 1000 of rank 16 from 10000 of its elements, Adam."""
+    """Training step that fits a 2000 × 1000 matrix of rank 16 to 10000 of its elements, with Adam."""
     nn = torch.nn
     torch.manual_seed(0)
     rows, columns = nn.Embedding(2000, 16), nn.Embedding(1000, 16)

@@ -101,7 +101,7 @@ class Reader:
         if info is None:
             raise corrupted(f"locating file {name}: file not found")
         if info.CRC == 0:
-            del info.CRC  # PyTorch writes 0 if told not to compute it
+            del info.CRC  # PyTorch writes 0 if the checksum is disabled
         return self.zip.open(info)
 
     def bytes(self, name: str) -> bytes:

@@ -549,7 +549,7 @@ class Trace(TransformLevel):
         value = x._value
         if value.root in self.viewed or value.root is not value:
             self.give_up(f"{op.shown}_() on a view, or on a tensor with views")
-        elif id(x._inner) in self.inputs and self.stands[id(x._inner)] is x:  # the user's own
+        elif id(x._inner) in self.inputs and self.stands[id(x._inner)] is x:  # an input of the call
             if recording() and any(isinstance(each, Tensor) and each.requires_grad for each in inner):
                 self.give_up(f"{op.shown}_() on an argument while gradients are recorded")
             self.written.add(x)
