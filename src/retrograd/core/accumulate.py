@@ -1,4 +1,9 @@
-"""Accumulation of gradients: into ``.grad`` of leaves, and at edges where several gradients meet."""
+"""Accumulation of gradients: at edges with several gradients, and in ``.grad`` of leaves.
+
+A gradient is added in place only if nothing but the engine refers to its array. The engine decides this by reference
+counts, which are compared with those of sample arrays passed through the same depth of calls, because the counts depend on
+Python's version.
+"""
 
 from __future__ import annotations
 
@@ -18,36 +23,39 @@ from .rule_namespace import arithmetic
 from .tensor import Tensor, wrap
 from .views import check_overlap
 
-#: Held while a gradient is added to a leaf's. Reentrant, as adding what records itself may call the user's code.
+#: Lock for adding to a leaf's ``grad``. Reentrant, because a recorded addition may call the user's code.
 _accumulating = threading.RLock()
 
 
 def _after_fork() -> None:
-    """In a child nobody adds: whichever thread of the parent held the lock is not there to let go of it."""
+    """Replace the lock in a forked child, where the thread that held it does not exist."""
     global _accumulating
     _accumulating = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-#: From so many elements on, gradients are added and copied by what may use several threads.
+#: Number of elements from which gradients are added and copied by functions that may use several threads.
 LARGE = 1 << 15
 
 
 def _sum(first: Any, second: Any) -> Any:
-    """Two gradients added up."""
+    """Return the sum of two gradients."""
     if first.__class__ is second.__class__ is numpy.ndarray and first.size >= LARGE:
         return arithmetic.add(first, second)
     return first + second
 
 
 def _add(pending: dict[Any, Any], owned: set[Any], edge: Any, arrived: Any) -> None:
-    """Add what ``arrived`` to what is pending at ``edge``: into the same memory where nobody else holds it."""
+    """Add the gradient ``arrived`` to the one pending at ``edge``, in place if nothing else refers to its array.
+
+    ``owned`` is the set of edges whose pending gradient is a sum that only the engine refers to.
+    """
     held = pending[edge]
     if held is None:
         pending[edge] = arrived
         return
-    # References: ours, the dictionary's, the argument of the call. A view would hold its base, too.
+    # References: the local variable, the dictionary, the argument of the call. A view would refer to its base as well.
     if held.__class__ is numpy.ndarray and (
         edge in owned or (held.base is None and sys.getrefcount(held) <= _HELD and held.flags.writeable)
     ):
@@ -59,7 +67,7 @@ def _add(pending: dict[Any, Any], owned: set[Any], edge: Any, arrived: Any) -> N
 
 
 def _references_pending(pending: dict[Any, Any], edge: Any) -> int:
-    """How many references :func:`_add` counts on a gradient that only the sweep holds (it depends on Python's version)."""
+    """Return the reference count in :func:`_add` of a gradient that only the engine refers to."""
     held = pending[edge]
     return sys.getrefcount(held)
 
@@ -70,11 +78,15 @@ _HELD = _references_pending({0: numpy.zeros(1)}, 0)
 def _visit_leaf(
     leaf: AccumulateGrad, grad: Any, owned: bool, record: bool, wanted: dict[Any, Any] | None, write: bool
 ) -> None:
+    """Run the hooks of a leaf, and store its gradient: in ``wanted``, and with ``write`` in the leaf's ``grad``.
+
+    ``owned``: whether only the engine refers to the array. ``record``: whether the backward pass is recorded.
+    """
     if leaf.hooks is not None:
         hooked = _run_pre_hooks(leaf.hooks, grad, record)
         if write and leaf.hooks.before:
             hooked = _run_node_pre_hooks(leaf, (hooked,), record)[0]
-        owned = owned and not leaf.hooks.tensor and not leaf.hooks.before  # a hook may have kept what it saw
+        owned = owned and not leaf.hooks.tensor and not leaf.hooks.before  # a hook may have stored its argument
         grad = hooked
     if wanted is not None:
         if leaf not in wanted:
@@ -96,9 +108,10 @@ def _visit_leaf(
 
 
 def _is_still_leaf(variable: Any) -> bool:
-    """Whether a gradient can be accumulated in ``variable``, which no longer refers to the end of the graph at hand.
+    """Whether a gradient can be accumulated in ``variable``, whose edge is not the one of this backward pass.
 
-    False for a leaf that was frozen after the graph was recorded; an error for one that was modified in place since.
+    False for a leaf whose ``requires_grad`` was set to False after the graph was recorded. Raises RuntimeError for one
+    that was modified in place since.
     """
     if variable._grad_edge is not None and variable._grad_edge.__class__ is not AccumulateGrad:
         raise RuntimeError(
@@ -108,7 +121,7 @@ def _is_still_leaf(variable: Any) -> bool:
 
 
 def _accumulate(leaf: AccumulateGrad, variable: Any, grad: Any, owned: bool, record: bool) -> None:
-    """Add ``grad`` to the leaf's ``grad``: in place, unless the sweep records itself."""
+    """Add ``grad`` to the leaf's ``grad``, in place unless the backward pass is recorded."""
     with _accumulating:
         held = variable._grad
         if held is None:
@@ -116,14 +129,14 @@ def _accumulate(leaf: AccumulateGrad, variable: Any, grad: Any, owned: bool, rec
         elif record or (grad.__class__ is not numpy.ndarray and isinstance(grad, Tensor)):
             variable._grad = variable.grad + grad
         elif held.__class__ is Tensor or isinstance(held, Tensor):
-            array, cell = held._array, held._counter
+            array, counter = held._array, held._counter
             if not array.flags.c_contiguous:
                 check_overlap(held)
             _add_to(array, grad)
-            if cell is None:
+            if counter is None:
                 held._counter = [1, None]
-            elif cell:
-                cell[0] += 1
+            elif counter:
+                counter[0] += 1
         else:
             _add_to(held, grad)
 
@@ -133,22 +146,22 @@ def _add_to(held: Any, grad: Any) -> None:
     if held.size >= LARGE and held.__class__ is numpy.ndarray:
         arithmetic.add(held, grad, out=held)
     elif grad.__class__ is not numpy.ndarray and not held.ndim and isinstance(grad, numpy.generic):
-        held[...] = held[()] + grad  # a quarter of the time that it takes in place
+        held[...] = held[()] + grad  # takes a quarter of the time of an addition in place
     else:
         held += grad
 
 
 def _copied(leaf: AccumulateGrad, grad: Tensor) -> Any:
-    """``grad`` in memory of its own, laid out as the leaf is, as a copy that is recorded."""
+    """Return a recorded copy of ``grad`` in the memory layout of the leaf."""
     module = module_of(leaf.array)
     return wrap(module.empty_like(leaf.array, dtype=grad._array.dtype)).copy_(grad)
 
 
 def _own(leaf: AccumulateGrad, grad: Any, owned: bool) -> Any:
-    """``grad`` as an array that nobody else holds, laid out as the leaf is."""
+    """Return ``grad`` as an array that nothing else refers to, in the memory layout of the leaf; copy it if necessary."""
     if grad.__class__ is numpy.ndarray:
-        # 5 references: the caller's local, ours, its caller's, the two arguments of the calls.
-        free = owned or (sys.getrefcount(grad) <= _FREE and (grad.base is None or _whole(grad)))
+        # 5 references: the local variables of this function and its two callers, the arguments of the two calls.
+        free = owned or (sys.getrefcount(grad) <= _FREE and (grad.base is None or _is_whole_view(grad)))
         if free and grad.flags.c_contiguous and leaf.array.flags.c_contiguous:
             return grad
         fresh = numpy.empty_like(leaf.array, dtype=grad.dtype)
@@ -162,8 +175,8 @@ def _own(leaf: AccumulateGrad, grad: Any, owned: bool) -> Any:
     return grad.copy()
 
 
-def _whole(grad: Any) -> bool:
-    """Whether ``grad`` shows all of memory that nobody else sees, as in another shape."""
+def _is_whole_view(grad: Any) -> bool:
+    """Whether ``grad`` is a view of a whole array to which nothing else refers, such as a reshaped array."""
     base = grad.base
     if base.__class__ is not numpy.ndarray or base.base is not None or base.nbytes != grad.nbytes:
         return False
@@ -171,7 +184,7 @@ def _whole(grad: Any) -> bool:
 
 
 def _references() -> int:
-    """How many references :func:`_own` counts on a gradient that only the sweep holds."""
+    """Return the reference count in :func:`_own` of a gradient that only the engine refers to."""
 
     def finish(grad: Any) -> int:
         return accumulate(grad)
@@ -190,7 +203,7 @@ _FREE = _references()
 
 
 def _references_viewed(grad: Any) -> int:
-    """How many references :func:`_whole` counts on memory that only a view holds."""
+    """Return the reference count in :func:`_is_whole_view` of an array that only a view refers to."""
     base = grad.base
     return sys.getrefcount(base)
 

@@ -1,13 +1,14 @@
-"""The backward sweep: from roots to leaves, every node once, youngest first.
+"""The backward engine: it runs every node once, from the roots to the leaves, the newest first.
 
-Nodes are numbered in the order in which they were made, and a node is always younger than what it leads to. So a heap
-that hands out the youngest pending node never hands one out before all gradients for it have arrived, and no pass to
-count dependencies is needed. The engine, and only the engine, fits a gradient to its place (sums broadcast dimensions
-away, casts, drops imaginary parts) and adds up gradients that meet.
+Nodes are numbered in the order of creation, and a node is always newer than the nodes at its edges. So a heap that returns
+the newest pending node never returns one before all its gradients have arrived, and no pass that counts dependencies is
+needed. The engine converts every gradient to the shape and dtype of its edge (``gradients.py``) and adds gradients that
+arrive at the same edge (``accumulate.py``); nodes do neither.
 
-Note [The order of leaves]. What arrives at leaves is added to ``grad`` when the sweep ends. Nobody can tell that from
-PyTorch's order, which serves a leaf as soon as its last gradient is there, but hooks on leaves: while any leaf that has had
-one lives, a pass before the sweep counts what each leaf will get.
+Note [The order of leaves]. The engine adds gradients to the ``grad`` of leaves at the end of the backward pass. PyTorch does so
+as soon as the last gradient of a leaf has arrived, but only hooks of leaves can observe the difference. So while a leaf
+exists that has had a hook, a plan made before the backward pass counts the gradients that each leaf will receive, and the
+engine visits a leaf when that number has arrived.
 """
 
 from __future__ import annotations
@@ -36,54 +37,60 @@ def run_backward(
     write: bool = True,
     silent: bool = False,
 ) -> None:
-    """Run the graph backwards from ``roots``, pairs of a place and the gradient that arrives there.
+    """Run a backward pass.
 
-    ``keep``: leave saved values in place for another sweep. ``record``: gradients are Tensors and the sweep records
-    itself. ``wanted``: only gradients at these places are asked for; they are written into it. ``write``: add to the
-    ``grad`` of leaves. ``silent``: gradients may be Tensors (of a transformation), but nothing is recorded.
+    Args:
+        roots: Pairs of an edge and the gradient that arrives there.
+        keep: Whether to keep saved values for another backward pass (``retain_graph``).
+        record: Whether gradients are Tensors and the backward pass is recorded (``create_graph``).
+        wanted: Edges whose gradients are required, all others are not computed; the gradients are stored in it.
+        write: Whether to add gradients to the ``grad`` of leaves.
+        silent: Whether nothing is recorded although gradients are Tensors (of a transformation).
     """
-    before, heeded = recording(), errors.get()
+    before, saved_errstate = recording(), errors.get()
     plan = token = None
     try:
         if before is not (record and not silent):
             set_recording(record and not silent)
-        if not record:  # else the operations see to NumPy's warnings themselves
+        if not record:  # recorded operations suppress NumPy's warnings themselves
             errors.set(IGNORED)
         if AccumulateGrad.hooked:
             plan = Plan(roots, wanted)
             token = _running.set(plan)
-        elif wanted is not None and not _just_a_chain(roots, wanted):
+        elif wanted is not None and not _is_chain(roots, wanted):
             plan = Plan(roots, wanted)
         _run(roots, keep, record, wanted, write, plan)
     except Exception as error:
-        _tell_place(error)
+        _note_origin(error)
         raise
     finally:
         try:
             restore_recording(before)
-        finally:  # an interrupt may come between the two
-            errors.set(heeded)
+        finally:  # even if an interrupt is raised between the two
+            errors.set(saved_errstate)
         if token is not None:
             _running.reset(token)
 
 
-def _tell_place(error: Exception) -> None:
-    """Note on an error which place of the graph was being served: the functions below hold it in a local."""
-    place, trace = None, error.__traceback__
+def _note_origin(error: Exception) -> None:
+    """Add a note with the node at which an error occurred, which is a local variable of the functions below."""
+    edge, trace = None, error.__traceback__
     while trace is not None:
         frame, trace = trace.tb_frame, trace.tb_next
         if frame.f_code is _run.__code__:
-            place = frame.f_locals.get("place") or frame.f_locals.get("previous")
+            edge = frame.f_locals.get("current") or frame.f_locals.get("previous")
         elif frame.f_globals is _visit_leaf.__globals__ and "leaf" in frame.f_locals:
-            place = frame.f_locals["leaf"]
-    add_origin_note(error, place)
+            edge = frame.f_locals["leaf"]
+    add_origin_note(error, edge)
 
 
 def _run(
     roots: Sequence[tuple[Any, Any]], keep: bool, record: bool, wanted: dict[Any, Any] | None, write: bool, plan: Any
 ) -> None:
-    """The loop. The next place to serve and its gradient are kept in two locals, so that along a chain neither the
-    heap nor ``pending`` is touched, and nodes with one edge, the most common by far, are served on a short way.
+    """Run the loop of the backward pass.
+
+    The current edge and its gradient are local variables, so a chain of nodes uses neither the heap nor ``pending``. Nodes
+    with one edge, by far the most common, have a fast path.
     """
     flow: set[Any] | None = None
     awaited: dict[Any, int] | None = None
@@ -92,58 +99,60 @@ def _run(
         flow, inner, awaited = plan.flow, plan.inner, plan.awaited
     if anomaly_mode.setting.enabled:
         anomaly_mode.begin()
-        inner = {**inner, None: False}  # sends every place the long way
-    pending: dict[Any, Any] = {}  # the gradient that has arrived so far, per place
-    owned: set[Any] = set()  # places whose gradient is a sum that nobody else holds
-    leaves: dict[Any, None] = {}  # leaves that got something, in order
+        inner = {**inner, None: False}  # not empty: no node takes the fast path
+    pending: dict[Any, Any] = {}  # sum of the gradients that have arrived, by edge
+    owned: set[Any] = set()  # edges whose pending gradient is a sum that only the engine refers to
+    leaves: dict[Any, None] = {}  # leaves with a gradient, in order
     heap: list[tuple[int, Any]] = []
-    several: dict[Any, list[Any]] = {}  # the gradients of all results, per node that has several
-    place = None
+    several: dict[Any, list[Any]] = {}  # gradients of all results, by node with several results
+    current = None
     if len(roots) == 1 and plan is None and roots[0][0].__class__ is not AccumulateGrad:
-        ((place, grad),) = roots
+        ((current, grad),) = roots
     else:
         _enter(roots, flow, pending, leaves, heap)
     while True:
-        if place is None:
+        if current is None:
             if not heap:
                 break
-            place = heappop(heap)[1]
-            grad = pending.pop(place, None)
-        elif heap and heap[0][0] < place.number:
-            pending[place] = grad
-            place = heapreplace(heap, (place.number, place))[1]
-            grad = pending.pop(place, None)
-        if place.hooks is None and grad is not None and place.single and not inner:
-            edges = None if place.lone else place.edges if flow is None else _within(flow, place.edges)
-            grads = place.vjp_recorded(grad, edges, keep) if record else place.vjp(grad, edges, keep)
+            current = heappop(heap)[1]
+            grad = pending.pop(current, None)
+        elif heap and heap[0][0] < current.number:
+            pending[current] = grad
+            current = heapreplace(heap, (current.number, current))[1]
+            grad = pending.pop(current, None)
+        if current.hooks is None and grad is not None and current.single and not inner:
+            edges = None if current.lone else current.edges if flow is None else _within(flow, current.edges)
+            grads = current.vjp_recorded(grad, edges, keep) if record else current.vjp(grad, edges, keep)
             if edges is None:
-                edge = place.edge
+                edge = current.edge
                 if grads is not None and edge not in pending:
                     array = grads._array if record else grads
-                    shape = edge.shape  # one tuple with the node's: it fits (but all 0-d places share theirs)
+                    shape = (
+                        edge.shape
+                    )  # the node's own tuple is no reason to compare, but all 0-d shapes are one object
                     if (
-                        (shape is not place.shape or not shape) and array.shape != shape
+                        (shape is not current.shape or not shape) and array.shape != shape
                     ) or array.dtype is not edge.dtype:
-                        grads = validate_gradient(grads, edge, place)
+                        grads = validate_gradient(grads, edge, current)
                     if edge.__class__ is not AccumulateGrad:
-                        place, grad, grads, array = edge, grads, None, None
+                        current, grad, grads, array = edge, grads, None, None
                         continue
                     if awaited is None:
                         pending[edge] = grads
                         leaves[edge] = None
-                        place = grad = grads = array = None
+                        current = grad = grads = array = None
                         continue
-                edges = place.edges
+                edges = current.edges
         else:
-            edges = place.edges if flow is None else _within(flow, place.edges)
-            grads = _visit(place, grad, edges, keep, record, several, heap, wanted, inner)
+            edges = current.edges if flow is None else _within(flow, current.edges)
+            grads = _visit(current, grad, edges, keep, record, several, heap, wanted, inner)
             if grads is _WAITING:
-                place = None
+                current = None
                 continue
         if len(edges) == 1:
             grads = (grads,)
-        previous, place, grad = place, None, None
-        for edge, arrived in zip(edges, grads):  # noqa: B905 - a vjp gives as many as there are edges
+        previous, current, grad = current, None, None
+        for edge, arrived in zip(edges, grads):  # noqa: B905 - a vjp returns one gradient per edge
             if edge is None:
                 continue
             if arrived is not None:
@@ -153,20 +162,20 @@ def _run(
                     (shape is not previous.shape or not shape) and array.shape != shape
                 ) or array.dtype is not edge.dtype:
                     arrived = validate_gradient(arrived, edge, previous)
-                if edge is place:
+                if edge is current:
                     grad = _sum(grad, arrived)
                 elif edge in pending:
                     _add(pending, owned, edge, arrived)
                 elif edge.__class__ is AccumulateGrad:
                     pending[edge] = arrived
                     leaves[edge] = None
-                elif place is None:
-                    place, grad = edge, arrived
+                elif current is None:
+                    current, grad = edge, arrived
                 else:
                     pending[edge] = arrived
                     heappush(heap, (edge.number, edge))
-            elif edge is not place and edge not in pending and edge.__class__ is not AccumulateGrad:
-                # No gradient came along this edge: the place is served all the same, for its hooks' sake.
+            elif edge is not current and edge not in pending and edge.__class__ is not AccumulateGrad:
+                # No gradient arrived at this edge, but the node is visited because it may have hooks.
                 pending[edge] = None
                 heappush(heap, (edge.number, edge))
             if awaited is not None and edge.__class__ is AccumulateGrad:
@@ -183,158 +192,160 @@ def _run(
 def _enter(
     roots: Any, flow: Any, pending: dict[Any, Any], leaves: dict[Any, None], heap: list[tuple[int, Any]]
 ) -> None:
-    """Let the gradients with which a sweep begins wait at their places."""
-    for place, grad in roots:
-        if place in pending:
-            pending[place] = pending[place] + grad
-        elif flow is None or place in flow:
-            pending[place] = grad
-            if place.__class__ is AccumulateGrad:
-                leaves[place] = None
+    """Add the gradients of the roots to ``pending``, and their edges to ``leaves`` or the heap."""
+    for edge, grad in roots:
+        if edge in pending:
+            pending[edge] = pending[edge] + grad
+        elif flow is None or edge in flow:
+            pending[edge] = grad
+            if edge.__class__ is AccumulateGrad:
+                leaves[edge] = None
             else:
-                heappush(heap, (place.number, place))
+                heappush(heap, (edge.number, edge))
 
 
 def _within(flow: set[Any], edges: tuple[Any, ...]) -> tuple[Any, ...]:
-    """``edges``, without those along which nobody wants a gradient."""
+    """Return ``edges`` with None for those that lead to no wanted gradient."""
     return tuple([edge if edge in flow else None for edge in edges])
 
 
+#: Result of :func:`_visit` if there are no gradients to pass on.
 _WAITING = object()
 
 
 def _visit(
-    place: Any, grad: Any, edges: Any, keep: bool, record: bool, several: Any, heap: Any, wanted: Any, inner: Any
+    edge: Any, grad: Any, edges: Any, keep: bool, record: bool, several: Any, heap: Any, wanted: Any, inner: Any
 ) -> Any:
-    """What a place sends along ``edges`` if it is wanted itself, has hooks, or is one result of several.
+    """Run a node outside the fast path, and return the gradients for ``edges``.
 
-    ``_WAITING`` for a place that sends nothing: a wanted one that leads to no other, and a result of several, which
-    leaves sending to its node.
+    This is for edges whose gradient is wanted, edges with hooks, and results of nodes with several results. Returns
+    ``_WAITING`` for an edge that is not followed: a wanted one that leads to no other, and one result of several, whose node
+    runs later.
     """
-    if place in inner:
-        if not inner[place]:
-            wanted[place] = grad if place.hooks is None else _run_pre_hooks(place.hooks, grad, record)
+    if edge in inner:
+        if not inner[edge]:
+            wanted[edge] = grad if edge.hooks is None else _run_pre_hooks(edge.hooks, grad, record)
             return _WAITING
-        wanted[place] = grad  # as it arrived: PyTorch lets hooks act on what goes on from here
-    if place.__class__ is OutputEdge:
-        _collect_output_grad(place, grad, several, heap)
+        wanted[edge] = grad  # before the hooks, as in PyTorch: they change only the gradients passed on
+    if edge.__class__ is OutputEdge:
+        _collect_output_grad(edge, grad, several, heap)
         return _WAITING
-    if place.hooks is not None:
-        grad = _run_pre_hooks(place.hooks, grad, record)
-        if place.hooks.before and place.single:
-            grad = _run_node_pre_hooks(place, (grad,), record)[0]
-    return _apply(place, grad, edges, keep, record, several)
+    if edge.hooks is not None:
+        grad = _run_pre_hooks(edge.hooks, grad, record)
+        if edge.hooks.before and edge.single:
+            grad = _run_node_pre_hooks(edge, (grad,), record)[0]
+    return _apply(edge, grad, edges, keep, record, several)
 
 
 def _collect_output_grad(
-    place: OutputEdge, grad: Any, several: dict[Any, list[Any]], heap: list[tuple[int, Any]]
+    output: OutputEdge, grad: Any, several: dict[Any, list[Any]], heap: list[tuple[int, Any]]
 ) -> None:
-    """Put the gradient of one result beside those of its siblings; the first to come announces the node."""
-    node = place.node
+    """Store the gradient of one result of a node; the first one adds the node to the heap."""
+    node = output.node
     if node not in several:
         several[node] = [None] * node.outputs
         heappush(heap, (node.number, node))
-    held = several[node][place.position]
-    several[node][place.position] = grad if held is None else held if grad is None else held + grad
+    held = several[node][output.position]
+    several[node][output.position] = grad if held is None else held if grad is None else held + grad
 
 
-def _apply(place: Any, grad: Any, edges: Any, keep: bool, record: bool, several: dict[Any, list[Any]]) -> Any:
-    """The gradients that a node sends along ``edges``, by its rules and its hooks."""
-    if place in several:
-        grad = several.pop(place)
-        if place.result_hooks is not None:
-            for position, hooks in sorted(place.result_hooks.items()):
+def _apply(node: Any, grad: Any, edges: Any, keep: bool, record: bool, several: dict[Any, list[Any]]) -> Any:
+    """Run a node with its hooks, and return the gradients for ``edges``."""
+    if node in several:
+        grad = several.pop(node)
+        if node.result_hooks is not None:
+            for position, hooks in sorted(node.result_hooks.items()):
                 grad[position] = _run_pre_hooks(hooks, grad[position], record)
-        if all(each is None for each in grad) and not place.takes_none:
+        if all(each is None for each in grad) and not node.takes_none:
             grad = None
-        elif place.hooks is not None and place.hooks.before:
-            grad = _run_node_pre_hooks(place, tuple(grad), record)
-    if grad is None and not place.takes_none:
+        elif node.hooks is not None and node.hooks.before:
+            grad = _run_node_pre_hooks(node, tuple(grad), record)
+    if grad is None and not node.takes_none:
         grads: Any = None if len(edges) == 1 else (None,) * len(edges)
     elif anomaly_mode.setting.enabled:
-        grads = anomaly_mode.run(place, grad, edges, keep)
+        grads = anomaly_mode.run(node, grad, edges, keep)
     else:
-        grads = place.vjp_recorded(grad, edges, keep) if record else place.vjp(grad, edges, keep)
-    if place.hooks is not None and place.hooks.after:
-        grads = _run_post_hooks(place, grads, grad, record)
+        grads = node.vjp_recorded(grad, edges, keep) if record else node.vjp(grad, edges, keep)
+    if node.hooks is not None and node.hooks.after:
+        grads = _run_post_hooks(node, grads, grad, record)
     return grads
 
 
-def _just_a_chain(roots: Sequence[tuple[Any, Any]], wanted: dict[Any, Any]) -> bool:
-    """Whether nothing can be reached from ``roots`` but by a chain to the one leaf that is ``wanted``: no plan is needed."""
+def _is_chain(roots: Sequence[tuple[Any, Any]], wanted: dict[Any, Any]) -> bool:
+    """Whether the graph is a chain from one root to the only wanted leaf, for which no plan is needed."""
     if len(roots) != 1 or len(wanted) > 1:
         return False
-    place = roots[0][0]
-    while place.lone:
-        place = place.edge
-    return place.__class__ is AccumulateGrad and place in wanted
+    edge = roots[0][0]
+    while edge.lone:
+        edge = edge.edge
+    return edge.__class__ is AccumulateGrad and edge in wanted
 
 
 class Plan:
-    """What a sweep that is asked for more than the gradients of all leaves must know of the graph beforehand.
+    """Traversal of the graph before a backward pass with wanted gradients or hooks of leaves.
 
-    ``seen``: the places that gradients can reach, but leaves. ``flow``: those that they are to reach (None: all).
-    ``inner``: the wanted ones that are not leaves, each with whether it leads to another. ``awaited``: how many gradients
-    each leaf will be sent, if any leaf ever had a hook (see Note [The order of leaves]).
+    ``seen``: all edges that gradients can reach, except leaves. ``flow``: the edges on the way to a wanted gradient (None:
+    all). ``inner``: wanted edges that are not leaves, each with whether it leads to another wanted one. ``awaited``: number
+    of gradients that each leaf will receive, if any existing leaf has had a hook (see Note [The order of leaves]).
     """
 
     __slots__ = ("__weakref__", "awaited", "flow", "inner", "seen")
 
     def __init__(self, roots: Sequence[tuple[Any, Any]], wanted: dict[Any, Any] | None) -> None:
         seen: set[Any] = set()
-        stack = [place for place, _ in roots]
+        stack = [edge for edge, _ in roots]
         while stack:
-            place = stack.pop()
-            while place not in seen and place.__class__ is not AccumulateGrad:
-                seen.add(place)
-                if not place.lone:
+            edge = stack.pop()
+            while edge not in seen and edge.__class__ is not AccumulateGrad:
+                seen.add(edge)
+                if not edge.lone:
                     stack += (
-                        (place.node,)
-                        if place.__class__ is OutputEdge
-                        else [each for each in place.edges if each is not None]
+                        (edge.node,)
+                        if edge.__class__ is OutputEdge
+                        else [each for each in edge.edges if each is not None]
                     )
                     break
-                place = place.edge
+                edge = edge.edge
         flow = None
         inner: dict[Any, bool] = {}
         if wanted is not None:
             flow = set(wanted)
-            for place in sorted(seen, key=_by_age, reverse=True):
-                if place.lone:
-                    leads = place.edge in flow
-                elif place.__class__ is OutputEdge:
-                    leads = place.node in flow
+            for edge in sorted(seen, key=_by_number, reverse=True):
+                if edge.lone:
+                    leads = edge.edge in flow
+                elif edge.__class__ is OutputEdge:
+                    leads = edge.node in flow
                 else:
-                    leads = not flow.isdisjoint(place.edges)
-                if place in flow:
-                    inner[place] = leads
+                    leads = not flow.isdisjoint(edge.edges)
+                if edge in flow:
+                    inner[edge] = leads
                 elif leads:
-                    flow.add(place)
+                    flow.add(edge)
         self.seen, self.flow, self.inner = seen, flow, inner
         hooked = AccumulateGrad.hooked
         self.awaited = _awaited(roots, seen if flow is None else flow, wanted) if hooked else None
 
-    def serves(self, place: Any) -> bool:
-        """Whether the sweep comes to ``place``."""
-        if place.__class__ is AccumulateGrad:
-            return self.awaited is not None and place in self.awaited
-        node = place.node
-        return node in self.seen and (self.flow is None or node in self.flow or place in self.flow)
+    def serves(self, edge: Any) -> bool:
+        """Whether the backward pass visits ``edge``."""
+        if edge.__class__ is AccumulateGrad:
+            return self.awaited is not None and edge in self.awaited
+        node = edge.node
+        return node in self.seen and (self.flow is None or node in self.flow or edge in self.flow)
 
 
 _running: ContextVar[Plan | None] = ContextVar("running", default=None)
-#: The plan of the sweep that is running in this thread: only known once ``AccumulateGrad.hooked``.
+#: Return the plan of the backward pass that is running in this thread, if ``AccumulateGrad.hooked``.
 running = _running.get
 
 
-_by_age = attrgetter("number")
+_by_number = attrgetter("number")
 
 
-def _awaited(roots: Sequence[tuple[Any, Any]], places: set[Any], wanted: dict[Any, Any] | None) -> dict[Any, int]:
-    """How many gradients each leaf will be sent; those that nobody wants are sent none."""
-    awaited = dict.fromkeys((place for place, _ in roots if place.__class__ is AccumulateGrad), 0)
-    for place in places:
-        for edge in place.edges:
+def _awaited(roots: Sequence[tuple[Any, Any]], visited: set[Any], wanted: dict[Any, Any] | None) -> dict[Any, int]:
+    """Return the number of gradients that each leaf will receive, without leaves that are not wanted."""
+    awaited = dict.fromkeys((edge for edge, _ in roots if edge.__class__ is AccumulateGrad), 0)
+    for each in visited:
+        for edge in each.edges:
             if edge.__class__ is AccumulateGrad and (wanted is None or edge in wanted):
                 awaited[edge] = awaited.get(edge, 0) + 1
     return awaited
@@ -343,28 +354,31 @@ def _awaited(roots: Sequence[tuple[Any, Any]], places: set[Any], wanted: dict[An
 # --- One node outside a backward pass -------------------------------------------------------------------------------
 
 
-def run_one(place: Any, grads: tuple[Any, ...]) -> Any:
-    """What one node makes of ``grads``, outside any sweep: as a Tensor, or a tuple of them."""
+def run_one(node: Any, grads: tuple[Any, ...]) -> Any:
+    """Run one node outside a backward pass with ``grads``, and return a Tensor or a tuple of them.
+
+    For an AccumulateGrad, add the gradient to the leaf and return an empty tuple.
+    """
     record = bool(recording())
-    given = tuple(_as_level(each, record) for each in grads)
-    if place.__class__ is AccumulateGrad:
-        _visit_leaf(place, given[0], False, record, None, True)
+    values = tuple(_as_level(each, record) for each in grads)
+    if node.__class__ is AccumulateGrad:
+        _visit_leaf(node, values[0], False, record, None, True)
         return ()
-    grad = given[0] if place.single else given
+    grad = values[0] if node.single else values
     if record:
-        sent = place.vjp_recorded(grad, place.edges, True)
+        sent = node.vjp_recorded(grad, node.edges, True)
     else:
-        heeded = errors.get()
+        saved_errstate = errors.get()
         try:
             errors.set(IGNORED)
-            sent = place.vjp(grad, place.edges, True)
+            sent = node.vjp(grad, node.edges, True)
         finally:
-            errors.set(heeded)
-    if place.lone and place.operands > 1:
-        sent = place.spread(sent)
-    elif len(place.edges) == 1:
+            errors.set(saved_errstate)
+    if node.lone and node.operands > 1:
+        sent = node.spread(sent)
+    elif len(node.edges) == 1:
         return as_tensor(sent)
-    listed = place.listed or range(len(sent))
+    listed = node.listed or range(len(sent))
     return as_tensor(sent[listed[0]]) if len(listed) == 1 else tuple([as_tensor(sent[index]) for index in listed])
 
 

@@ -1,4 +1,4 @@
-"""Gradients at an edge of the graph: conversion to its shape and dtype, and between arrays and Tensors."""
+"""Conversion of gradients: to the shape and dtype of an edge, and between arrays and Tensors."""
 
 from __future__ import annotations
 
@@ -13,39 +13,44 @@ from .rule_namespace import rule_namespace_of
 from .tensor import Tensor, wrap
 
 
-def validate_gradient(grad: Any, place: Any, node: Any) -> Any:
-    """``grad`` in the shape and dtype of ``place``: broadcast dimensions summed, cast, imaginary part dropped."""
+def validate_gradient(grad: Any, edge: Any, node: Any) -> Any:
+    """Return a gradient of ``node`` in the shape and dtype of ``edge``.
+
+    Broadcast dimensions are summed, the dtype is cast, and the imaginary part is dropped for a real edge. Raises RuntimeError
+    if the shape of the edge can not be broadcast to that of the gradient.
+    """
     level = rule_namespace_of(grad)
     shape = grad.shape if grad.__class__ is not Tensor else grad._array.shape
-    if shape != place.shape:
-        if not _reaches(place.shape, shape):
-            index = next((i for i, edge in enumerate(node.edges) if edge is place), 0)
+    if shape != edge.shape:
+        if not _is_broadcastable(edge.shape, shape):
+            index = next((i for i, each in enumerate(node.edges) if each is edge), 0)
             raise RuntimeError(
                 f"Function {type(node).__name__} returned an invalid gradient at index {index} - got {list(shape)} but "
-                f"expected shape compatible with {list(place.shape)}.{describe_recording(node)} Remedy: let its backward give each "
-                "input a gradient of that input's shape."
+                f"expected shape compatible with {list(edge.shape)}.{describe_recording(node)} "
+                "Remedy: let its backward give each input a gradient of that input's shape."
             )
-        grad = level.sum_to_size(grad, place.shape)
+        grad = level.sum_to_size(grad, edge.shape)
     dtype = grad._array.dtype if isinstance(grad, Tensor) else grad.dtype
-    if dtype != place.dtype:
-        if dtype.kind == "c" and place.dtype.kind != "c":
+    if dtype != edge.dtype:
+        if dtype.kind == "c" and edge.dtype.kind != "c":
             grad = level.real(grad)
-        grad = level.to_dtype(grad, of(place.dtype))
+        grad = level.to_dtype(grad, of(edge.dtype))
     return grad
 
 
 @lru_cache(maxsize=256)
-def _reaches(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
+def _is_broadcastable(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
     """Whether a tensor of shape ``small`` can be broadcast to ``large``."""
     return len(small) <= len(large) and all(a in (1, b) for a, b in zip(reversed(small), reversed(large), strict=False))
 
 
 def as_tensor(grad: Any) -> Any:
-    """A gradient as hooks and users see it: a Tensor (None where there is none)."""
+    """Return a gradient as a Tensor, for hooks and users; None stays None."""
     if grad is None or isinstance(grad, Tensor):
         return grad
     return wrap(numpy.asarray(grad) if isinstance(grad, numpy.generic) else grad)
 
 
 def _as_level(value: Any, record: bool) -> Any:
+    """Return a gradient in the form of the backward pass: a Tensor if it is recorded, else an array."""
     return value._array if isinstance(value, Tensor) and not record else value

@@ -305,10 +305,10 @@ class AccumulateGrad:
     position: ClassVar[int] = 0
     remake: ClassVar[Callable[[AccumulateGrad], Any]]  # set by tensor.py
 
-    def __init__(self, leaf: Any, array: Any, cell: list[Any] | None) -> None:
+    def __init__(self, leaf: Any, array: Any, counter: list[Any] | None) -> None:
         self.variable_ref: Callable[[], Any] = weakref.ref(leaf)
         self.array = array
-        self.cell = cell
+        self.cell = counter
         self.shape: tuple[int, ...] = array.shape
         self.dtype = array.dtype
         self.hooks: Hooks | None = None

@@ -1,4 +1,4 @@
-"""Running the hooks of tensors and nodes during a backward pass."""
+"""Calls of the hooks of tensors and nodes in a backward pass, with checks of their results."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from .gradients import _as_level, as_tensor, validate_gradient
 from .graph import Hooks
 from .tensor import Retain, Tensor
 
-#: Whether retaining a gradient acts after all hooks of a tensor (PyTorch 2) and not in the order of registration.
+#: Whether gradients are retained after all hooks of a tensor (PyTorch 2) instead of in the order of registration.
 retain_last = False
 
 
 def _run_pre_hooks(hooks: Hooks, grad: Any, record: bool) -> Any:
-    """Run the hooks of a tensor, which see its gradient as it arrives, in their order."""
+    """Call the hooks of a tensor in order with the gradient that arrives at its edge, and return the changed gradient."""
     ordered = list(hooks.tensor.items())
     if retain_last and hooks.retaining is not None:
         ordered.sort(key=lambda item: item[0] == hooks.retaining)
@@ -32,6 +32,7 @@ def _run_pre_hooks(hooks: Hooks, grad: Any, record: bool) -> Any:
 
 
 def _run_node_pre_hooks(node: Any, grads: tuple[Any, ...], record: bool) -> tuple[Any, ...]:
+    """Call the hooks registered to run before a node, and return the gradients of its results as changed by them."""
     for hook in list(node.hooks.before.values()):
         shown = tuple(map(as_tensor, grads))
         result = hook(shown)
@@ -41,14 +42,17 @@ def _run_node_pre_hooks(node: Any, grads: tuple[Any, ...], record: bool) -> tupl
 
 
 def _run_post_hooks(node: Any, grads: Any, grad: Any, record: bool) -> Any:
-    """Run a node's hooks on what it sends: they see a gradient for each of ``next_functions``."""
+    """Call the hooks registered to run after a node, and return the gradients of its inputs as changed by them.
+
+    A hook gets one gradient for each of ``next_functions``, in the shape and dtype of the edge.
+    """
     outputs = tuple(map(as_tensor, grad if isinstance(grad, (tuple, list)) else (grad,)))
     single = len(node.edges) == 1
-    fitted = tuple(
+    validated = tuple(
         each if each is None or edge is None else validate_gradient(each, edge, node)
         for each, edge in zip((grads,) if single else grads, node.edges, strict=True)
     )
-    inputs = list(node.spread(fitted[0]) if node.lone else fitted)
+    inputs = list(node.spread(validated[0]) if node.lone else validated)
     listed = node.listed or range(len(inputs))
     for hook in list(node.hooks.after.values()) if node.hooks is not None else ():
         shown = tuple([as_tensor(inputs[index]) for index in listed])
@@ -60,7 +64,7 @@ def _run_post_hooks(node: Any, grads: Any, grad: Any, record: bool) -> Any:
 
 
 def _checked(hook: Any, results: Any, shown: tuple[Any, ...], record: bool) -> tuple[Any, ...]:
-    """What a node's hook returned in the place of the gradients that it was ``shown``."""
+    """Return the gradients that a node's hook returned in place of ``shown``; raise if they do not match."""
     if not isinstance(results, tuple):
         raise TypeError(f"expected tuple, but hook returned '{type(results).__name__}'{_hook_hint(hook)}")
     if len(results) != len(shown):
@@ -68,31 +72,33 @@ def _checked(hook: Any, results: Any, shown: tuple[Any, ...], record: bool) -> t
             f"hook '{_name(hook)}' has returned an incorrect number of values (got {len(results)}, but expected "
             f"{len(shown)}){_hook_hint(hook)}"
         )
-    for result, given in zip(results, shown, strict=True):
+    for result, original in zip(results, shown, strict=True):
         if result is not None:
-            _check_hook(hook, result, given)
+            _check_hook(hook, result, original)
     return tuple(_as_level(each, record) for each in results)
 
 
 def _check_hook(hook: Any, result: Any, shown: Tensor | None) -> None:
-    said: Exception | None = None
+    """Raise PyTorch's error unless the result of a hook can replace the gradient ``shown`` to it."""
+    error: Exception | None = None
     if not isinstance(result, Tensor):
-        said = TypeError(f"expected Variable, but hook returned '{type(result).__name__}'{_hook_hint(hook)}")
+        error = TypeError(f"expected Variable, but hook returned '{type(result).__name__}'{_hook_hint(hook)}")
     elif shown is None:
-        said = RuntimeError(f"can't replace a None gradient with a non-None value{_hook_hint(hook)}")
+        error = RuntimeError(f"can't replace a None gradient with a non-None value{_hook_hint(hook)}")
     elif result._array.dtype != shown._array.dtype:
         change = f"type of value (was {shown.type()} got {result.type()})"
-        said = RuntimeError(f"hook '{_name(hook)}' has changed the {change}{_hook_hint(hook)}")
+        error = RuntimeError(f"hook '{_name(hook)}' has changed the {change}{_hook_hint(hook)}")
     elif result._array.shape != shown._array.shape:
-        said = RuntimeError(f"hook '{_name(hook)}' has changed the size of value{_hook_hint(hook)}")
-    if said is not None:
-        raise said
+        error = RuntimeError(f"hook '{_name(hook)}' has changed the size of value{_hook_hint(hook)}")
+    if error is not None:
+        raise error
 
 
 def _hook_hint(hook: Any) -> str:
-    place = describe_definition(hook)
+    """Return the location of a hook and a remedy, for errors about its result."""
+    location = describe_definition(hook)
     remedy = "Remedy: return None, or a gradient of the same shape and dtype"
-    return f" (the hook is defined{place}). {remedy}" if place else f". {remedy}"
+    return f" (the hook is defined{location}). {remedy}" if location else f". {remedy}"
 
 
 def _name(hook: Any) -> str:

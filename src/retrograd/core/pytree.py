@@ -1,6 +1,6 @@
-"""Trees: nested tuples, lists and dictionaries, taken apart into leaves and a structure, and put together again.
+"""Pytrees: nested tuples, lists and dictionaries, flattened to leaves and a structure, and unflattened.
 
-What is no known container is a leaf, None included. Knows nothing of tensors.
+Any value whose type is not a registered container is a leaf, including None. Knows no tensor.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Unflatten = Callable[[Iterable[Any], Any], Any]
 
 
 class Container(NamedTuple):
-    """How a kind of container is taken apart (children, and what else is to be known of it) and put together."""
+    """Functions of a container type: ``flatten`` returns children and a context, ``unflatten`` the container."""
 
     flatten: Flatten
     unflatten: Unflatten
@@ -26,9 +26,10 @@ CONTAINERS: dict[type, Container] = {}
 
 
 def register_pytree_node(cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten, **names: Any) -> None:
-    """Make ``cls`` a container: ``flatten_fn(x)`` gives its children and a context, ``unflatten_fn(children, context)`` it.
+    """Register ``cls`` as a container type.
 
-    Raises ValueError if it is one already. Other keywords that PyTorch takes are of no consequence here.
+    ``flatten_fn(x)`` returns its children and a context, and ``unflatten_fn(children, context)`` the container. Raises
+    ValueError if the type is registered already. Other keywords of PyTorch's function are ignored.
     """
     if cls in CONTAINERS:
         raise ValueError(f"{cls} is already registered as pytree node.")
@@ -36,15 +37,17 @@ def register_pytree_node(cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten
 
 
 def _of_pairs(make: Callable[[Any, Any], Any]) -> Unflatten:
+    """Return the ``unflatten`` of a mapping type, which ``make`` creates from pairs."""
     return lambda children, keys: make(zip(keys, children, strict=True), keys)
 
 
-def _sequence(kind: Any) -> None:
+def _register_sequence(kind: Any) -> None:
+    """Register a type that can be created from an iterable of its elements."""
     register_pytree_node(kind, lambda x: (list(x), None), lambda children, _: kind(children))
 
 
 for _kind in (tuple, list, Size):
-    _sequence(_kind)
+    _register_sequence(_kind)
 register_pytree_node(dict, lambda x: (list(x.values()), list(x)), _of_pairs(lambda pairs, _: dict(pairs)))
 register_pytree_node(OrderedDict, lambda x: (list(x.values()), list(x)), _of_pairs(lambda pairs, _: OrderedDict(pairs)))
 register_pytree_node(
@@ -56,7 +59,7 @@ register_pytree_node(deque, lambda x: (list(x), x.maxlen), lambda children, maxl
 
 
 class _Named:
-    """The type of a named tuple, as structures name it."""
+    """Type under which structures show all named tuples."""
 
 
 _Named.__name__ = "namedtuple"
@@ -64,24 +67,25 @@ CONTAINERS[_Named] = Container(lambda x: (list(x), type(x)), lambda children, cl
 
 
 def is_namedtuple_instance(value: Any) -> bool:
-    """Whether ``value`` is of a class that ``collections.namedtuple`` made."""
+    """Whether the class of ``value`` was created by ``collections.namedtuple``."""
     return isinstance(value, tuple) and isinstance(getattr(type(value), "_fields", None), tuple)
 
 
 def _container(value: Any) -> type | None:
+    """Return the container type of a value, or None for a leaf."""
     kind = type(value)
     if kind in CONTAINERS:
         return kind
     if is_namedtuple_instance(value):
         return _Named
     if isinstance(value, tuple) and kind.__module__ == "torch.return_types":
-        _sequence(kind)
+        _register_sequence(kind)
         return kind
     return None
 
 
 class TreeSpec:
-    """The structure of a tree: the kind of container, its context, and the structures of its children."""
+    """Structure of a tree: the container type, its context, and the structures of its children."""
 
     def __init__(self, type: Any, context: Any, children_specs: list[TreeSpec]) -> None:
         self.type, self.context, self.children_specs = type, context, children_specs
@@ -90,11 +94,11 @@ class TreeSpec:
         self.num_nodes: int = 1 + sum(each.num_nodes for each in children_specs)
 
     def is_leaf(self) -> bool:
-        """Whether this stands for one leaf."""
+        """Whether this is the structure of a leaf."""
         return False
 
     def children(self) -> list[TreeSpec]:
-        """The structures of the children."""
+        """Return the structures of the children."""
         return list(self.children_specs)
 
     def __eq__(self, other: object) -> bool:
@@ -115,20 +119,20 @@ class TreeSpec:
         return f"TreeSpec({self.type.__name__}, {self.context}, [{inner}])"
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
-        """The tree of this structure with ``leaves``."""
-        given = list(leaves)
-        if len(given) != self.num_leaves:
+        """Return the tree of this structure with ``leaves``; raise ValueError for a wrong number of leaves."""
+        values = list(leaves)
+        if len(values) != self.num_leaves:
             raise ValueError(
-                f"treespec.unflatten(leaves): `leaves` has length {len(given)} but the spec refers to a pytree that holds "
+                f"treespec.unflatten(leaves): `leaves` has length {len(values)} but the spec refers to a pytree that holds "
                 f"{self.num_leaves} items ({self})."
             )
-        return self._build(iter(given))
+        return self._build(iter(values))
 
     def _build(self, leaves: Iterator[Any]) -> Any:
         return CONTAINERS[self.type].unflatten([each._build(leaves) for each in self.children_specs], self.context)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
-        """What stands in ``tree`` where this structure has leaves. Raises ValueError if it has not this structure."""
+        """Return the subtrees of ``tree`` at the leaves of this structure; raise ValueError if the structure differs."""
         kind = _container(tree)
         if kind is not self.type:
             raise ValueError(f"Node type mismatch; expected {self.type!r}, but got {type(tree)!r}.")
@@ -145,14 +149,14 @@ class TreeSpec:
 
 
 class LeafSpec(TreeSpec):
-    """The structure of a tree that is a leaf."""
+    """Structure of a leaf."""
 
     def __init__(self) -> None:
         super().__init__(None, None, [])
         self.num_leaves = 1
 
     def is_leaf(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
     def _text(self, indent: int) -> str:
@@ -162,7 +166,7 @@ class LeafSpec(TreeSpec):
         return next(leaves)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
-        """The tree itself."""
+        """Return a list with the tree itself."""
         return [tree]
 
 
@@ -171,32 +175,33 @@ Stop = Callable[[Any], bool] | None
 
 
 def tree_is_leaf(tree: Any, is_leaf: Stop = None) -> bool:
-    """Whether ``tree`` is no container (or ``is_leaf`` says that it counts as none)."""
+    """Whether ``tree`` is a leaf: not a container, or accepted by ``is_leaf``."""
     return (is_leaf is not None and is_leaf(tree)) or _container(tree) is None
 
 
 def tree_flatten(tree: Any, is_leaf: Stop = None) -> tuple[list[Any], TreeSpec]:
-    """The leaves of a tree, from left to right, and its structure.
+    """Return the leaves of a tree, from left to right, and its structure.
 
     >>> from retrograd.utils import _pytree
     >>> _pytree.tree_flatten((1, [2, {"a": 3}]))[0]
     [1, 2, 3]
     """
     leaves: list[Any] = []
-    return leaves, _taken_apart(tree, is_leaf, leaves)
+    return leaves, _flatten_into(tree, is_leaf, leaves)
 
 
-def _taken_apart(tree: Any, is_leaf: Stop, leaves: list[Any]) -> TreeSpec:
+def _flatten_into(tree: Any, is_leaf: Stop, leaves: list[Any]) -> TreeSpec:
+    """Append the leaves of a tree to ``leaves``, and return its structure."""
     kind = None if is_leaf is not None and is_leaf(tree) else _container(tree)
     if kind is None:
         leaves.append(tree)
         return _LEAF
     children, context = CONTAINERS[kind].flatten(tree)
-    return TreeSpec(kind, context, [_taken_apart(each, is_leaf, leaves) for each in children])
+    return TreeSpec(kind, context, [_flatten_into(each, is_leaf, leaves) for each in children])
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
-    """The tree of a structure and its leaves."""
+    """Return the tree with a structure and leaves."""
     if not isinstance(treespec, TreeSpec):
         raise TypeError(
             f"tree_unflatten(leaves, treespec): Expected `treespec` to be instance of TreeSpec but got item of type "
@@ -206,22 +211,24 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
 
 
 def tree_leaves(tree: Any, is_leaf: Stop = None) -> list[Any]:
-    """The leaves of a tree."""
+    """Return the leaves of a tree."""
     return tree_flatten(tree, is_leaf)[0]
 
 
 def tree_iter(tree: Any, is_leaf: Stop = None) -> Iterator[Any]:
-    """The leaves of a tree, one after the other."""
+    """Return an iterator over the leaves of a tree."""
     return iter(tree_leaves(tree, is_leaf))
 
 
 def tree_structure(tree: Any, is_leaf: Stop = None) -> TreeSpec:
-    """The structure of a tree."""
+    """Return the structure of a tree."""
     return tree_flatten(tree, is_leaf)[1]
 
 
 def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Stop = None) -> Any:
-    """The tree of ``func(leaf, …)``, with a leaf of every tree (``rests`` have the structure of the first, or more).
+    """Return the tree of ``func(leaf, …)`` for corresponding leaves of all trees.
+
+    The trees in ``rests`` may have subtrees in the place of leaves of the first.
 
     >>> from retrograd.utils import _pytree
     >>> _pytree.tree_map(lambda a, b: a + b, (1, [2]), (10, [20]))
@@ -233,22 +240,23 @@ def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Stop = N
 
 
 def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Stop = None) -> Any:
-    """Call ``func`` as :func:`tree_map` does, and return the first tree."""
+    """Call ``func`` as :func:`tree_map` does, and return the first tree unchanged."""
     tree_map(func, tree, *rests, is_leaf=is_leaf)
     return tree
 
 
 def tree_map_only(kinds: Any, func: Callable[[Any], Any], tree: Any, is_leaf: Stop = None) -> Any:
-    """As :func:`tree_map` for leaves of some types (or that a function accepts); the others stay."""
+    """Apply ``func`` to the leaves that have one of the types ``kinds``, or that ``kinds`` accepts as a predicate."""
     return tree_map(_only(kinds, func), tree, is_leaf=is_leaf)
 
 
 def tree_map_only_(kinds: Any, func: Callable[[Any], Any], tree: Any, is_leaf: Stop = None) -> Any:
-    """As :func:`tree_map_` for leaves of some types."""
+    """Call ``func`` as :func:`tree_map_only` does, and return the tree unchanged."""
     return tree_map_(_only(kinds, func), tree, is_leaf=is_leaf)
 
 
 def _accepts(kinds: Any, value: Any) -> bool:
+    """Whether ``value`` has one of the types ``kinds``, or satisfies the predicate ``kinds``."""
     if isinstance(kinds, (type, tuple)):
         return isinstance(value, kinds)
     return bool(kinds(value))
@@ -259,27 +267,27 @@ def _only(kinds: Any, func: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def tree_all(pred: Callable[[Any], bool], tree: Any, is_leaf: Stop = None) -> bool:
-    """Whether ``pred`` is true of every leaf."""
+    """Whether ``pred`` is true for every leaf."""
     return all(map(pred, tree_leaves(tree, is_leaf)))
 
 
 def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: Stop = None) -> bool:
-    """Whether ``pred`` is true of any leaf."""
+    """Whether ``pred`` is true for any leaf."""
     return any(map(pred, tree_leaves(tree, is_leaf)))
 
 
 def tree_all_only(kinds: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: Stop = None) -> bool:
-    """Whether ``pred`` is true of every leaf of some types."""
+    """Whether ``pred`` is true for every leaf of the types ``kinds``."""
     return all(pred(each) for each in tree_leaves(tree, is_leaf) if _accepts(kinds, each))
 
 
 def tree_any_only(kinds: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: Stop = None) -> bool:
-    """Whether ``pred`` is true of any leaf of some types."""
+    """Whether ``pred`` is true for any leaf of the types ``kinds``."""
     return any(pred(each) for each in tree_leaves(tree, is_leaf) if _accepts(kinds, each))
 
 
 def treespec_pprint(treespec: TreeSpec) -> str:
-    """A structure as the tree that it is of, with ``*`` for every leaf."""
+    """Return the text of a tree of this structure, with ``*`` for every leaf."""
     return repr(treespec.unflatten([_Star()] * treespec.num_leaves))
 
 
@@ -289,9 +297,9 @@ class _Star:
 
 
 def broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: Stop = None) -> list[Any] | None:
-    """The leaves of ``tree`` stretched to a structure: a leaf stands for all leaves that the structure has there.
+    """Return the leaves of ``tree`` broadcast to a structure, or None if this is not possible.
 
-    None if the tree does not fit.
+    A leaf of the tree is repeated for all leaves that the structure has in its place.
     """
     if tree_is_leaf(tree, is_leaf):
         return [tree] * treespec.num_leaves
@@ -301,10 +309,10 @@ def broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: Stop = None
     children, context = CONTAINERS[kind].flatten(tree)
     if len(children) != treespec.num_children or context != treespec.context:
         return None
-    found: list[Any] = []
+    leaves: list[Any] = []
     for child, spec in zip(children, treespec.children_specs, strict=True):
         part = broadcast_to_and_flatten(child, spec, is_leaf)
         if part is None:
             return None
-        found += part
-    return found
+        leaves += part
+    return leaves

@@ -1,22 +1,23 @@
-"""Views, versions and in-place operations: how a graph stays right when memory is shared and overwritten.
+"""Views, version counters and in-place operations: the graph of tensors that share memory.
 
-Note [Stale views]. A view shares memory with its base. An in-place operation on either changes what the other holds, so
+Note [Stale views]. A view shares memory with its base. An in-place operation on one changes the elements of the other, so
 the graph of the other must change as well:
 
     v = b[0]            # v.grad_fn is SelectBackward0
-    b.mul_(2)           # b.grad_fn is MulBackward0; what v holds is now an element of b's new value
-    v.grad_fn           # AsStridedBackward0, leading to MulBackward0: made when it is asked for, seeing that the
-                        # version has moved since v's place was last set
+    b.mul_(2)           # b.grad_fn is MulBackward0; v is now an element of the new value of b
+    v.grad_fn           # AsStridedBackward0 with an edge to MulBackward0: created on access, because the version counter
+                        # has changed since v's edge was last set
 
-Note [CopySlices]. The other way round, modifying the view gives the *base* a new node:
+Note [CopySlices]. Conversely, an in-place operation on the view gives the *base* a new node:
 
     b = b * 1; v = b[0]
-    v.mul_(w)           # b.grad_fn is CopySlices: all of b's gradient but the slice goes on to b's old node, the slice
-                        # goes through the node of mul_; then v's place is stale, and Note [Stale views] applies
+    v.mul_(w)           # b.grad_fn is CopySlices: b's gradient outside the slice goes to b's old node, that of the slice
+                        # through the node of mul_; then v's edge is stale, and Note [Stale views] applies
 
-Note [Results saved by in-place operations]. A node like exp_'s keeps its result. When a sweep records itself, the saved
-result must stand in the graph where the tensor now stands, which for a view is not the inner node but the view's stale
-and remade node. ``_inner_place`` gives the inner node's ``place`` that meaning.
+Note [Results saved by in-place operations]. The node of an operation such as ``exp_`` saves the result. If the backward pass
+is recorded, the saved result must have the edge that the tensor has now. For a view this is not the inner node of
+CopySlices but the node created for the stale view, so ``rebase_history`` replaces the inner node's method ``place`` by
+:func:`_edge_of_result`.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ from .rule_namespace import RULE_NAMESPACES, rule_namespace_of
 from .saved_tensor_hooks import before_writing
 from .tensor import Tensor, address, element_strides, memory_of, share_memory
 
-#: How a view was made: with nothing special, in a mode, by an operation that returns several views, by a user's.
+#: Creation of a view: default, under no_grad, in inference mode, by an operation with several views, by a custom function.
 DEFAULT, NO_GRAD, INFERENCE, MULTI_OUTPUT, CUSTOM = range(5)
 
 
 class StridedLayout:
-    """Shape, strides and offset of an array in its memory, in elements: enough to find its elements again."""
+    """Shape, strides and offset of an array in its memory, in elements."""
 
     __slots__ = ("offset", "shape", "strides")
 
@@ -50,34 +51,34 @@ class StridedLayout:
 
 
 def strided_layout(array: Any, origin: Any) -> StridedLayout:
-    """The geometry of ``array``, its offset counted from the start of the memory of ``origin``."""
+    """Return the layout of ``array``, with the offset from the start of the memory of ``origin``."""
     owner = memory_of(origin)
     offset = 0 if array is owner else (address(array) - address(owner)) // array.itemsize
     return StridedLayout(array.shape, element_strides(array), offset)
 
 
-def current_edge(x: Tensor, asked: bool = False) -> Any:
-    """The place at which the gradient of ``x`` arrives, remade if ``x`` is a stale view.
+def current_edge(x: Tensor, by_user: bool = False) -> Any:
+    """Return the gradient edge of ``x``; create a new one if ``x`` is a stale view.
 
-    Where nothing is being recorded, a view that can not be remade is read all the same, unless its place is ``asked``
-    for by the user.
+    Raises RuntimeError for a stale view that can not get a new edge. If nothing is recorded this is no error, so that the
+    elements can be read, unless the edge is read ``by_user``.
     """
-    base, node, cell = x._view, x._grad_edge, x._counter
-    if base is None or (node is None and base._grad_edge is None) or not cell:
-        return node
-    if x._view_version == cell[0]:
-        return node if node is not None or base._grad_edge is None else _unrecorded(x)
-    if node is None or node.__class__ is AccumulateGrad:
+    base, edge, counter = x._view, x._grad_edge, x._counter
+    if base is None or (edge is None and base._grad_edge is None) or not counter:
+        return edge
+    if x._view_version == counter[0]:
+        return edge if edge is not None or base._grad_edge is None else _unrecorded(x)
+    if edge is None or edge.__class__ is AccumulateGrad:
         if base._grad_edge is None:
-            return node
-        if x._creation_meta in (NO_GRAD, INFERENCE) and not (asked or recording()):
+            return edge
+        if x._creation_meta in (NO_GRAD, INFERENCE) and not (by_user or recording()):
             return _unrecorded(x)
-    elif not (asked or recording()):
-        return node
-    _refuse_view(x, "its base or another view of its base has been")
+    elif not (by_user or recording()):
+        return edge
+    _check_creation(x, "its base or another view of its base has been")
     x._grad_edge = _as_strided_node(x._array, base)
-    x._view_version = cell[0]
-    _carry_retaining(x, node)
+    x._view_version = counter[0]
+    _keep_retaining(x, edge)
     return x._grad_edge
 
 
@@ -85,9 +86,9 @@ Tensor._current = staticmethod(current_edge)
 
 
 def _unrecorded(x: Tensor) -> Any:
-    """The place of a view that is nothing's result, although its base has a graph: gradients end there.
+    """Return the edge of a view that was not recorded although its base has a graph; it discards gradients.
 
-    It was made without recording, or its base was made to require gradients later.
+    Such a view was created without recording, or before its base required gradients.
     """
     if x._grad_edge is None and x._array.dtype.kind in "fcV":
         x._grad_edge = AccumulateGrad(x, x._array, x._version_counter)
@@ -98,16 +99,16 @@ def _unrecorded(x: Tensor) -> Any:
 def _as_strided_node(
     array: Any, base: Tensor, whole: StridedLayout | None = None, part: StridedLayout | None = None
 ) -> Node:
-    """The node of a stale view ``array`` of ``base``; their geometry is measured if it is not given."""
+    """Return the node of a stale view; ``whole`` and ``part``, the layouts of base and view, are computed if None."""
     if base._array.dtype.kind == "c" and array.dtype.kind == "f":
-        # A view of the parts of complex numbers: through the tensor that shows them all.
+        # For a view of the parts of complex elements, the edge leads through a real view of the whole base.
         before = set_recording(True)
         try:
             base = RULE_NAMESPACES[Tensor].view_as_real(base)
         finally:
             restore_recording(before)
     node = AsStridedView()
-    node.edges = (base._grad_edge,)  # None where the base has been taken out of its graph
+    node.edges = (base._grad_edge,)  # None if the base has been detached from its graph
     node.number = next_number()
     node.shape, node.dtype, node.hooks = array.shape, array.dtype, None
     node.code, node.instruction = user_frame.user_location()
@@ -117,15 +118,15 @@ def _as_strided_node(
 
 
 def _part(array: Any, base: Any) -> StridedLayout:
-    """The geometry of a view; of complex numbers that show real ones, as pairs of these."""
-    found = strided_layout(array, base)
+    """Return the layout of a view in its base; a complex view of a real base as pairs of real elements."""
+    layout = strided_layout(array, base)
     if array.dtype.kind != "c" or base.dtype.kind == "c":
-        return found
-    return StridedLayout((*found.shape, 2), (*(2 * step for step in found.strides), 1), 2 * found.offset)
+        return layout
+    return StridedLayout((*layout.shape, 2), (*(2 * step for step in layout.strides), 1), 2 * layout.offset)
 
 
 class AsStridedView(Node):
-    """The node of a stale view: the base's gradient is zero but for the view's elements."""
+    """Node of a stale view: the gradient of the base is zero outside the view."""
 
     __slots__ = ("part", "whole")
     __module__ = "builtins"
@@ -145,18 +146,18 @@ AsStridedView.__name__ = AsStridedView.__qualname__ = "AsStridedBackward0"
 
 
 class CopySlices(Node):
-    """The node of a base of which a view was modified in place (see Note [CopySlices])."""
+    """Node of a base after an in-place operation on one of its views (see Note [CopySlices])."""
 
     __slots__ = ("inner", "joined", "listed", "pairs", "part", "whole")
     __module__ = "builtins"
     inner: Node
-    pairs: bool  # the base is complex, the view shows its parts as pairs of real numbers
-    joined: bool  # the other way round: the view shows pairs as complex numbers
+    pairs: bool  # whether the base is complex and the view is real: pairs of parts
+    joined: bool  # whether the base is real and the view is complex
     part: StridedLayout
     whole: StridedLayout
 
     def name(self) -> str:
-        """``torch::autograd::CopySlices``, as PyTorch calls it."""
+        """Return PyTorch's name of the class."""
         return "torch::autograd::CopySlices"
 
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
@@ -166,6 +167,7 @@ class CopySlices(Node):
         return self._through(self.inner.vjp_recorded, grad, edges, keep)
 
     def _through(self, vjp: Any, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
+        """Return the gradients for ``edges``, with the gradient of the slice computed by ``vjp`` of the inner node."""
         level = rule_namespace_of(grad)
         if self.pairs:
             grad = level.view_as_real(grad)
@@ -180,28 +182,30 @@ class CopySlices(Node):
         return rest if len(edges) == 1 else (rest, *grads[1:])
 
 
-def _inner_place(copy: weakref.ref[CopySlices], shape: tuple[int, ...], dtype: Any) -> Any:
+def _edge_of_result(copy: weakref.ref[CopySlices], shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return the edge of a result saved by the inner node (see Note [Results saved by in-place operations])."""
     node = copy()
     if node is None:
         return None
-    place = AsStridedView()
-    place.edges, place.number = (node,), next_number()
-    place.shape, place.dtype, place.hooks = shape, dtype, None
-    place.code, place.instruction = node.code, node.instruction
-    place.whole, place.part = node.whole, node.part
-    return place
+    view = AsStridedView()
+    view.edges, view.number = (node,), next_number()
+    view.shape, view.dtype, view.hooks = shape, dtype, None
+    view.code, view.instruction = node.code, node.instruction
+    view.whole, view.part = node.whole, node.part
+    return view
 
 
 # --- In-place operations --------------------------------------------------------------------------------------------
 
 
 def check_in_place(x: Tensor, recorded: bool, overlap: bool = False) -> None:
-    """Refuse to modify ``x`` where PyTorch does. ``describe_recording``: whether any operand requires gradients.
+    """Raise PyTorch's RuntimeError if ``x`` must not be modified in place.
 
-    ``overlap``: whether several elements may lie at one place of memory.
+    ``recorded``: whether the operation is recorded, that is, whether any operand requires gradients. ``overlap``: whether
+    elements may share memory.
     """
-    for tell in before_writing:
-        tell(x)
+    for callback in before_writing:
+        callback(x)
     if x._version_counter is None and not in_inference():
         raise RuntimeError(
             "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
@@ -214,25 +218,24 @@ def check_in_place(x: Tensor, recorded: bool, overlap: bool = False) -> None:
         return
     base = x._view
     if base is not None and recorded:
-        _refuse_view(x, "is being")
+        _check_creation(x, "is being")
         if x.requires_grad and (base._grad_edge is None or base._grad_edge.__class__ is AccumulateGrad):
             raise RuntimeError(
                 "a view of a leaf Variable that requires grad is being used in an in-place operation."
-                + _place_hint(base)
+                + _leaf_hint(base)
             )
     if recorded and x._grad_edge.__class__ is AccumulateGrad:
-        raise RuntimeError(
-            "a leaf Variable that requires grad is being used in an in-place operation." + _place_hint(x)
-        )
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation." + _leaf_hint(x))
 
 
-def _place_hint(leaf: Tensor) -> str:
-    shown, how = user_frame.describe(*user_frame.user_location()), describe_origin(leaf._grad_edge)
-    return f" (at {shown}; it is {how}). Remedy: update it under torch.no_grad(), or work on a clone." if shown else ""
+def _leaf_hint(leaf: Tensor) -> str:
+    """Return the user's line, the origin of the leaf and a remedy, for an error about an in-place operation."""
+    line, origin = user_frame.describe(*user_frame.user_location()), describe_origin(leaf._grad_edge)
+    return f" (at {line}; it is {origin}). Remedy: update it under torch.no_grad(), or work on a clone." if line else ""
 
 
 def check_overlap(x: Tensor) -> None:
-    """Refuse to write to a tensor of which several elements lie at one place of memory, as after ``expand``."""
+    """Raise RuntimeError if several elements of the tensor share memory, as after ``expand``."""
     if overlaps(x):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
@@ -241,7 +244,7 @@ def check_overlap(x: Tensor) -> None:
 
 
 def overlaps(x: Tensor) -> bool:
-    """Whether several elements lie at one place of memory, as after ``expand``."""
+    """Whether several elements share memory, as after ``expand``."""
     array = x._array
     if array.flags.c_contiguous or array.size <= 1:
         return False
@@ -249,7 +252,10 @@ def overlaps(x: Tensor) -> bool:
 
 
 def check_partial_overlap(x: Tensor, others: Sequence[Any], same: bool = True) -> None:
-    """Refuse to write to ``x`` what is read from the same memory in another order; or, unless ``same``, in the same."""
+    """Raise RuntimeError if an operand partly overlaps ``x``, the tensor written to.
+
+    With ``same``, an operand with exactly the same elements is allowed.
+    """
     array = x._array
     for other in others:
         if not isinstance(other, Tensor) or (same and other._array is array):
@@ -257,8 +263,8 @@ def check_partial_overlap(x: Tensor, others: Sequence[Any], same: bool = True) -
         source = other._array
         if not share_memory(source, array):
             continue
-        alike = source.strides == array.strides and source.shape == array.shape
-        if same and alike and address(source) == address(array):
+        same_layout = source.strides == array.strides and source.shape == array.shape
+        if same and same_layout and address(source) == address(array):
             continue
         if _is_dense(array) and _is_dense(source):
             start, first = address(array), address(source)
@@ -270,15 +276,15 @@ def check_partial_overlap(x: Tensor, others: Sequence[Any], same: bool = True) -
 
 
 def _is_dense(array: Any) -> bool:
-    """Whether the elements fill their stretch of memory, in whatever order."""
+    """Whether the elements fill a contiguous range of memory, in any order."""
     if array.flags.c_contiguous or array.flags.f_contiguous:
         return True
-    reach = 1
+    expected = 1
     for step, size in sorted(zip(array.strides, array.shape, strict=True)):
         if size > 1:
-            if step != reach * array.itemsize:
+            if step != expected * array.itemsize:
                 return False
-            reach *= size
+            expected *= size
     return True
 
 
@@ -291,8 +297,6 @@ _ONE_OF_MANY = (
     " This view is the output of a function that returns multiple views. Such functions do not allow the output views "
     "to be modified inplace. You should replace the inplace operation by an out-of-place one."
 )
-
-
 _OF_A_FUNCTION = (
     " This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to "
     "handle view+inplace would override the custom backward associated with the custom Function, leading to incorrect "
@@ -300,8 +304,11 @@ _OF_A_FUNCTION = (
 )
 
 
-def _refuse_view(x: Tensor, what: str) -> None:
-    """Raise torch's error for a view that can not follow a modification, if ``x`` is one; ``what`` was modified."""
+def _check_creation(x: Tensor, what: str) -> None:
+    """Raise PyTorch's RuntimeError if ``x`` is a view whose creation rules out in-place operations.
+
+    ``what`` is the tensor that was modified, as part of the message.
+    """
     if x._creation_meta == DEFAULT:
         return
     node = x._grad_edge
@@ -315,16 +322,16 @@ def _refuse_view(x: Tensor, what: str) -> None:
         mode, where_to = (
             ("inference", "in normal mode") if x._creation_meta == INFERENCE else ("no_grad", "with grad mode enabled")
         )
-        came = "was created" if shown == "A view" else "of a view which was created"
-        text = f"{shown} {came} in {mode} mode and {what} modified inplace {where_to}."
+        verb = "was created" if shown == "A view" else "of a view which was created"
+        text = f"{shown} {verb} in {mode} mode and {what} modified inplace {where_to}."
     if x._creation_meta == MULTI_OUTPUT:
         text += _ONE_OF_MANY
     elif x._creation_meta == CUSTOM:
         text += _OF_A_FUNCTION
     else:
         text += _FORBIDDEN.format(mode="no_grad" if x._creation_meta == NO_GRAD else "inference_mode")
-    how, base = describe_origin(node), describe_origin(None if x._view is None else x._view._grad_edge)
-    text += f" The view is {how}." if how else f" Its base is {base}." if base else ""
+    origin, base = describe_origin(node), describe_origin(None if x._view is None else x._view._grad_edge)
+    text += f" The view is {origin}." if origin else f" Its base is {base}." if base else ""
     changed = (
         user_frame.describe(*x._version_counter[1]) if x._version_counter is not None and x._version_counter[1] else ""
     )
@@ -333,20 +340,23 @@ def _refuse_view(x: Tensor, what: str) -> None:
 
 
 def bump_version(x: Tensor) -> None:
-    """Count a modification of the memory of ``x``, and remember the line of the user's program that made it."""
-    cell = x._counter
-    if cell is None:
-        cell = x._counter = [0, None]
-    if cell:
-        cell[0] += 1
+    """Increment the version counter of ``x``, and record the user's line in it."""
+    counter = x._counter
+    if counter is None:
+        counter = x._counter = [0, None]
+    if counter:
+        counter[0] += 1
         frame: Any = sys._getframe(2)
         while frame is not None and user_frame.MARK in frame.f_globals:
             frame = frame.f_back
-        cell[1] = (None, -1) if frame is None else (frame.f_code, frame.f_lasti)
+        counter[1] = (None, -1) if frame is None else (frame.f_code, frame.f_lasti)
 
 
 def rebase_history(x: Tensor, node: Node) -> None:
-    """Make ``node``, whose first edge is the place of ``x`` before, the place of ``x`` after an in-place operation."""
+    """Set the edge of ``x`` after an in-place operation; the first edge of ``node`` is the previous edge of ``x``.
+
+    The edge of a tensor is the node itself; for a view, the base gets a CopySlices (see Note [CopySlices]).
+    """
     before, base = x._grad_edge, x._view
     if base is None:
         x._grad_edge = node
@@ -361,18 +371,18 @@ def rebase_history(x: Tensor, node: Node) -> None:
         shown = RULE_NAMESPACES[type(base._array)].view_as_real(base._array) if copy.pairs else base._array
         copy.joined = base._array.dtype.kind == "f" and x._array.dtype.kind == "c"
         copy.whole, copy.part = strided_layout(shown, base._array), _part(x._array, base._array)
-        base._grad_edge, held = copy, base._grad_edge
-        _carry_retaining(base, held)
+        base._grad_edge, previous = copy, base._grad_edge
+        _keep_retaining(base, previous)
         owner, shape, dtype = weakref.ref(copy), x._array.shape, x._array.dtype
-        node.__dict__["place"] = lambda *_: _inner_place(owner, shape, dtype)
-        known = (None, None) if copy.pairs or copy.joined else (copy.whole, copy.part)
-        x._grad_edge = _as_strided_node(x._array, base, *known)
+        node.__dict__["place"] = lambda *_: _edge_of_result(owner, shape, dtype)
+        layouts = (None, None) if copy.pairs or copy.joined else (copy.whole, copy.part)
+        x._grad_edge = _as_strided_node(x._array, base, *layouts)
         x._view_version = x._version_counter[0] if x._version_counter is not None else 0
-    _carry_retaining(x, before)
+    _keep_retaining(x, before)
 
 
-def _carry_retaining(x: Tensor, before: Any) -> None:
-    """Retain the gradient of ``x`` at its present place if it was retained at the place that it had before."""
+def _keep_retaining(x: Tensor, before: Any) -> None:
+    """Retain the gradient of ``x`` at its new edge if it was retained at the previous edge ``before``."""
     hooks = getattr(before, "hooks", None)
     if hooks is not None and hooks.retaining is not None and x._grad_edge is not None:
         hooks.tensor.pop(hooks.retaining, None)
@@ -381,59 +391,72 @@ def _carry_retaining(x: Tensor, before: Any) -> None:
 
 
 def view_of(x: Tensor, array: Any, made: int | None = None) -> Tensor:
-    """A Tensor of ``array``, which lies in the memory of ``x``; its place in the graph is for the caller to set."""
+    """Return a view of ``x`` with the elements of ``array``; the caller sets its edge.
+
+    ``made`` overrides how the view is marked as created (``DEFAULT`` and so on).
+    """
     out: Tensor = object.__new__(Tensor)
     out._array = array
     out._grad_edge = out._grad = None
-    cell = out._version_counter = x._version_counter
+    counter = out._version_counter = x._version_counter
     base = x._view
-    if cell is None:
+    if counter is None:
         out._view = None
         return out
     if made is not None:
         out._creation_meta = made
     elif not recording():
-        out._creation_meta = _mode_now()
+        out._creation_meta = _creation_mode()
     else:
         out._creation_meta = DEFAULT if base is None else x._creation_meta
     out._view = x if base is None else base
-    out._view_version = cell[0]
+    out._view_version = counter[0]
     return out
 
 
 def views_of(x: Tensor, arrays: Sequence[Any]) -> tuple[Tensor, ...]:
-    """The results of an operation that gives several views of ``x``."""
-    made = MULTI_OUTPUT if recording() else _mode_now()
-    cell, base = x._version_counter, x._view
+    """Return views of ``x`` with the elements of ``arrays``, as the results of one operation."""
+    creation = MULTI_OUTPUT if recording() else _creation_mode()
+    counter, base = x._version_counter, x._view
     if base is None:
         base = x
-    if cell is None:
+    if counter is None:
         return tuple([view_of(x, each) for each in arrays])
     outs = []
-    for array in arrays:  # as view_of, written out: a call costs more than the stores
+    for array in arrays:  # inlined view_of, because the call takes longer than the assignments
         out: Tensor = object.__new__(Tensor)
-        out._array, out._counter, out._view, out._creation_meta, out._view_version = array, cell, base, made, cell[0]
+        out._array, out._counter, out._view, out._creation_meta = array, counter, base, creation
+        out._view_version = counter[0]
         out._grad_edge = out._grad = None
         outs.append(out)
     return tuple(outs)
 
 
-def _mode_now() -> int:
+def _creation_mode() -> int:
+    """Return the mark of a view that is created while nothing is recorded."""
     return INFERENCE if in_inference() else NO_GRAD
 
 
 # --- Errors about saved values --------------------------------------------------------------------------------------
 
 
-def modified_inplace_error(node: Node, array: Any, cell: list[Any], seen: int, producer: Any) -> RuntimeError:
-    """The error for a saved value that was modified since: torch's words, then the user's lines."""
+def modified_inplace_error(node: Node, array: Any, counter: list[Any], version: int, producer: Any) -> RuntimeError:
+    """Return PyTorch's error for a saved tensor that was modified in place, with the lines in the user's program.
+
+    Args:
+        node: Node that saved the tensor.
+        array: Array of the tensor.
+        counter: Version counter of the tensor.
+        version: Version at which the tensor was saved.
+        producer: Edge of the tensor, or None.
+    """
     kind = type_string(array)
     origin = ""
     if producer is not None and producer.__class__ is not AccumulateGrad:
         origin = f", which is output {producer.position} of {bare_name(producer.node)},"
     text = (
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[{kind} {list(array.shape)}]{origin} is at version {cell[0]}; expected version {seen} instead."
+        f"[{kind} {list(array.shape)}]{origin} is at version {counter[0]}; expected version {version} instead."
     )
     if anomaly_mode.setting.enabled:
         text += (
@@ -446,7 +469,7 @@ def modified_inplace_error(node: Node, array: Any, cell: list[Any], seen: int, p
             "torch.autograd.set_detect_anomaly(True, check_nan=False)."
         )
     saved = user_frame.describe(node.code, node.instruction)
-    changed = user_frame.describe(*cell[1]) if cell[1] else ""
+    changed = user_frame.describe(*counter[1]) if counter[1] else ""
     if saved:
         text += f" It was saved for the backward pass of {bare_name(node)} at {saved}"
     if changed:
@@ -455,7 +478,7 @@ def modified_inplace_error(node: Node, array: Any, cell: list[Any], seen: int, p
 
 
 def freed_error(node: Node) -> RuntimeError:
-    """The error for a node whose saved values are gone: torch's words, then where the operation was recorded."""
+    """Return PyTorch's error for a node whose saved values have been freed, with the line that recorded the node."""
     text = (
         "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
         "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
@@ -471,12 +494,12 @@ def freed_error(node: Node) -> RuntimeError:
 
 
 def bare_name(node: Any) -> str:
-    """A node's name as torch's errors give it: without ``Backward0``, or with ``Max1`` for ``MaxBackward1``."""
+    """Return the name of a node in PyTorch's errors: ``Mul`` for ``MulBackward0``, ``Max1`` for ``MaxBackward1``."""
     return str(type(node).__name__).removesuffix("Backward0").replace("Backward", "")
 
 
 def type_string(array: Any) -> str:
-    """The type of a tensor as some of torch's errors name it: ``torch.FloatTensor``."""
+    """Return the type of a tensor in some of PyTorch's errors: ``torch.FloatTensor``."""
     name = scalar_name(of(array.dtype))
     return f"torch.{'cuda.' if type(array).__module__.startswith('cupy') else ''}{name}Tensor"
 
