@@ -1,7 +1,7 @@
 """Annotations without quotes in ``help`` and ``inspect.signature``.
 
-In modules with ``from __future__ import annotations`` Python stores an annotation as a string, and ``inspect`` shows it in
-quotes.
+In modules with ``from __future__ import annotations`` Python stores an annotation as a string, and ``inspect`` shows it
+in quotes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def as_written(function: Any) -> Any:
 
 
 def _functions(shown: Any) -> Iterator[FunctionType]:
-    """Yield the functions whose annotations are shown for ``shown``: the methods of a class, or a wrapper's function."""
+    """Yield the functions whose annotations are shown: of a class its methods, of a wrapper its function."""
     kinds = shown.__mro__ if isinstance(shown, type) else ()
     own = [each for kind in kinds if kind is shown or kind.__name__[0] == "_" for each in vars(kind).values()]
     for each in own or [shown]:

@@ -3,10 +3,10 @@
 The finder ``ModuleCompletion`` gives every public module its ``__getattr__`` and ``__dir__`` once the module has been
 executed. Knows no operation.
 
-Note [Loading on demand]. Importing the package loads what every program needs: tensors, operations, autograd. A module lists its
-other names (``torch.nn``, ``torch.load``) in a table, and loads a part when a program first reads such a name: as an
-attribute, by ``from torch import nn``, or by importing the module itself. From then on the name is an ordinary
-attribute of the module.
+Note [Loading on demand]. Importing the package loads what every program needs: tensors, operations, autograd. A module
+lists its other names (``torch.nn``, ``torch.load``) in a table, and loads a part when a program first reads such a
+name: as an attribute, by ``from torch import nn``, or by importing the module itself. From then on the name is an
+ordinary attribute of the module.
 
     import retrograd as torch         # retrograd.nn is not loaded
     torch.nn.Linear(2, 3)             # the module's __getattr__ loads it
@@ -108,8 +108,8 @@ INSIDE = (*FOLDERS, "cli", "import_hook", "namespaces", "runner")
 def hide_folders(package: ModuleType) -> None:
     """Remove the internal folders from the attributes of the package, where Python's import system has put them.
 
-    PyTorch has no ``torch.core`` or ``torch.kernels``, and programs test for names with ``hasattr``. Imports of modules in
-    these folders still work, because Python finds a loaded package in ``sys.modules``.
+    PyTorch has no ``torch.core`` or ``torch.kernels``, and programs test for names with ``hasattr``. Imports of modules
+    in these folders still work, because Python finds a loaded package in ``sys.modules``.
     """
     for folder in FOLDERS:
         importlib.import_module(f"{package.__name__}.{folder}")  # if a program loaded it later, it would be set again

@@ -1,7 +1,7 @@
 """Errors for names of PyTorch that retrograd does not have.
 
-``module_getattr`` (``compat/lazy_imports.py``) raises them for attributes of modules, ``MissingModules`` for modules, and
-``UnsupportedAttribute`` for methods of Tensor. The reasons are in ``compat/unsupported.py``. Knows no operation.
+``module_getattr`` (``compat/lazy_imports.py``) raises them for attributes of modules, ``MissingModules`` for modules,
+and ``UnsupportedAttribute`` for methods of Tensor. The reasons are in ``compat/unsupported.py``. Knows no operation.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ from .unsupported import reason
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# Note [Missing names in from-imports]
-# ``from torch import foo`` calls the module's ``__getattr__``. Python then discards an AttributeError and raises its own
-# ImportError, without the pointer to the page. Any other exception passes through, so the module itself raises the
-# ImportError for this statement, and an AttributeError for ``hasattr`` and ``getattr``. Only the bytecode instruction
-# that the calling frame is executing tells the two apart: no other frame is between, and code passed to ``exec``,
-# ``python -c`` or the prompt has no source. The instruction's number comes from the running Python's own table; without
-# it, Python raises its own error, which has the same type.
+# Note [Missing names in from-imports]. ``from torch import foo`` calls the module's ``__getattr__``. Python then
+# discards an AttributeError and raises its own ImportError, without the pointer to the page. Any other exception passes
+# through, so the module itself raises the ImportError for this statement, and an AttributeError for ``hasattr`` and
+# ``getattr``. Only the bytecode instruction that the calling frame is executing tells the two apart: no other frame is
+# between, and code passed to ``exec``, ``python -c`` or the prompt has no source. The instruction's number comes from
+# the running Python's own table; without it, Python raises its own error, which has the same type.
 #
 #     from torch import onnx     # before: ImportError: cannot import name 'onnx' from 'retrograd' (.../__init__.py)
 #                                # after: ImportError: cannot import name 'onnx' from 'torch' (left out of ...)
@@ -71,7 +70,8 @@ def raise_missing(module_name: str, name: str, frame: FrameType) -> NoReturn:
     """
     torch_module = torch_name(module_name)
     message = f"module {torch_module!r} has no attribute {name!r}"
-    # Python and its libraries read __path__, __wrapped__ and the like from any module: such a name needs no explanation.
+    # Python and its libraries read __path__, __wrapped__ and the like from any module: such a name needs no
+    # explanation.
     if name.startswith("__") and name.endswith("__"):
         raise AttributeError(message)
     why = why_missing(f"{torch_module}.{name}")
@@ -120,8 +120,8 @@ class MissingModules:
 class UnsupportedAttribute:
     """Descriptor for an attribute that is left out on purpose: reading it raises an AttributeError with the reason.
 
-    It has no ``__set__``, so a program may set an attribute of that name on its own tensors. A ``__getattr__`` on Tensor
-    would serve as well, but Python 3.11 reads every attribute of a class with ``__getattr__`` more slowly.
+    It has no ``__set__``, so a program may set an attribute of that name on its own tensors. A ``__getattr__`` on
+    Tensor would serve as well, but Python 3.11 reads every attribute of a class with ``__getattr__`` more slowly.
 
     >>> import retrograd as torch
     >>> torch.ones(2).to_sparse()

@@ -53,7 +53,7 @@ def add_former_modules(package: str) -> None:
 
 
 def _object(package: str, names: dict[str, str], name: str) -> Any:
-    """Return an object of a former module by its name: the ``__getattr__`` of the module, with ``names`` as its table."""
+    """Return an object by its former name: the ``__getattr__`` of a former module with the table ``names``."""
     if name not in names:
         raise AttributeError(f"no object of this module has been pickled as {name!r}")
     module, _, last = names[name].rpartition(".")

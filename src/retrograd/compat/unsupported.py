@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 import re
 
-# For each reason, patterns that match whole names below ``torch.``; everything below a matching name is left out as well.
-# Methods of Tensor are written out, because the class gets a descriptor for each.
+# For each reason, patterns that match whole names below ``torch.``; everything below a matching name is left out as
+# well. Methods of Tensor are written out, because the class gets a descriptor for each.
 LEFT_OUT = {
     "sparse tensors": r"""
         (?!nn\.init\.)(.*\.)?sparse\w* optim\.(SparseAdam|sparse_adam) (.*\.)?(?!is_)\w+_sparse(_\w*)?
@@ -34,8 +34,8 @@ LEFT_OUT = {
     "numbers of other sizes than NumPy's": r"""
         complex32 chalf float(4|8)_\w+ u?int[1-7] bit bits\d\w* Tensor.chalf
         (nn\.functional\.)?(scaled_(grouped_)?|grouped_)mm nn\.functional\.(Scaling|Swizzle)Type""",
-    # Programs are plain Python: there is no second representation of a program, and so no script types, no symbolic sizes
-    # and no operators for control flow.
+    # Programs are plain Python: there is no second representation of a program, and so no script types, no symbolic
+    # sizes and no operators for control flow.
     "compiling and exporting programs": r"""
         export fx onnx package utils\.cpp_extension
         jit\.(\w*flatbuffer|fuser|Recursive\w+|\w*Trac(ed|er|ing)\w+|ScriptWarning|last_executed\w+)

@@ -1,8 +1,8 @@
 """Accumulation of gradients: at edges with several gradients, and in ``.grad`` of leaves.
 
 A gradient is added in place only if nothing but the engine refers to its array. The engine decides this by reference
-counts, which are compared with those of sample arrays passed through the same depth of calls, because the counts depend on
-Python's version.
+counts, which are compared with those of sample arrays passed through the same depth of calls, because the counts depend
+on Python's version.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _copied(leaf: AccumulateGrad, grad: Tensor) -> Any:
 
 
 def _own(leaf: AccumulateGrad, grad: Any, owned: bool) -> Any:
-    """Return ``grad`` as an array that nothing else refers to, in the memory layout of the leaf; copy it if necessary."""
+    """Return ``grad`` or a copy of it, as an array that nothing else refers to, in the memory layout of the leaf."""
     if grad.__class__ is numpy.ndarray:
         # 5 references: the local variables of this function and its two callers, the arguments of the two calls.
         free = owned or (sys.getrefcount(grad) <= _FREE and (grad.base is None or _is_whole_view(grad)))

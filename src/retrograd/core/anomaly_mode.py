@@ -1,7 +1,7 @@
 """Anomaly detection: checks of every node of a backward pass for errors and NaN.
 
-While it is disabled, the engine calls nothing in this module. A node always records its line in the user's program; while
-anomaly detection is enabled, it records the whole stack of calls. Knows no operation.
+While it is disabled, the engine calls nothing in this module. A node always records its line in the user's program;
+while anomaly detection is enabled, it records the whole stack of calls. Knows no operation.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def begin() -> None:
 
 
 def run(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
-    """Run a node's vjp and return its gradients; explain an error, a NaN or an infinity by lines of the user's program."""
+    """Run a node's vjp and return its gradients; explain errors, NaN and infinities by the user's lines."""
     checked = setting.check_nan or setting.check_inf
     saved = _values(node) if checked else []  # the vjp may free them
     token = _evaluating.set(node)

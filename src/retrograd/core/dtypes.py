@@ -1,7 +1,7 @@
 """The class ``dtype``, its instances, and their limits (``finfo``, ``iinfo``).
 
-All instances are created here, one for each NumPy dtype that is supported; ``of(array.dtype)`` returns the instance for an
-array. The rules of promotion are in ``promotion.py``.
+All instances are created here, one for each NumPy dtype that is supported; ``of(array.dtype)`` returns the instance for
+an array. The rules of promotion are in ``promotion.py``.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def of(array_dtype: Any) -> dtype:
 
 
 def as_dtype(value: Any) -> dtype:
-    """Return the dtype for a dtype or one of Python's ``float``, ``int``, ``bool``, ``complex``; raise TypeError otherwise."""
+    """Return the dtype for a dtype or Python's ``float``, ``int``, ``bool`` or ``complex``; else raise TypeError."""
     if value.__class__ is dtype:
         return value
     if value is float:

@@ -1,14 +1,14 @@
 """The backward engine: it runs every node once, from the roots to the leaves, the newest first.
 
-Nodes are numbered in the order of creation, and a node is always newer than the nodes at its edges. So a heap that returns
-the newest pending node never returns one before all its gradients have arrived, and no pass that counts dependencies is
-needed. The engine converts every gradient to the shape and dtype of its edge (``gradients.py``) and adds gradients that
-arrive at the same edge (``accumulate.py``); nodes do neither.
+Nodes are numbered in the order of creation, and a node is always newer than the nodes at its edges. So a heap that
+returns the newest pending node never returns one before all its gradients have arrived, and no pass that counts
+dependencies is needed. The engine converts every gradient to the shape and dtype of its edge (``gradients.py``) and
+adds gradients that arrive at the same edge (``accumulate.py``); nodes do neither.
 
-Note [The order of leaves]. The engine adds gradients to the ``grad`` of leaves at the end of the backward pass. PyTorch does so
-as soon as the last gradient of a leaf has arrived, but only hooks of leaves can observe the difference. So while a leaf
-exists that has had a hook, a plan made before the backward pass counts the gradients that each leaf will receive, and the
-engine visits a leaf when that number has arrived.
+Note [The order of leaves]. The engine adds gradients to the ``grad`` of leaves at the end of the backward pass. PyTorch
+does so as soon as the last gradient of a leaf has arrived, but only hooks of leaves can observe the difference. So
+while a leaf exists that has had a hook, a plan made before the backward pass counts the gradients that each leaf will
+receive, and the engine visits a leaf when that number has arrived.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def _run(
 ) -> None:
     """Run the loop of the backward pass.
 
-    The current edge and its gradient are local variables, so a chain of nodes uses neither the heap nor ``pending``. Nodes
-    with one edge, by far the most common, have a fast path.
+    The current edge and its gradient are local variables, so a chain of nodes uses neither the heap nor ``pending``.
+    Nodes with one edge, by far the most common, have a fast path.
     """
     flow: set[Any] | None = None
     awaited: dict[Any, int] | None = None
@@ -219,8 +219,8 @@ def _visit(
     """Run a node outside the fast path, and return the gradients for ``edges``.
 
     This is for edges whose gradient is wanted, edges with hooks, and results of nodes with several results. Returns
-    ``_WAITING`` for an edge that is not followed: a wanted one that leads to no other, and one result of several, whose node
-    runs later.
+    ``_WAITING`` for an edge that is not followed: a wanted one that leads to no other, and one result of several, whose
+    node runs later.
     """
     if edge in inner:
         if not inner[edge]:
@@ -284,9 +284,10 @@ def _is_chain(roots: Sequence[tuple[Any, Any]], wanted: dict[Any, Any]) -> bool:
 class Plan:
     """Traversal of the graph before a backward pass with wanted gradients or hooks of leaves.
 
-    ``seen``: all edges that gradients can reach, except leaves. ``flow``: the edges on the way to a wanted gradient (None:
-    all). ``inner``: wanted edges that are not leaves, each with whether it leads to another wanted one. ``awaited``: number
-    of gradients that each leaf will receive, if any existing leaf has had a hook (see Note [The order of leaves]).
+    ``seen``: all edges that gradients can reach, except leaves. ``flow``: the edges on the way to a wanted gradient
+    (None: all). ``inner``: wanted edges that are not leaves, each with whether it leads to another wanted one.
+    ``awaited``: number of gradients that each leaf will receive, if any existing leaf has had a hook (see Note [The
+    order of leaves]).
     """
 
     __slots__ = ("__weakref__", "awaited", "flow", "inner", "seen")

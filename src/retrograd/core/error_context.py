@@ -50,7 +50,7 @@ def describe_definition(function: Any) -> str:
 
 
 def add_origin_note(error: BaseException, edge: Any) -> None:
-    """Add the operation and its line as a note to an error of a backward pass, unless the error has the line already."""
+    """Add a note with the operation and its line to an error of a backward pass, unless it has the line already."""
     node = getattr(edge, "node", edge)
     line = user_frame.describe(getattr(node, "code", None), getattr(node, "instruction", -1))
     if line and line not in str(error) and not any(line in each for each in getattr(error, "__notes__", ())):

@@ -1,7 +1,8 @@
 """The printed text of a tensor, identical to PyTorch's.
 
-One format holds for all elements shown: integer, fixed-point or scientific, with the width of the widest finite element.
-Rows are wrapped at the line width; dtype, device and gradient function follow the elements. Works on NumPy arrays.
+One format holds for all elements shown: integer, fixed-point or scientific, with the width of the widest finite
+element. Rows are wrapped at the line width; dtype, device and gradient function follow the elements. Works on NumPy
+arrays.
 """
 
 from __future__ import annotations
@@ -148,7 +149,7 @@ class _ComplexFormat:
 
 
 def _edges(array: Any) -> Any:
-    """Return the elements that a summary shows, as a small array (one indexing step, so a large array is not copied)."""
+    """Return the elements that a summary shows, as a small array, without a copy of the large one."""
     if array.ndim == 0:
         return array
     edge = OPTIONS.edgeitems

@@ -1,7 +1,7 @@
 """Recording modes of a thread: ``no_grad``, ``enable_grad`` and ``inference_mode``.
 
-The modes are context variables with one value per thread (and per asyncio task): reading one takes 15 ns, an attribute of
-``threading.local`` 40 ns. Context managers set them and restore the previous value.
+The modes are context variables with one value per thread (and per asyncio task): reading one takes 15 ns, an attribute
+of ``threading.local`` 40 ns. Context managers set them and restore the previous value.
 
 Hot paths read a single variable, which has four values. True and False are grad mode. ``INFERENCE`` (falsy) means that
 grad mode is enabled but inference mode prevents recording. ``HOOKED`` (truthy) means that recording is enabled and

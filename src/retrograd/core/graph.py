@@ -216,14 +216,14 @@ class Node:
         return 0
 
     def __call__(self, *grads: Any) -> Any:
-        """Return the gradients of the inputs, a Tensor or a tuple, for ``grads`` of the results; keep the saved values."""
+        """Return the gradients of the inputs, a Tensor or a tuple, for ``grads`` of the results."""
         return Node.run(self, grads)
 
     def _sequence_nr(self) -> int:
         return -self.number
 
     def register_hook(self, fn: Callable[..., Any]) -> Handle:
-        """Register ``fn(grad_inputs, grad_outputs)``, called after this node runs; its result replaces ``grad_inputs``."""
+        """Register ``fn(grad_inputs, grad_outputs)``, called after this node; its result replaces ``grad_inputs``."""
         return Handle(hooks_of(self).own("after"), fn)
 
     def register_prehook(self, fn: Callable[..., Any]) -> Handle:
@@ -232,7 +232,7 @@ class Node:
 
 
 class SingleEdgeNode(Node):
-    """Base class of nodes with one edge: of the ``operands`` operands, only the one at index ``operand`` has an edge."""
+    """Base class of nodes with one edge: only the operand at index ``operand`` of ``operands`` has one."""
 
     __slots__ = ()
     __module__ = "builtins"
@@ -260,7 +260,7 @@ class SingleEdgeNode(Node):
 
 
 class OutputEdge:
-    """Edge of one result of a node with several results; the node runs when the gradients of all results have arrived."""
+    """Edge of one result of a node with several; the node runs when the gradients of all results have arrived."""
 
     __slots__ = ("__weakref__", "dtype", "hooks", "node", "number", "position", "shape")
     edges: ClassVar[tuple[Any, ...]] = ()  # those of its node
@@ -289,8 +289,8 @@ def _as_next_function(edge: Any) -> tuple[Any, int]:
 class AccumulateGrad:
     """Edge of a leaf, at which gradients are added to the leaf's ``grad``.
 
-    It has a strong reference to the leaf's array only: ``variable`` is the leaf while it exists, and otherwise a new Tensor
-    of the array.
+    It has a strong reference to the leaf's array only: ``variable`` is the leaf while it exists, and otherwise a new
+    Tensor of the array.
     """
 
     __slots__ = (

@@ -14,7 +14,7 @@ retain_last = False
 
 
 def _run_pre_hooks(hooks: Hooks, grad: Any, record: bool) -> Any:
-    """Call the hooks of a tensor in order with the gradient that arrives at its edge, and return the changed gradient."""
+    """Call the hooks of a tensor in order with the gradient at its edge, and return the changed gradient."""
     ordered = list(hooks.tensor.items())
     if retain_last and hooks.retaining is not None:
         ordered.sort(key=lambda item: item[0] == hooks.retaining)

@@ -95,8 +95,8 @@ def of_number(value: Any) -> dtype:
 def result_of(dimensioned: dtype | None, zero_dim: dtype | None, number: dtype | None) -> dtype:
     """Return the common dtype of operands.
 
-    The arguments are the promoted dtypes of tensors with dimensions, of 0-d tensors, and of Python numbers (None if there
-    are none). A later one changes the result only if its category is higher.
+    The arguments are the promoted dtypes of tensors with dimensions, of 0-d tensors, and of Python numbers (None if
+    there are none). A later one changes the result only if its category is higher.
     """
     result = _combine(dimensioned, _combine(zero_dim, number))
     assert result is not None

@@ -132,7 +132,7 @@ class TreeSpec:
         return CONTAINERS[self.type].unflatten([each._build(leaves) for each in self.children_specs], self.context)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
-        """Return the subtrees of ``tree`` at the leaves of this structure; raise ValueError if the structure differs."""
+        """Return the subtrees of ``tree`` at the leaves of this structure; raise ValueError if it does not fit."""
         kind = _container(tree)
         if kind is not self.type:
             raise ValueError(f"Node type mismatch; expected {self.type!r}, but got {type(tree)!r}.")

@@ -1,7 +1,7 @@
 """The namespace ``F`` of a derivative rule, by the type of the gradient.
 
-``rule_namespace_of(gradient)`` has the kernels if the gradient is an array (first order), and the recorded operations if
-it is a Tensor (``create_graph=True``). The table of operations fills the namespaces.
+``rule_namespace_of(gradient)`` has the kernels if the gradient is an array (first order), and the recorded operations
+if it is a Tensor (``create_graph=True``). The table of operations fills the namespaces.
 """
 
 from __future__ import annotations

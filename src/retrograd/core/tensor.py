@@ -3,10 +3,10 @@
 This module has the data and properties of a tensor; ``operations/tensor_methods.py`` adds the operations. The fields:
 
 ``_array``            elements, as a ``numpy.ndarray`` or ``cupy.ndarray``, also for a 0-d tensor
-``_grad_edge``        gradient edge: a Node or OutputEdge, the AccumulateGrad of a leaf, or None if no gradient is required
-``_counter``          version counter ``[version, location of the last modification]``, one list for all tensors that share
-                      memory; None until it is needed (most results are never saved, viewed or modified, and a list takes
-                      50 ns), and an empty tuple for inference tensors
+``_grad_edge``        gradient edge: Node, OutputEdge, AccumulateGrad of a leaf, or None if no gradient is required
+``_counter``          version counter ``[version, location of the last modification]``, one list for all tensors that
+                      share memory; None until it is needed (most results are never saved, viewed or modified, and
+                      a list takes 50 ns), and an empty tuple for inference tensors
 ``_version_counter``  property that creates the counter if necessary; None for inference tensors
 ``_view``             base of a view (never itself a view), or None
 ``_view_version``     for a view: version of the memory when its edge was last set
@@ -137,7 +137,9 @@ class Tensor:
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Call ``func`` and return its tensors as instances of ``cls``; NotImplemented if a type is not a base of ``cls``.
+        """Call ``func`` and return its tensors as instances of ``cls``.
+
+        Returns NotImplemented if one of ``types`` is not a base class of ``cls``.
 
         Subclasses override this method, and call it by ``super()`` for functions that they do not change.
         """
@@ -425,9 +427,9 @@ class Tensor:
         hooks.tensor[hooks.retaining] = Retain(self)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Handle:
-        """Register ``hook(grad)``, called when this tensor's gradient is computed; a Tensor that it returns replaces it.
+        """Register ``hook(grad)``, which is called when this tensor's gradient is computed.
 
-        Returns a handle whose ``remove()`` removes the hook.
+        A Tensor that the hook returns replaces the gradient. Returns a handle whose ``remove()`` removes the hook.
 
         >>> import retrograd as torch
         >>> v = torch.tensor([0.0, 0.0], requires_grad=True)
@@ -556,8 +558,8 @@ def graded_leaf(array: Any) -> Tensor:
     return out
 
 
-#: AccumulateGrads of leaves whose ``requires_grad`` was set to False, by the leaf's id. Hooks and recorded graphs refer to
-#: them, so ``requires_grad_()`` restores them.
+#: AccumulateGrads of leaves whose ``requires_grad`` was set to False, by the leaf's id. Hooks and recorded graphs refer
+#: to them, so ``requires_grad_()`` restores them.
 _frozen: dict[int, AccumulateGrad] = {}
 
 

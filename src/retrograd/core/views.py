@@ -1,21 +1,21 @@
 """Views, version counters and in-place operations: the graph of tensors that share memory.
 
-Note [Stale views]. A view shares memory with its base. An in-place operation on one changes the elements of the other, so
-the graph of the other must change as well:
+Note [Stale views]. A view shares memory with its base. An in-place operation on one changes the elements of the other,
+so the graph of the other must change as well:
 
     v = b[0]            # v.grad_fn is SelectBackward0
     b.mul_(2)           # b.grad_fn is MulBackward0; v is now an element of the new value of b
-    v.grad_fn           # AsStridedBackward0 with an edge to MulBackward0: created on access, because the version counter
-                        # has changed since v's edge was last set
+    v.grad_fn           # AsStridedBackward0 with an edge to MulBackward0: created on access, because the version
+                        # counter has changed since v's edge was last set
 
 Note [CopySlices]. Conversely, an in-place operation on the view gives the *base* a new node:
 
     b = b * 1; v = b[0]
-    v.mul_(w)           # b.grad_fn is CopySlices: b's gradient outside the slice goes to b's old node, that of the slice
-                        # through the node of mul_; then v's edge is stale, and Note [Stale views] applies
+    v.mul_(w)           # b.grad_fn is CopySlices: b's gradient outside the slice goes to b's old node, that of the
+                        # slice through the node of mul_; then v's edge is stale (Note [Stale views])
 
-Note [Results saved by in-place operations]. The node of an operation such as ``exp_`` saves the result. If the backward pass
-is recorded, the saved result must have the edge that the tensor has now. For a view this is not the inner node of
+Note [Results saved by in-place operations]. The node of an operation such as ``exp_`` saves the result. If the backward
+pass is recorded, the saved result must have the edge that the tensor has now. For a view this is not the inner node of
 CopySlices but the node created for the stale view, so ``rebase_history`` replaces the inner node's method ``place`` by
 :func:`_edge_of_result`.
 """
@@ -37,7 +37,8 @@ from .rule_namespace import RULE_NAMESPACES, rule_namespace_of
 from .saved_tensor_hooks import before_writing
 from .tensor import Tensor, address, element_strides, memory_of, share_memory
 
-#: Creation of a view: default, under no_grad, in inference mode, by an operation with several views, by a custom function.
+#: Creation of a view: default, under no_grad, in inference mode, by an operation with several views, by a custom
+#: function.
 DEFAULT, NO_GRAD, INFERENCE, MULTI_OUTPUT, CUSTOM = range(5)
 
 
@@ -60,8 +61,8 @@ def strided_layout(array: Any, origin: Any) -> StridedLayout:
 def current_edge(x: Tensor, by_user: bool = False) -> Any:
     """Return the gradient edge of ``x``; create a new one if ``x`` is a stale view.
 
-    Raises RuntimeError for a stale view that can not get a new edge. If nothing is recorded this is no error, so that the
-    elements can be read, unless the edge is read ``by_user``.
+    Raises RuntimeError for a stale view that can not get a new edge. If nothing is recorded this is no error, so that
+    the elements can be read, unless the edge is read ``by_user``.
     """
     base, edge, counter = x._view, x._grad_edge, x._counter
     if base is None or (edge is None and base._grad_edge is None) or not counter:
@@ -201,8 +202,8 @@ def _edge_of_result(copy: weakref.ref[CopySlices], shape: tuple[int, ...], dtype
 def check_in_place(x: Tensor, recorded: bool, overlap: bool = False) -> None:
     """Raise PyTorch's RuntimeError if ``x`` must not be modified in place.
 
-    ``recorded``: whether the operation is recorded, that is, whether any operand requires gradients. ``overlap``: whether
-    elements may share memory.
+    ``recorded``: whether the operation is recorded, that is, whether any operand requires gradients. ``overlap``:
+    whether elements may share memory.
     """
     for callback in before_writing:
         callback(x)

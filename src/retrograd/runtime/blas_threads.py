@@ -76,10 +76,10 @@ def get_num_threads() -> int:
 def set_num_threads(num: int) -> None:
     """Set the number of threads of large computations in this process.
 
-    The number holds for the package's own loops, for NumPy's BLAS, and for SciPy's copy of the BLAS: at once if SciPy is
-    loaded, otherwise through the environment variable ``OPENBLAS_NUM_THREADS``, which SciPy's copy (and any process
-    started from here) reads on loading. Warns if the BLAS has no function for it. Raises RuntimeError unless ``num`` is a
-    positive int.
+    The number holds for the package's own loops, for NumPy's BLAS, and for SciPy's copy of the BLAS: at once if SciPy
+    is loaded, otherwise through the environment variable ``OPENBLAS_NUM_THREADS``, which SciPy's copy (and any process
+    started from here) reads on loading. Warns if the BLAS has no function for it. Raises RuntimeError unless ``num`` is
+    a positive int.
 
     >>> import retrograd as torch
     >>> before = torch.get_num_threads()
@@ -117,7 +117,8 @@ def limit() -> int:
 def gemm(kind: str) -> int:
     """Return the address of ``sgemm`` (``"f"``) or ``dgemm`` (``"d"``) in NumPy's BLAS, or 0 if it is not found.
 
-    It is 0 as well if the number of threads of the library can not be set, because callers run it in threads of their own.
+    It is 0 as well if the number of threads of the library can not be set, because callers run it in threads of their
+    own.
     """
     if sys.byteorder != "little" or sys.maxsize < 2**32 or _control(LINKED[0]) is None:
         return 0
@@ -146,8 +147,8 @@ def _other_threads_wait() -> bool:
 def sleep_soon() -> bool:
     """Shorten the spin timeout of an OpenBLAS that already runs, and return whether that was possible.
 
-    Its threads are shut down, and the next product starts new ones. This is not done if another thread of the program may
-    be inside a product, or if the environment sets a timeout.
+    Its threads are shut down, and the next product starts new ones. This is not done if another thread of the program
+    may be inside a product, or if the environment sets a timeout.
     """
     if SPIN_VARIABLE in os.environ or not hasattr(os, "fork") or not _other_threads_wait():
         return False

@@ -2,13 +2,13 @@
 
 PyTorch computes ``log(0)`` without a warning: the result shows what happened.
 
-Note [Silenced modules]. NumPy attributes a warning (division by zero, overflow, NaN) to the Python frame that called it,
-which is a frame of this package. A program with ``warnings.simplefilter("always")`` would see warnings about our
-internals. Three remedies fail: a filter for our modules comes after the program's own filter, ``numpy.errstate`` costs a
-quarter of each call, and a global setting would suppress warnings of the program's own NumPy calls. But Python drops a
-warning from a frame whose globals have ``__name__ = None``, as those of a module have during interpreter shutdown (see
-``warn_explicit`` in CPython's ``_warnings.c``). So the modules that compute, and the generated functions, get that value
-in their globals once they are imported; the attribute ``__name__`` of the module still returns its name.
+Note [Silenced modules]. NumPy attributes a warning (division by zero, overflow, NaN) to the Python frame that called
+it, which is a frame of this package. A program with ``warnings.simplefilter("always")`` would see warnings about our
+internals. Three remedies fail: a filter for our modules comes after the program's own filter, ``numpy.errstate`` costs
+a quarter of each call, and a global setting would suppress warnings of the program's own NumPy calls. But Python drops
+a warning from a frame whose globals have ``__name__ = None``, as those of a module have during interpreter shutdown
+(see ``warn_explicit`` in CPython's ``_warnings.c``). So the modules that compute, and the generated functions, get that
+value in their globals once they are imported; the attribute ``__name__`` of the module still returns its name.
 
     warnings.simplefilter("always")
     torch.log(torch.zeros(1))           # before: <log>:12: RuntimeWarning: divide by zero encountered in log
@@ -41,7 +41,7 @@ class SilencedModule(ModuleType):
 
 
 def silence_numpy_warnings() -> None:
-    """Silence all modules of the package that are completely imported (classes need the name while a module is executed)."""
+    """Silence the modules of the package whose import is complete (until then, classes need the module's name)."""
     for name, module in list(sys.modules.items()):
         computes = name.startswith(COMPUTING) and not name.startswith(COMPILED)
         if computes and module is not None and not getattr(module.__spec__, "_initializing", False):

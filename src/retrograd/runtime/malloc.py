@@ -1,13 +1,13 @@
 """Settings of the C library's ``malloc`` that keep freed memory in the process for the next arrays. Knows no array.
 
 Note [Fresh pages]. By default, glibc returns the memory of a freed array of some megabytes to the system at once. The
-next array of that size gets fresh pages, which the system must find, clear and map one by one: a chain of ten operations
-on 10⁶ elements spends three quarters of its time on this. Two settings of glibc's ``malloc`` prevent it: large arrays
-are allocated in the heap like small ones, and the free end of the heap is not returned.
+next array of that size gets fresh pages, which the system must find, clear and map one by one: a chain of ten
+operations on 10⁶ elements spends three quarters of its time on this. Two settings of glibc's ``malloc`` prevent it:
+large arrays are allocated in the heap like small ones, and the free end of the heap is not returned.
 
 This needs no code in the operations, and works for NumPy's temporaries and for arrays freed by other libraries. The
-settings hold for the whole process, so they are made when the first large array is processed, not on import. C libraries
-other than glibc are left unchanged.
+settings hold for the whole process, so they are made when the first large array is processed, not on import. C
+libraries other than glibc are left unchanged.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def glibc() -> Any:
 
 
 def bound() -> int:
-    """Return the maximum of free bytes to keep: ``RETROGRAD_POOL`` (megabytes), or a quarter of the memory up to 2 GiB."""
+    """Return the maximum of free bytes to keep: ``RETROGRAD_POOL`` megabytes, or a quarter of memory up to 2 GiB."""
     setting = os.environ.get("RETROGRAD_POOL", "")
     if setting.isdigit():
         return min(int(setting) * 10**6, MOST)
@@ -48,7 +48,7 @@ def bound() -> int:
 
 @cache
 def keep() -> bool:
-    """Keep freed memory in the process, up to :func:`bound` bytes, and return whether that is possible and not disabled."""
+    """Keep up to :func:`bound` bytes of freed memory in the process; return False if that is impossible or disabled."""
     library = glibc()
     if library is None or not (most := bound()):
         return False
@@ -60,9 +60,9 @@ def empty_cache() -> None:
     """Return the memory of freed arrays to the system.
 
     Freed memory is kept in the process for new arrays, because fresh memory costs more than most operations. The
-    environment variable ``RETROGRAD_POOL`` sets the maximum in megabytes (0: none; by default a quarter of the machine's
-    memory, up to 2 GiB). Without glibc nothing is kept, and the function does nothing. Memory of GPUs is returned by
-    ``torch.cuda.empty_cache``.
+    environment variable ``RETROGRAD_POOL`` sets the maximum in megabytes (0: none; by default a quarter of the
+    machine's memory, up to 2 GiB). Without glibc nothing is kept, and the function does nothing. Memory of GPUs is
+    returned by ``torch.cuda.empty_cache``.
 
     >>> import retrograd
     >>> retrograd.empty_cache()

@@ -1,8 +1,8 @@
 """Locations in the user's program, for error messages, warnings and tracebacks.
 
-A graph node and a version counter record the user's line. Recording must be cheap, so a location is a code object and the
-index of an instruction; file and line are looked up when an error is written. Frames of the package are skipped: their
-globals contain ``MARK``.
+A graph node and a version counter record the user's line. Recording must be cheap, so a location is a code object and
+the index of an instruction; file and line are looked up when an error is written. Frames of the package are skipped:
+their globals contain ``MARK``.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _no_memory(error: MemoryError) -> RuntimeError:
 
 
 def strips_frames(function: Callee) -> Callee:
-    """Decorate ``function`` so that its errors lose the frames below its own (:func:`strip_frames`); not for hot paths."""
+    """Return ``function`` with errors stripped of the frames below its own (:func:`strip_frames`); not for hot paths."""
 
     @functools.wraps(function)
     def outer(*args: Any, **kwargs: Any) -> Any:
