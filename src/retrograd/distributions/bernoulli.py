@@ -29,7 +29,7 @@ class Bernoulli(Chances, ExponentialFamily):
     _mean_carrier_measure = 0
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        super().__init__(self._take(probs, logits).size(), validate_args=validate_args)
+        super().__init__(self._set_parameter(probs, logits).size(), validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -59,7 +59,7 @@ class Bernoulli(Chances, ExponentialFamily):
         return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        return self._listed(torch.arange(2, dtype=self._param.dtype, device=self._param.device), expand)
+        return self._as_enumeration(torch.arange(2, dtype=self._param.dtype, device=self._param.device), expand)
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:

@@ -27,7 +27,7 @@ class Binomial(Chances):
     def __init__(
         self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
-        super().__init__(self._take_with_count(total_count, probs, logits).size(), validate_args=validate_args)
+        super().__init__(self._set_parameter_and_count(total_count, probs, logits).size(), validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Any:
@@ -66,7 +66,7 @@ class Binomial(Chances):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         count = self._one_count("enumerate_support")
-        return self._listed(torch.arange(1 + count, dtype=self._param.dtype, device=self._param.device), expand)
+        return self._as_enumeration(torch.arange(1 + count, dtype=self._param.dtype, device=self._param.device), expand)
 
     def _one_count(self, what: str) -> int:
         count = int(self.total_count.max())

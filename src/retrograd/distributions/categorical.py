@@ -70,7 +70,7 @@ class Categorical(Chances):
         return -(logits * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        return self._listed(torch.arange(self._num_events, dtype=torch.long, device=self._param.device), expand)
+        return self._as_enumeration(torch.arange(self._num_events, dtype=torch.long, device=self._param.device), expand)
 
 
 class OfClasses(Distribution):

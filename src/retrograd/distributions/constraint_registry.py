@@ -54,7 +54,7 @@ def _between(constraint: Any) -> transforms.Transform:
     )
 
 
-def _beyond(bound: str, scale: int) -> Factory:
+def _shifted_exp(bound: str, scale: int) -> Factory:
     """Return the factory of ``bound + scale * exp(x)``: values above the bound, or below it with ``scale`` -1."""
     return lambda constraint: transforms.ComposeTransform(
         [transforms.ExpTransform(), transforms.AffineTransform(getattr(constraint, bound), scale)]
@@ -62,7 +62,7 @@ def _beyond(bound: str, scale: int) -> Factory:
 
 
 def _fill(registry: ConstraintRegistry, simplex: Factory) -> None:
-    above, below = _beyond("lower_bound", 1), _beyond("upper_bound", -1)
+    above, below = _shifted_exp("lower_bound", 1), _shifted_exp("upper_bound", -1)
     for constraint, factory in (
         (constraints.real, lambda constraint: transforms.identity_transform),
         (

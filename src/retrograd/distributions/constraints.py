@@ -297,7 +297,7 @@ class _PositiveDefinite(_Symmetric):
 # -- Composite constraints -------------------------------------------------------------------------------------------
 
 
-def _joined(checked: Tensor, kept: int) -> Tensor:
+def _all_of_event(checked: Tensor, kept: int) -> Tensor:
     """Reduce a check with ``all`` over the dimensions after the first ``kept``."""
     return checked.all(tuple(range(kept, checked.dim()))) if kept < checked.dim() else checked
 
@@ -330,7 +330,7 @@ class _IndependentConstraint(Constraint):
         if checked.dim() < self.reinterpreted_batch_ndims:
             expected = self.base_constraint.event_dim + self.reinterpreted_batch_ndims
             raise ValueError(f"Expected value.dim() >= {expected} but got {value.dim()}")
-        return _joined(checked, checked.dim() - self.reinterpreted_batch_ndims)
+        return _all_of_event(checked, checked.dim() - self.reinterpreted_batch_ndims)
 
     def __repr__(self) -> str:
         return f"IndependentConstraint({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
@@ -354,13 +354,13 @@ class MixtureSameFamilyConstraint(Constraint):
 
     def check(self, value: Tensor) -> Tensor:
         checked = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
-        return _joined(checked, value.dim() - self.event_dim)
+        return _all_of_event(checked, value.dim() - self.event_dim)
 
     def __repr__(self) -> str:
         return f"MixtureSameFamilyConstraint({self.base_constraint!r})"
 
 
-class _Several(Constraint):
+class _PartwiseConstraint(Constraint):
     """Base class of constraints on the parts of a tensor along ``dim``."""
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
@@ -377,7 +377,7 @@ class _Several(Constraint):
             raise AssertionError(f"dim {self.dim} out of range for value with {value.dim()} dimensions")
 
 
-class _Cat(_Several):
+class _Cat(_PartwiseConstraint):
     """Constraints on consecutive parts of ``lengths`` (default 1) along ``dim``."""
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None) -> None:
@@ -399,7 +399,7 @@ class _Cat(_Several):
         return torch.cat(parts, self.dim)
 
 
-class _Stack(_Several):
+class _Stack(_PartwiseConstraint):
     """Constraints on the slices along ``dim``."""
 
     @property

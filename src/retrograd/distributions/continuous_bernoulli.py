@@ -36,7 +36,7 @@ class ContinuousBernoulli(Chances, ExponentialFamily):
         self, probs: Any = None, logits: Any = None, lims: tuple[float, float] = (0.499, 0.501),
         validate_args: bool | None = None,
     ) -> None:  # fmt: skip
-        given = self._take(probs, logits)
+        given = self._set_parameter(probs, logits)
         if probs is not None:
             if validate_args is not None and not self.arg_constraints["probs"].check(self.probs).all():
                 raise ValueError("The parameter probs has invalid values")
@@ -44,31 +44,31 @@ class ContinuousBernoulli(Chances, ExponentialFamily):
         self._lims = lims
         super().__init__(given.size(), validate_args=validate_args)
 
-    def _far(self) -> Tensor:
+    def _outside_limits(self) -> Tensor:
         """Return a boolean tensor that is true where ``probs`` is outside of ``lims``."""
         return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
 
-    def _cut(self) -> Tensor:
+    def _safe_probs(self) -> Tensor:
         """Return ``probs`` where it is outside of ``lims``, else the lower limit, to avoid a division by zero."""
-        return torch.where(self._far(), self.probs, self._lims[0] * torch.ones_like(self.probs))
+        return torch.where(self._outside_limits(), self.probs, self._lims[0] * torch.ones_like(self.probs))
 
     def _log_norm(self) -> Tensor:
         """Return the logarithm of the normalising constant."""
-        cut = self._cut()
+        cut = self._safe_probs()
         low = torch.where(cut <= 0.5, cut, torch.zeros_like(cut))
         high = torch.where(cut >= 0.5, cut, torch.ones_like(cut))
         width = torch.where(cut <= 0.5, torch.log1p(-2.0 * low), torch.log(2.0 * high - 1.0))
         far = torch.log(torch.abs(torch.log1p(-cut) - torch.log(cut))) - width
         square = (self.probs - 0.5).pow(2)
         near = math.log(2.0) + (4.0 / 3.0 + 104.0 / 45.0 * square) * square
-        return torch.where(self._far(), far, near)
+        return torch.where(self._outside_limits(), far, near)
 
     @property
     def mean(self) -> Tensor:
-        cut, middle = self._cut(), self.probs - 0.5
+        cut, middle = self._safe_probs(), self.probs - 0.5
         far = cut / (2.0 * cut - 1.0) + 1.0 / (torch.log1p(-cut) - torch.log(cut))
         near = 0.5 + (1.0 / 3.0 + 16.0 / 45.0 * middle.pow(2)) * middle
-        return torch.where(self._far(), far, near)
+        return torch.where(self._outside_limits(), far, near)
 
     @property
     def stddev(self) -> Tensor:
@@ -76,10 +76,10 @@ class ContinuousBernoulli(Chances, ExponentialFamily):
 
     @property
     def variance(self) -> Tensor:
-        cut, square = self._cut(), (self.probs - 0.5).pow(2)
+        cut, square = self._safe_probs(), (self.probs - 0.5).pow(2)
         far = cut * (cut - 1.0) / (1.0 - 2.0 * cut).pow(2) + 1.0 / (torch.log1p(-cut) - torch.log(cut)).pow(2)
         near = 1.0 / 12.0 - (1.0 / 15.0 - 128.0 / 945.0 * square) * square
-        return torch.where(self._far(), far, near)
+        return torch.where(self._outside_limits(), far, near)
 
     def sample(self, sample_shape: Any = ONE) -> Tensor:
         with torch.no_grad():
@@ -97,17 +97,17 @@ class ContinuousBernoulli(Chances, ExponentialFamily):
     def cdf(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        cut = self._cut()
+        cut = self._safe_probs()
         far = (torch.pow(cut, value) * torch.pow(1.0 - cut, 1.0 - value) + cut - 1.0) / (2.0 * cut - 1.0)
-        found = torch.where(self._far(), far, value)
+        found = torch.where(self._outside_limits(), far, value)
         inside = torch.where(value >= 1.0, torch.ones_like(found), found)
         return torch.where(value <= 0.0, torch.zeros_like(found), inside)
 
     def icdf(self, value: Tensor) -> Tensor:
-        cut = self._cut()
+        cut = self._safe_probs()
         rest = torch.log1p(-cut)
         far = (torch.log1p(-cut + value * (2.0 * cut - 1.0)) - rest) / (torch.log(cut) - rest)
-        return torch.where(self._far(), far, value)
+        return torch.where(self._outside_limits(), far, value)
 
     def entropy(self) -> Tensor:
         no, yes = torch.log1p(-self.probs), torch.log(self.probs)

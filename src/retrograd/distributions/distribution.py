@@ -37,11 +37,11 @@ class Distribution(TorchNamed):
     #: Attributes that :meth:`expand` copies besides the parameters, and distributions that it expands.
     _kept: ClassVar[tuple[str, ...]] = ()
     _stretched: ClassVar[tuple[str, ...]] = ()
-    #: Attributes of PyTorch's distributions that its unpickled objects need.
-    _awaited: ClassVar[tuple[str, ...]] = ()
+    #: Computed attributes that are added to pickles, because PyTorch's classes store them.
+    _pickled_attributes: ClassVar[tuple[str, ...]] = ()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, **{name: getattr(self, name) for name in self._awaited}}
+        return {**self.__dict__, **{name: getattr(self, name) for name in self._pickled_attributes}}
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -103,7 +103,7 @@ class Distribution(TorchNamed):
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         """Return the distribution with its parameters expanded to ``batch_shape``."""
-        owner = _owner(type(self))
+        owner = _package_class(type(self))
         if owner in NOT_EXPANDED:
             raise NotImplementedError
         new = self._get_checked_instance(owner, _instance)
@@ -173,7 +173,7 @@ class Distribution(TorchNamed):
         """Return all possible events along a new first dimension; ``expand``: expanded over the batch shape."""
         raise NotImplementedError
 
-    def _listed(self, values: Tensor, expand: bool) -> Tensor:
+    def _as_enumeration(self, values: Tensor, expand: bool) -> Tensor:
         """Return the 1-d ``values``, all possible events, in the form of :meth:`enumerate_support`."""
         values = values.reshape(-1, *(1,) * len(self._batch_shape))
         return values.expand(-1, *self._batch_shape) if expand else values
@@ -250,7 +250,7 @@ def holds(checked: Tensor) -> bool:
     return bool(checked.all())
 
 
-def _owner(cls: type) -> Any:
+def _package_class(cls: type) -> Any:
     """Return the class of this package that a user's class derives from, or the class itself."""
     return next(each for each in cls.__mro__ if each.__module__.startswith(OURS))
 

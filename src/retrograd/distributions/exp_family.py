@@ -29,7 +29,7 @@ class ExponentialFamily(Distribution):
         """Return the expected value of ``k(x)``."""
         raise NotImplementedError
 
-    def _slopes(self) -> tuple[Tensor, tuple[Tensor, ...], tuple[Tensor, ...]]:
+    def _log_normalizer_grads(self) -> tuple[Tensor, tuple[Tensor, ...], tuple[Tensor, ...]]:
         """Return the log normaliser, the natural parameters, and its gradients by them (the expected ``t(x)``)."""
         params = tuple(each.detach().requires_grad_() for each in self._natural_params)
         normaliser = self._log_normalizer(*params)
@@ -37,7 +37,7 @@ class ExponentialFamily(Distribution):
 
     def entropy(self) -> Tensor:
         """Return the entropy, computed from the gradients of the log normaliser."""
-        normaliser, params, slopes = self._slopes()
+        normaliser, params, slopes = self._log_normalizer_grads()
         result = -self._mean_carrier_measure + normaliser
         for param, slope in zip(params, slopes, strict=True):
             inner = param * slope

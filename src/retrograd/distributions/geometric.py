@@ -25,7 +25,7 @@ class Geometric(Chances):
     support = constraints.nonnegative_integer
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        super().__init__(self._take(probs, logits).size(), validate_args=validate_args)
+        super().__init__(self._set_parameter(probs, logits).size(), validate_args=validate_args)
         if self._validate_args and probs is not None:
             never = self.probs <= 0
             if never.any():

@@ -145,7 +145,7 @@ def _exponential_families(p: Any, q: Any) -> Tensor:
             "The cross KL-divergence between different exponential families cannot                             be computed "
             "using Bregman divergences"
         )
-    normaliser, params, slopes = p._slopes()
+    normaliser, params, slopes = p._log_normalizer_grads()
     found = q._log_normalizer(*q._natural_params) - normaliser
     for ours, theirs, slope in zip(params, q._natural_params, slopes, strict=True):
         found = found - sum_rightmost((theirs - ours) * slope, len(q.event_shape) if slope.dim() > found.dim() else 0)

@@ -19,7 +19,7 @@ class MixtureSameFamily(Distribution):
 
     arg_constraints = {}
     has_rsample = False
-    _awaited = ("_event_ndims",)
+    _pickled_attributes = ("_event_ndims",)
     _event_ndims = property(lambda self: len(self.event_shape))
 
     def __init__(
@@ -70,7 +70,7 @@ class MixtureSameFamily(Distribution):
         probs, dims = self.mixture_distribution.probs, len(self.event_shape)
         return (probs.reshape(*probs.shape, *(1,) * dims) * value).sum(-1 - dims)
 
-    def _beside(self, value: Tensor) -> Tensor:
+    def _with_component_dim(self, value: Tensor) -> Tensor:
         """Return ``value`` with a dimension inserted for the components."""
         return value.unsqueeze(-1 - len(self.event_shape))
 
@@ -81,17 +81,17 @@ class MixtureSameFamily(Distribution):
     @property
     def variance(self) -> Tensor:
         within = self._average(self.component_distribution.variance)
-        away = self.component_distribution.mean - self._beside(self.mean)
+        away = self.component_distribution.mean - self._with_component_dim(self.mean)
         return within + self._average(away.pow(2.0))
 
     def cdf(self, x: Tensor) -> Tensor:
-        found = self.component_distribution.cdf(self._beside(x))
+        found = self.component_distribution.cdf(self._with_component_dim(x))
         return torch.sum(found * self.mixture_distribution.probs, dim=-1)
 
     def log_prob(self, x: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(x)
-        found = self.component_distribution.log_prob(self._beside(x))
+        found = self.component_distribution.log_prob(self._with_component_dim(x))
         return torch.logsumexp(found + torch.log_softmax(self.mixture_distribution.logits, dim=-1), dim=-1)
 
     def sample(self, sample_shape: Any = ONE) -> Tensor:

@@ -23,7 +23,7 @@ class Multinomial(OfClasses):
     """
 
     _kept = ("total_count",)
-    _awaited = ("_binomial",)
+    _pickled_attributes = ("_binomial",)
     _binomial = property(lambda self: Binomial(self.total_count, self.probs))
 
     def __init__(

@@ -33,7 +33,7 @@ class NegativeBinomial(Chances):
     def __init__(
         self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
-        super().__init__(self._take_with_count(total_count, probs, logits).size(), validate_args=validate_args)
+        super().__init__(self._set_parameter_and_count(total_count, probs, logits).size(), validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:

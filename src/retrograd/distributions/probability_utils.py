@@ -16,7 +16,7 @@ class Chances(Distribution):
 
     #: True for the probability of one event, False for classes along the last dimension.
     _is_binary = True
-    _awaited = ("_param",)
+    _pickled_attributes = ("_param",)
 
     @lazy_property
     def logits(self) -> Tensor:
@@ -37,7 +37,7 @@ class Chances(Distribution):
         """Return the shape of the probabilities."""
         return self._param.size()
 
-    def _take(self, probs: Any, logits: Any) -> Tensor:
+    def _set_parameter(self, probs: Any, logits: Any) -> Tensor:
         """Store the argument that is not None and return it as a tensor."""
         if given_one_of(probs, logits):
             (self.probs,) = broadcast_all(probs)
@@ -45,7 +45,7 @@ class Chances(Distribution):
             (self.logits,) = broadcast_all(logits)
         return self._param
 
-    def _take_with_count(self, total_count: Any, probs: Any, logits: Any) -> Tensor:
+    def _set_parameter_and_count(self, total_count: Any, probs: Any, logits: Any) -> Tensor:
         """Store the argument that is not None, and ``total_count`` broadcast to its shape and dtype."""
         if given_one_of(probs, logits):
             count, self.probs = broadcast_all(total_count, probs)

@@ -25,7 +25,7 @@ class LogitRelaxedBernoulli(Chances):
         self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         self.temperature = temperature
-        super().__init__(self._take(probs, logits).size(), validate_args=validate_args)
+        super().__init__(self._set_parameter(probs, logits).size(), validate_args=validate_args)
 
     def rsample(self, sample_shape: Any = ONE) -> Tensor:
         shape = self._extended_shape(sample_shape)

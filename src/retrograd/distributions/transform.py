@@ -114,7 +114,7 @@ class Transform(TorchNamed):
         return self is other
 
 
-class _Plain(Transform):
+class _ParameterlessTransform(Transform):
     """Base class of transforms without parameters; all instances of a class are equal."""
 
     def __eq__(self, other: object) -> bool:
@@ -307,7 +307,7 @@ class IndependentTransform(Transform):
         return f"{type(self).__name__}({self.base_transform!r}, {self.reinterpreted_batch_ndims})"
 
 
-class _SeveralTransform(Transform):
+class _PartwiseTransform(Transform):
     """Base class of transforms that apply one transform to each part of a tensor along ``dim``."""
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
@@ -340,7 +340,7 @@ class _SeveralTransform(Transform):
                 raise AssertionError(f"{name}.size({self.dim}) = {value.shape[self.dim]} must equal {text} {expected}")
 
 
-class CatTransform(_SeveralTransform):
+class CatTransform(_PartwiseTransform):
     """Transforms of consecutive parts of ``lengths`` (default 1) along ``dim``."""
 
     def __init__(
@@ -393,7 +393,7 @@ class CatTransform(_SeveralTransform):
         return torch.cat(stretched, dim) if dim < 0 else reduce(operator.add, stretched)
 
 
-class StackTransform(_SeveralTransform):
+class StackTransform(_PartwiseTransform):
     """Transforms of the slices along ``dim``."""
 
     def _size(self) -> tuple[int, str]:

@@ -37,7 +37,7 @@ class TransformedDistribution(Distribution):
         else:
             self.transforms = transforms
         whole = ComposeTransform(self.transforms)
-        self.base_dist, shape, event_dim = _fitted(base_distribution, whole)
+        self.base_dist, shape, event_dim = _expand_base(base_distribution, whole)
         cut = len(shape) - event_dim
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
 
@@ -101,7 +101,7 @@ class TransformedDistribution(Distribution):
         return self._transformed(self.base_dist.icdf(self._monotonized(value)))
 
 
-def _fitted(base: Distribution, transform: Transform) -> tuple[Distribution, Any, int]:
+def _expand_base(base: Distribution, transform: Transform) -> tuple[Distribution, Any, int]:
     """Return ``base`` expanded to the batch and event dimensions that ``transform`` requires, the shape of the result,
     and the number of its event dimensions.
     """

@@ -23,8 +23,8 @@ from .transform import (
     Transform,
     _behind,
     _InverseTransform,
-    _Plain,
-    _SeveralTransform,
+    _ParameterlessTransform,
+    _PartwiseTransform,
 )
 from .utils import broadcast_all, lazy_property, sum_rightmost, tril_matrix_to_vec, vec_to_tril_matrix
 
@@ -33,7 +33,7 @@ _JOINED = (CatTransform, ComposeTransform, IndependentTransform, ReshapeTransfor
 # -- Elementwise transforms ------------------------------------------------------------------------------------------
 
 
-class ExpTransform(_Plain):
+class ExpTransform(_ParameterlessTransform):
     """``exp(x)``."""
 
     domain = constraints.real
@@ -89,7 +89,7 @@ def _clipped_sigmoid(x: Tensor) -> Tensor:
     return torch.clamp(torch.sigmoid(x), min=limits.tiny, max=1.0 - limits.eps)
 
 
-class SigmoidTransform(_Plain):
+class SigmoidTransform(_ParameterlessTransform):
     """``1 / (1 + exp(-x))``, clamped away from 0 and 1; the inverse is the logit function."""
 
     domain = constraints.real
@@ -109,7 +109,7 @@ class SigmoidTransform(_Plain):
         return -softplus(-x) - softplus(x)
 
 
-class SoftplusTransform(_Plain):
+class SoftplusTransform(_ParameterlessTransform):
     """``log(1 + exp(x))``."""
 
     domain = constraints.real
@@ -127,7 +127,7 @@ class SoftplusTransform(_Plain):
         return -softplus(-x)
 
 
-class TanhTransform(_Plain):
+class TanhTransform(_ParameterlessTransform):
     """``tanh(x)``. A cache is useful, because the inverse of a result rounded to ±1 is infinite."""
 
     domain = constraints.real
@@ -145,7 +145,7 @@ class TanhTransform(_Plain):
         return 2.0 * (math.log(2.0) - x - softplus(-2.0 * x))
 
 
-class AbsTransform(_Plain):
+class AbsTransform(_ParameterlessTransform):
     """``abs(x)``; the inverse returns the positive argument."""
 
     domain = constraints.real
@@ -246,7 +246,7 @@ def _one_more(shape: Any, by: int) -> Any:
     return (*shape[:-1], shape[-1] + by)
 
 
-class SoftmaxTransform(_Plain):
+class SoftmaxTransform(_ParameterlessTransform):
     """``exp(x)`` divided by its sum; the inverse is the logarithm, one of several."""
 
     domain = constraints.real_vector
@@ -266,7 +266,7 @@ class SoftmaxTransform(_Plain):
     inverse_shape = forward_shape
 
 
-class StickBreakingTransform(_Plain):
+class StickBreakingTransform(_ParameterlessTransform):
     """Transform to the simplex by stick breaking: the sigmoid of each element is the share of the remaining length."""
 
     domain = constraints.real_vector
@@ -301,7 +301,7 @@ class StickBreakingTransform(_Plain):
         return _one_more(shape, -1)
 
 
-class LowerCholeskyTransform(_Plain):
+class LowerCholeskyTransform(_ParameterlessTransform):
     """Transform of a matrix to its lower triangle with exponentiated diagonal."""
 
     domain = constraints.independent(constraints.real, 2)
@@ -314,7 +314,7 @@ class LowerCholeskyTransform(_Plain):
         return y.tril(-1) + y.diagonal(dim1=-2, dim2=-1).log().diag_embed()
 
 
-class PositiveDefiniteTransform(_Plain):
+class PositiveDefiniteTransform(_ParameterlessTransform):
     """``L @ L.mT`` for the result ``L`` of :class:`LowerCholeskyTransform`."""
 
     domain = constraints.independent(constraints.real, 2)
@@ -374,7 +374,7 @@ class CorrCholeskyTransform(Transform):
 
 
 identity_transform = ComposeTransform([])
-for _each in (Transform, _Plain, _InverseTransform, _SeveralTransform, *_JOINED):
+for _each in (Transform, _ParameterlessTransform, _InverseTransform, _PartwiseTransform, *_JOINED):
     _each.__module__ = __name__
 
 __all__ = [

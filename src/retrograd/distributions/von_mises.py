@@ -42,7 +42,7 @@ class VonMises(Distribution):
         """
         shape = self._extended_shape(sample_shape)
         loc, concentration = self.loc.double(), self.concentration.double()
-        ratio = _proposed(concentration).expand(shape)
+        ratio = _proposal_parameter(concentration).expand(shape)
         x = torch.zeros(shape, dtype=torch.float64, device=loc.device)
         done = torch.zeros(shape, dtype=torch.bool, device=loc.device)
         while not done.all():
@@ -71,7 +71,7 @@ class VonMises(Distribution):
         return 1 - torch.special.i1e(self.concentration) / torch.special.i0e(self.concentration)
 
 
-def _proposed(concentration: Tensor) -> Tensor:
+def _proposal_parameter(concentration: Tensor) -> Tensor:
     """Return the parameter of the wrapped Cauchy proposal distribution."""
     tau = 1 + (1 + 4 * concentration**2).sqrt()
     rho = (tau - (2 * tau).sqrt()) / (2 * concentration)

@@ -19,7 +19,7 @@ class Weibull(TransformedDistribution):
 
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive
-    _awaited = ("concentration_reciprocal",)
+    _pickled_attributes = ("concentration_reciprocal",)
     concentration_reciprocal = property(lambda self: self.concentration.reciprocal())
 
     def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:

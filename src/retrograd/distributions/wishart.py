@@ -36,7 +36,7 @@ class Wishart(ExponentialFamily):
     has_rsample = True
     _mean_carrier_measure = 0
     _kept = ("_unbroadcasted_scale_tril",)
-    _awaited = ("_batch_dims",)
+    _pickled_attributes = ("_batch_dims",)
     _batch_dims = property(lambda self: [-1 - axis for axis in range(len(self.batch_shape))])
 
     def __init__(

@@ -67,7 +67,7 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Sour
         return tensor.normal_(mean, std, generator=generator)
 
 
-def _cumulated(x: float) -> float:
+def _normal_cdf(x: float) -> float:
     """Return the cumulative distribution function of the standard normal distribution at ``x``."""
     return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
 
@@ -80,16 +80,16 @@ def trunc_normal_(
         warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect."
         )
-    share = _cumulated((b - mean) / std) - _cumulated((a - mean) / std)
+    share = _normal_cdf((b - mean) / std) - _normal_cdf((a - mean) / std)
     with no_grad():
         if share > 0.3:
-            _redrawn(tensor, mean, std, a, b, generator)
+            _fill_by_redrawing(tensor, mean, std, a, b, generator)
         else:
-            _accepted(tensor, mean, std, a, b, generator)
+            _fill_by_rejection(tensor, mean, std, a, b, generator)
     return tensor
 
 
-def _redrawn(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Source) -> None:
+def _fill_by_redrawing(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Source) -> None:
     """Draw from the normal distribution until every value is in [``a``, ``b``]. Used where most values are accepted."""
     low, high = (tensor.new_tensor(bound).item() for bound in (a, b))
     tensor.normal_(mean, std, generator=generator)
@@ -100,7 +100,7 @@ def _redrawn(tensor: Tensor, mean: float, std: float, a: float, b: float, genera
         tensor.copy_(where(outside, empty_like(tensor).normal_(mean, std, generator=generator), tensor))
 
 
-def _accepted(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Source) -> None:
+def _fill_by_rejection(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Source) -> None:
     """Draw uniformly in [``a``, ``b``] and accept each value with a probability proportional to its normal density
     (rejection sampling).
     """
@@ -261,7 +261,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Sourc
     return tensor
 
 
-def _old(function: Any) -> Filled:
+def _deprecated_alias(function: Any) -> Filled:
     """Return the deprecated alias of ``function`` without trailing underscore, which warns with FutureWarning."""
     new, old = function.__name__, function.__name__[:-1]
 
@@ -279,10 +279,10 @@ def _old(function: Any) -> Filled:
 uniform_, normal_, constant_, kaiming_uniform_ = (
     public_form(each, "nn.init", each.__name__) for each in (uniform_, normal_, constant_, kaiming_uniform_)
 )
-uniform, normal, constant, eye, dirac = map(_old, (uniform_, normal_, constant_, eye_, dirac_))
-xavier_uniform, xavier_normal = map(_old, (xavier_uniform_, xavier_normal_))
-kaiming_uniform, kaiming_normal = map(_old, (kaiming_uniform_, kaiming_normal_))
-orthogonal, sparse = map(_old, (orthogonal_, sparse_))
+uniform, normal, constant, eye, dirac = map(_deprecated_alias, (uniform_, normal_, constant_, eye_, dirac_))
+xavier_uniform, xavier_normal = map(_deprecated_alias, (xavier_uniform_, xavier_normal_))
+kaiming_uniform, kaiming_normal = map(_deprecated_alias, (kaiming_uniform_, kaiming_normal_))
+orthogonal, sparse = map(_deprecated_alias, (orthogonal_, sparse_))
 
 __all__ = [
     "calculate_gain", "constant", "constant_", "dirac", "dirac_", "eye", "eye_", "kaiming_normal", "kaiming_normal_",

@@ -60,7 +60,7 @@ class PackedSequence(TorchNamed, PackedSequence_):
             )
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
-    def _changed(self, change: Any) -> PackedSequence:
+    def _with_changed_data(self, change: Any) -> PackedSequence:
         """Return a copy with ``change`` applied to data and indices, or ``self`` if the data did not change."""
         data = change(self.data)
         if data is self.data:
@@ -72,15 +72,15 @@ class PackedSequence(TorchNamed, PackedSequence_):
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
         """Return a copy on another device or of another dtype."""
-        return self._changed(lambda data: data.to(*args, **kwargs))
+        return self._with_changed_data(lambda data: data.to(*args, **kwargs))
 
     def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
         """Return a copy on the GPU."""
-        return self._changed(lambda data: data.cuda(*args, **kwargs))
+        return self._with_changed_data(lambda data: data.cuda(*args, **kwargs))
 
     def cpu(self) -> PackedSequence:
         """Return a copy on the CPU."""
-        return self._changed(lambda data: data.cpu())
+        return self._with_changed_data(lambda data: data.cpu())
 
     def pin_memory(self) -> PackedSequence:
         """Return ``self``, because memory is not pinned on the CPU."""
@@ -99,7 +99,7 @@ class PackedSequence(TorchNamed, PackedSequence_):
 
 def _casting(name: str) -> Any:
     def cast(self: PackedSequence) -> PackedSequence:
-        return self._changed(lambda data: getattr(data, name)())
+        return self._with_changed_data(lambda data: getattr(data, name)())
 
     cast.__name__ = cast.__qualname__ = name
     cast.__doc__ = f"With data converted by ``{name}()``."

@@ -24,7 +24,7 @@ DETACHED = (
 )
 
 
-class _EveryParameter(type):
+class _ParameterMeta(type):
     """Metaclass by which a tensor of a user's subclass, wrapped by ``Parameter(data)``, is an instance of Parameter."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -33,7 +33,7 @@ class _EveryParameter(type):
         return cls is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
 
 
-class Parameter(Tensor, metaclass=_EveryParameter):
+class Parameter(Tensor, metaclass=_ParameterMeta):
     """Tensor that a module registers as a parameter when it is assigned as an attribute.
 
     The parameter shares the storage of ``data``, is detached from its graph and requires a gradient by default.
@@ -87,7 +87,7 @@ PLAIN.add(Parameter)
 OURS.add(Parameter)
 
 
-class _EveryBuffer(type):
+class _BufferMeta(type):
     """Metaclass by which every Tensor with a true ``_is_buffer`` is an instance of Buffer."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -96,7 +96,7 @@ class _EveryBuffer(type):
         return cls is Buffer and isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False)
 
 
-class Buffer(Tensor, metaclass=_EveryBuffer):
+class Buffer(Tensor, metaclass=_BufferMeta):
     """Tensor that a module registers as a buffer when it is assigned as an attribute.
 
     ``persistent``: include the buffer in the module's ``state_dict``.
@@ -157,7 +157,7 @@ class UninitializedTensorMixin(WrapperTensor):
         """Convert for the operations ``to_dtype`` and ``to_device``; raise ValueError for every other operation."""
         if op.name in ("to_dtype", "to_device"):
             return self.data.to(*params)
-        raise _refused(op.name.removesuffix("_block").removesuffix("_all") + "_" * in_place)
+        raise _uninitialized_error(op.name.removesuffix("_block").removesuffix("_all") + "_" * in_place)
 
     def __repr__(self, **contents: Any) -> str:
         return f"<{type(self).__name__}>"
@@ -175,7 +175,7 @@ class UninitializedTensorMixin(WrapperTensor):
         return type(self), (self.requires_grad,)
 
 
-def _refused(name: str) -> ValueError:
+def _uninitialized_error(name: str) -> ValueError:
     return ValueError(
         f"Attempted to use an uninitialized parameter in <method '{name}' of 'torch._C.TensorBase' objects>. This error "
         "happens when you are using a `LazyModule` or explicitly manipulating `torch.nn.parameter.UninitializedParameter` "
@@ -184,9 +184,9 @@ def _refused(name: str) -> ValueError:
     )
 
 
-def _refusing(name: str) -> Any:
+def _raising_method(name: str) -> Any:
     def refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
-        raise _refused(name)
+        raise _uninitialized_error(name)
 
     refuse.__name__ = refuse.__qualname__ = name
     refuse.__doc__ = "Raise ValueError, because the tensor is not initialised yet."
@@ -194,7 +194,7 @@ def _refusing(name: str) -> Any:
 
 
 for _name in ("numel", "nelement", "dim", "__len__", "detach", "stride", "is_contiguous", "data_ptr"):
-    setattr(UninitializedTensorMixin, _name, _refusing(_name))
+    setattr(UninitializedTensorMixin, _name, _raising_method(_name))
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):

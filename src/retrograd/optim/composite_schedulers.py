@@ -114,7 +114,7 @@ class ReduceLROnPlateau(LRScheduler):
                 put(group, "lr", after)
 
 
-class _Several(LRScheduler):
+class _SchedulerGroup(LRScheduler):
     """Base class of schedulers that contain others."""
 
     _schedulers: Sequence[LRScheduler]
@@ -152,7 +152,7 @@ class _Several(LRScheduler):
         return optimizer
 
 
-class ChainedScheduler(_Several):
+class ChainedScheduler(_SchedulerGroup):
     """Scheduler that steps several schedulers in order at every step."""
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
@@ -168,7 +168,7 @@ class ChainedScheduler(_Several):
         self._last_lr = values(self.optimizer, "lr")
 
 
-class SequentialLR(_Several):
+class SequentialLR(_SchedulerGroup):
     """Scheduler that runs several schedulers in sequence, switching at the epochs ``milestones``."""
 
     def __init__(

@@ -104,7 +104,7 @@ class CyclicLR(_WithMomentum):
 
     def get_lr(self) -> list[Any]:
         """Return the rates at step ``last_epoch``; also set the momentum."""
-        self._warn_if_asked_from_outside()
+        self._warn_if_called_outside_step()
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
         height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
@@ -174,7 +174,7 @@ class OneCycleLR(_WithMomentum):
 
     def get_lr(self) -> list[Any]:
         """Return the rates at step ``last_epoch``; also set the momentum."""
-        self._warn_if_asked_from_outside()
+        self._warn_if_called_outside_step()
         step = self.last_epoch
         if step > self.total_steps:
             raise ValueError(f"Tried to step {step} times. The specified number of total steps is {self.total_steps}")
@@ -245,7 +245,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """Return the rates at epoch ``T_cur`` of the current period."""
-        self._warn_if_asked_from_outside()
+        self._warn_if_called_outside_step()
         height = 1 + math.cos(math.pi * self.T_cur / self.T_i)
         return [self.eta_min + (base - self.eta_min) * height / 2 for base in self.base_lrs]
 
@@ -264,7 +264,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                 raise ValueError(f"Expected non-negative epoch, but got {epoch}")
             self._find(epoch)
         self.last_epoch = math.floor(epoch)
-        with self._asking():
+        with self._get_lr_context():
             rates = self.get_lr()
         self._set(rates)
 

@@ -13,7 +13,7 @@ from .lr_scheduler_base import LRScheduler, values
 from .optimizer import Optimizer
 
 
-class _Factor(LRScheduler):
+class _FactorScheduler(LRScheduler):
     """Base class of schedulers defined by the factor between epochs and the factor since the start."""
 
     def factor_now(self) -> float | None:
@@ -26,7 +26,7 @@ class _Factor(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """Return the rates at ``last_epoch``, computed from the current ones."""
-        self._warn_if_asked_from_outside()
+        self._warn_if_called_outside_step()
         factor = self.factor_now()
         rates = values(self.optimizer, "lr")
         return rates if factor is None else [lr * factor for lr in rates]
@@ -36,7 +36,7 @@ class _Factor(LRScheduler):
         return [base * factor for base in self.base_lrs]
 
 
-class StepLR(_Factor):
+class StepLR(_FactorScheduler):
     """Scheduler that multiplies the rates by ``gamma`` every ``step_size`` epochs.
 
     >>> import retrograd as torch
@@ -61,7 +61,7 @@ class StepLR(_Factor):
         return self.gamma ** (self.last_epoch // self.step_size)
 
 
-class MultiStepLR(_Factor):
+class MultiStepLR(_FactorScheduler):
     """Scheduler that multiplies the rates by ``gamma`` at each epoch in ``milestones``."""
 
     def __init__(
@@ -78,7 +78,7 @@ class MultiStepLR(_Factor):
         return self.gamma ** bisect_right(sorted(self.milestones.elements()), self.last_epoch)
 
 
-class ConstantLR(_Factor):
+class ConstantLR(_FactorScheduler):
     """Scheduler that multiplies the rates by ``factor`` during the first ``total_iters`` epochs."""
 
     def __init__(
@@ -99,7 +99,7 @@ class ConstantLR(_Factor):
         return self.factor + (self.last_epoch >= self.total_iters) * (1 - self.factor)
 
 
-class LinearLR(_Factor):
+class LinearLR(_FactorScheduler):
     """Scheduler whose factor changes linearly from ``start_factor`` to ``end_factor`` in ``total_iters`` epochs."""
 
     def __init__(
@@ -128,7 +128,7 @@ class LinearLR(_Factor):
         return self.start_factor + climb * min(self.total_iters, self.last_epoch) / self.total_iters
 
 
-class ExponentialLR(_Factor):
+class ExponentialLR(_FactorScheduler):
     """Scheduler that multiplies the rates by ``gamma`` every epoch."""
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
@@ -142,7 +142,7 @@ class ExponentialLR(_Factor):
         return self.gamma**self.last_epoch
 
 
-class PolynomialLR(_Factor):
+class PolynomialLR(_FactorScheduler):
     """Scheduler with the factor ``(1 - epoch / total_iters) ** power``."""
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
@@ -176,7 +176,7 @@ class CosineAnnealingLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """Return the rates at ``last_epoch``, computed from the current ones, so that schedulers can be combined."""
-        self._warn_if_asked_from_outside()
+        self._warn_if_called_outside_step()
         rates = values(self.optimizer, "lr")
         if self._is_initial:
             return rates
@@ -193,7 +193,7 @@ class CosineAnnealingLR(LRScheduler):
         return [self.eta_min + (base - self.eta_min) * height / 2 for base in self.base_lrs]
 
 
-class _OfFunctions(LRScheduler):
+class _LambdaScheduler(LRScheduler):
     """Base class of schedulers defined by a function of the epoch for each group."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
@@ -226,16 +226,16 @@ class _OfFunctions(LRScheduler):
                 function.__dict__.update(kept)
 
 
-class LambdaLR(_OfFunctions):
+class LambdaLR(_LambdaScheduler):
     """Scheduler that multiplies the initial rates by ``lr_lambda(epoch)``: one function, or a list, one per group."""
 
     def get_lr(self) -> list[Any]:
         """Return the rates at ``last_epoch``."""
-        self._warn_if_asked_from_outside()
+        self._warn_if_called_outside_step()
         return [base * factor(self.last_epoch) for factor, base in zip(self.lr_lambdas, self.base_lrs, strict=True)]
 
 
-class MultiplicativeLR(_OfFunctions):
+class MultiplicativeLR(_LambdaScheduler):
     """Scheduler that multiplies the current rates by ``lr_lambda(epoch)`` every epoch."""
 
     def check(self) -> None:
@@ -245,7 +245,7 @@ class MultiplicativeLR(_OfFunctions):
 
     def get_lr(self) -> list[Any]:
         """Return the rates at ``last_epoch``, computed from the current ones."""
-        self._warn_if_asked_from_outside()
+        self._warn_if_called_outside_step()
         rates = values(self.optimizer, "lr")
         if self._is_initial:
             return rates

@@ -61,7 +61,7 @@ class LBFGS(Optimizer):
         grad = self._gradient()
         if _is_small(grad, group["tolerance_grad"]):
             return first_loss
-        memory = _Memory(state, group["history_size"])
+        memory = _CurvatureHistory(state, group["history_size"])
         lr = plain(group, group["lr"])
         for done in range(1, group["max_iter"] + 1):
             state["n_iter"] += 1
@@ -76,9 +76,9 @@ class LBFGS(Optimizer):
                 here = _Point(0, loss, grad, slope)
                 found, calls = self._search(closure, group, here, t, direction, group["max_eval"] - evaluations)
                 memory.t, loss, grad, _ = found
-                self._go(memory.t, direction)
+                self._move_parameters(memory.t, direction)
             else:
-                self._go(t, direction)
+                self._move_parameters(t, direction)
                 calls = int(done != group["max_iter"])
                 if calls:  # the loss after the last step is not used
                     loss = _value(loss_of(closure))
@@ -102,7 +102,7 @@ class LBFGS(Optimizer):
         start = [param.clone() for param in params]
 
         def at(t: Any) -> _Point:
-            self._go(t, direction)
+            self._move_parameters(t, direction)
             loss, grad = _value(loss_of(closure)), self._gradient()
             for param, was in zip(params, start, strict=True):
                 param.copy_(was)
@@ -118,7 +118,7 @@ class LBFGS(Optimizer):
             parts.append((grad.view_as_real() if grad.is_complex() else grad).reshape(-1))
         return cat(parts)
 
-    def _go(self, t: Any, direction: Tensor) -> None:
+    def _move_parameters(self, t: Any, direction: Tensor) -> None:
         """Move all parameters by ``t * direction``."""
         begin = 0
         for param in self.param_groups[0]["params"]:
@@ -135,7 +135,7 @@ def _is_small(x: Tensor, tolerance: float) -> bool:
     return bool(x.abs().max() <= tolerance)
 
 
-class _Memory:
+class _CurvatureHistory:
     """Curvature history: gradient differences and the parameter changes that caused them."""
 
     def __init__(self, state: dict[str, Any], size: int) -> None:
@@ -161,12 +161,12 @@ class _Memory:
             self.d = -grad
             self.changes, self.moves, self.inverses, self.scale = [], [], [], 1
         else:
-            self._learn(grad - self.grad, self.d * self.t)
-            self.d = self._newton(grad)
+            self._update_history(grad - self.grad, self.d * self.t)
+            self.d = self._two_loop_recursion(grad)
         self.grad = grad.clone()
         return self.d
 
-    def _learn(self, change: Tensor, move: Tensor) -> None:
+    def _update_history(self, change: Tensor, move: Tensor) -> None:
         curvature = change.dot(move)
         if not curvature > 1e-10:
             return
@@ -177,7 +177,7 @@ class _Memory:
             history.append(new)
         self.scale = curvature / change.dot(change)
 
-    def _newton(self, grad: Tensor) -> Tensor:
+    def _two_loop_recursion(self, grad: Tensor) -> Tensor:
         """Return the approximate inverse Hessian times ``-grad``, by the two-loop recursion."""
         if self.alphas is None:
             self.alphas = [None] * self.size
@@ -222,7 +222,7 @@ def strong_wolfe(at: Callable[[Any], _Point], start: _Point, t: Any, longest: An
         if point.slope >= 0:
             break
         near, far = point.t + 0.01 * (point.t - last.t), point.t * 10
-        t = _between(last, point, near, far)
+        t = _cubic_minimum(last, point, near, far)
         last, point = point, at(t)
         tries += 1
     if tries == most:
@@ -240,7 +240,7 @@ def _zoom(
     stuck = False
     while tries < most and not abs(ends[1].t - ends[0].t) * longest < SHORTEST:
         least, greatest = sorted(end.t for end in ends)
-        t = _between(ends[0], ends[1], least, greatest)
+        t = _cubic_minimum(ends[0], ends[1], least, greatest)
         # A minimum close to an end twice in a row (or outside) makes no progress: move a tenth of the length inwards.
         margin = 0.1 * (greatest - least)
         close = min(greatest - t, t - least) < margin
@@ -266,7 +266,7 @@ def _lower(ends: list[_Point]) -> int:
     return 0 if ends[0].loss <= ends[1].loss else 1
 
 
-def _between(a: _Point, b: _Point, low: Any, high: Any) -> Any:
+def _cubic_minimum(a: _Point, b: _Point, low: Any, high: Any) -> Any:
     """Return the minimum of the cubic through two points with their slopes, clamped to the bounds; their midpoint if it
     has none.
 

@@ -148,7 +148,7 @@ class LRScheduler:
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: int | None = None) -> None:
-        with self._asking():
+        with self._get_lr_context():
             self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
             closed: Callable[[], list[Any]] | None = getattr(self, "_get_closed_form_lr", None)
             found = self.get_lr() if epoch is None or closed is None else closed()
@@ -160,7 +160,7 @@ class LRScheduler:
         self._last_lr = values(self.optimizer, "lr")
 
     @contextmanager
-    def _asking(self) -> Iterator[None]:
+    def _get_lr_context(self) -> Iterator[None]:
         """Return a context manager in which ``get_lr`` is called by the scheduler itself and does not warn."""
         self._get_lr_called_within_step = True
         try:
@@ -168,7 +168,7 @@ class LRScheduler:
         finally:
             self._get_lr_called_within_step = False
 
-    def _warn_if_asked_from_outside(self) -> None:
+    def _warn_if_called_outside_step(self) -> None:
         if not self._get_lr_called_within_step:
             warn(
                 "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",

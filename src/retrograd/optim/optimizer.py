@@ -320,7 +320,9 @@ class Optimizer:
         for key, value in state_dict["state"].items():
             if key in owners:
                 param, group = owners[key]
-                state[param] = _fitting(value, param, bool(group.get("fused") or group.get("capturable")), None)
+                state[param] = _convert_state_value(
+                    value, param, bool(group.get("fused") or group.get("capturable")), None
+                )
             else:
                 state[key] = value
         for own, new in zip(self.param_groups, groups, strict=True):
@@ -351,7 +353,7 @@ def _as_list(params: Any) -> list[Any]:
     return list(params)
 
 
-def _fitting(value: Any, param: Tensor, counted_there: bool, key: Any) -> Any:
+def _convert_state_value(value: Any, param: Tensor, counted_there: bool, key: Any) -> Any:
     """Return a loaded state value converted for ``param``: floating-point Tensors in its dtype, except the step
     counter.
     """
@@ -360,9 +362,9 @@ def _fitting(value: Any, param: Tensor, counted_there: bool, key: Any) -> Any:
             return value.to(dtype=dtypes.float32, device=param.device) if counted_there else value
         return value.to(dtype=param.dtype, device=param.device) if param.is_floating_point() else value.to(param.device)
     if isinstance(value, dict):
-        return {key: _fitting(each, param, counted_there, key) for key, each in value.items()}
+        return {key: _convert_state_value(each, param, counted_there, key) for key, each in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, str):
-        return type(value)(_fitting(each, param, counted_there, None) for each in value)  # type: ignore[call-arg]
+        return type(value)(_convert_state_value(each, param, counted_there, None) for each in value)  # type: ignore[call-arg]
     return value
 
 

@@ -185,7 +185,7 @@ class SWALR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """Return the rates of this epoch, computed from the current ones, so that schedulers can be combined."""
-        self._warn_if_asked_from_outside()
+        self._warn_if_called_outside_step()
         step = self._step_count - 1
         if self.anneal_epochs == 0:
             step = max(1, step)

@@ -93,7 +93,7 @@ class MultiheadAttention(Module):
         """
         turned = self.batch_first and query.dim() == 3
         if turned:
-            query, key, value = _swapped(query, key, value)
+            query, key, value = _swap_first_dims(query, key, value)
         out, weights = F.multi_head_attention_forward(
             query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k,
             self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight, self.out_proj.bias,
@@ -105,7 +105,7 @@ class MultiheadAttention(Module):
         return (out.transpose(1, 0), weights) if turned else (out, weights)
 
 
-def _swapped(*tensors: Tensor) -> list[Tensor]:
+def _swap_first_dims(*tensors: Tensor) -> list[Tensor]:
     """Return each tensor with its first two dimensions swapped; identical arguments give identical results."""
     made = {id(each): each.transpose(1, 0) for each in tensors}
     return [made[id(each)] for each in tensors]

@@ -14,7 +14,7 @@ from ..parameter import Parameter
 from .module import Module
 
 
-class _Listed(Module):
+class _IndexedContainer(Module):
     """Base class of containers that register their modules as ``"0"``, ``"1"`` … in order."""
 
     def _place(self, index: Any) -> int:
@@ -37,7 +37,7 @@ class _Listed(Module):
         return [name for name in super().__dir__() if not name.isdigit()]
 
 
-class Sequential(_Listed):
+class Sequential(_IndexedContainer):
     """Sequence of modules; the output of each is the input of the next.
 
     Takes modules, or an ordered dictionary of modules by name.
@@ -145,7 +145,7 @@ def _check_times(other: Any) -> None:
         raise ValueError(f"Non-positive multiplication factor {other} for {Sequential}")
 
 
-class ModuleList(_Listed):
+class ModuleList(_IndexedContainer):
     """List of modules that are registered as children, without ``forward``.
 
     >>> from retrograd import nn

@@ -56,14 +56,14 @@ def declares_layer(
             lines.append(f"    {register}")
         if hasattr(cls, "_settle"):
             lines.append("    self._settle()")
-        _write(cls, "__init__", lines, space)
+        _compile_method(cls, "__init__", lines, space)
         cls._shown = shown or getattr(cls, "_shown", "")  # type: ignore[attr-defined]
         if "extra_repr" not in cls.__dict__:
             cls.extra_repr = _extra_repr  # type: ignore[attr-defined]
         if function is not None and "forward" not in cls.__dict__:
             own = [f"{name}=self.{name}" for name in kept] + [f"{name}={code}" for name, code in fixed.items()]
             call = f"function({', '.join([takes, *own])})"
-            _write(cls, "forward", [f"def forward(self, {takes}):", f"    return {call}"], space)
+            _compile_method(cls, "forward", [f"def forward(self, {takes}):", f"    return {call}"], space)
             cls.forward.__doc__ = f"``{function.__name__}`` of ``{takes}`` with the layer's arguments."  # type: ignore
         return cls
 
@@ -100,7 +100,7 @@ def _parameters(fields: dict[str, Any], space: dict[str, Any]) -> str:
     return shown
 
 
-def _write(cls: Any, name: str, lines: list[str], space: dict[str, Any]) -> None:
+def _compile_method(cls: Any, name: str, lines: list[str], space: dict[str, Any]) -> None:
     """Compile a method from its source lines and set it on ``cls``."""
     made = compile_source(f"<{cls.__name__}.{name}>", lines, {"__name__": cls.__module__, **space}, name)
     made.__qualname__, made.__module__ = f"{cls.__qualname__}.{name}", cls.__module__

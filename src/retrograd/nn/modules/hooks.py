@@ -102,7 +102,7 @@ def registered(hooks: Hooks, module: Any, name: str, value: Any) -> Any:
 
 def call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call ``module.forward`` with all hooks."""
-    run = _Run()
+    run = _CallState()
     try:
         return _call(module, args, kwargs, run)
     except Exception:
@@ -110,7 +110,7 @@ def call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         raise
 
 
-class _Run:
+class _CallState:
     """State of a call: its result so far, and the ids of the ``always_call`` hooks already called."""
 
     def __init__(self) -> None:
@@ -118,7 +118,7 @@ class _Run:
         self.called: set[int] = set()
 
 
-def _call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run: _Run) -> Any:
+def _call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run: _CallState) -> Any:
     args, kwargs = _before(module, args, kwargs)
     own, old = _backward_hooks(module)
     before = [*BACKWARD_BEFORE.values(), *module._backward_pre_hooks.values()]
@@ -173,7 +173,7 @@ def _forward_hooks(module: Any) -> Iterator[tuple[int, Callable[..., Any], bool,
             yield number, hook, number in with_kwargs, number in always
 
 
-def _call_always(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run: _Run) -> None:
+def _call_always(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run: _CallState) -> None:
     """Call, after an exception, the ``always_call`` hooks that were not called yet."""
     for number, hook, with_kwargs, always in _forward_hooks(module):
         if not always or number in run.called:
@@ -232,7 +232,7 @@ class BackwardHook:
     def setup_input_hook(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the arguments passed through an identity node if any of them requires a gradient."""
         self.n_inputs = len(args)
-        args, self.inputs = _behind_node(args, lambda node: node.register_hook(self._inputs_reached))
+        args, self.inputs = _through_identity_node(args, lambda node: node.register_hook(self._inputs_reached))
         return args
 
     def setup_output_hook(self, result: Any) -> Any:
@@ -240,11 +240,11 @@ class BackwardHook:
         several = isinstance(result, tuple)
         results = result if several else (result,)
         self.n_outputs = len(results)
-        results, self.outputs = _behind_node(results, lambda node: node.register_hook(self._outputs_reached))
+        results, self.outputs = _through_identity_node(results, lambda node: node.register_hook(self._outputs_reached))
         return results if several else results[0]
 
     def _outputs_reached(self, _: Any, grads: tuple[Any, ...]) -> Any:
-        given = _spread(self.outputs or [], grads, self.n_outputs)
+        given = _scatter_grads(self.outputs or [], grads, self.n_outputs)
         for hook in self.before:
             found = hook(self.module, given)
             if found is not None:
@@ -252,12 +252,12 @@ class BackwardHook:
                 _check_count("Backward pre hook", "grad_output", found, given)
                 given = found
         if self.inputs is None:
-            self._without_inputs(given)
+            self._call_without_inputs(given)
         else:
             self.grad_outputs = given
         return tuple(given[index] for index in self.outputs or [])
 
-    def _without_inputs(self, given: tuple[Any, ...]) -> None:
+    def _call_without_inputs(self, given: tuple[Any, ...]) -> None:
         """Call the hooks at once, because no argument requires a gradient."""
         if self.hooks:
             warn(
@@ -277,7 +277,7 @@ class BackwardHook:
     def _inputs_reached(self, grads: tuple[Any, ...], _: Any) -> Any:
         if self.grad_outputs is None:  # the gradient did not pass through the module's results
             return None
-        given = _spread(self.inputs or [], grads, self.n_inputs)
+        given = _scatter_grads(self.inputs or [], grads, self.n_inputs)
         for hook in self.hooks:
             found = hook(self.module, given, self.grad_outputs)
             if found is not None:
@@ -293,7 +293,7 @@ def _check_count(who: str, what: str, found: tuple[Any, ...], given: tuple[Any, 
         raise RuntimeError(f"{who} returned an invalid number of {what}, got {len(found)}, but expected {len(given)}")
 
 
-def _spread(places: list[int], grads: tuple[Any, ...], count: int) -> tuple[Any, ...]:
+def _scatter_grads(places: list[int], grads: tuple[Any, ...], count: int) -> tuple[Any, ...]:
     """Return a tuple of ``count`` entries with the gradients at the indices ``places`` and None elsewhere."""
     spread = [None] * count
     for place, grad in zip(places, grads, strict=True):
@@ -301,7 +301,9 @@ def _spread(places: list[int], grads: tuple[Any, ...], count: int) -> tuple[Any,
     return tuple(spread)
 
 
-def _behind_node(values: tuple[Any, ...], use: Callable[[Any], Any]) -> tuple[tuple[Any, ...], list[int] | None]:
+def _through_identity_node(
+    values: tuple[Any, ...], use: Callable[[Any], Any]
+) -> tuple[tuple[Any, ...], list[int] | None]:
     """Pass the tensors among ``values`` through one identity node; return the values and the indices of the tensors.
 
     ``use`` is called with the node. If no tensor requires a gradient, return ``values`` unchanged and None.

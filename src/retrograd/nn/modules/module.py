@@ -128,20 +128,20 @@ class Module(Stateful, TorchNamed):
             if isinstance(value, Parameter):
                 if "_parameters" not in space:
                     raise AttributeError("cannot assign parameters before Module.__init__() call")
-                self._forget(name, "_parameters")
+                self._unregister(name, "_parameters")
                 self.register_parameter(name, value)
                 return
             if isinstance(value, Buffer) and "_buffers" not in space:
                 raise AttributeError("cannot assign buffer before Module.__init__() call")
             if isinstance(value, Buffer) and name not in self._parameters and name not in self._modules:
-                self._forget(name, "_buffers")
+                self._unregister(name, "_buffers")
                 self.register_buffer(name, value, getattr(value, "persistent", True))
                 return
         elif isinstance(value, Module):
             if "_modules" not in space:
                 raise AttributeError("cannot assign module before Module.__init__() call")
             if name not in space["_parameters"]:
-                self._forget(name, "_modules")
+                self._unregister(name, "_modules")
                 space["_modules"][name] = hooks.registered(hooks.MODULE_REGISTERED, self, name, value)
                 return
         if "_modules" in space and (name in self._parameters or name in self._modules or name in self._buffers):
@@ -169,7 +169,7 @@ class Module(Stateful, TorchNamed):
                 space[place][name] = hooks.registered(hooks.BUFFER_REGISTERED, self, name, value)
             return
 
-    def _forget(self, name: str, but: str) -> None:
+    def _unregister(self, name: str, but: str) -> None:
         """Remove ``name`` from the attributes and from all registries except ``but``."""
         space = self.__dict__
         space.pop(name, None)

@@ -26,7 +26,7 @@ def _shown(layer: Any, **usual: Any) -> str:
     return text
 
 
-def _drawn(layer: Any) -> None:
+def _draw_parameters(layer: Any) -> None:
     """Draw new values for all parameters: uniform in plus or minus ``1 / sqrt(hidden_size)``."""
     bound = 1.0 / math.sqrt(layer.hidden_size) if layer.hidden_size > 0 else 0
     for weight in layer.parameters():
@@ -100,7 +100,7 @@ class RNNBase(Module):
             setattr(self, names[-1], Parameter(empty(shape, device=device, dtype=dtype)))
         return names
 
-    reset_parameters = _drawn
+    reset_parameters = _draw_parameters
 
     @property
     def _flat_weights(self) -> list[Any]:
@@ -292,7 +292,7 @@ class RNNCellBase(Module):
             self.register_parameter(name, Parameter(empty(rows, device=device, dtype=dtype)) if bias else None)
         self.reset_parameters()
 
-    reset_parameters = _drawn
+    reset_parameters = _draw_parameters
 
     def extra_repr(self) -> str:
         """Return the sizes and the arguments that differ from their defaults as text."""

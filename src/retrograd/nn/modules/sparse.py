@@ -13,7 +13,7 @@ from ..parameter import Parameter
 from .module import Module
 
 
-class _Table(Module):
+class _EmbeddingBase(Module):
     """Base class of embeddings: a weight of ``num_embeddings`` rows; the row ``padding_idx`` is initialised to 0 and
     gets no gradient.
     """
@@ -61,7 +61,7 @@ def _rows_of(embeddings: Tensor) -> tuple[int, int]:
     return rows, columns
 
 
-class Embedding(_Table):
+class Embedding(_EmbeddingBase):
     """Trainable vector for each index.
 
     >>> import retrograd as torch
@@ -105,7 +105,7 @@ class Embedding(_Table):
         return cls(rows, columns, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, embeddings, freeze)
 
 
-class EmbeddingBag(_Table):
+class EmbeddingBag(_EmbeddingBase):
     """Sum, mean or maximum of the vectors of several indices."""
 
     def __init__(

@@ -117,11 +117,11 @@ class Stateful:
 
     def get_extra_state(self) -> Any:
         """Return additional state; a subclass that has some overrides this method and :meth:`set_extra_state`."""
-        raise _never("get_extra_state")
+        raise _unreachable_error("get_extra_state")
 
     def set_extra_state(self, state: Any) -> None:
         """Restore the additional state from :meth:`get_extra_state`."""
-        raise _never("set_extra_state")
+        raise _unreachable_error("set_extra_state")
 
     # -- saving
 
@@ -219,7 +219,7 @@ class Stateful:
         for name, own in state.items():
             key = prefix + name
             if key in state_dict:
-                problem = _take(self, name, own, key, state_dict[key], assign)
+                problem = _load_tensor(self, name, own, key, state_dict[key], assign)
                 if problem:
                     error_msgs.append(problem)
             elif strict:
@@ -261,7 +261,7 @@ def _load(
             )
 
 
-def _take(module: Any, name: str, own: Any, key: str, value: Any, assign: bool) -> str | None:
+def _load_tensor(module: Any, name: str, own: Any, key: str, value: Any, assign: bool) -> str | None:
     """Copy or assign ``value`` to a module's own tensor; return an error message, or None."""
     if not isinstance(value, Tensor):
         return (
@@ -295,7 +295,7 @@ def _take(module: Any, name: str, own: Any, key: str, value: Any, assign: bool) 
     return None
 
 
-def _never(name: str) -> RuntimeError:
+def _unreachable_error(name: str) -> RuntimeError:
     return RuntimeError(
         f"Reached a code path in Module.{name}() that should never be called. Please file an issue at "
         "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml to report this bug."

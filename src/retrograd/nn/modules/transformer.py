@@ -93,7 +93,7 @@ class _Layer(Module):
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
 
-def _attending(attention: Any, memory: Tensor | None, mask: Mask, padding: Mask, is_causal: bool) -> Any:
+def _attention_of_queries(attention: Any, memory: Tensor | None, mask: Mask, padding: Mask, is_causal: bool) -> Any:
     """Return attention as a function of the queries, with keys and values from ``memory`` (None: from the queries)."""
 
     def attend(x: Tensor) -> Tensor:
@@ -124,7 +124,7 @@ class TransformerEncoderLayer(_Layer):
         self, src: Tensor, src_mask: Mask = None, src_key_padding_mask: Mask = None, is_causal: bool = False
     ) -> Tensor:
         """Return the output for ``src`` (time, batch, features), or (batch, time, features) with ``batch_first``."""
-        attend = _attending(self.self_attn, None, src_mask, src_key_padding_mask, is_causal)
+        attend = _attention_of_queries(self.self_attn, None, src_mask, src_key_padding_mask, is_causal)
         return self._residual(self._residual(src, 1, attend), 2, self._feed_forward)
 
 
@@ -139,8 +139,10 @@ class TransformerDecoderLayer(_Layer):
         memory_is_causal: bool = False,
     ) -> Tensor:  # fmt: skip
         """Return the layer's output for ``tgt``."""
-        itself = _attending(self.self_attn, None, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
-        other = _attending(self.multihead_attn, memory, memory_mask, memory_key_padding_mask, memory_is_causal)
+        itself = _attention_of_queries(self.self_attn, None, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
+        other = _attention_of_queries(
+            self.multihead_attn, memory, memory_mask, memory_key_padding_mask, memory_is_causal
+        )
         return self._residual(self._residual(self._residual(tgt, 1, itself), 2, other), 3, self._feed_forward)
 
 

@@ -39,7 +39,7 @@ def _is_orthogonal(Q: Tensor) -> bool:
     return Q.mH.matmul(Q).allclose(_like_eye(columns, Q), atol=tolerance)
 
 
-def _made_orthogonal(A: Tensor) -> Tensor:
+def _orthogonal_factor(A: Tensor) -> Tensor:
     """Return the orthogonal factor of the decomposition ``A = Q R`` in which the diagonal of R is positive."""
     X, tau = geqrf(A)
     return householder_product(X, tau) * X.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
@@ -65,12 +65,12 @@ class _Orthogonal(Module):
         """
         wide = X.size(-2) < X.size(-1)
         X = X.mT if wide else X
-        Q = self._reflected(X) if self.orthogonal_map == "householder" else self._rotated(X)
+        Q = self._householder_product(X) if self.orthogonal_map == "householder" else self._exponential_map(X)
         if hasattr(self, "base"):
             Q = self.base.matmul(Q)
         return Q.mT if wide else Q
 
-    def _rotated(self, X: Tensor) -> Tensor:
+    def _exponential_map(self, X: Tensor) -> Tensor:
         """Return the matrix exponential or the Cayley transform of the skew-symmetric part."""
         rows, columns = X.shape[-2:]
         X = X.tril()
@@ -84,7 +84,7 @@ class _Orthogonal(Module):
             Q = solve(one - A / 2, one + A / 2)
         return Q[..., :columns]
 
-    def _reflected(self, X: Tensor) -> Tensor:
+    def _householder_product(self, X: Tensor) -> Tensor:
         """Return the product of the Householder reflections stored in the columns; the diagonal holds signs."""
         A = X.tril(diagonal=-1)
         tau = 2.0 / (A * A).sum(dim=-2).add(1.0)
@@ -112,10 +112,10 @@ class _Orthogonal(Module):
             diagonal[tau.eq(0.0)] *= -1  # LAPACK omits identity reflections (tau == 0), forward applies all
             return A.mT if wide else A
         if rows == columns:
-            Q = Q.clone() if _is_orthogonal(Q) else _made_orthogonal(Q)
+            Q = Q.clone() if _is_orthogonal(Q) else _orthogonal_factor(Q)
         else:
             more = Q.new_empty((*Q.shape[:-2], rows, rows - columns)).normal_()
-            Q = _made_orthogonal(cat([Q, more], -1))
+            Q = _orthogonal_factor(cat([Q, more], -1))
         self.base = Q
         start = zeros_like(given)
         start.diagonal(dim1=-2, dim2=-1).fill_(-1.0)

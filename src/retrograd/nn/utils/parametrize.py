@@ -158,7 +158,7 @@ def _assign(own: Any, value: Tensor) -> None:
         own.data = value.data
 
 
-def _own_class(module: Module) -> None:
+def _specialise_class(module: Module) -> None:
     """Replace the class of ``module`` by a new subclass, to which properties can be added."""
     cls = module.__class__
 
@@ -185,7 +185,7 @@ def _own_class(module: Module) -> None:
     module.parametrizations = ModuleDict()
 
 
-def _put_property(module: Module, name: str) -> None:
+def _install_property(module: Module, name: str) -> None:
     """Replace the tensor by a property whose getter computes it and whose setter calls ``right_inverse``."""
 
     def compute(self: Any) -> Any:
@@ -241,8 +241,8 @@ def register_parametrization(module: Any, tensor_name: str, parametrization: Mod
         held = ParametrizationList([parametrization], original, unsafe=unsafe)
         delattr(module, tensor_name)
         if not is_parametrized(module):
-            _own_class(module)
-        _put_property(module, tensor_name)
+            _specialise_class(module)
+        _install_property(module, tensor_name)
         module.parametrizations[tensor_name] = held
     else:
         raise ValueError(

@@ -154,7 +154,7 @@ class Identity(BasePruningMethod):
         return default_mask
 
 
-class _ByAmount(BasePruningMethod):
+class _AmountMethod(BasePruningMethod):
     """Base class of methods that prune a fraction (float) or a number (int) of elements."""
 
     def __init__(self, amount: float) -> None:
@@ -166,7 +166,7 @@ class _ByAmount(BasePruningMethod):
         return _count(self.amount, t.nelement())
 
 
-class RandomUnstructured(_ByAmount):
+class RandomUnstructured(_AmountMethod):
     """Pruning method that prunes random elements."""
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
@@ -177,7 +177,7 @@ class RandomUnstructured(_ByAmount):
         return mask
 
 
-class L1Unstructured(_ByAmount):
+class L1Unstructured(_AmountMethod):
     """Pruning method that prunes the elements of smallest absolute value."""
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
@@ -188,7 +188,7 @@ class L1Unstructured(_ByAmount):
         return mask
 
 
-class _Structured(_ByAmount):
+class _Structured(_AmountMethod):
     PRUNING_TYPE = "structured"
 
     def __init__(self, amount: float, dim: int = -1) -> None:

@@ -91,21 +91,21 @@ class SpectralNorm:
         setattr(module, self.name, self.compute_weight(module, do_power_iteration=module.training))
 
 
-class _Of:
+class _StateHook:
     """Base class of state hooks that belong to a hook ``fn``."""
 
     def __init__(self, fn: SpectralNorm) -> None:
         self.fn = fn
 
 
-class SpectralNormStateDictHook(_Of):
+class SpectralNormStateDictHook(_StateHook):
     """State hook that stores the format version in the metadata."""
 
     def __call__(self, module: Module, state_dict: Any, prefix: str, local_metadata: dict[str, Any]) -> None:
         local_metadata.setdefault("spectral_norm", {})[f"{self.fn.name}.version"] = self.fn._version
 
 
-class SpectralNormLoadStateDictPreHook(_Of):
+class SpectralNormLoadStateDictPreHook(_StateHook):
     """Load hook without effect; PyTorch converts states of its versions before 1.0 in it."""
 
     def __call__(self, *given: Any) -> None:
