@@ -99,9 +99,9 @@ class ContinuousBernoulli(Chances, ExponentialFamily):
             self._validate_sample(value)
         cut = self._safe_probs()
         far = (torch.pow(cut, value) * torch.pow(1.0 - cut, 1.0 - value) + cut - 1.0) / (2.0 * cut - 1.0)
-        found = torch.where(self._outside_limits(), far, value)
-        inside = torch.where(value >= 1.0, torch.ones_like(found), found)
-        return torch.where(value <= 0.0, torch.zeros_like(found), inside)
+        result = torch.where(self._outside_limits(), far, value)
+        inside = torch.where(value >= 1.0, torch.ones_like(result), result)
+        return torch.where(value <= 0.0, torch.zeros_like(result), inside)
 
     def icdf(self, value: Tensor) -> Tensor:
         cut = self._safe_probs()
@@ -121,8 +121,8 @@ class ContinuousBernoulli(Chances, ExponentialFamily):
         low, high = (each - 0.5 for each in self._lims)
         far = (x <= low) | (x > high)
         cut = torch.where(far, x, low * torch.ones_like(x))
-        found = torch.log(torch.abs(torch.special.expm1(cut))) - torch.log(torch.abs(cut))
-        return torch.where(far, found, 0.5 * x + x.pow(2) / 24.0 - x.pow(4) / 2880.0)
+        result = torch.log(torch.abs(torch.special.expm1(cut))) - torch.log(torch.abs(cut))
+        return torch.where(far, result, 0.5 * x + x.pow(2) / 24.0 - x.pow(4) / 2880.0)
 
 
 __all__ = ["ContinuousBernoulli"]

@@ -48,9 +48,9 @@ class Independent(Distribution):
 
     @constraints.dependent_property
     def support(self) -> Any:
-        found = self.base_dist.support
+        result = self.base_dist.support
         dims = self.reinterpreted_batch_ndims
-        return constraints.independent(found, dims) if dims else found
+        return constraints.independent(result, dims) if dims else result
 
     @property
     def mean(self) -> Tensor:

@@ -41,8 +41,8 @@ class InverseGamma(TransformedDistribution):
 
     @property
     def mean(self) -> Tensor:
-        found = self.rate / (self.concentration - 1)
-        return torch.where(self.concentration > 1, found, math.inf)
+        result = self.rate / (self.concentration - 1)
+        return torch.where(self.concentration > 1, result, math.inf)
 
     @property
     def mode(self) -> Tensor:
@@ -50,8 +50,8 @@ class InverseGamma(TransformedDistribution):
 
     @property
     def variance(self) -> Tensor:
-        found = self.rate.square() / ((self.concentration - 1).square() * (self.concentration - 2))
-        return torch.where(self.concentration > 2, found, math.inf)
+        result = self.rate.square() / ((self.concentration - 1).square() * (self.concentration - 2))
+        return torch.where(self.concentration > 2, result, math.inf)
 
     def entropy(self) -> Tensor:
         shape = self.concentration

@@ -48,9 +48,9 @@ class LKJCholesky(Distribution):
             noise = torch.randn(self._extended_shape(sample_shape), dtype=y.dtype, device=y.device).tril(-1)
             directions = noise / noise.norm(dim=-1, keepdim=True)
             directions[..., 0, :].fill_(0.0)  # the first row has no off-diagonal element
-            found = torch.sqrt(y) * directions
-            left = torch.clamp(1 - torch.sum(found**2, dim=-1), min=torch.finfo(found.dtype).tiny)
-            return found + torch.diag_embed(left.sqrt())
+            result = torch.sqrt(y) * directions
+            left = torch.clamp(1 - torch.sum(result**2, dim=-1), min=torch.finfo(result.dtype).tiny)
+            return result + torch.diag_embed(left.sqrt())
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:

@@ -84,8 +84,8 @@ class LowRankMultivariateNormal(Distribution):
 
     @lazy_property
     def variance(self) -> Tensor:
-        found = self._unbroadcasted_cov_factor.pow(2).sum(-1) + self._unbroadcasted_cov_diag
-        return found.expand(self._batch_shape + self._event_shape)
+        result = self._unbroadcasted_cov_factor.pow(2).sum(-1) + self._unbroadcasted_cov_diag
+        return result.expand(self._batch_shape + self._event_shape)
 
     @lazy_property
     def scale_tril(self) -> Tensor:
@@ -131,8 +131,8 @@ class LowRankMultivariateNormal(Distribution):
 
     def entropy(self) -> Tensor:
         log_det = lowrank_logdet(self._unbroadcasted_cov_diag, self._capacitance_tril)
-        found = 0.5 * (self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + log_det)
-        return found.expand(self._batch_shape) if self._batch_shape else found
+        result = 0.5 * (self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + log_det)
+        return result.expand(self._batch_shape) if self._batch_shape else result
 
 
 __all__ = ["LowRankMultivariateNormal"]

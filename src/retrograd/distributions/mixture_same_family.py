@@ -85,14 +85,14 @@ class MixtureSameFamily(Distribution):
         return within + self._average(away.pow(2.0))
 
     def cdf(self, x: Tensor) -> Tensor:
-        found = self.component_distribution.cdf(self._with_component_dim(x))
-        return torch.sum(found * self.mixture_distribution.probs, dim=-1)
+        result = self.component_distribution.cdf(self._with_component_dim(x))
+        return torch.sum(result * self.mixture_distribution.probs, dim=-1)
 
     def log_prob(self, x: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(x)
-        found = self.component_distribution.log_prob(self._with_component_dim(x))
-        return torch.logsumexp(found + torch.log_softmax(self.mixture_distribution.logits, dim=-1), dim=-1)
+        result = self.component_distribution.log_prob(self._with_component_dim(x))
+        return torch.logsumexp(result + torch.log_softmax(self.mixture_distribution.logits, dim=-1), dim=-1)
 
     def sample(self, sample_shape: Any = ONE) -> Tensor:
         with torch.no_grad():

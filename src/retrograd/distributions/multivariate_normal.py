@@ -31,8 +31,8 @@ def mahalanobis(triangular: Tensor, vectors: Tensor) -> Tensor:
         return solved.pow(2).sum((-2, -1))
     sample, batch = vectors.shape[:more], vectors.shape[more:-1]
     columns = vectors.reshape(-1, *vectors.shape[more:]).movedim(0, -1)
-    found = torch.linalg.solve_triangular(triangular, columns, upper=False).pow(2).sum(-2)
-    return found.movedim(-1, 0).reshape(*sample, *torch.broadcast_shapes(batch, triangular.shape[:-2]))
+    result = torch.linalg.solve_triangular(triangular, columns, upper=False).pow(2).sum(-2)
+    return result.movedim(-1, 0).reshape(*sample, *torch.broadcast_shapes(batch, triangular.shape[:-2]))
 
 
 def precision_to_scale_tril(precision: Tensor) -> Tensor:
@@ -137,10 +137,10 @@ class MultivariateNormal(Distribution):
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + distance) - log_diagonal(factor)
 
     def entropy(self) -> Tensor:
-        found = 0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + log_diagonal(
+        result = 0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + log_diagonal(
             self._unbroadcasted_scale_tril
         )
-        return found.expand(self._batch_shape) if self._batch_shape else found
+        return result.expand(self._batch_shape) if self._batch_shape else result
 
 
 __all__ = ["MultivariateNormal"]

@@ -40,10 +40,10 @@ class StudentT(Distribution):
     @property
     def variance(self) -> Tensor:
         finite = self.df > 2
-        found = torch.full_like(self.df, math.inf)
-        found[finite] = self.scale[finite].pow(2) * self.df[finite] / (self.df[finite] - 2)
-        found[self.df <= 1] = math.nan
-        return found
+        result = torch.full_like(self.df, math.inf)
+        result[finite] = self.scale[finite].pow(2) * self.df[finite] / (self.df[finite] - 2)
+        result[self.df <= 1] = math.nan
+        return result
 
     def rsample(self, sample_shape: Any = ONE) -> Tensor:
         normal = standard_normal(self._extended_shape(sample_shape), self.df)

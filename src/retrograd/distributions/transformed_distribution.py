@@ -109,13 +109,13 @@ def _expand_base(base: Distribution, transform: Transform) -> tuple[Distribution
     wanted = transform.domain.event_dim
     if len(shape) < wanted:
         raise ValueError(f"base_distribution needs to have shape with size at least {wanted}, but got {shape}.")
-    made = transform.forward_shape(shape)
-    used = transform.inverse_shape(made)
+    created = transform.forward_shape(shape)
+    used = transform.inverse_shape(created)
     if shape != used:
         base = base.expand(used[: len(used) - dims])
     if wanted > dims:
         base = Independent(base, wanted - dims)
-    return base, made, transform.codomain.event_dim + max(dims - wanted, 0)
+    return base, created, transform.codomain.event_dim + max(dims - wanted, 0)
 
 
 __all__ = ["TransformedDistribution"]

@@ -21,13 +21,13 @@ def factory_kwargs(kwargs: dict[str, Any]) -> dict[str, Any]:
     other = kwargs.keys() - {*known, "factory_kwargs"}
     if other:
         raise TypeError(f"unexpected kwargs {other}")
-    found = dict(kwargs.get("factory_kwargs", {}))
+    result = dict(kwargs.get("factory_kwargs", {}))
     for name in known:
-        if name in kwargs and name in found:
+        if name in kwargs and name in result:
             raise TypeError(f"{name} specified twice, in **kwargs and in factory_kwargs")
         if name in kwargs:
-            found[name] = kwargs[name]
-    return found
+            result[name] = kwargs[name]
+    return result
 
 
 __all__ = [

@@ -25,8 +25,8 @@ def _pair(convolution: Callable[..., Tensor]) -> tuple[Callable[..., Tensor], Ca
     ) -> Tensor:  # fmt: skip
         with enable_grad():
             x = zeros(input_size, dtype=weight.dtype, device=weight.device, requires_grad=True)
-            (found,) = grad(convolution(x, weight.detach(), None, stride, padding, dilation, groups), x, grad_output)
-        return found
+            (result,) = grad(convolution(x, weight.detach(), None, stride, padding, dilation, groups), x, grad_output)
+        return result
 
     def by_weight(
         input: Tensor, weight_size: Any, grad_output: Tensor,
@@ -34,8 +34,8 @@ def _pair(convolution: Callable[..., Tensor]) -> tuple[Callable[..., Tensor], Ca
     ) -> Tensor:  # fmt: skip
         with enable_grad():
             w = zeros(weight_size, dtype=input.dtype, device=input.device, requires_grad=True)
-            (found,) = grad(convolution(input.detach(), w, None, stride, padding, dilation, groups), w, grad_output)
-        return found
+            (result,) = grad(convolution(input.detach(), w, None, stride, padding, dilation, groups), w, grad_output)
+        return result
 
     name = convolution.__name__
     by_input.__doc__ = f"The gradient of ``{name}`` by its input, of size ``input_size``, from that by its output."

@@ -56,11 +56,11 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             return leaf_of(cls, data, requires_grad)
         if not isinstance(data, Tensor):
             data = data.detach()
-        made = data.detach().requires_grad_(requires_grad)
-        if type(made) is not type(data):
-            raise RuntimeError(DETACHED.format(type(data).__name__, type(made).__name__))
-        made._is_param = True
-        return made
+        created = data.detach().requires_grad_(requires_grad)
+        if type(created) is not type(data):
+            raise RuntimeError(DETACHED.format(type(data).__name__, type(created).__name__))
+        created._is_param = True
+        return created
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) not in memo:
@@ -78,9 +78,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 @pickled_as("parameter")
 def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any], place: str) -> Any:
     """Return the parameter of a pickle's contents."""
-    made = leaf_of(cls or Parameter, rebuild_tensor(None, array, False, {}, place), requires_grad)
-    made.__dict__.update(attributes)
-    return made
+    created = leaf_of(cls or Parameter, rebuild_tensor(None, array, False, {}, place), requires_grad)
+    created.__dict__.update(attributes)
+    return created
 
 
 PLAIN.add(Parameter)
@@ -115,10 +115,10 @@ class Buffer(Tensor, metaclass=_BufferMeta):
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
         if data is None:
             data = empty(0)
-        made = data.detach().requires_grad_(data.requires_grad)
-        made.persistent = persistent
-        made._is_buffer = True
-        return made
+        created = data.detach().requires_grad_(data.requires_grad)
+        created.persistent = persistent
+        created._is_buffer = True
+        return created
 
 
 # -- Uninitialized parameters and buffers ----------------------------------------------------------------------------
@@ -225,18 +225,18 @@ class UninitializedBuffer(UninitializedTensorMixin):
     def __new__(
         cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
     ) -> Any:
-        made = leaf_of(cls, empty(0, device=device, dtype=dtype), requires_grad)
-        made.persistent, made._is_buffer = persistent, True
-        return made
+        created = leaf_of(cls, empty(0, device=device, dtype=dtype), requires_grad)
+        created.persistent, created._is_buffer = persistent, True
+        return created
 
 
 @pickled_as("uninitialized")
 def _unmade(kind: str, requires_grad: bool, device: str, dtype: Any, attributes: dict[str, Any]) -> Any:
     """Return the uninitialized parameter or buffer of a pickle's contents."""
     cls = UninitializedParameter if kind == "UninitializedParameter" else UninitializedBuffer
-    made = cls(requires_grad, device, dtype)
-    made.__dict__.update(attributes)
-    return made
+    created = cls(requires_grad, device, dtype)
+    created.__dict__.update(attributes)
+    return created
 
 
 def is_lazy(param: Any) -> bool:

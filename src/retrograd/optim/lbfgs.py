@@ -74,8 +74,8 @@ class LBFGS(Optimizer):
                 break
             if group["line_search_fn"] is not None:
                 here = _Point(0, loss, grad, slope)
-                found, calls = self._search(closure, group, here, t, direction, group["max_eval"] - evaluations)
-                memory.t, loss, grad, _ = found
+                result, calls = self._search(closure, group, here, t, direction, group["max_eval"] - evaluations)
+                memory.t, loss, grad, _ = result
                 self._move_parameters(memory.t, direction)
             else:
                 self._move_parameters(t, direction)
@@ -170,8 +170,8 @@ class _CurvatureHistory:
         curvature = change.dot(move)
         if not curvature > 1e-10:
             return
-        kept = (self.changes, self.moves, self.inverses)
-        for history, new in zip(kept, (change, move, 1.0 / curvature), strict=True):
+        stored = (self.changes, self.moves, self.inverses)
+        for history, new in zip(stored, (change, move, 1.0 / curvature), strict=True):
             if len(history) == self.size:
                 history.pop(0)
             history.append(new)

@@ -47,11 +47,11 @@ def descent(arrays: list[Any], numbers: dict[str, Any]) -> bool:
 
 def momentum(arrays: list[Any], numbers: dict[str, Any]) -> bool:
     """Apply a step of gradient descent with momentum."""
-    kept, added = numbers["momentum"], 1 - numbers["dampening"]
+    stored, added = numbers["momentum"], 1 - numbers["dampening"]
     if numbers["first"]:
-        kept, added = 0, 1
+        stored, added = 0, 1
     ahead = numbers["momentum"] if numbers["nesterov"] else 0
-    return _run("momentum", arrays, (*_slope(numbers), numbers["lr"], kept, added, ahead))
+    return _run("momentum", arrays, (*_slope(numbers), numbers["lr"], stored, added, ahead))
 
 
 def adam(arrays: list[Any], numbers: dict[str, Any]) -> bool:

@@ -50,10 +50,10 @@ class Rprop(Elementwise):
     ) -> None:  # fmt: skip
         """Update ``param`` by the step sizes; elements whose gradient changed its sign stay unchanged."""
         grad = F.direction(param, grad, 0, maximize)
-        kept = F.mul(grad, before)
-        F.mul_(size, F.select(kept, etas[0], 1, etas[1]))
+        stored = F.mul(grad, before)
+        F.mul_(size, F.select(stored, etas[0], 1, etas[1]))
         F.clamp_(size, *step_sizes)
-        grad = F.select(kept, 0, grad, grad)
+        grad = F.select(stored, 0, grad, grad)
         F.addcmul_(param, F.sign(grad), size, -1)
         F.set_(before, grad)
 

@@ -51,8 +51,8 @@ def _for_lists(average: Callable[..., Tensor]) -> Callable[..., None]:
 
     @no_grad()
     def update(averages: Sequence[Tensor], current: Sequence[Tensor], num_averaged: Any) -> None:
-        for kept, value in zip(averages, current, strict=True):
-            kept.copy_(average(kept, value, num_averaged))
+        for stored, value in zip(averages, current, strict=True):
+            stored.copy_(average(stored, value, num_averaged))
 
     return update
 
@@ -114,17 +114,17 @@ class AveragedModel(Module):
         else:
             own, new = list(self.parameters()), list(model.parameters())
         averages = [each.detach() for each in own]
-        current = [each.detach().to(kept.device) for each, kept in zip(new, averages, strict=False)]
+        current = [each.detach().to(stored.device) for each, stored in zip(new, averages, strict=False)]
         averages = averages[: len(current)]
         if self.n_averaged.item() == 0:
-            for kept, value in zip(averages, current, strict=True):
-                kept.copy_(value)
+            for stored, value in zip(averages, current, strict=True):
+                stored.copy_(value)
         else:
             update = self.multi_avg_fn or _for_lists(self.avg_fn or get_swa_avg_fn())
             update(averages, current, self.n_averaged)
         if not self.use_buffers:
-            for kept, value in zip(self.module.buffers(), model.buffers(), strict=True):
-                kept.detach().copy_(value.detach().to(kept.device))
+            for stored, value in zip(self.module.buffers(), model.buffers(), strict=True):
+                stored.detach().copy_(value.detach().to(stored.device))
         self.n_averaged += 1
 
 

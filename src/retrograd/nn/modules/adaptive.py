@@ -52,14 +52,14 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         self.shortlist_size = self.cutoffs[0]
         self.n_clusters = len(self.cutoffs) - 1
         self.head_size = self.shortlist_size + self.n_clusters
-        place = {"device": device, "dtype": dtype}
-        self.head = Linear(in_features, self.head_size, bias=head_bias, **place)
+        factory = {"device": device, "dtype": dtype}
+        self.head = Linear(in_features, self.head_size, bias=head_bias, **factory)
         self.tail = ModuleList()
         for cluster in range(self.n_clusters):
             size = int(in_features // div_value ** (cluster + 1))
             outs = self.cutoffs[cluster + 1] - self.cutoffs[cluster]
             self.tail.append(
-                Sequential(Linear(in_features, size, bias=False, **place), Linear(size, outs, bias=False, **place))
+                Sequential(Linear(in_features, size, bias=False, **factory), Linear(size, outs, bias=False, **factory))
             )
 
     def reset_parameters(self) -> None:

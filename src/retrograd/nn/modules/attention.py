@@ -53,19 +53,19 @@ class MultiheadAttention(Module):
         self.head_dim = embed_dim // num_heads
         if self.head_dim * num_heads != embed_dim:
             raise AssertionError("embed_dim must be divisible by num_heads")
-        place = {"device": device, "dtype": dtype}
+        factory = {"device": device, "dtype": dtype}
         apart = {"q_proj_weight": embed_dim, "k_proj_weight": self.kdim, "v_proj_weight": self.vdim}
         if self._qkv_same_embed_dim:
-            self.in_proj_weight = Parameter(empty((3 * embed_dim, embed_dim), **place))
+            self.in_proj_weight = Parameter(empty((3 * embed_dim, embed_dim), **factory))
         for name, size in apart.items():
-            own = None if self._qkv_same_embed_dim else Parameter(empty((embed_dim, size), **place))
+            own = None if self._qkv_same_embed_dim else Parameter(empty((embed_dim, size), **factory))
             self.register_parameter(name, own)
         if not self._qkv_same_embed_dim:
             self.register_parameter("in_proj_weight", None)
-        self.register_parameter("in_proj_bias", Parameter(empty(3 * embed_dim, **place)) if bias else None)
-        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, **place)
-        self.bias_k = Parameter(empty((1, 1, embed_dim), **place)) if add_bias_kv else None
-        self.bias_v = Parameter(empty((1, 1, embed_dim), **place)) if add_bias_kv else None
+        self.register_parameter("in_proj_bias", Parameter(empty(3 * embed_dim, **factory)) if bias else None)
+        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, **factory)
+        self.bias_k = Parameter(empty((1, 1, embed_dim), **factory)) if add_bias_kv else None
+        self.bias_v = Parameter(empty((1, 1, embed_dim), **factory)) if add_bias_kv else None
         self.add_zero_attn = add_zero_attn
         self._reset_parameters()
 
@@ -107,8 +107,8 @@ class MultiheadAttention(Module):
 
 def _swap_first_dims(*tensors: Tensor) -> list[Tensor]:
     """Return each tensor with its first two dimensions swapped; identical arguments give identical results."""
-    made = {id(each): each.transpose(1, 0) for each in tensors}
-    return [made[id(each)] for each in tensors]
+    created = {id(each): each.transpose(1, 0) for each in tensors}
+    return [created[id(each)] for each in tensors]
 
 
 MultiheadAttention.__module__ = "retrograd.nn.modules.activation"  # PyTorch's path of the class

@@ -138,8 +138,11 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
         if not self.has_uninitialized_params():
             return
         self.num_features = input.shape[1]
-        made = [self.weight, self.bias] * self.affine + [self.running_mean, self.running_var] * self.track_running_stats
-        for each in made:
+        tensors = [self.weight, self.bias] * self.affine + [
+            self.running_mean,
+            self.running_var,
+        ] * self.track_running_stats
+        for each in tensors:
             if each is not None:
                 each.materialize((self.num_features,))
         self.reset_parameters()

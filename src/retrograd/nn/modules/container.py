@@ -99,9 +99,9 @@ class Sequential(_IndexedContainer):
 
     def pop(self, key: Any) -> Any:
         """Remove the module at ``key`` (an index or a slice) and return it."""
-        found = self[key]
+        result = self[key]
         del self[key]
-        return found
+        return result
 
     def append(self, module: Module) -> Self:
         """Append a module."""
@@ -192,9 +192,9 @@ class ModuleList(_IndexedContainer):
 
     def pop(self, key: Any) -> Any:
         """Remove the module at ``key`` (an index or a slice) and return it."""
-        found = self[key]
+        result = self[key]
         del self[key]
-        return found
+        return result
 
     def extend(self, modules: Iterable[Module]) -> Self:
         """Append several modules."""
@@ -345,10 +345,10 @@ class ParameterList(Module):
     def __getitem__(self, idx: slice) -> ParameterList: ...
     def __getitem__(self, idx: Any) -> Any:
         if isinstance(idx, slice):
-            made = self.__class__()
+            created = self.__class__()
             for place in range(*idx.indices(len(self))):
-                made.append(self[place])
-            return made
+                created.append(self[place])
+            return created
         return getattr(self, str(self._place(idx)))
 
     def __setitem__(self, idx: int, param: Any) -> None:
@@ -492,14 +492,14 @@ class ParameterDict(Module):
             self[key] = value
 
     def __or__(self, other: ParameterDict) -> ParameterDict:
-        made = self.copy()
-        made.update(other)
-        return made
+        created = self.copy()
+        created.update(other)
+        return created
 
     def __ror__(self, other: ParameterDict) -> ParameterDict:
-        made = other.copy()
-        made.update(self)
-        return made
+        created = other.copy()
+        created.update(self)
+        return created
 
     def __ior__(self, other: ParameterDict) -> Self:
         self.update(other)

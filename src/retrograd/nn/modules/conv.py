@@ -248,11 +248,11 @@ class _LazyConvXdMixin(LazyModuleMixin):
     def _begin(self, out_channels: int, kernel_size: Sizes, bias: bool, **given: Any) -> None:
         """Initialise the convolution with 0 input channels and uninitialized parameters."""
         super().__init__(0, 0, kernel_size, bias=False, **given)
-        place: Any = {name: given[name] for name in ("device", "dtype")}
-        self.weight = UninitializedParameter(**place)
+        factory: Any = {name: given[name] for name in ("device", "dtype")}
+        self.weight = UninitializedParameter(**factory)
         self.out_channels = out_channels
         if bias:
-            self.bias = UninitializedParameter(**place)
+            self.bias = UninitializedParameter(**factory)
 
     transposed: bool
     dimensions: int

@@ -42,11 +42,11 @@ class Unflatten(Module):
         sizes = self.unflattened_size
         if not isinstance(sizes, (tuple, list)):
             raise TypeError(f"unflattened_size must be a tuple of ints, but found type {type(sizes).__name__}")
-        for place, size in enumerate(sizes):
+        for index, size in enumerate(sizes):
             if not isinstance(size, int):
                 raise TypeError(
                     f"unflattened_size must be tuple of ints, but found element of type {type(size).__name__} at pos "
-                    f"{place}"
+                    f"{index}"
                 )
 
     def forward(self, input: Tensor) -> Tensor:

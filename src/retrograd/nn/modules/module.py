@@ -40,7 +40,7 @@ HOOKS = (
     "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
 )  # fmt: skip
 #: Names of the registries; a name that is assigned in one of them is removed from the others.
-PLACES = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
+REGISTRIES = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
 
 _before, _after = hooks.FORWARD_BEFORE, hooks.FORWARD
 _backward_before, _backward = hooks.BACKWARD_BEFORE, hooks.BACKWARD
@@ -152,37 +152,37 @@ class Module(Stateful, TorchNamed):
     def _replace(self, name: str, value: Any) -> None:
         """Assign ``value`` to the registered ``name``; raise TypeError for a value of another kind."""
         space = self.__dict__
-        for place, what, expected in (
+        for registry, what, expected in (
             ("_parameters", "parameter", "torch.nn.Parameter or None expected"),
             ("_modules", "child module", "torch.nn.Module or None expected"),
             ("_buffers", "buffer", "torch.nn.Buffer, torch.Tensor or None expected"),
         ):
-            if name not in space[place]:
+            if name not in space[registry]:
                 continue
-            if value is not None and not (place == "_buffers" and isinstance(value, Tensor)):
+            if value is not None and not (registry == "_buffers" and isinstance(value, Tensor)):
                 raise TypeError(f"cannot assign '{typename(value)}' as {what} '{name}' ({expected})")
-            if place == "_parameters":
+            if registry == "_parameters":
                 self.register_parameter(name, value)
-            elif place == "_modules":
-                space[place][name] = hooks.registered(hooks.MODULE_REGISTERED, self, name, value)
+            elif registry == "_modules":
+                space[registry][name] = hooks.registered(hooks.MODULE_REGISTERED, self, name, value)
             else:
-                space[place][name] = hooks.registered(hooks.BUFFER_REGISTERED, self, name, value)
+                space[registry][name] = hooks.registered(hooks.BUFFER_REGISTERED, self, name, value)
             return
 
     def _unregister(self, name: str, but: str) -> None:
         """Remove ``name`` from the attributes and from all registries except ``but``."""
         space = self.__dict__
         space.pop(name, None)
-        for place in PLACES:
-            if place == "_non_persistent_buffers_set":
-                space[place].discard(name)
-            elif place != but:
-                space[place].pop(name, None)
+        for registry in REGISTRIES:
+            if registry == "_non_persistent_buffers_set":
+                space[registry].discard(name)
+            elif registry != but:
+                space[registry].pop(name, None)
 
     def __delattr__(self, name: str) -> None:
-        for place in PLACES[:3]:
-            if name in self.__dict__[place]:
-                del self.__dict__[place][name]
+        for registry in REGISTRIES[:3]:
+            if name in self.__dict__[registry]:
+                del self.__dict__[registry][name]
                 self._non_persistent_buffers_set.discard(name)
                 return
         object.__delattr__(self, name)
@@ -193,21 +193,21 @@ class Module(Stateful, TorchNamed):
 
     # -- registration
 
-    def _check_name(self, name: Any, what: str, place: str) -> None:
+    def _check_name(self, name: Any, what: str, registry: str) -> None:
         """Raise if ``name`` can not be registered: not a string, empty, dotted or taken."""
-        if place not in self.__dict__:
-            if place == "_modules":
+        if registry not in self.__dict__:
+            if registry == "_modules":
                 raise AttributeError(f"'{type(self).__name__}' object has no attribute '_modules'")
             raise AttributeError(f"cannot assign {what} before Module.__init__() call")
         if not isinstance(name, str):
             raise TypeError(f"{what} name should be a string. Got {typename(name)}")
-        if place == "_modules" and hasattr(self, name) and name not in self._modules:
+        if registry == "_modules" and hasattr(self, name) and name not in self._modules:
             raise KeyError(f"attribute '{name}' already exists")
         if "." in name:
-            raise KeyError(f'{what} name can\'t contain "."' + (f", got: {name}" if place == "_modules" else ""))
+            raise KeyError(f'{what} name can\'t contain "."' + (f", got: {name}" if registry == "_modules" else ""))
         if name == "":
             raise KeyError(f'{what} name can\'t be empty string ""')
-        if hasattr(self, name) and name not in self.__dict__[place]:
+        if hasattr(self, name) and name not in self.__dict__[registry]:
             raise KeyError(f"attribute '{name}' already exists")
 
     def register_parameter(self, name: str, param: Any) -> None:
@@ -254,11 +254,11 @@ class Module(Stateful, TorchNamed):
         """Alias of :meth:`add_module`."""
         self.add_module(name, module)
 
-    def _hooked(self, place: str, hook: Any, prepend: bool, *notes: OrderedDict[int, bool]) -> Handle:
+    def _hooked(self, registry: str, hook: Any, prepend: bool, *notes: OrderedDict[int, bool]) -> Handle:
         """Register a hook as the last or, with ``prepend``, the first of its kind."""
-        handle = Handle(self.__dict__[place], hook, *notes)
+        handle = Handle(self.__dict__[registry], hook, *notes)
         if prepend:
-            self.__dict__[place].move_to_end(handle.id, last=False)
+            self.__dict__[registry].move_to_end(handle.id, last=False)
         return handle
 
     def register_forward_pre_hook(

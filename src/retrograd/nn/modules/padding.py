@@ -81,12 +81,12 @@ class _ZeroPadNd(_ConstantPadNd):
 
 def _family(prefix: str, base: type, what: str, kinds: tuple[type, ...] = (object,) * 3) -> list[type]:
     """Return the 1-d, 2-d and 3-d layer classes of a padding mode."""
-    made = []
+    created = []
     for dimensions, (of, also) in enumerate(zip(("signals", "images", "volumes"), kinds, strict=True), 1):
         body = {"__doc__": f"Pads {of} {what}.", "dimensions": dimensions, "__module__": __name__}
         bases = (base,) if also is object else (base, also)
-        made.append(type(f"{prefix}Pad{dimensions}d", bases, body))
-    return made
+        created.append(type(f"{prefix}Pad{dimensions}d", bases, body))
+    return created
 
 
 class _ReflectionPadNd(_Padding):

@@ -153,19 +153,19 @@ class RNNBase(Module):
             )
         states = self._first_states(hx, data, batch, alone, packed, order)
         shared = self.bias, self.num_layers, self.dropout, self.training, self.bidirectional
-        of_kind = of_package(self.mode.lower())  # the public function, so that __torch_function__ applies
+        forward_function = of_package(self.mode.lower())  # the public function, so that __torch_function__ applies
         state = states if self.mode == "LSTM" else states[0]
         if packed:
-            out, *lasts = of_kind(data, sizes, state, self._flat_weights, *shared)
+            out, *final_states = forward_function(data, sizes, state, self._flat_weights, *shared)
             out = PackedSequence(out, sizes, order, back)
         else:
-            out, *lasts = of_kind(data, state, self._flat_weights, *shared, self.batch_first)
+            out, *final_states = forward_function(data, state, self._flat_weights, *shared, self.batch_first)
         if back is not None:
-            lasts = [each.index_select(1, back) for each in lasts]
+            final_states = [each.index_select(1, back) for each in final_states]
         if alone:
             out = out.squeeze(0 if self.batch_first else 1)
-            lasts = [each.squeeze(1) for each in lasts]
-        return out, tuple(lasts) if self.mode == "LSTM" else lasts[0]
+            final_states = [each.squeeze(1) for each in final_states]
+        return out, tuple(final_states) if self.mode == "LSTM" else final_states[0]
 
     def _check_dtype(self, data: Tensor) -> None:
         """Raise ValueError if the dtype of the input differs from the weights'."""
@@ -200,9 +200,9 @@ class RNNBase(Module):
                 kind = "unbatched 2-D" if alone else "batched 3-D"
                 raise RuntimeError(f"For {kind} input, {which} also be {expected}-D but got {got}")
             states = [each.unsqueeze(1) for each in states] if alone else states
-        for place, (each, size) in enumerate(zip(states, sizes, strict=True)):
+        for index, (each, size) in enumerate(zip(states, sizes, strict=True)):
             if each.shape != size:
-                which = f"hidden[{place}]" if several else "hidden"
+                which = f"hidden[{index}]" if several else "hidden"
                 raise RuntimeError(f"Expected {which} size {size}, got {list(each.shape)}")
         return states if order is None else [each.index_select(1, order) for each in states]
 
@@ -312,28 +312,28 @@ class RNNCellBase(Module):
             states = [zeros((input.size(0), self.hidden_size), dtype=input.dtype, device=input.device)] * self.states
         else:
             states = list(hx) if self.states > 1 else [hx]
-            for place, each in enumerate(states):
+            for index, each in enumerate(states):
                 if each.dim() not in (1, 2):
-                    which = f"hx[{place}]" if self.states > 1 else "hidden"
+                    which = f"hx[{index}]" if self.states > 1 else "hidden"
                     raise ValueError(f"{name}: Expected {which} to be 1D or 2D, got {each.dim()}D instead")
             states = [each.unsqueeze(0) for each in states] if alone else states
         self._check_sizes(input, states)
-        found = self._step(input, tuple(states) if self.states > 1 else states[0])
+        result = self._step(input, tuple(states) if self.states > 1 else states[0])
         if not alone:
-            return found
-        return tuple(each.squeeze(0) for each in found) if self.states > 1 else found.squeeze(0)
+            return result
+        return tuple(each.squeeze(0) for each in result) if self.states > 1 else result.squeeze(0)
 
     def _check_sizes(self, input: Tensor, states: list[Tensor]) -> None:
         if input.size(1) != self.input_size:
             raise RuntimeError(f"input has inconsistent input_size: got {input.size(1)} expected {self.input_size}")
-        for place, each in enumerate(states):
+        for index, each in enumerate(states):
             if input.size(0) != each.size(0):
                 raise RuntimeError(
-                    f"Input batch size {input.size(0)} doesn't match hidden{place} batch size {each.size(0)}"
+                    f"Input batch size {input.size(0)} doesn't match hidden{index} batch size {each.size(0)}"
                 )
             if each.size(1) != self.hidden_size:
                 raise RuntimeError(
-                    f"hidden{place} has inconsistent hidden_size: got {each.size(1)}, expected {self.hidden_size}"
+                    f"hidden{index} has inconsistent hidden_size: got {each.size(1)}, expected {self.hidden_size}"
                 )
 
     def _step(self, input: Tensor, state: Any) -> Any:

@@ -144,10 +144,10 @@ class EmbeddingBag(_EmbeddingBase):
     ) -> EmbeddingBag:  # fmt: skip
         """Return an embedding bag with the weight ``embeddings``, which is not trained if ``freeze``."""
         rows, columns = _rows_of(embeddings)
-        made = cls(rows, columns, max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings, include_last_offset,
+        created = cls(rows, columns, max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings, include_last_offset,
                    padding_idx)  # fmt: skip
-        made.weight.requires_grad_(not freeze)
-        return made
+        created.weight.requires_grad_(not freeze)
+        return created
 
 
 __all__ = ["Embedding", "EmbeddingBag"]

@@ -63,17 +63,17 @@ class _Layer(Module):
         device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        place = {"device": device, "dtype": dtype}
+        factory = {"device": device, "dtype": dtype}
         for name in self.attentions:
-            attention = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **place)
+            attention = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **factory)
             setattr(self, name, attention)
-        self.linear1 = Linear(d_model, dim_feedforward, bias, **place)
+        self.linear1 = Linear(d_model, dim_feedforward, bias, **factory)
         self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias, **place)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, **factory)
         self.norm_first = norm_first
         parts = range(1, len(self.attentions) + 2)
         for part in parts:
-            setattr(self, f"norm{part}", LayerNorm(d_model, layer_norm_eps, bias=bias, **place))
+            setattr(self, f"norm{part}", LayerNorm(d_model, layer_norm_eps, bias=bias, **factory))
         for part in parts:
             setattr(self, f"dropout{part}", Dropout(dropout))
         self.activation = _function(activation)
@@ -117,8 +117,8 @@ class TransformerEncoderLayer(_Layer):
 
     def _settle(self) -> None:
         known = (F.relu, ReLU), (F.gelu, GELU)  # PyTorch stores these numbers for its fused fast path
-        found = [self.activation is function or isinstance(self.activation, kind) for function, kind in known]
-        self.activation_relu_or_gelu = found.index(True) + 1 if any(found) else 0
+        result = [self.activation is function or isinstance(self.activation, kind) for function, kind in known]
+        self.activation_relu_or_gelu = result.index(True) + 1 if any(result) else 0
 
     def forward(
         self, src: Tensor, src_mask: Mask = None, src_key_padding_mask: Mask = None, is_causal: bool = False
@@ -215,17 +215,17 @@ class Transformer(Module):
         bias: bool = True, device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        place = {"device": device, "dtype": dtype}
+        factory = {"device": device, "dtype": dtype}
         layer = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
         self.encoder = custom_encoder
         if custom_encoder is None:
-            encoder_layer = TransformerEncoderLayer(*layer, **place)
-            norm = LayerNorm(d_model, layer_norm_eps, bias=bias, **place)
+            encoder_layer = TransformerEncoderLayer(*layer, **factory)
+            norm = LayerNorm(d_model, layer_norm_eps, bias=bias, **factory)
             self.encoder = TransformerEncoder(encoder_layer, num_encoder_layers, norm)
         self.decoder = custom_decoder
         if custom_decoder is None:
-            decoder_layer = TransformerDecoderLayer(*layer, **place)
-            norm = LayerNorm(d_model, layer_norm_eps, bias=bias, **place)
+            decoder_layer = TransformerDecoderLayer(*layer, **factory)
+            norm = LayerNorm(d_model, layer_norm_eps, bias=bias, **factory)
             self.decoder = TransformerDecoder(decoder_layer, num_decoder_layers, norm)
         self._reset_parameters()
         self.d_model = d_model

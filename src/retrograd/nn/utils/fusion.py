@@ -28,9 +28,11 @@ def _fused(layer: Any, bn: Any, fuse: Any) -> Any:
         raise AssertionError("Fusion only for eval!")
     if bn.running_mean is None or bn.running_var is None:
         raise AssertionError("bn.running_mean and bn.running_var must not be None")
-    made = copy.deepcopy(layer)
-    made.weight, made.bias = fuse(made.weight, made.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias)
-    return made
+    created = copy.deepcopy(layer)
+    created.weight, created.bias = fuse(
+        created.weight, created.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias
+    )
+    return created
 
 
 def fuse_conv_bn_weights(

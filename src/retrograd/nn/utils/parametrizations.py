@@ -23,10 +23,10 @@ MAPS = ("matrix_exp", "cayley", "householder")
 
 
 def _tensor_of(module: Any, name: str) -> Tensor:
-    found = getattr(module, name, None)
-    if not isinstance(found, Tensor):
+    result = getattr(module, name, None)
+    if not isinstance(result, Tensor):
         raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
-    return found
+    return result
 
 
 def _like_eye(size: int, other: Tensor) -> Tensor:

@@ -91,17 +91,17 @@ class ParametrizationList(ModuleList):
                         "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got element "
                         f"{place} of the sequence with type {type(each).__name__}."
                     )
-                made = Parameter(each) if isinstance(original, Parameter) else each
-                _register(self, f"original{place}", made.requires_grad_(original.requires_grad))
+                created = Parameter(each) if isinstance(original, Parameter) else each
+                _register(self, f"original{place}", created.requires_grad_(original.requires_grad))
         if not unsafe:
             self._check(before_shape, before_dtype)
 
     def _check(self, shape: Any, dtype: Any) -> None:
         """Raise ValueError if the parametrizations change the shape or the dtype."""
-        found = self()
-        if not isinstance(found, Tensor):
-            raise ValueError(f"A parametrization must return a tensor. Got {type(found).__name__}.")
-        for what, old, new in (("dtype", dtype, found.dtype), ("shape", shape, found.shape)):
+        result = self()
+        if not isinstance(result, Tensor):
+            raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")
+        for what, old, new in (("dtype", dtype, result.dtype), ("shape", shape, result.shape)):
             if old != new:
                 raise ValueError(
                     f"Registering a parametrization may not change the {what} of the tensor, unless `unsafe` flag is "
@@ -142,10 +142,10 @@ class ParametrizationList(ModuleList):
     def forward(self) -> Tensor:
         """Return the parametrized tensor."""
         first, *others = self
-        found = first(*self._originals())
+        result = first(*self._originals())
         for module in others:
-            found = module(found)
-        return found
+            result = module(result)
+        return result
 
 
 def _assign(own: Any, value: Tensor) -> None:
@@ -163,13 +163,13 @@ def _specialise_class(module: Module) -> None:
     cls = module.__class__
 
     def default_deepcopy(self: Any, memo: dict[int, Any]) -> Any:
-        made = memo.get(id(self))
-        if made is not None:
-            return made
-        made = self.__new__(self.__class__)
-        memo[id(self)] = made
-        made.__dict__ = copy.deepcopy(self.__dict__, memo)
-        return made
+        created = memo.get(id(self))
+        if created is not None:
+            return created
+        created = self.__new__(self.__class__)
+        memo[id(self)] = created
+        created.__dict__ = copy.deepcopy(self.__dict__, memo)
+        return created
 
     def getstate(self: Any) -> Any:
         raise RuntimeError(
@@ -256,11 +256,11 @@ def _check_inverse(parametrization: Any, value: Tensor) -> None:
     if not hasattr(parametrization, "right_inverse"):
         return
     with no_grad():
-        found = parametrization.right_inverse(value)
-    if not isinstance(found, Tensor):
-        raise ValueError(f"parametrization.right_inverse must return a tensor. Got: {type(found).__name__}")
+        result = parametrization.right_inverse(value)
+    if not isinstance(result, Tensor):
+        raise ValueError(f"parametrization.right_inverse must return a tensor. Got: {type(result).__name__}")
     for what in ("dtype", "shape"):
-        if getattr(found, what) != getattr(value, what):
+        if getattr(result, what) != getattr(value, what):
             raise ValueError(
                 f"The tensor returned by parametrization.right_inverse must have the same {what} as the tensor it was given"
             )

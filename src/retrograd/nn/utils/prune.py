@@ -47,12 +47,12 @@ class BasePruningMethod(ABC):
         before = _hook_of(module, name)
         if before is not None:
             del module._forward_pre_hooks[before[0]]
-        made = cls(*args, **kwargs)
-        made._tensor_name = name
-        method: BasePruningMethod = made
+        created = cls(*args, **kwargs)
+        created._tensor_name = name
+        method: BasePruningMethod = created
         if before is not None:
             method = before[1] if isinstance(before[1], PruningContainer) else PruningContainer(before[1])
-            method.add_pruning_method(made)
+            method.add_pruning_method(created)
         original = getattr(module, name)
         scores = original if importance_scores is None else importance_scores
         if scores.shape != original.shape:
@@ -239,8 +239,8 @@ class LnStructured(_Structured):
         if not count:
             return default_mask
         others = [each for each in range(t.dim()) if each != self.dim % t.dim()]
-        kept = topk(vector_norm(t, self.n, others), t.shape[self.dim] - count).indices
-        return self.mask_of(t, kept, default_mask)
+        stored = topk(vector_norm(t, self.n, others), t.shape[self.dim] - count).indices
+        return self.mask_of(t, stored, default_mask)
 
 
 class CustomFromMask(BasePruningMethod):
@@ -253,8 +253,8 @@ class CustomFromMask(BasePruningMethod):
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Return the passed mask times ``default_mask``."""
-        found: Tensor = default_mask * self.mask.to(dtype=default_mask.dtype)
-        return found
+        result: Tensor = default_mask * self.mask.to(dtype=default_mask.dtype)
+        return result
 
 
 def _check_amount(amount: Any) -> None:
@@ -354,11 +354,11 @@ def is_pruned(module: Module) -> bool:
 
 def remove(module: Module, name: str) -> Module:
     """Replace a pruned parameter by an ordinary one with the pruned values; return the module."""
-    found = _hook_of(module, name)
-    if found is None:
+    result = _hook_of(module, name)
+    if result is None:
         raise ValueError(f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed")
-    found[1].remove(module)
-    del module._forward_pre_hooks[found[0]]
+    result[1].remove(module)
+    del module._forward_pre_hooks[result[0]]
     return module
 
 

@@ -61,7 +61,7 @@ class SpectralNorm:
         """Add the hook to ``module``; the parameter is renamed ``name_orig``, the singular vectors become buffers."""
         if any(isinstance(hook, SpectralNorm) and hook.name == name for hook in module._forward_pre_hooks.values()):
             raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
-        made = SpectralNorm(name, n_power_iterations, dim, eps)
+        created = SpectralNorm(name, n_power_iterations, dim, eps)
         weight = module._parameters[name]
         if weight is None:
             raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
@@ -74,10 +74,10 @@ class SpectralNorm:
         setattr(module, name, weight.data)
         module.register_buffer(name + "_u", u)
         module.register_buffer(name + "_v", v)
-        module.register_forward_pre_hook(made)
-        module._register_state_dict_hook(SpectralNormStateDictHook(made))
-        module._register_load_state_dict_pre_hook(SpectralNormLoadStateDictPreHook(made))
-        return made
+        module.register_forward_pre_hook(created)
+        module._register_state_dict_hook(SpectralNormStateDictHook(created))
+        module._register_load_state_dict_pre_hook(SpectralNormLoadStateDictPreHook(created))
+        return created
 
     def remove(self, module: Module) -> None:
         """Remove the hook's tensors and register the current normalised weight as the parameter."""

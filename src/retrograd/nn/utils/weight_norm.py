@@ -39,14 +39,14 @@ class WeightNorm:
         """Add the hook to ``module`` and replace the parameter by its norm and direction."""
         if any(isinstance(hook, WeightNorm) and hook.name == name for hook in module._forward_pre_hooks.values()):
             raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
-        made = WeightNorm(name, dim)
+        created = WeightNorm(name, dim)
         weight = getattr(module, name)
         del module._parameters[name]
-        module.register_parameter(name + "_g", Parameter(norm_except_dim(weight, made.dim).data))
+        module.register_parameter(name + "_g", Parameter(norm_except_dim(weight, created.dim).data))
         module.register_parameter(name + "_v", Parameter(weight.data))
-        setattr(module, name, made.compute_weight(module))
-        module.register_forward_pre_hook(made)
-        return made
+        setattr(module, name, created.compute_weight(module))
+        module.register_forward_pre_hook(created)
+        return created
 
     def remove(self, module: Module) -> None:
         """Replace norm and direction by the one computed parameter."""
