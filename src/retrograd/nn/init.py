@@ -271,11 +271,11 @@ def _deprecated_alias(function: Any) -> Filled:
         return function(*args, **kwargs)
 
     deprecated.__name__ = deprecated.__qualname__ = old
-    deprecated.__doc__ = f"An old name of :func:`{new}`, which warns."
+    deprecated.__doc__ = f"Deprecated alias of :func:`{new}`, which warns."
     return deprecated
 
 
-# PyTorch dispatches these functions to ``__torch_function__`` under their own name.
+# PyTorch passes these functions, not the tensor methods that they call, to ``__torch_function__``.
 uniform_, normal_, constant_, kaiming_uniform_ = (
     public_form(each, "nn.init", each.__name__) for each in (uniform_, normal_, constant_, kaiming_uniform_)
 )

@@ -83,11 +83,11 @@ class PackedSequence(TorchNamed, PackedSequence_):
         return self._with_changed_data(lambda data: data.cpu())
 
     def pin_memory(self) -> PackedSequence:
-        """Return ``self``, because memory is not pinned on the CPU."""
+        """Return ``self``, because memory is never pinned."""
         return self
 
     def is_pinned(self) -> bool:
-        """Return False, because memory is not pinned on the CPU."""
+        """Return False, because memory is never pinned."""
         return False
 
     is_cuda = property(lambda self: self.data.is_cuda, doc="Whether the data is on a GPU.")

@@ -181,7 +181,9 @@ class OnArrays:
 
 
 class OnTensors:
-    """The same operations on Tensors: recorded if ``differentiable``, and for dtypes without NumPy arithmetic."""
+    """The operations of ``OnArrays`` on Tensors: recorded if ``differentiable``, and for dtypes without NumPy
+    arithmetic.
+    """
 
     def run(self, rule: Rule, numbers: dict[str, Any], tensors: list[Tensor]) -> None:
         """Run ``rule`` on the Tensors."""
