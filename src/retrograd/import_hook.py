@@ -27,12 +27,12 @@ TORCH = "torch"
 CHILDREN = str(Path(__file__).parent / "_as_torch")
 
 
-def is_torch(name: str) -> bool:
+def is_torch_name(name: str) -> bool:
     """Whether a module's name is ``torch`` or begins with ``torch.``."""
     return name == TORCH or name.startswith(TORCH + ".")
 
 
-def answer(name: str) -> types.ModuleType | None:
+def find_module(name: str) -> types.ModuleType | None:
     """Return the module of retrograd for the name of a PyTorch module, or None.
 
     It is the module with the same path if one exists, otherwise a module that is an attribute under that path (because
@@ -42,7 +42,7 @@ def answer(name: str) -> types.ModuleType | None:
     parent, _, last = path.rpartition(".")
     if not parent:
         return importlib.import_module(path)
-    above = answer(name.rpartition(".")[0])
+    above = find_module(name.rpartition(".")[0])
     if above is None:
         return None
     if hasattr(above, "__path__") and importlib.util.find_spec(f"{above.__name__}.{last}") is not None:
@@ -76,13 +76,13 @@ class Alias(Loader):
                 sys.modules.setdefault(f"{self.name}.{name}", submodule)
 
 
-class Answers(MetaPathFinder):
+class TorchFinder(MetaPathFinder):
     """Finder of retrograd's modules under PyTorch's names; it is the first on ``sys.meta_path``."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> ModuleSpec | None:
-        module = answer(fullname) if is_torch(fullname) else None
+        module = find_module(fullname) if is_torch_name(fullname) else None
         if module is None:
             return None
         return ModuleSpec(fullname, Alias(module, fullname), is_package=hasattr(module, "__path__"))
@@ -92,7 +92,7 @@ class Hook(AbstractContextManager[None]):
     """Import hook of the process. Contexts may be nested and may overlap in threads; the last to end removes it."""
 
     def __init__(self) -> None:
-        self.finders = (Answers(), MissingModules(TORCH))
+        self.finders = (TorchFinder(), MissingModules(TORCH))
         self.hidden: dict[str, types.ModuleType] = {}
         self.blocks = 0
         self.lock = threading.Lock()
@@ -101,7 +101,7 @@ class Hook(AbstractContextManager[None]):
         with self.lock:
             self.blocks += 1
             if self.blocks == 1:
-                self.hidden = take_away_torch()
+                self.hidden = remove_torch()
                 sys.meta_path.insert(0, self.finders[0])
                 sys.meta_path.append(self.finders[1])
                 sys.path.insert(1, CHILDREN)  # index 0 is the program's folder
@@ -113,14 +113,14 @@ class Hook(AbstractContextManager[None]):
                 sys.meta_path[:] = [finder for finder in sys.meta_path if finder not in self.finders]
                 if CHILDREN in sys.path:
                     sys.path.remove(CHILDREN)
-                take_away_torch()
+                remove_torch()
                 sys.modules.update(self.hidden)
                 self.hidden = {}
 
 
-def take_away_torch() -> dict[str, types.ModuleType]:
+def remove_torch() -> dict[str, types.ModuleType]:
     """Remove ``torch`` and its submodules from ``sys.modules``; return those removed."""
-    return {name: sys.modules.pop(name) for name in list(sys.modules) if is_torch(name)}
+    return {name: sys.modules.pop(name) for name in list(sys.modules) if is_torch_name(name)}
 
 
 HOOK = Hook()

@@ -35,7 +35,7 @@ from .compat.lazy_imports import module_dir, module_getattr
 from .compat.type_names import type_name
 from .core import devices, dtypes
 from .dispatch.codegen import compile_source
-from .operations.nn.attention import ENABLED
+from .operations.nn.attention import ENABLED_BACKENDS
 from .runtime.user_frame import warn
 
 Names = dict[str, Any]
@@ -159,7 +159,7 @@ def _values(given: Names, unchanged: tuple[str, ...]) -> Names:
     return {name: None if name in unchanged else value for name, value in names.items()}
 
 
-def swapping(*unchanged: str) -> ByName:
+def flag_setter(*unchanged: str) -> ByName:
     """Return the answer of a ``set_flags``; the arguments in ``unchanged`` have no effect, as in PyTorch."""
     return ByName(
         lambda module, given: tuple(_swap(module, _values(given, unchanged)).values()),
@@ -167,7 +167,7 @@ def swapping(*unchanged: str) -> ByName:
     )
 
 
-def within(*unchanged: str) -> ByName:
+def flag_context(*unchanged: str) -> ByName:
     """Return the answer of a ``flags``: a context manager that changes settings."""
 
     @contextmanager
@@ -188,7 +188,7 @@ def documented(doc: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def switch(getter: str, setter: str, store: Names, key: str) -> Names:
+def getter_and_setter(getter: str, setter: str, store: Names, key: str) -> Names:
     """Return a getter and a setter of ``store[key]``."""
     setter_name, _, parameter = setter.rstrip(")").partition("(")
     return {
@@ -245,12 +245,14 @@ def _backends_cuda() -> Names:
             "Please see `torch.nn.attention.sdpa_kernel()` for the new context manager, with updated signature.",
             FutureWarning,
         )
-        before = dict(ENABLED)
-        ENABLED.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
+        before = dict(ENABLED_BACKENDS)
+        ENABLED_BACKENDS.update(
+            flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn
+        )
         try:
             yield
         finally:
-            ENABLED.update(before)
+            ENABLED_BACKENDS.update(before)
 
     return {
         "is_built": is_built,
@@ -263,12 +265,17 @@ def _backends_cuda() -> Names:
         ),
         "fp32_precision": Precision(),
         "is_flash_attention_available() -> bool": False,
-        **switch("flash_sdp_enabled", "enable_flash_sdp(enabled)", ENABLED, "flash"),
-        **switch("mem_efficient_sdp_enabled", "enable_mem_efficient_sdp(enabled)", ENABLED, "mem_efficient"),
-        **switch("math_sdp_enabled", "enable_math_sdp(enabled)", ENABLED, "math"),
-        **switch("cudnn_sdp_enabled", "enable_cudnn_sdp(enabled)", ENABLED, "cudnn"),
-        **switch(
-            "fp16_bf16_reduction_math_sdp_allowed", "allow_fp16_bf16_reduction_math_sdp(enabled)", ENABLED, "reduced"
+        **getter_and_setter("flash_sdp_enabled", "enable_flash_sdp(enabled)", ENABLED_BACKENDS, "flash"),
+        **getter_and_setter(
+            "mem_efficient_sdp_enabled", "enable_mem_efficient_sdp(enabled)", ENABLED_BACKENDS, "mem_efficient"
+        ),
+        **getter_and_setter("math_sdp_enabled", "enable_math_sdp(enabled)", ENABLED_BACKENDS, "math"),
+        **getter_and_setter("cudnn_sdp_enabled", "enable_cudnn_sdp(enabled)", ENABLED_BACKENDS, "cudnn"),
+        **getter_and_setter(
+            "fp16_bf16_reduction_math_sdp_allowed",
+            "allow_fp16_bf16_reduction_math_sdp(enabled)",
+            ENABLED_BACKENDS,
+            "reduced",
         ),
         "sdp_kernel": sdp_kernel,
     }
@@ -291,9 +298,9 @@ def _backends_cudnn() -> Names:
         "rnn": Flag(Group(fp32_precision=Precision("tf32"))),
         "set_flags(_enabled: bool | None = None, _benchmark: bool | None = None, _benchmark_limit: int | None = None, "
         "_deterministic: bool | None = None, _allow_tf32: bool | None = None, "
-        "_fp32_precision: str = 'none') -> tuple[Any, ...]": swapping("fp32_precision"),
+        "_fp32_precision: str = 'none') -> tuple[Any, ...]": flag_setter("fp32_precision"),
         "flags(enabled: bool = False, benchmark: bool = False, benchmark_limit: int = 10, deterministic: bool = False, "
-        "allow_tf32: bool | None = True, fp32_precision: str = 'none') -> AbstractContextManager[None]": within(
+        "allow_tf32: bool | None = True, fp32_precision: str = 'none') -> AbstractContextManager[None]": flag_context(
             "benchmark_limit"
         ),
     }
@@ -318,7 +325,7 @@ def _backends_kleidiai() -> Names:
 @namespace("backends.mha")
 def _backends_mha() -> Names:
     """The fast path of transformers in evaluation, as ``torch.backends.mha``: there is none. The setting has no effect."""
-    return switch("get_fastpath_enabled", "set_fastpath_enabled(value)", {"fastpath": True}, "fastpath")
+    return getter_and_setter("get_fastpath_enabled", "set_fastpath_enabled(value)", {"fastpath": True}, "fastpath")
 
 
 @namespace("backends.miopen")
@@ -326,8 +333,8 @@ def _backends_miopen() -> Names:
     """AMD's library of convolutions, as ``torch.backends.miopen``: not used. The setting has no effect."""
     return {
         "immediate": Flag(False),
-        "set_flags(_immediate: bool | None = None) -> tuple[Any, ...]": swapping(),
-        "flags(immediate: bool = False) -> AbstractContextManager[None]": within(),
+        "set_flags(_immediate: bool | None = None) -> tuple[Any, ...]": flag_setter(),
+        "flags(immediate: bool = False) -> AbstractContextManager[None]": flag_context(),
     }
 
 
@@ -376,9 +383,9 @@ def _backends_mkldnn() -> Names:
         "conv": Flag(Group(fp32_precision=Precision())),
         "rnn": Flag(Group(fp32_precision=Precision())),
         "set_flags(_enabled: bool | None = None, _deterministic: bool | None = None, _allow_tf32: bool | None = None, "
-        "_fp32_precision: str = 'none') -> tuple[Any, ...]": swapping("fp32_precision"),
+        "_fp32_precision: str = 'none') -> tuple[Any, ...]": flag_setter("fp32_precision"),
         "flags(enabled: bool = False, deterministic: bool = False, allow_tf32: bool = True, "
-        "fp32_precision: str = 'none') -> AbstractContextManager[None]": within(),
+        "fp32_precision: str = 'none') -> AbstractContextManager[None]": flag_context(),
     }
 
 
@@ -399,8 +406,8 @@ def _backends_nnpack() -> Names:
     return {
         "is_available() -> bool": False,
         "enabled": Flag(True),
-        "set_flags(_enabled: bool | None) -> tuple[Any, ...]": swapping(),
-        "flags(enabled: bool = False) -> AbstractContextManager[None]": within(),
+        "set_flags(_enabled: bool | None) -> tuple[Any, ...]": flag_setter(),
+        "flags(enabled: bool = False) -> AbstractContextManager[None]": flag_context(),
     }
 
 
@@ -430,8 +437,8 @@ def _backends_opt_einsum() -> Names:
         "get_opt_einsum": get_opt_einsum,
         "enabled": Flag(is_available()),
         "strategy": Flag("auto" if is_available() else None),
-        "set_flags(_enabled: bool | None = None, _strategy: str | None = None) -> tuple[Any, ...]": swapping(),
-        "flags(enabled: bool | None = None, strategy: str | None = None) -> AbstractContextManager[None]": within(),
+        "set_flags(_enabled: bool | None = None, _strategy: str | None = None) -> tuple[Any, ...]": flag_setter(),
+        "flags(enabled: bool | None = None, strategy: str | None = None) -> AbstractContextManager[None]": flag_context(),
     }
 
 
@@ -605,7 +612,7 @@ def _cpu_amp() -> Names:
     """Mixed precision by its old names, as ``torch.cpu.amp``; ``torch.amp`` has the new ones."""
     from .amp import old
 
-    autocast, grad_scaler = old.classes("cpu", dtypes.bfloat16)
+    autocast, grad_scaler = old.deprecated_classes("cpu", dtypes.bfloat16)
     return {"autocast": autocast, "GradScaler": grad_scaler}
 
 
@@ -696,7 +703,7 @@ def _accelerator() -> Names:
 def _dynamo() -> Names:
     """The front end of PyTorch's compiler, as ``torch._dynamo``: names of ``torch.compiler``, and hints without effect."""
     from . import compiler
-    from .compiler.compiled_function import disabled
+    from .compiler.compiled_function import exclude
 
     def optimize(*args: Any, **kwargs: Any) -> Any:
         """Return a decorator that returns the function."""
@@ -708,7 +715,7 @@ def _dynamo() -> Names:
 
     def graph_break(msg: str = "") -> None:
         """End the recorded part of a call that is being recorded."""
-        disabled(lambda: None)()
+        exclude(lambda: None)()
 
     taken = ("OptimizedModule", "allow_in_graph", "assume_constant_result", "disable", "explain", "is_compiling",
              "list_backends", "reset", "set_stance")  # fmt: skip

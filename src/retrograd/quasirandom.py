@@ -14,7 +14,7 @@ from .core.dtypes import unsupported
 from .core.tensor import Tensor
 
 #: Number of bits of a coordinate, and maximum number of dimensions.
-BITS, MOST = 30, 21201
+COORDINATE_BITS, MAX_DIMENSION = 30, 21201
 
 
 @functools.cache
@@ -32,20 +32,20 @@ def _polynomials() -> tuple[Any, Any]:
 def _direction_numbers(dimension: int) -> Any:
     """Return the direction numbers: one row for each dimension, one column for each bit (Bratley and Fox 1988)."""
     polynomials, first = (each[:dimension] for each in _polynomials())
-    found = numpy.ones((dimension, BITS), numpy.int64)
+    found = numpy.ones((dimension, COORDINATE_BITS), numpy.int64)
     degrees = numpy.frexp(polynomials)[1] - 1
     for degree in range(1, int(degrees.max(initial=0)) + 1):
         rows = numpy.flatnonzero(degrees == degree)
         of_degree, polynomial = found[rows], polynomials[rows]
         of_degree[:, :degree] = first[rows, :degree]
-        for bit in range(degree, BITS):
+        for bit in range(degree, COORDINATE_BITS):
             new = of_degree[:, bit - degree].copy()
             for back in range(1, degree + 1):
                 taken = polynomial >> (degree - back) & 1
                 new ^= taken * (of_degree[:, bit - back] << back)
             of_degree[:, bit] = new
         found[rows] = of_degree
-    return found << numpy.arange(BITS - 1, -1, -1)
+    return found << numpy.arange(COORDINATE_BITS - 1, -1, -1)
 
 
 class SobolEngine:
@@ -62,12 +62,12 @@ class SobolEngine:
     "Scrambling Sobol and Niederreiter-Xing points", 1998.
     """
 
-    MAXBIT = BITS
-    MAXDIM = MOST
+    MAXBIT = COORDINATE_BITS
+    MAXDIM = MAX_DIMENSION
 
     def __init__(self, dimension: int, scramble: bool = False, seed: int | None = None) -> None:
-        if dimension > MOST or dimension < 1:
-            raise ValueError(f"Supported range of dimensionality for SobolEngine is [1, {MOST}]")
+        if dimension > MAX_DIMENSION or dimension < 1:
+            raise ValueError(f"Supported range of dimensionality for SobolEngine is [1, {MAX_DIMENSION}]")
         self.seed = seed
         self.scramble = scramble
         self.dimension = dimension
@@ -76,7 +76,7 @@ class SobolEngine:
         if scramble:
             self._scramble()
         self.quasi = self.shift.clone()
-        self._first_point = (self.quasi / 2**BITS).reshape(1, -1)
+        self._first_point = (self.quasi / 2**COORDINATE_BITS).reshape(1, -1)
         self.num_generated = 0
 
     def _scramble(self) -> None:
@@ -85,11 +85,11 @@ class SobolEngine:
         if self.seed is not None:
             generator = torch.Generator()
             generator.manual_seed(self.seed)
-        bits = torch.randint(2, (self.dimension, BITS), generator=generator)
-        self.shift = bits @ 2 ** torch.arange(BITS)
-        matrices = torch.randint(2, (self.dimension, BITS, BITS), generator=generator).tril()
-        weights = 1 << numpy.arange(BITS - 1, -1, -1)
-        rows = (matrices.numpy() | numpy.eye(BITS, dtype=numpy.int64)) @ weights
+        bits = torch.randint(2, (self.dimension, COORDINATE_BITS), generator=generator)
+        self.shift = bits @ 2 ** torch.arange(COORDINATE_BITS)
+        matrices = torch.randint(2, (self.dimension, COORDINATE_BITS, COORDINATE_BITS), generator=generator).tril()
+        weights = 1 << numpy.arange(COORDINATE_BITS - 1, -1, -1)
+        rows = (matrices.numpy() | numpy.eye(COORDINATE_BITS, dtype=numpy.int64)) @ weights
         state = self.sobolstate.numpy()
         odd = numpy.bitwise_count(rows[:, :, None] & state[:, None, :]) & 1
         state[...] = (odd * weights[:, None]).sum(1)
@@ -114,7 +114,7 @@ class SobolEngine:
         points = numpy.bitwise_xor.accumulate(self._steps(n), axis=0) ^ self.quasi.numpy()
         if len(points):
             self.quasi.copy_(torch.from_numpy(points[-1]))
-        result = torch.from_numpy(points).to(dtype) * 2.0**-BITS
+        result = torch.from_numpy(points).to(dtype) * 2.0**-COORDINATE_BITS
         if self.num_generated == 0:
             result = torch.cat((self._first_point.to(dtype), result))
         self.num_generated += n

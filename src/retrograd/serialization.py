@@ -23,12 +23,20 @@ from typing import Any
 
 from .checkpoints import legacy
 from .checkpoints.archive import Reader, Writer
-from .checkpoints.files import whole_file
+from .checkpoints.files import atomic_write
 from .checkpoints.formatting import shortened_text
 from .checkpoints.pickler import Pickler
 from .checkpoints.safetensors import load_safetensors, save_safetensors
-from .checkpoints.storages import Memories, Storage, TensorType, element, identity, in_order, known_names
-from .checkpoints.unpickler import BROKEN, Blocked, Machine, Refused, Source, Unallowed
+from .checkpoints.storages import (
+    Storage,
+    StorageTable,
+    TensorType,
+    allowed_names,
+    element_dtype,
+    parse_persistent_id,
+    to_native_byteorder,
+)
+from .checkpoints.unpickler import BROKEN, Blocked, Interpreter, NotAllowed, Refused, Source
 from .core import devices
 from .core.devices import device
 from .operations.creation.storage import UntypedStorage
@@ -58,7 +66,7 @@ def save(
     write = _write_zip if _use_new_zipfile_serialization else _write_legacy
     if isinstance(f, str | os.PathLike):
         name = Path(f).name.rpartition(".")[0] or Path(f).name
-        with whole_file(os.fspath(f)) as file:
+        with atomic_write(os.fspath(f)) as file:
             write(obj, file, name, pickle_protocol, not _disable_byteorder_record)
         return
     if not hasattr(f, "write"):
@@ -84,7 +92,7 @@ class _WriteOnlyFile:
 
 
 def _write_zip(obj: Any, file: Any, name: str, protocol: int, order: bool) -> None:
-    memories, data = Memories(), io.BytesIO()
+    memories, data = StorageTable(), io.BytesIO()
     Pickler(data, protocol, memories).dump(obj)
     writer = Writer(file, name)
     try:
@@ -172,7 +180,7 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
     with _opened(f) as file:
         data = Reader(file).bytes("data.pkl")
     names = [str(argument).replace(" ", ".") for code, argument, _ in pickletools.genops(data) if code.name == "GLOBAL"]
-    allowed = {*known_names(), *_safe.names}
+    allowed = {*allowed_names(), *_safe.names}
     return sorted({name for name in names if name not in allowed})
 
 
@@ -241,14 +249,14 @@ def _read_zip(file: Any, to: _MapLocation, reading: _PickleReader, mapped: bool)
     loaded: dict[str, Storage] = {}
 
     def persistent(found: Any) -> Storage:
-        kind, key, place, count, _ = identity(found)
+        kind, key, place, count, _ = parse_persistent_id(found)
         if key not in loaded:
             name = f"data/{key}"
             if memory is not None:
-                array = reader.mapped(name, element(kind), count, memory)
+                array = reader.mapped(name, element_dtype(kind), count, memory)
             else:
-                array = reader.array(name, element(kind), count)
-            loaded[key] = Storage(to.move(in_order(array, reader.order), place), kind.kind)
+                array = reader.array(name, element_dtype(kind), count)
+            loaded[key] = Storage(to.move(to_native_byteorder(array, reader.order), place), kind.kind)
         return loaded[key]
 
     return reading.run(Source(reader.bytes("data.pkl")), persistent)
@@ -322,7 +330,7 @@ class _PickleReader:
 
     def __init__(self, weights_only: bool, pickle_module: Any, options: dict[str, Any]) -> None:
         self.weights_only, self.pickle_module, self.options = weights_only, pickle_module, options
-        self.known = known_names()
+        self.known = allowed_names()
 
     def run(self, source: Source, persistent: Callable[[Any], Any]) -> Any:
         """Return the object of the pickle at the position of ``source``, and move ``source`` behind it."""
@@ -331,12 +339,12 @@ class _PickleReader:
         safe = dict(_safe.names)
         classes = tuple(value for value in safe.values() if isinstance(value, type))
         storages = _StorageReader(persistent)
-        machine = Machine(source, lambda module, name: self._find(f"{module}.{name}", safe), storages, classes)
+        machine = Interpreter(source, lambda module, name: self._find(f"{module}.{name}", safe), storages, classes)
         try:
             return machine.run()
         except Blocked as error:
             raise UnpicklingError(f"Weights only load failed. {_WEIGHTS_HINT}\n\n\n{error}{_TYPES_HINT}") from None
-        except Unallowed as error:
+        except NotAllowed as error:
             raise UnpicklingError(
                 "Weights only load failed. This file can still be loaded, to do so you have two options, \033[1mdo those "
                 f"steps only if you trust the source of the checkpoint\033[0m. \n\t(1) {_WEIGHTS_HINT}\n\t(2) Alternatively, to "
@@ -365,7 +373,7 @@ class _PickleReader:
         name, module = shortened_text(name), shortened_text(name.rpartition(".")[0])
         if module.partition(".")[0] in _BLOCKED:
             raise Blocked(f"Trying to load unsupported GLOBAL {name} whose module {module} is blocked.")
-        raise Unallowed(
+        raise NotAllowed(
             f"Unsupported global: GLOBAL {name} was not an allowed global by default. Please use "
             f"`torch.serialization.add_safe_globals([{name}])` or the `torch.serialization.safe_globals([{name}])` "
             "context manager to allowlist this global if you trust this class/function."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .core.tensor import Tensor
-from .dispatch.declare import publish, renamed
+from .dispatch.declare import publish, with_error_name
 from .operations.elementwise import elementary, rounding
 from .operations.elementwise import special as _special
 from .operations.elementwise.special import BESSEL, POLYNOMIALS, mvlgamma, polygamma, xlog1py, xlogy, zeta
@@ -20,7 +20,7 @@ _ALIASES = {
     "log1p": elementary.log1p, "logit": _special.logit, "sinc": elementary.sinc,
 }  # fmt: skip
 (digamma, psi, erf, erfc, erfinv, exp2, expit, expm1, gammainc, gammaincc, gammaln, i0, log1p, logit, sinc) = (
-    renamed(function, f"special_{name}") for name, function in _ALIASES.items()
+    with_error_name(function, f"special_{name}") for name, function in _ALIASES.items()
 )
 airy_ai = _special.special_airy_ai
 entr = _special.special_entr

@@ -42,7 +42,7 @@ def test_module_without_hooks_calls_forward_directly(monkeypatch: pytest.MonkeyP
     def never(*args: Any) -> Any:
         raise AssertionError("a call without hooks came to the hooks")
 
-    monkeypatch.setattr("retrograd.nn.modules.hooks.call", never)
+    monkeypatch.setattr("retrograd.nn.modules.hooks.call_with_hooks", never)
     assert nn.Sequential(nn.Linear(2, 1), nn.ReLU())(torch.ones(2)).shape == (1,)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import retrograd as torch
-from retrograd.checkpoints.storages import Named
+from retrograd.checkpoints.storages import TorchName
 from tests.conformance.checkpoint_cases import UNTYPED, answer, networks, objects, outline, shown, used, wholes
 from tests.conformance.golden import GOLDEN, load
 
@@ -439,12 +439,12 @@ def tensor_pickle(
     *, kind: str = "FloatStorage", count: Any = 2, offset: Any = 0, size: Any = (2,), stride: Any = (1,)
 ) -> bytes:
     from retrograd.checkpoints.pickler import Pickler
-    from retrograd.checkpoints.storages import Call, Memories, Persistent
+    from retrograd.checkpoints.storages import Call, StorageRef, StorageTable
 
-    identity = ("storage", Named("torch", kind), "0", "cpu", count)
+    identity = ("storage", TorchName("torch", kind), "0", "cpu", count)
     file = io.BytesIO()
-    arguments = (Persistent(identity), offset, size, stride, False, {})
-    Pickler(file, 2, Memories()).dump(Call(Named("torch._utils", "_rebuild_tensor_v2"), arguments))
+    arguments = (StorageRef(identity), offset, size, stride, False, {})
+    Pickler(file, 2, StorageTable()).dump(Call(TorchName("torch._utils", "_rebuild_tensor_v2"), arguments))
     return file.getvalue()
 
 

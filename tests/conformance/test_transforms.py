@@ -10,7 +10,7 @@ import numpy
 import pytest
 
 import retrograd as torch
-from retrograd.dispatch.transform_tensor import runs
+from retrograd.dispatch.transform_tensor import active_levels
 from retrograd.func import functional_call, hessian, jacfwd, jacrev, stack_module_state, vmap
 from retrograd.utils import _pytree
 from tests.conformance.golden import load
@@ -302,7 +302,7 @@ def test_interrupts_leave_no_transform_active(name: str) -> None:
             (torch.func.grad(torch.sum) if name == "grad" else vmap(torch.sin))(x)
 
     for begin in interrupt_at_every_call(run):
-        assert not runs(), begin
+        assert not active_levels(), begin
 
 
 def test_overlapping_slices_have_separate_gradients() -> None:

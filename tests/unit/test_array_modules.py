@@ -59,7 +59,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         guarded = guard(op.kernel)
         monkeypatch.setattr(op, "kernel", guarded)
         monkeypatch.setitem(ARRAYS.__dict__, op.name, partial(guarded, numpy))
-        fast_path.specialise_all(op)
+        fast_path.install_all_fast_paths(op)
         for function, _ in op.forms:
             monkeypatch.setitem(function.__globals__, "kernel", guarded)
     yield

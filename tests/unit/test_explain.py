@@ -12,7 +12,7 @@ import pytest
 
 import retrograd as torch
 from retrograd import nn
-from retrograd.inspection.repeats import folded
+from retrograd.inspection.repeats import fold_repeats
 from tests.architecture.markdown_pages import ROOT
 
 explain = torch.autograd.explain
@@ -338,4 +338,4 @@ def test_guide_shows_the_printed_text(capsys: pytest.CaptureFixture[str]) -> Non
     ],
 )
 def test_repeats(keys: str, expected: list[tuple[int, int, int]]) -> None:
-    assert [(each.start, each.length, each.times) for each in folded(keys)] == expected
+    assert [(each.start, each.length, each.times) for each in fold_repeats(keys)] == expected

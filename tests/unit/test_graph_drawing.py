@@ -15,7 +15,7 @@ import pytest
 
 import retrograd as torch
 from retrograd import nn
-from retrograd.inspection.graph_layout import GAP, arranged
+from retrograd.inspection.graph_layout import GAP, layout_boxes
 
 draw, memory, watch_leaks = (getattr(torch.autograd.graph, name) for name in ("draw", "memory", "watch_leaks"))
 SVG = "{http://www.w3.org/2000/svg}"
@@ -115,7 +115,7 @@ def test_empty_graph_and_single_leaf() -> None:
 
 def test_boxes_do_not_overlap_and_arrows_point_down() -> None:
     arrows = [(a, b) for a in range(12) for b in range(a + 1, 12) if (a * 7 + b * 3) % 5 == 0]
-    spots, paths, (width, height) = arranged([(20.0 + 3 * k, 20.0) for k in range(12)], arrows)
+    spots, paths, (width, height) = layout_boxes([(20.0 + 3 * k, 20.0) for k in range(12)], arrows)
     for a, b in combinations(spots, 2):
         if a.layer == b.layer:
             assert abs(a.x - b.x) >= (a.width + b.width) / 2 + GAP - 1e-6

@@ -50,7 +50,7 @@ def imports(text: str) -> dict[str, object]:
 
 
 def state() -> tuple[object, ...]:
-    torches = {name: module for name, module in sys.modules.items() if import_hook.is_torch(name)}
+    torches = {name: module for name, module in sys.modules.items() if import_hook.is_torch_name(name)}
     return torches, list(sys.meta_path), list(sys.path)
 
 
@@ -202,7 +202,7 @@ def test_nested_blocks() -> None:
         with import_hook.installed():
             assert importlib.import_module("torch") is retrograd
         assert importlib.import_module("torch") is retrograd
-        assert sum(isinstance(finder, import_hook.Answers) for finder in sys.meta_path) == 1
+        assert sum(isinstance(finder, import_hook.TorchFinder) for finder in sys.meta_path) == 1
     assert state() == before
 
 

@@ -109,11 +109,11 @@ def test_concatenate(dtype: str, axis: int, monkeypatch: pytest.MonkeyPatch) -> 
     arrays = [numpy.arange(60).reshape(3, 4, 5).astype(dtype), numpy.arange(60)[::-1].reshape(5, 4, 3).T.astype(dtype)]
     arrays.append(arrays[0][:, :, :].take([], axis))
     monkeypatch.setattr(numba_dispatch, "LARGE", 1)
-    found = rearrangement.joined(numpy, arrays, axis)
+    found = rearrangement.concatenate_arrays(numpy, arrays, axis)
     assert found.dtype == dtype
     numpy.testing.assert_array_equal(found, numpy.concatenate(arrays, axis))
     with pytest.raises(ValueError, match="must match exactly"):
-        rearrangement.joined(numpy, [arrays[0], arrays[0][:2, :3]], axis)
+        rearrangement.concatenate_arrays(numpy, [arrays[0], arrays[0][:2, :3]], axis)
 
 
 COUNTING: dict[str, Callable[..., Any]] = {

@@ -22,7 +22,7 @@ from ..core.tensor import Tensor
 from ..dispatch.declare import FUNCTIONS, METHODS
 from ..nn import functional
 from ..runtime.user_frame import warn
-from .redirect import Detour, Detours, behind
+from .redirect import Detour, Detours, underlying_functions
 
 #: Operations that PyTorch runs in half precision …
 LOWER = """
@@ -184,7 +184,7 @@ def _detours_of(names: str, detour: Callable[..., Any], seen: set[int]) -> list[
         if space:
             places = [FUNCTIONS.get(f"linalg_{last}"), METHODS.get(f"linalg_{last}"), vars(linalg).get(last)]
         for place in filter(None, places):
-            for function in behind(_unwrap(place)):
+            for function in underlying_functions(_unwrap(place)):
                 if id(function) not in seen and isinstance(function, FunctionType):
                     seen.add(id(function))
                     made.append(Detour(function, detour))
@@ -208,7 +208,7 @@ def _make_detours() -> list[Detour]:
     check: Any = RNNBase._check_dtype
     made.append(Detour(check, lambda plain, args, kwargs: None if _on.get() else plain(*args)))
     for name in fourier.split():
-        for function in behind(_unwrap(vars(fft_module)[name])):
+        for function in underlying_functions(_unwrap(vars(fft_module)[name])):
             if id(function) not in seen:
                 seen.add(id(function))
                 made.append(Detour(function, _casting_call(_full)))

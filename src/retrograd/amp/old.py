@@ -8,12 +8,12 @@ from .. import amp
 from ..runtime.user_frame import warn
 
 
-def told(device: str, name: str, new: str) -> None:
+def warn_deprecated(device: str, name: str, new: str) -> None:
     """Warn that a name below ``torch.<device>.amp`` is deprecated, and name its replacement."""
     warn(f"`torch.{device}.amp.{name}(args...)` is deprecated. Please use `torch.amp.{new}` instead.", FutureWarning)
 
 
-def classes(device: str, usual: Any) -> tuple[type[amp.autocast], type[amp.GradScaler]]:
+def deprecated_classes(device: str, usual: Any) -> tuple[type[amp.autocast], type[amp.GradScaler]]:
     """Return the deprecated ``autocast`` and ``GradScaler`` of a device; ``usual`` is the default dtype."""
 
     class autocast(amp.autocast):
@@ -22,7 +22,7 @@ def classes(device: str, usual: Any) -> tuple[type[amp.autocast], type[amp.GradS
         __qualname__ = "autocast"
 
         def __init__(self, enabled: bool = True, dtype: Any = usual, cache_enabled: bool = True) -> None:
-            told(device, "autocast", f"autocast('{device}', args...)")
+            warn_deprecated(device, "autocast", f"autocast('{device}', args...)")
             super().__init__(device, dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
 
     class GradScaler(amp.GradScaler):
@@ -34,10 +34,10 @@ def classes(device: str, usual: Any) -> tuple[type[amp.autocast], type[amp.GradS
             self, init_scale: float = 2.0**16, growth_factor: float = 2.0, backoff_factor: float = 0.5,
             growth_interval: int = 2000, enabled: bool = True,
         ) -> None:  # fmt: skip
-            told(device, "GradScaler", f"GradScaler('{device}', args...)")
+            warn_deprecated(device, "GradScaler", f"GradScaler('{device}', args...)")
             super().__init__(device, init_scale, growth_factor, backoff_factor, growth_interval, enabled)
 
     return autocast, GradScaler
 
 
-__all__ = ["classes", "told"]
+__all__ = ["deprecated_classes", "warn_deprecated"]

@@ -22,7 +22,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ..dispatch.codegen import UNWRITTEN
-from ..dispatch.fast_path import specialise
+from ..dispatch.fast_path import install_fast_path
 from ..runtime import user_frame
 
 
@@ -67,18 +67,20 @@ def _calling_code(own: CodeType, function: FunctionType, call: Callable[..., Any
     return made.replace(co_name=own.co_name, co_qualname=own.co_qualname)
 
 
-def behind(found: Any) -> Iterator[FunctionType]:
+def underlying_functions(found: Any) -> Iterator[FunctionType]:
     """Yield the function objects through which a public function is called: fast paths and public wrapper."""
     op, front = getattr(found, "op", None), getattr(found, "front", None)
     if op is not None:
-        yield from written(op, lambda function: getattr(function, "front", None) is None and not function.over)
+        yield from specialised_functions(
+            op, lambda function: getattr(function, "front", None) is None and not function.over
+        )
         return
     if front is None:
         yield found
         return
     yield front.target
     while front is not None:
-        yield from written(front.op, functools.partial(_has_target, front.target))
+        yield from specialised_functions(front.op, functools.partial(_has_target, front.target))
         front = front.other
 
 
@@ -87,12 +89,12 @@ def _has_target(target: Any, function: Any) -> bool:
     return front is not None and front.target is target
 
 
-def written(op: Any, wanted: Callable[[Any], bool]) -> Iterator[FunctionType]:
+def specialised_functions(op: Any, wanted: Callable[[Any], bool]) -> Iterator[FunctionType]:
     """Yield the public functions of an operation, after their fast paths are generated."""
     for function, slow in op.forms:
         if wanted(function):
             if function.__code__.co_filename == UNWRITTEN:
-                specialise(op, function, slow)
+                install_fast_path(op, function, slow)
             yield function
 
 

@@ -1,4 +1,4 @@
-"""``backward`` and ``grad``, which begin the backward pass, and ``solve``, which computes gradients for transforms."""
+"""``backward`` and ``grad``, which begin the backward pass, and ``gradients_of_tensors``, which computes gradients for transforms."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ..core.grad_mode import restore_recording, set_recording
 from ..core.graph import AccumulateGrad, dead_ref
 from ..core.rule_namespace import rule_namespace_of
 from ..core.tensor import Tensor, wrap
-from ..dispatch.transform_tensor import innermost, runs
-from ..operations.linalg.derivative_programs import solve as programs
+from ..dispatch.transform_tensor import active_levels, innermost
+from ..operations.linalg.derivative_programs import AUTOGRAD_FUNCTION as programs
 from ..operations.tensor_methods import add_method
 from ..runtime.timed_functions import profiled
 from ..runtime.user_frame import strip_frames, warn
@@ -39,7 +39,7 @@ def _roots(outputs: Sequence[Any], grads: Sequence[Any], record: bool) -> list[t
     for index, (out, grad) in enumerate(zip(outputs, grads, strict=False)):
         if out.__class__ is not Tensor and not isinstance(out, (Tensor, graph.GradientEdge)):
             raise AssertionError("Expected output to be a torch.Tensor")
-        edge = place_of(out)
+        edge = gradient_edge_of(out)
         first = _initial_gradient(index, out, edge, grad)
         if edge is None or edge.variable_ref is dead_ref:
             raise RuntimeError(
@@ -77,7 +77,7 @@ _ONE32, _ONE64 = numpy.ones((), _F32), numpy.ones((), _F64)
 @profiled(lambda index, out, edge, grad: "" if grad is not None else "aten::ones_like", operation=True)
 def _initial_gradient(index: int, out: Any, edge: Any, grad: Any) -> Any:
     if out.__class__ is not Tensor and isinstance(out, graph.GradientEdge):
-        out = graph.like(out)
+        out = graph.zeros_like_edge(out)
     array = out._array
     if grad is None:
         if edge is None:
@@ -165,7 +165,7 @@ def _backward(
                 "use `grad_tensors`."
             )
         grad_tensors = grad_variables
-    if runs() and any(each.strict for each in runs()):
+    if active_levels() and any(each.strict for each in active_levels()):
         raise RuntimeError(
             "backward() called inside a functorch transform. This is not supported, please use functorch.grad or "
             "functorch.vjp instead or call backward() outside of functorch transforms. Remedy: use torch.func.grad within."
@@ -181,7 +181,7 @@ def _backward(
     for each in targets:
         if isinstance(each, Tensor):
             each.retain_grad()  # the engine writes ``grad`` of tensors that are no leaves only if they retain it
-    engine.run_backward(roots, retain, create_graph, dict.fromkeys(map(place_of, targets)))
+    engine.run_backward(roots, retain, create_graph, dict.fromkeys(map(gradient_edge_of, targets)))
 
 
 def _backward_of(
@@ -193,7 +193,7 @@ def _backward_of(
 ) -> None:
     """Add the gradients of this tensor to the ``grad`` of the graph's leaves (see :func:`autograd.backward`)."""
     plain = gradient is None or gradient.__class__ is Tensor
-    if plain and inputs is None and create_graph is False and self.__class__ is Tensor and not runs():
+    if plain and inputs is None and create_graph is False and self.__class__ is Tensor and not active_levels():
         edge = self._grad_edge if self._view is None else Tensor._current(self)
         if edge is not None and edge.__class__ is not AccumulateGrad:  # the fast path takes half the time
             first = _initial_gradient(0, self, edge, gradient)
@@ -209,10 +209,10 @@ def _backward_of(
 add_method("backward", _backward_of)
 
 
-def place_of(tensor: Any) -> Any:
+def gradient_edge_of(tensor: Any) -> Any:
     """Return the gradient edge of a Tensor, or the edge that a ``GradientEdge`` names."""
     if tensor.__class__ is not Tensor and isinstance(tensor, graph.GradientEdge):
-        return graph.place_of(tensor)
+        return graph.engine_edge_of(tensor)
     return tensor._grad_edge if tensor._view is None else Tensor._current(tensor)
 
 
@@ -311,14 +311,14 @@ def _gradients_of(
     materialize_grads: bool,
 ) -> tuple[Any, ...]:
     roots = _roots(outs, grads, create_graph)
-    edges = [place_of(each) for each in inputs]
+    edges = [gradient_edge_of(each) for each in inputs]
     if None in edges:
         raise RuntimeError(
             f"One of the differentiated Tensors does not require grad (input {edges.index(None)})"
             f"{_no_graph_hint(inputs[edges.index(None)])}"
         )
-    if runs() and innermost([*outs, *inputs, *grads]) is not None:
-        computed = solve(outs, inputs, grads, keep, create_graph)
+    if active_levels() and innermost([*outs, *inputs, *grads]) is not None:
+        computed = gradients_of_tensors(outs, inputs, grads, keep, create_graph)
     else:
         wanted: dict[Any, Any] = dict.fromkeys(edges)
         engine.run_backward(roots, keep, create_graph, wanted, write=False)
@@ -330,7 +330,7 @@ def _gradients_of(
         if gradient is not None:
             results.append(gradient if create_graph else gradients.as_tensor(gradient))
         elif materialize_grads:
-            results.append(graph.zeros_at(edge, create_graph))
+            results.append(graph.zero_gradient(edge, create_graph))
         elif allow_unused:
             results.append(None)
         else:
@@ -373,7 +373,7 @@ def _stacked_gradients(
     results = [None if column[0] is None else stack(list(column)) for column in zip(*by_row, strict=True)]
     if materialize_grads:
         return tuple(
-            graph.zeros_at(place_of(by), create_graph) if each is None else each
+            graph.zero_gradient(gradient_edge_of(by), create_graph) if each is None else each
             for by, each in zip(inputs, results, strict=True)
         )
     return tuple(results)
@@ -383,7 +383,7 @@ def _batch_size(outs: tuple[Any, ...], grads: tuple[Any, ...]) -> int:
     """Return the number of gradients stacked in each of ``grads``; raise if one is missing or of a wrong shape."""
     for index, (out, grad) in enumerate(zip(outs, grads, strict=False)):
         if not isinstance(grad, Tensor):
-            _initial_gradient(index, out, place_of(out), grad)
+            _initial_gradient(index, out, gradient_edge_of(out), grad)
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
         if not grad._array.ndim:
             raise IndexError(
@@ -392,7 +392,7 @@ def _batch_size(outs: tuple[Any, ...], grads: tuple[Any, ...]) -> int:
             )
         if not grad._array.shape[0]:
             raise IndexError("index 0 is out of bounds for dimension 0 with size 0")
-        like = graph.like(out) if isinstance(out, graph.GradientEdge) else out
+        like = graph.zeros_like_edge(out) if isinstance(out, graph.GradientEdge) else out
         expected = like.shape
         if grad.shape[1:] != expected:
             raise RuntimeError(
@@ -400,7 +400,7 @@ def _batch_size(outs: tuple[Any, ...], grads: tuple[Any, ...]) -> int:
                 "The sizes of the remaining dimensions are expected to match the shape of corresponding output, but a "
                 f"mismatch was detected: grad_output[{index}] has a shape of {grad.shape[2:]} and output[{index}] has a "
                 f"shape of {expected}. If you only want some tensors in `grad_output` to be considered batched, consider "
-                f"using vmap.{_output_origin(index, like._array, place_of(out))} Remedy: stack the gradients along a first "
+                f"using vmap.{_output_origin(index, like._array, gradient_edge_of(out))} Remedy: stack the gradients along a first "
                 "dimension."
             )
     sizes = [each._array.shape[0] for each in grads]
@@ -412,7 +412,9 @@ def _batch_size(outs: tuple[Any, ...], grads: tuple[Any, ...]) -> int:
     return sizes[0]
 
 
-def solve(outs: Sequence[Any], inputs: Sequence[Any], grads: Sequence[Any], keep: bool, record: bool) -> list[Any]:
+def gradients_of_tensors(
+    outs: Sequence[Any], inputs: Sequence[Any], grads: Sequence[Any], keep: bool, record: bool
+) -> list[Any]:
     """Return the gradients of ``outs`` with respect to each of ``inputs`` as Tensors, None for an unused input.
 
     Unlike ``grad`` it accepts tensors of a transform, and returns None for inputs that require no gradient.
@@ -429,14 +431,14 @@ def solve(outs: Sequence[Any], inputs: Sequence[Any], grads: Sequence[Any], keep
         before = set_recording(True)  # the transform's operations on the outputs belong to the graph
         try:
             return special.gradients(
-                outs, inputs, grads, lambda o, i, g, last: solve(o, i, g, keep or not last, record)
+                outs, inputs, grads, lambda o, i, g, last: gradients_of_tensors(o, i, g, keep or not last, record)
             )
         finally:
             restore_recording(before)
-    triples = [(place_of(out), out, grad) for out, grad in zip(outs, grads, strict=True)]
+    triples = [(gradient_edge_of(out), out, grad) for out, grad in zip(outs, grads, strict=True)]
     as_tensors = record or innermost(grads) is not None
     roots = [(edge, _initial_value(out, grad, as_tensors)) for edge, out, grad in triples if edge is not None]
-    edges = [place_of(each) for each in inputs]
+    edges = [gradient_edge_of(each) for each in inputs]
     wanted: dict[Any, Any] = {edge: None for edge in edges if edge is not None}
     if roots and wanted:
         engine.run_backward(roots, keep, as_tensors, wanted, write=False, silent=as_tensors and not record)
@@ -450,5 +452,5 @@ def _initial_value(out: Tensor, grad: Any, as_tensors: bool) -> Any:
     return grad if as_tensors else grad._array
 
 
-programs.append(solve)
-__all__ = ["backward", "grad", "place_of", "solve"]
+programs.append(gradients_of_tensors)
+__all__ = ["backward", "grad", "gradient_edge_of", "gradients_of_tensors"]

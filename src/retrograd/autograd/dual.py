@@ -23,10 +23,10 @@ from ..core.tensor import Tensor, element_strides, memory_of, new, preserve_form
 from ..dispatch.generic_path import apply, modify
 from ..dispatch.op import TENSORS, arguments, is_shared
 from ..dispatch.operand_promotion import common_dtype
-from ..dispatch.transform_tensor import TransformTensor, innermost, placeholder, slicing, spread_as, wrap_in
+from ..dispatch.transform_tensor import TransformTensor, batch_levels, copy_per_slice, innermost, placeholder, wrap_in
 from ..operations.engine_ops import expand, to_dtype
 from ..operations.tensor_protocols import text_of
-from .backward import solve
+from .backward import gradients_of_tensors
 from .function import Function
 
 F = TENSORS
@@ -56,15 +56,18 @@ class Dual(TransformTensor):
 
     def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
         run = self._run
-        primals = tuple([primal_in(each, run) for each in tensors])
-        tangents = tuple([tangent_in(each, run) for each in tensors])
+        primals = tuple([primal_at(each, run) for each in tensors])
+        tangents = tuple([tangent_at(each, run) for each in tensors])
         if not run.alive or in_inference():
             tangents = (None,) * len(tangents)
         if in_place:
             return _modified_dual(run, op, tensors[0], primals, tangents, params)
         result = apply(op, primals, params)
         outs = result if isinstance(result, tuple) else (result,)
-        found = [make(run, *each) for each in zip(outs, tangents_of(op, primals, tangents, params, outs), strict=True)]
+        found = [
+            make_dual_tensor(run, *each)
+            for each in zip(outs, tangents_of(op, primals, tangents, params, outs), strict=True)
+        ]
         return tuple(found) if isinstance(result, tuple) else found[0]
 
     def refuse_out(self, name: str) -> Exception:
@@ -74,14 +77,14 @@ class Dual(TransformTensor):
         )
 
     def blank(self, members: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Tensor:
-        parts = [primal_in(each, self._run) for each in members] + [tangent_in(each, self._run) for each in members]
+        parts = [primal_at(each, self._run) for each in members] + [tangent_at(each, self._run) for each in members]
         return placeholder([each for each in parts if each is not None], shape, dtype)
 
     def gradients(self, outs: Any, inputs: Any, grads: Any, solve: Callable[..., Any]) -> list[Any]:
         run = self._run
-        inputs = [primal_in(each, run) for each in inputs]
-        primals, out_tangents = [primal_in(each, run) for each in outs], [tangent_in(each, run) for each in outs]
-        grads_in, grad_tangents = [primal_in(each, run) for each in grads], [tangent_in(each, run) for each in grads]
+        inputs = [primal_at(each, run) for each in inputs]
+        primals, out_tangents = [primal_at(each, run) for each in outs], [tangent_at(each, run) for each in outs]
+        grads_in, grad_tangents = [primal_at(each, run) for each in grads], [tangent_at(each, run) for each in grads]
         pairs = [(out, grad) for out, grad in zip(out_tangents, grads_in, strict=True) if out is not None]
         pairs += [(out, grad) for out, grad in zip(primals, grad_tangents, strict=True) if grad is not None]
         primal_part: list[Any] = solve(primals, inputs, grads_in, not pairs)
@@ -97,28 +100,28 @@ class Dual(TransformTensor):
         return _apply_custom(self._run, function, args)
 
     def joined(self, tensors: Sequence[Any], dim: Any, join: Callable[..., Any]) -> Any:
-        primals = [primal_in(each, self._run) for each in tensors]
-        tangents = [tangent_in(each, self._run) for each in tensors]
+        primals = [primal_at(each, self._run) for each in tensors]
+        tangents = [tangent_at(each, self._run) for each in tensors]
         out = join(primals, dim)
         if not self._run.alive or in_inference() or all(each is None for each in tangents):
             return out
         filled = [zeros_as(a) if b is None else b for a, b in zip(primals, tangents, strict=True)]
-        return make(self._run, out, join(filled, dim))
+        return make_dual_tensor(self._run, out, join(filled, dim))
 
     def spread_as(self, made: Tensor) -> Any:
-        found = spread_as(self._inner, made)
+        found = copy_per_slice(self._inner, made)
         if not self._run.strict or made._array.dtype.kind not in "fcV":
             return found
         # A value with a tangent may be written into a view of it, which could not give a plain base its tangent.
-        return make(
+        return make_dual_tensor(
             self._run, found, placeholder((found, self._tangent), made._array.shape, made._array.dtype).detach()
         )
 
     def merged(self, members: Sequence[Any], build: Callable[..., Any]) -> Any:
-        primals = [primal_in(each, self._run) for each in members]
-        tangents = [tangent_in(each, self._run) for each in members]
+        primals = [primal_at(each, self._run) for each in members]
+        tangents = [tangent_at(each, self._run) for each in members]
         filled = [zeros_as(a) if b is None else b for a, b in zip(primals, tangents, strict=True)]
-        return make(self._run, build(*primals), build(*filled))
+        return make_dual_tensor(self._run, build(*primals), build(*filled))
 
     def detach(self) -> Tensor:
         """Return the primal without the tangent, detached from the graph."""
@@ -137,30 +140,30 @@ class Dual(TransformTensor):
         return text_of(self._inner, contents=tensor_contents, more=(f"tangent={self._tangent}",))
 
 
-def make(run: Any, primal: Any, tangent: Any) -> Any:
+def make_dual_tensor(run: Any, primal: Any, tangent: Any) -> Any:
     """Return the dual of ``primal`` and ``tangent``, or the primal if the tangent is None."""
     if tangent is None:
         return primal
     special = innermost((primal, tangent))
     if special is not None and special._run.depth > run.depth:
-        return special.merged((primal, tangent), lambda a, b: make(run, a, b))
-    if isinstance(primal, TransformTensor) and not slicing(primal) <= slicing(tangent):
+        return special.merged((primal, tangent), lambda a, b: make_dual_tensor(run, a, b))
+    if isinstance(primal, TransformTensor) and not batch_levels(primal) <= batch_levels(tangent):
         tangent = tangent + zeros_as(primal)  # batch it like the primal, so that a write to a slice has memory
     made = wrap_in(Dual, run, primal)
     made._tangent = tangent
     return made
 
 
-def primal_in(x: Any, run: Any) -> Any:
+def primal_at(x: Any, run: Any) -> Any:
     """Return ``x`` without its tangent at the level ``run``."""
     if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return x
     if x._run is run:
         return x._inner
-    return x.merged((x,), lambda part: primal_in(part, run))
+    return x.merged((x,), lambda part: primal_at(part, run))
 
 
-def tangent_in(x: Any, run: Any) -> Any:
+def tangent_at(x: Any, run: Any) -> Any:
     """Return the tangent of ``x`` at the level ``run``, or None."""
     if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return None
@@ -170,7 +173,7 @@ def tangent_in(x: Any, run: Any) -> Any:
         return None
 
     def part(each: Any) -> Any:
-        found = tangent_in(each, run)
+        found = tangent_at(each, run)
         return zeros_as(each) if found is None else found
 
     return x.merged((x,), part)
@@ -189,7 +192,7 @@ def zeros_as(x: Any) -> Tensor:
 
 
 def _make_pair(run: Any, primal: Any, tangent: Any, like: Any) -> Any:
-    return make(run, zeros_as(tangent) if primal is None else primal, tangent)
+    return make_dual_tensor(run, zeros_as(tangent) if primal is None else primal, tangent)
 
 
 # --- In place -------------------------------------------------------------------------------------------------------
@@ -246,8 +249,8 @@ def _can_hold(held: Any, value: Any) -> bool:
     if special.sliced:
         inner = value._inner if isinstance(value, TransformTensor) and value._run is run else value
         return isinstance(held, TransformTensor) and held._run is run and _can_hold(held._inner, inner)
-    held_tangent, value_tangent = tangent_in(held, run), tangent_in(value, run)
-    return _can_hold(primal_in(held, run), primal_in(value, run)) and (
+    held_tangent, value_tangent = tangent_at(held, run), tangent_at(value, run)
+    return _can_hold(primal_at(held, run), primal_at(value, run)) and (
         value_tangent is None or (held_tangent is not None and _can_hold(held_tangent, value_tangent))
     )
 
@@ -280,8 +283,8 @@ _CAPTURED = (
 
 def _apply_custom(run: Any, function: Any, args: tuple[Any, ...]) -> Any:
     """Apply a custom function to duals, with tangents from its ``jvp``, or without one from the transposed backward."""
-    primals = tuple([primal_in(each, run) for each in args])
-    tangents = tuple([tangent_in(each, run) for each in args])
+    primals = tuple([primal_at(each, run) for each in args])
+    tangents = tuple([tangent_at(each, run) for each in args])
     if not run.alive or all(each is None for each in tangents):
         return function.apply(*primals)
     if function.jvp is Function.jvp or innermost(primals) is not None:
@@ -299,7 +302,7 @@ def _apply_custom(run: Any, function: Any, args: tuple[Any, ...]) -> Any:
             _set_tangent(run, args[at], tangent)
             results.append(args[at])
         else:
-            results.append(make(run, out, tangent))
+            results.append(make_dual_tensor(run, out, tangent))
     return tuple(results) if isinstance(result, tuple) else results[0]
 
 
@@ -355,11 +358,11 @@ def _transposed_backward(function: Any, primals: Any, tangents: Any, count: int)
         outs = result if isinstance(result, tuple) else (result,)
         graded = [k for k, out in enumerate(outs) if isinstance(out, Tensor) and out.requires_grad]
         incoming = [placeholder(members, outs[k]._array.shape, outs[k]._array.dtype) for k in graded]
-        values = solve([outs[k] for k in graded], list(inputs.values()), incoming, True, True)
+        values = gradients_of_tensors([outs[k] for k in graded], list(inputs.values()), incoming, True, True)
     finally:
         restore_recording(before)
     pairs = [(w, tangents[i]) for w, i in zip(values, live, strict=True) if w is not None]
-    out_tangents = solve([w for w, _ in pairs], incoming, [t for _, t in pairs], False, record)
+    out_tangents = gradients_of_tensors([w for w, _ in pairs], incoming, [t for _, t in pairs], False, record)
     return [out_tangents[graded.index(k)] if k in graded else None for k in range(count)]
 
 
@@ -540,7 +543,7 @@ def _transposed(
         ]
     finally:
         restore_recording(before)
-    out_tangents = solve([w for w, _ in pairs], incoming, [t for _, t in pairs], False, record)
+    out_tangents = gradients_of_tensors([w for w, _ in pairs], incoming, [t for _, t in pairs], False, record)
     return tuple(out_tangents[graded.index(k)] if k in graded else None for k in range(len(outs)))
 
 

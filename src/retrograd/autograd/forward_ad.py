@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from ..core.error_context import with_remedy
 from ..core.tensor import Tensor
-from ..dispatch.transform_tensor import TransformLevel, runs
+from ..dispatch.transform_tensor import TransformLevel, active_levels
 from ..operations.shape.views import view
-from .dual import Dual, make, primal_in, tangent_in
+from .dual import Dual, make_dual_tensor, primal_at, tangent_at
 
 
 class DualRun(TransformLevel):
@@ -29,7 +29,7 @@ class DualRun(TransformLevel):
 
 
 def _open() -> DualRun | None:
-    return next((each for each in runs() if each.__class__ is DualRun), None)
+    return next((each for each in active_levels() if each.__class__ is DualRun), None)
 
 
 def enter_dual_level() -> int:
@@ -85,7 +85,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         if not (each.is_floating_point() or each.is_complex()):
             text = f"Expected {name} to be floating point or complex, but got: {each.dtype}"
             raise ValueError(with_remedy(text, "convert it, as by .float()"))
-    if tangent_in(tensor, run) is not None:
+    if tangent_at(tensor, run) is not None:
         raise RuntimeError(
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not "
             "supported. Remedy: pass unpack_dual(tensor).primal."
@@ -96,7 +96,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             f"supported. Tensor is of size {list(tensor._array.shape)} while the given forward gradient is of size "
             f"{list(tangent._array.shape)}.{with_remedy('', 'pass a tangent of its shape', tensor._grad_edge, 'The tensor is')}"
         )
-    dual: Tensor = make(run, view(tensor, tensor._array.shape), tangent)
+    dual: Tensor = make_dual_tensor(run, view(tensor, tensor._array.shape), tangent)
     return dual
 
 
@@ -107,7 +107,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     run = _open()
     if run is None:
         return UnpackedDualTensor(tensor._inner if isinstance(tensor, Dual) else tensor, None)
-    return UnpackedDualTensor(primal_in(tensor, run), tangent_in(tensor, run))
+    return UnpackedDualTensor(primal_at(tensor, run), tangent_at(tensor, run))
 
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]

@@ -24,7 +24,7 @@ from ..core.tensor import Tensor, at_edge, wrap
 from ..core.views import CUSTOM, bump_version, current_edge, freed_error, modified_inplace_error, rebase_history
 from ..dispatch.generic_path import INFERENCE_SAVED, NO_INFERENCE
 from ..dispatch.saved_values import FREED, SavedTensor
-from ..dispatch.transform_tensor import TransformTensor, innermost, runs
+from ..dispatch.transform_tensor import TransformTensor, active_levels, innermost
 from ..operations.shape.views import alias
 from ..runtime import user_frame
 from ..runtime.timed_functions import profiled
@@ -355,8 +355,8 @@ class Function(metaclass=FunctionMeta):
         split = cls.setup_context is not Function.setup_context
         if split or kwargs:
             args = _arguments(cls, args, kwargs, split)
-        if runs():
-            runs()[-1].met(cls)
+        if active_levels():
+            active_levels()[-1].met(cls)
             special = _transformed(cls, args, split)
             if special is not None:
                 return special.custom(cls, args)
@@ -391,7 +391,7 @@ def _transformed(cls: type[Function], args: tuple[Any, ...], split: bool) -> Tra
     Raise RuntimeError if a transform of ``torch.func`` is active and the class has no ``setup_context``.
     """
     special = innermost(args)
-    if not split and any(each.strict for each in runs()):
+    if not split and any(each.strict for each in active_levels()):
         raise RuntimeError(
             "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override "
             "the setup_context staticmethod. For more details, please see "
@@ -447,10 +447,10 @@ def _saved_form(index: int, each: Any, results: dict[int, int]) -> Any:
             f"save_for_backward can only save variables, but argument {index} is of type {type(each).__name__}. Remedy: save "
             "it as an attribute of ctx."
         )
-    return kept(each, results.get(id(each)))
+    return save_value(each, results.get(id(each)))
 
 
-def kept(tensor: Tensor, position: int | None = None) -> _SavedTensor | _SavedResult | _SavedPacked:
+def save_value(tensor: Tensor, position: int | None = None) -> _SavedTensor | _SavedResult | _SavedPacked:
     """Return ``tensor`` in its saved form, packed if saved-tensor hooks are active; ``.tensor(node)`` unpacks it.
 
     ``position``: the position among the node's own results, or None for another tensor.

@@ -54,20 +54,20 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     return GradientEdge(edge.node, edge.position, edge)
 
 
-def place_of(edge: GradientEdge) -> Any:
+def engine_edge_of(edge: GradientEdge) -> Any:
     """Return the engine's edge (a node, AccumulateGrad or OutputEdge) for a ``GradientEdge``."""
     if edge.ownership_token is not None or edge.node.__class__ is AccumulateGrad or edge.node.single:
         return edge.node if edge.ownership_token is None else edge.ownership_token
     return OutputEdge(edge.node, edge.output_nr, edge.node.shape, edge.node.dtype)
 
 
-def like(edge: GradientEdge) -> Tensor:
+def zeros_like_edge(edge: GradientEdge) -> Tensor:
     """Return zeros of the shape and dtype of the gradients at ``edge``, with that gradient edge."""
-    engine_edge = place_of(edge)
+    engine_edge = engine_edge_of(edge)
     return at_edge(numpy.broadcast_to(numpy.zeros((), engine_edge.dtype), engine_edge.shape), [0, None], engine_edge)
 
 
-def zeros_at(edge: Any, require_grad: bool) -> Tensor:
+def zero_gradient(edge: Any, require_grad: bool) -> Tensor:
     """Return zeros of the shape and dtype of a gradient edge, the gradient of an unused input."""
     return wrap(numpy.zeros(edge.shape, edge.dtype)).requires_grad_(require_grad)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 
 @contextlib.contextmanager
-def whole_file(path: str) -> Iterator[Any]:
+def atomic_write(path: str) -> Iterator[Any]:
     """Yield a temporary file that replaces ``path`` at the end of the block.
 
     If the block raises, ``path`` is unchanged.

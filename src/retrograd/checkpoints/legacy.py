@@ -13,7 +13,7 @@ import numpy
 from ..core.dtypes import dtype
 from .formatting import shortened
 from .pickler import Pickler
-from .storages import STORAGES, Memories, Storage, element, identity, in_order
+from .storages import STORAGES, Storage, StorageTable, element_dtype, parse_persistent_id, to_native_byteorder
 from .unpickler import Refused, Source
 
 MAGIC = 0x1950A86A20F9469CFC6C
@@ -43,12 +43,12 @@ def read(file: Any, move: Callable[[Any, str], Any], reading: Any) -> Any:
     waiting: dict[str, tuple[Any, Storage]] = {}
 
     def persistent(found: Any) -> Storage:
-        kind, key, place, count, part = identity(found)
+        kind, key, place, count, part = parse_persistent_id(found)
         if key not in waiting:
             # The file's length bounds the allocation.
-            if count * element(kind).itemsize > len(source.data):
+            if count * element_dtype(kind).itemsize > len(source.data):
                 raise RuntimeError(f"unexpected EOF, expected {count} more elements. The file might be corrupted.")
-            array = numpy.empty(count, element(kind))
+            array = numpy.empty(count, element_dtype(kind))
             waiting[key] = (array, Storage(move(array, place), kind.kind))
         whole = waiting[key][1]
         if part is None:
@@ -82,7 +82,7 @@ def _fill(array: Any, source: Source, order: str) -> None:
         missing = wanted - len(data) + 8 - len(header)
         raise RuntimeError(f"unexpected EOF, expected {missing} more bytes. The file might be corrupted.")
     if wanted:
-        array[...] = in_order(numpy.frombuffer(data, array.dtype), order)
+        array[...] = to_native_byteorder(numpy.frombuffer(data, array.dtype), order)
 
 
 # -- Writing ---------------------------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ def _fill(array: Any, source: Source, order: str) -> None:
 
 def write(obj: Any, file: Any, protocol: int) -> None:
     """Write ``obj`` to a file in the legacy format."""
-    memories = Memories()
+    memories = StorageTable()
     pickle.dump(MAGIC, file, protocol)
     pickle.dump(VERSION, file, protocol)
     little = sys.byteorder == "little"

@@ -15,7 +15,7 @@ from ..core.size import Size
 from ..core.tensor import Tensor, layout
 from ..nn.parameter import Parameter, is_lazy
 from ..operations.creation.random import Generator
-from .storages import Call, Memories, Named, Persistent, described
+from .storages import Call, StorageRef, StorageTable, TorchName, reduce_tensor
 
 _PythonPickler: Any = pickle._Pickler  # its checker's description lacks the methods that may be overridden
 
@@ -27,21 +27,21 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
     modules are not installed.
     """
 
-    def __init__(self, file: Any, protocol: int, memories: Memories, tell: Any = None) -> None:
+    def __init__(self, file: Any, protocol: int, memories: StorageTable, tell: Any = None) -> None:
         super().__init__(file, protocol)
         self.memories = memories
         self.tell = tell or (lambda identity: identity)  # the persistent id of a storage in this file format
-        self.names: dict[tuple[str, str], Named] = {}
+        self.names: dict[tuple[str, str], TorchName] = {}
 
     def save(self, obj: Any, save_persistent_id: bool = True) -> None:
         """Write one object."""
-        if isinstance(obj, Named):
+        if isinstance(obj, TorchName):
             obj = self.names.setdefault((obj.module, obj.name), obj)
         if id(obj) in self.memo:
             super().save(obj)
-        elif isinstance(obj, Named):
+        elif isinstance(obj, TorchName):
             self._write_name(obj)
-        elif isinstance(obj, Persistent):
+        elif isinstance(obj, StorageRef):
             super().save(self.tell(obj.identity))
             self.write(pickle.BINPERSID)
         elif isinstance(obj, Call):
@@ -49,34 +49,34 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
         elif is_lazy(obj):
             self._write_call(obj, *obj.described())
         elif isinstance(obj, Tensor) and type(obj).__reduce_ex__ in _TENSORS:
-            self._write_call(obj, *described(obj, self.memories))
+            self._write_call(obj, *reduce_tensor(obj, self.memories))
         elif isinstance(obj, dtype):
-            self.save(Named("torch", obj.name))
+            self.save(TorchName("torch", obj.name))
         elif isinstance(obj, Size):
-            self._write_call(obj, Named("torch", "Size"), (tuple(obj),))
+            self._write_call(obj, TorchName("torch", "Size"), (tuple(obj),))
         elif isinstance(obj, device):
             where = (obj.type,) if obj.index is None else (obj.type, obj.index)
-            self._write_call(obj, Named("torch", "device"), where)
+            self._write_call(obj, TorchName("torch", "device"), where)
         elif isinstance(obj, layout):
-            self._write_call(obj, Named("torch.serialization", "_get_layout"), (f"torch.{obj.name}",))
+            self._write_call(obj, TorchName("torch.serialization", "_get_layout"), (f"torch.{obj.name}",))
         elif isinstance(obj, Generator):
-            self._write_call(obj, Named("torch._C", "Generator"), (obj.device,))
+            self._write_call(obj, TorchName("torch._C", "Generator"), (obj.device,))
             self.save(obj.__getstate__())
             self.write(pickle.BUILD)
         elif type(obj).__module__ == "torch.return_types":
-            self._write_call(obj, Named("torch.return_types", type(obj).__name__), (tuple(obj), {}))
+            self._write_call(obj, TorchName("torch.return_types", type(obj).__name__), (tuple(obj), {}))
         elif getattr(type(obj), "__reduce_ex__", None) is TorchNamed.__reduce_ex__:
             self.save_reduce(*object.__reduce_ex__(obj, self.proto), obj=obj)  # under PyTorch's name of its class
         else:
             super().save(obj, save_persistent_id)
 
-    def _write_call(self, obj: Any, function: Named, arguments: tuple[Any, ...]) -> None:
+    def _write_call(self, obj: Any, function: TorchName, arguments: tuple[Any, ...]) -> None:
         self.save(function)
         self.save(arguments)
         self.write(pickle.REDUCE)
         self.memoize(obj)
 
-    def _write_name(self, obj: Named) -> None:
+    def _write_name(self, obj: TorchName) -> None:
         self.write(pickle.GLOBAL + f"{obj.module}\n{obj.name}\n".encode())
         self.memoize(obj)
 

@@ -17,7 +17,7 @@ import numpy
 from ..core import devices, dtypes
 from ..core.devices import as_device
 from ..core.tensor import Tensor, wrap
-from .files import whole_file
+from .files import atomic_write
 from .formatting import shortened, shortened_text
 
 _DTYPES = {
@@ -86,7 +86,7 @@ def save_safetensors(
     If an error occurs, the file keeps its previous content.
     """
     parts = to_bytes(tensors, metadata)
-    with whole_file(os.fspath(filename)) as file:
+    with atomic_write(os.fspath(filename)) as file:
         for part in parts:
             file.write(part)
 

@@ -18,10 +18,10 @@ from ..core.size import Size
 from ..core.tensor import Tensor, address, element_strides, memory_of, offset_in_memory, strided, wrap
 from ..nn.parameter import Parameter
 from .formatting import shortened
-from .unpickler import Refused, attributes_of
+from .unpickler import Refused, check_attributes
 
 
-class Named:
+class TorchName:
     """Name in a pickle: a PyTorch module and a name in it."""
 
     def __init__(self, module: str, name: str) -> None:
@@ -34,8 +34,8 @@ STORAGES = {
     "Long": dtypes.int64, "Int": dtypes.int32, "Short": dtypes.int16, "Char": dtypes.int8, "Byte": dtypes.uint8,
     "Bool": dtypes.bool_, "ComplexFloat": dtypes.complex64, "ComplexDouble": dtypes.complex128,
 }  # fmt: skip
-_STORAGE_OF = {kind: Named("torch", f"{name}Storage") for name, kind in STORAGES.items()}
-_UNTYPED = Named("torch.storage", "UntypedStorage")
+_STORAGE_OF = {kind: TorchName("torch", f"{name}Storage") for name, kind in STORAGES.items()}
+_UNTYPED = TorchName("torch.storage", "UntypedStorage")
 
 
 class StorageType:
@@ -59,7 +59,7 @@ class Storage:
         self.array, self.kind = array, kind
 
 
-def identity(found: Any) -> tuple[StorageType, str, str, int, Any]:
+def parse_persistent_id(found: Any) -> tuple[StorageType, str, str, int, Any]:
     """Return the parts of a storage's persistent id: type, key, device, number of elements, view (or None).
 
     Raises Refused for anything else.
@@ -73,12 +73,12 @@ def identity(found: Any) -> tuple[StorageType, str, str, int, Any]:
     return kind, key, place, count, found[5] if len(found) == 6 else None
 
 
-def element(kind: StorageType) -> Any:
+def element_dtype(kind: StorageType) -> Any:
     """Return NumPy's dtype of a storage's elements."""
     return numpy.dtype(numpy.uint8) if kind.kind is None else kind.kind.numpy
 
 
-def in_order(array: Any, order: str) -> Any:
+def to_native_byteorder(array: Any, order: str) -> Any:
     """Return an array that was stored in byte order ``order`` converted to this machine's byte order."""
     if order == sys.byteorder or array.itemsize == 1:
         return array
@@ -191,7 +191,7 @@ def rebuild_from_type(function: Any, kind: Any, arguments: Any, state: Any) -> T
 def _with_attributes(tensor: Tensor, state: Any) -> Tensor:
     attributes = state[0] if isinstance(state, tuple) and state else state
     if isinstance(attributes, dict):
-        tensor.__dict__.update(attributes_of(attributes))
+        tensor.__dict__.update(check_attributes(attributes))
     return tensor
 
 
@@ -217,7 +217,7 @@ def _layout(name: Any) -> Any:
     return strided
 
 
-def known_names() -> dict[str, Any]:
+def allowed_names() -> dict[str, Any]:
     """Return the objects that a checkpoint may name without user code, by their names in PyTorch."""
     names: dict[str, Any] = {
         "collections.OrderedDict": OrderedDict, "collections.Counter": Counter, "builtins.set": set,
@@ -241,7 +241,7 @@ def known_names() -> dict[str, Any]:
 # -- Describing ------------------------------------------------------------------------------------------------------
 
 
-class Memories:
+class StorageTable:
     """Memories that a checkpoint contains, each once, even if several tensors share it."""
 
     def __init__(self) -> None:
@@ -276,11 +276,11 @@ class Memories:
         return records
 
 
-def described(tensor: Tensor, memories: Memories) -> tuple[Named, tuple[Any, ...]]:
+def reduce_tensor(tensor: Tensor, memories: StorageTable) -> tuple[TorchName, tuple[Any, ...]]:
     """Return the function that rebuilds a tensor, and its arguments."""
     array = tensor._array
     identity, offset = memories.persistent_id(array)
-    place = (Persistent(identity), offset, tuple(array.shape), element_strides(array))
+    place = (StorageRef(identity), offset, tuple(array.shape), element_strides(array))
     recorded: tuple[Any, ...] = (tensor.requires_grad and not isinstance(tensor, Parameter), OrderedDict())
     arguments: tuple[Any, ...]
     if identity[1] is _UNTYPED:
@@ -298,7 +298,7 @@ def described(tensor: Tensor, memories: Memories) -> tuple[Named, tuple[Any, ...
     return function, arguments
 
 
-class Persistent:
+class StorageRef:
     """Reference to a storage in a pickle; see ``Memories.persistent_id``."""
 
     def __init__(self, identity: tuple[Any, ...]) -> None:
@@ -308,11 +308,11 @@ class Persistent:
 class Call:
     """Call of a PyTorch function in a pickle."""
 
-    def __init__(self, function: Named, arguments: tuple[Any, ...]) -> None:
+    def __init__(self, function: TorchName, arguments: tuple[Any, ...]) -> None:
         self.function, self.arguments = function, arguments
 
 
-_V2, _V3 = (Named("torch._utils", f"_rebuild_tensor_v{number}") for number in (2, 3))
-_PARAMETER = Named("torch._utils", "_rebuild_parameter")
-_STATEFUL_PARAMETER = Named("torch._utils", "_rebuild_parameter_with_state")
-_SUBCLASS, _TENSOR = Named("torch._tensor", "_rebuild_from_type_v2"), Named("torch", "Tensor")
+_V2, _V3 = (TorchName("torch._utils", f"_rebuild_tensor_v{number}") for number in (2, 3))
+_PARAMETER = TorchName("torch._utils", "_rebuild_parameter")
+_STATEFUL_PARAMETER = TorchName("torch._utils", "_rebuild_parameter_with_state")
+_SUBCLASS, _TENSOR = TorchName("torch._tensor", "_rebuild_from_type_v2"), TorchName("torch", "Tensor")

@@ -23,7 +23,7 @@ class Refused(UnpicklingError):
     """Error for an invalid pickle, or for one that requires an operation that is not allowed."""
 
 
-class Unallowed(Refused):
+class NotAllowed(Refused):
     """Error for a name that is not on the list but could be added."""
 
 
@@ -82,7 +82,7 @@ def _check_keys(found: Any) -> Any:
     return found
 
 
-def attributes_of(state: dict[Any, Any]) -> dict[str, Any]:
+def check_attributes(state: dict[Any, Any]) -> dict[str, Any]:
     """Return ``state``, the attributes of an object by name. Raises Refused for a name that is no string."""
     for name in state:
         if not isinstance(name, str):
@@ -90,7 +90,7 @@ def attributes_of(state: dict[Any, Any]) -> dict[str, Any]:
     return state
 
 
-class Machine:
+class Interpreter:
     """Interpreter of one pickle.
 
     ``find(module, name)`` returns the object that a name denotes, or raises; ``persistent(id)`` returns the object of a
@@ -263,7 +263,7 @@ class Machine:
         if isinstance(target, self.classes) and hasattr(target, "__setstate__"):
             target.__setstate__(state)
         elif type(target) in (OrderedDict, Counter, *self.classes) and isinstance(state, dict):
-            target.__dict__.update(attributes_of(state))
+            target.__dict__.update(check_attributes(state))
         else:
             raise Refused(
                 "Can only build Tensor, Parameter, OrderedDict or types allowlisted via `add_safe_globals`, but got "
@@ -280,4 +280,4 @@ BROKEN = (
     RecursionError, MemoryError,
 )  # fmt: skip
 
-__all__ = ["BROKEN", "Blocked", "Machine", "Refused", "Source", "Unallowed", "attributes_of"]
+__all__ = ["BROKEN", "Blocked", "Interpreter", "Refused", "Source", "NotAllowed", "check_attributes"]

@@ -140,7 +140,7 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 
     If ``fn`` is called while a call is recorded, that recording is abandoned and the call runs eagerly.
     """
-    return compiled_function.disabled if fn is None else compiled_function.disabled(fn)
+    return compiled_function.exclude if fn is None else compiled_function.exclude(fn)
 
 
 def allow_in_graph(fn: Any) -> Any:

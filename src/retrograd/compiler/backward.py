@@ -17,7 +17,7 @@ from ..core.gradients import validate_gradient
 from ..core.pytree import tree_flatten
 from ..core.tensor import wrap
 from ..dispatch.op import ARRAYS, TENSORS, arguments, is_shared
-from .ir import Step, Value, Written
+from .ir import ExtraOp, Step, Value
 from .trace import Trace, Traced
 
 
@@ -60,11 +60,11 @@ def _record_array_call(name: str, g: Any, rest: tuple[Any, ...]) -> Any:
 
     operands = tuple([leaves[i] for i in places])
     made = some(numpy, *[each._inner._array for each in operands])
-    found = run.noted(Written(name, some), operands, (), tuple([wrap(numpy.asarray(each)) for each in made]))
+    found = run.noted(ExtraOp(name, some), operands, (), tuple([wrap(numpy.asarray(each)) for each in made]))
     return [found[kept.index(i)] if i in kept else None for i in range(max(kept) + 1)] + [None] * 8
 
 
-class Place:
+class GradientType:
     """Shape and dtype that the gradient of a value must have."""
 
     def __init__(self, value: Value) -> None:
@@ -113,7 +113,7 @@ def _backward_step(trace: Trace, step: Step, arrived: dict[Value, Any]) -> None:
         found = _apply_rules(trace, step, g, live)
     for value, grad, wanted in zip(step.operands, found, live, strict=True):
         if wanted and grad is not None:
-            _accumulate(arrived, value, validate_gradient(grad, Place(value), step))
+            _accumulate(arrived, value, validate_gradient(grad, GradientType(value), step))
 
 
 def _apply_rules(trace: Trace, step: Step, g: Any, live: Sequence[bool]) -> list[Any]:

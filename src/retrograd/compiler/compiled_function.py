@@ -25,25 +25,25 @@ from ..core.tensor import Tensor, at_edge, new, wrap
 from ..core.views import current_edge, freed_error, modified_inplace_error
 from ..dispatch.codegen import compile_source
 from ..dispatch.generic_path import apply
-from ..dispatch.transform_tensor import runs
+from ..dispatch.transform_tensor import active_levels
 from ..kernels import numba_dispatch
 from ..nn import Module
 from ..runtime import user_frame
 from .backward import differentiate
-from .cross_entropy_pattern import joined
-from .fusion import cheap, lowered, seen_through
-from .guards import Guards, assigns
+from .cross_entropy_pattern import merge_cross_entropy
+from .fusion import decompose, is_cheap, read_through_views
+from .guards import Guards, describe_assignment
 from .ir import CONSTANT, INPUT, RESULT, Value
-from .passes import needed, recomputed, shared, untwisted
+from .passes import eliminate_common_subexpressions, eliminate_dead_code, push_transposes, steps_to_recompute
 from .program import Program
 from .trace import Trace, Traced, Unrecorded
 
 #: Maximum number of recordings of a function; a call that matches none of them then runs eagerly.
-MOST = 8
+MAX_RECORDINGS = 8
 #: Whether a failing replay raises (for tests); otherwise the call is repeated eagerly, which raises its own error.
 strict = False
 #: Built-in functions with side effects: a function that calls one of them runs eagerly.
-SPEAKING = frozenset({print, input, open, breakpoint})
+SIDE_EFFECTS = frozenset({print, input, open, breakpoint})
 
 
 class Recording:
@@ -102,11 +102,11 @@ class Compiled:
     def missed(self, args: Any, kwargs: Any) -> Any:
         """Run a call that matches no recording.
 
-        It is recorded unless there are ``MOST`` recordings already or a function mode, a transformation or autocast is
+        It is recorded unless there are ``MAX_RECORDINGS`` recordings already or a function mode, a transformation or autocast is
         active.
         """
-        watched = torch_function.state()[1] or runs() or recording() not in (True, False, None) or _autocast()
-        if watched or self.misses >= MOST:
+        watched = torch_function.state()[1] or active_levels() or recording() not in (True, False, None) or _autocast()
+        if watched or self.misses >= MAX_RECORDINGS:
             return self.function(*args, **kwargs)
         self.misses += 1
         return self.record(args, kwargs)[0]
@@ -138,17 +138,17 @@ class Compiled:
 
 def is_recording() -> bool:
     """Whether a call is being recorded."""
-    return any(each.__class__ is Trace and each.reason is None for each in runs())
+    return any(each.__class__ is Trace and each.reason is None for each in active_levels())
 
 
-def disabled(function: Any) -> Any:
+def exclude(function: Any) -> Any:
     """Mark ``function`` as not to be compiled: if it is called during a recording, the recording is abandoned."""
     if isinstance(function, Module):
         function._retrograd_disabled = True
         return function
 
     def plainly(*args: Any, **kwargs: Any) -> Any:
-        for each in runs():
+        for each in active_levels():
             if each.__class__ is Trace:
                 each.give_up(f"calls {getattr(function, '__name__', function)}, which is excluded from compilation")
                 args, kwargs = each.plain(args), each.plain(kwargs)
@@ -181,7 +181,11 @@ def _guards_for(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[G
     """Return the guards of a call before it runs, and the source lines that unpack its arguments."""
     guards = Guards()
     guards.space.update(
-        recording=recording, in_inference=in_inference, state=torch_function.state, default=dtypes.default, runs=runs
+        recording=recording,
+        in_inference=in_inference,
+        state=torch_function.state,
+        default=dtypes.default,
+        runs=active_levels,
     )
     guards.demand(
         f"recording() is {recording()} and in_inference() is {in_inference()} and not state()[1] and not runs() and "
@@ -231,7 +235,7 @@ class _CallWatcher:
         if code in self.seen:
             return
         self.seen.add(code)
-        if (reason := assigns(code)) is not None:
+        if (reason := describe_assignment(code)) is not None:
             self.tell(f"{code.co_name} {reason}")
         self.guards.globals_of(code, frame.f_globals)
 
@@ -265,7 +269,7 @@ _CALLING_MODULES = "retrograd.nn.", "retrograd.compiler."
 
 
 def _impure_builtins() -> frozenset[Any]:
-    return SPEAKING
+    return SIDE_EFFECTS
 
 
 def _trace_backward(trace: Trace, loss: Value, leaves: Sequence[Value]) -> list[Any]:
@@ -401,26 +405,32 @@ class Plan:
         """Generate the programs and the function that calls them, and store them in ``made``."""
         steps, written = self.trace.tape.steps, [value for _, value in self.writes]
         asked = [each for each in self.found if each is not None]
-        steps, instead = shared(steps, [*self.outs, *written])
+        steps, instead = eliminate_common_subexpressions(steps, [*self.outs, *written])
         self.found = [instead.get(each, each) if each is not None else None for each in self.found]
         self.arrived = [(x, instead.get(each, each)) for x, each in self.trace.arrived]
         split = {id(each) for each in self.trace.tape.steps[: self.length]}
         forward = [each for each in steps if id(each) in split]
         asked = [each for each in self.found if each is not None]
-        backward = needed([each for each in steps if id(each) not in split and not each.effect], asked)
+        backward = eliminate_dead_code([each for each in steps if id(each) not in split and not each.effect], asked)
         later = [value for each in backward for value in each.values()]
-        plain, forward = forward, untwisted(forward, [*self.outs, *written, *later])
-        backward = untwisted(backward, ())
+        plain, forward = forward, push_transposes(forward, [*self.outs, *written, *later])
+        backward = push_transposes(backward, ())
         if numba_dispatch.available():
-            forward, backward = joined(seen_through(lowered(forward))), joined(seen_through(lowered(backward)))
-            backward = recomputed(forward, backward, self.outs, cheap) + backward
+            forward, backward = (
+                merge_cross_entropy(read_through_views(decompose(forward))),
+                merge_cross_entropy(read_through_views(decompose(backward))),
+            )
+            backward = steps_to_recompute(forward, backward, self.outs, is_cheap) + backward
         made_there = {each for step in backward for each in step.results}
         own = {*self.grads, *made_there}
         used = [*(each for step in backward for each in step.values()), *asked]
         used += [value for step in forward if step.effect for value in step.results] if self.grads else []
         self.saved = list(dict.fromkeys(each for each in used if each not in own and each.kind is not CONSTANT))
         done = [*self.outs, *written, *self.saved, *(value for _, value in self.arrived)]
-        forward, self.forward = needed(forward, done), needed(plain, [*self.outs, *self.saved])
+        forward, self.forward = (
+            eliminate_dead_code(forward, done),
+            eliminate_dead_code(plain, [*self.outs, *self.saved]),
+        )
         inputs = [value for _, value in self.trace.inputs.values()]
         self.swept = list(dict.fromkeys(value for _, value in self.arrived))
         results = [*self.outs, *written, *self.swept, *(each for each in self.saved if each.kind is not INPUT)]
@@ -592,7 +602,7 @@ class _SpentNode(Node):
 _SpentNode.__name__ = _SpentNode.__qualname__ = "CompiledFunctionBackward"
 
 
-def row_by_row(array: Any) -> Any:
+def as_contiguous(array: Any) -> Any:
     """Return a gradient as a C-contiguous array, as programs expect it."""
     return numpy.array(array, order="C")
 
@@ -619,7 +629,7 @@ class CompiledNode(Node):
         grads = (grad,) if self.single else [
             numpy.zeros(*form) if each is None else each for each, form in zip(grad, self.forms, strict=True)
         ]  # fmt: skip
-        grads = [each if each.__class__ is ndarray and each.flags.carray else row_by_row(each) for each in grads]
+        grads = [each if each.__class__ is ndarray and each.flags.carray else as_contiguous(each) for each in grads]
         found = self.program.run(*grads, *saved)
         if not keep:
             self.saved = self.given = None

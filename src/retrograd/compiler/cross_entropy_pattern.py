@@ -15,10 +15,10 @@ from ..dispatch.op import OPS
 from ..dispatch.operand_promotion import F32, F64
 from ..kernels.class_losses import INT
 from ..kernels.numba_dispatch import LARGE, loops
-from .ir import Step, Value, Written
+from .ir import ExtraOp, Step, Value
 
 
-def joined(steps: Sequence[Step]) -> list[Step]:
+def merge_cross_entropy(steps: Sequence[Step]) -> list[Step]:
     """Return the steps with each cross-entropy, and each gradient of one, merged into a single step."""
     maker = {value: step for step in steps for value in step.results}
     readers: dict[Value, list[Step]] = {}
@@ -29,7 +29,7 @@ def joined(steps: Sequence[Step]) -> list[Step]:
     for step in steps:
         before = maker.get(step.operands[0]) if step.operands and step.operands[0].__class__ is Value else None
         made = None
-        if before is not None and (join := PAIRS.get((before.op.name, step.op.name))) is not None:
+        if before is not None and (join := MERGES.get((before.op.name, step.op.name))) is not None:
             of_it = readers[before.results[0]]
             if of_it[0] is step and (len(of_it) == 1 or join is _merge_loss):
                 made = join(before, step)
@@ -62,7 +62,7 @@ def _merge_loss(first: Step, second: Step) -> Step | None:
     if not _loops_apply(scores, target, weight, dim, reduction, ignore) or first.effect or second.effect:
         return None
     kernel = _loss_kernel(scores.dtype, reduction, ignore)
-    op = Written("likelihood", kernel)
+    op = ExtraOp("likelihood", kernel)
     return Step(op, (scores, target), (), (*first.results, *second.results), True, second.line)
 
 
@@ -93,7 +93,7 @@ def _merge_gradient(first: Step, second: Step) -> Step | None:
         or not _loops_apply(logs, target, weight, dim, reduction, ignore)
     ):
         return None
-    op = Written("likelihood_slope", _gradient_kernel(logs.dtype, reduction, ignore))
+    op = ExtraOp("likelihood_slope", _gradient_kernel(logs.dtype, reduction, ignore))
     return Step(op, (g, target, total, logs), (), second.results, False, second.line)
 
 
@@ -111,7 +111,7 @@ def _gradient_kernel(dtype: Any, reduction: str, ignore: int) -> Callable[..., A
 
 
 #: For each pair of adjacent operations that is merged the function that merges it.
-PAIRS = {
+MERGES = {
     ("log_softmax_block", "nll_loss_block"): _merge_loss,
     ("nll_loss_backward", "log_softmax_backward_data"): _merge_gradient,
 }

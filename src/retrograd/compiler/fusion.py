@@ -15,15 +15,15 @@ from ..dispatch.op import OPS
 from ..dispatch.operand_promotion import F32, F64
 from ..kernels.numba_dispatch import LARGE
 from .ir import Step, Value
-from .passes import needed
-from .scalar_code import EXPRESSIONS, LONGER, POWERS, SLOW, TRUE_OF, TRUTHS
+from .passes import eliminate_dead_code
+from .scalar_code import BOOL_EXPRESSIONS, BOOL_OPERANDS, EXPRESSIONS, MULTI_STATEMENT, POWERS, UNVECTORIZED
 
 BOOL = numpy.dtype(bool)
 #: Operations that sum or average, which end a loop.
 SUMS = frozenset({"sum_all", "mean_all", "sum_dim", "mean_dim", "sum_to_size"})
 MEANS = frozenset({"mean_all", "mean_dim"})
 #: Number of elements (STRETCH) or rows (FLUSH) that a thread sums before it adds the sum in double precision.
-STRETCH, FLUSH = 4096, 128
+BLOCK_ELEMENTS, BLOCK_ROWS = 4096, 128
 
 
 class Loop:
@@ -40,7 +40,7 @@ class Loop:
         made = {each for step in steps for each in step.results}
         self.reads = list(dict.fromkeys(each for step in steps for each in step.values() if each not in made))
         self.results = tuple(each for step in steps for each in step.results if each in asked)
-        self.shape = next(domain(step) for step in steps)
+        self.shape = next(iteration_shape(step) for step in steps)
         self.dtype = next(kind for step in steps if (kind := _compute_dtype(step)) is not None)
         self.op = _Name("loop of " + ", ".join(step.op.name for step in steps))
         self.name, self.source = "", ""
@@ -63,7 +63,7 @@ class _Name:
         self.name = self.shown = name
 
 
-def domain(step: Step) -> tuple[int, ...]:
+def iteration_shape(step: Step) -> tuple[int, ...]:
     """Return the shape over whose elements a step iterates: the operand's for a sum, else the result's."""
     if step.op.name in SUMS:
         found: tuple[int, ...] = step.operands[0].shape
@@ -71,7 +71,7 @@ def domain(step: Step) -> tuple[int, ...]:
     return step.results[0].shape
 
 
-def in_order(value: Value) -> bool:
+def is_contiguous(value: Value) -> bool:
     """Whether a value is C-contiguous."""
     expected = value.dtype.itemsize
     for size, stride in zip(reversed(value.shape), reversed(value.strides), strict=True):
@@ -88,37 +88,37 @@ def _compute_dtype(step: Step) -> Any:
     return kinds[0] if kinds else None
 
 
-def fusible(step: Step) -> bool:
+def is_fusible(step: Step) -> bool:
     """Whether a step can be part of a loop."""
     name = step.op.name
     if step.effect or step.several or len(step.results) != 1 or not step.results[0].size:
         return False
     values = [*step.values(), *step.results]
     kinds = {each.dtype for each in values} - {BOOL}
-    if len(kinds) > 1 or not kinds <= {F32, F64} or not all(map(in_order, values)) or not any(step.values()):
+    if len(kinds) > 1 or not kinds <= {F32, F64} or not all(map(is_contiguous, values)) or not any(step.values()):
         return False
     if any(each.__class__ is not Value and each.__class__ not in (int, float) for each in step.operands):
         return False
     if name in SUMS:
         return _reduced_dims(step) is not None
-    truths = TRUE_OF.get(name, ())
+    truths = BOOL_OPERANDS.get(name, ())
     fits = all(
         each.__class__ is not Value or (each.dtype == BOOL) == (place in truths)
         for place, each in enumerate(step.operands)
     )
-    if name in TRUTHS:
+    if name in BOOL_EXPRESSIONS:
         return fits and step.results[0].dtype == BOOL
     if name == "mse_loss_backward":
         fits = fits and step.params[0] in ("mean", "sum", "none")
     if name == "pow_scalar":
         fits = fits and step.params[0] in POWERS
-    known = name in EXPRESSIONS or name in LONGER
-    return known and name not in SLOW and fits and step.results[0].dtype != BOOL
+    known = name in EXPRESSIONS or name in MULTI_STATEMENT
+    return known and name not in UNVECTORIZED and fits and step.results[0].dtype != BOOL
 
 
-def cheap(step: Step) -> bool:
+def is_cheap(step: Step) -> bool:
     """Whether a step costs almost nothing as part of a loop."""
-    return (fusible(step) or step.op.name in VIEWS) and step.op.name not in SUMS
+    return (is_fusible(step) or step.op.name in VIEWS) and step.op.name not in SUMS
 
 
 def _reduced_dims(step: Step) -> tuple[bool, ...] | None:
@@ -187,7 +187,7 @@ class Grouping:
         self.place = {step: index for index, step in enumerate(steps)}
         effect = None
         for step in steps:
-            group = self.of[step] = _Group(step, fusible(step))
+            group = self.of[step] = _Group(step, is_fusible(step))
             self.groups[group] = None
             group.needs |= {self.maker[each] for each in step.values() if each in self.maker}
             if step.effect:  # steps with effects stay in the recorded order
@@ -211,15 +211,15 @@ class Grouping:
 
     def fit(self, one: _Group, other: _Group) -> bool:
         """Whether two groups can be merged."""
-        if not (one.open and other.open) or domain(one.steps[0]) != domain(other.steps[0]):
+        if not (one.open and other.open) or iteration_shape(one.steps[0]) != iteration_shape(other.steps[0]):
             return False
         steps = [*one.steps, *other.steps]
-        if len(steps) > MOST or len({_compute_dtype(each) for each in steps} - {None}) > 1:
+        if len(steps) > MAX_STEPS or len({_compute_dtype(each) for each in steps} - {None}) > 1:
             return False
         ends = {value for each in steps if each.op.name in SUMS for value in each.results}
         if any(value in ends for each in steps for value in each.values()):
             return False
-        return not (one.reaches(other, but=other) or other.reaches(one, but=one)) and segments(steps) is not None
+        return not (one.reaches(other, but=other) or other.reaches(one, but=one)) and merged_dims(steps) is not None
 
     def merge(self, one: _Group, other: _Group) -> None:
         """Merge ``other`` into ``one``."""
@@ -251,7 +251,7 @@ class Grouping:
 
 
 #: Maximum number of steps in a loop.
-MOST = 80
+MAX_STEPS = 80
 
 
 # --- Dimensions -------------------------------------------------------------------------------------------------------
@@ -263,12 +263,12 @@ def _varies_along(value: Value, shape: tuple[int, ...]) -> tuple[bool, ...]:
     return tuple(each != 1 for each in have)
 
 
-def segments(steps: Sequence[Step]) -> list[tuple[int, tuple[int, ...]]] | None:
+def merged_dims(steps: Sequence[Step]) -> list[tuple[int, tuple[int, ...]]] | None:
     """Return the merged dimensions of a loop over ``steps``: for each its size and the dimensions that it combines.
 
     Return None if there are more than three, or more than two and one step is a sum.
     """
-    shape = domain(steps[0])
+    shape = iteration_shape(steps[0])
     every = [each for step in steps for each in step.operands if each.__class__ is Value]
     patterns = {_varies_along(each, shape) for each in every}
     sums = [over for step in steps if step.op.name in SUMS and (over := _reduced_dims(step)) is not None]
@@ -287,19 +287,19 @@ def segments(steps: Sequence[Step]) -> list[tuple[int, tuple[int, ...]]] | None:
     return merged
 
 
-def sum_over(step: Step, merged: Sequence[tuple[int, tuple[int, ...]]]) -> tuple[bool, ...]:
+def reduced_merged_dims(step: Step, merged: Sequence[tuple[int, tuple[int, ...]]]) -> tuple[bool, ...]:
     """Return for each merged dimension whether a sum reduces it."""
     over = _reduced_dims(step)
     assert over is not None
     return tuple(all(over[i] for i in axes) for _, axes in merged)
 
 
-def seen_through(steps: Sequence[Step]) -> list[Step]:
+def read_through_views(steps: Sequence[Step]) -> list[Step]:
     """Return the steps with operands that are views replaced by their bases, where a loop can index these directly."""
     shows: dict[Value, tuple[Value, tuple[int, ...]]] = {}  # the base, and the shape in which it is read
     found = []
     for step in steps:
-        if step.op.name in VIEWS and in_order(step.operands[0]) and not step.effect:
+        if step.op.name in VIEWS and is_contiguous(step.operands[0]) and not step.effect:
             base, shape = shows.get(step.operands[0], (step.operands[0], step.operands[0].shape))
             result = step.results[0]
             if step.op.name == "expand":
@@ -308,20 +308,20 @@ def seen_through(steps: Sequence[Step]) -> list[Step]:
                 shows[result] = base, result.shape
             elif all(each == 1 for each in shape):
                 shows[result] = base, (1,) * len(result.shape)
-        elif any(each in shows for each in step.values()) and domain_size(step) >= LEAST:
+        elif any(each in shows for each in step.values()) and iteration_size(step) >= MIN_ELEMENTS:
             seen = [
                 shows[each][0].seen_as(shows[each][1]) if each.__class__ is Value and each in shows else each
                 for each in step.operands
             ]
             whole = step.op.name not in SUMS or seen[0].shape == step.operands[0].shape
             made = Step(step.op, tuple(seen), step.params, step.results, step.several, step.line, step.effect)
-            found.append(made if whole and fusible(made) else step)
+            found.append(made if whole and is_fusible(made) else step)
             continue
         found.append(step)
     return found
 
 
-def lowered(steps: Sequence[Step]) -> list[Step]:
+def decompose(steps: Sequence[Step]) -> list[Step]:
     """Return the steps with addmm and mse_loss replaced by the steps that they combine."""
     found: list[Step] = []
     for step in steps:
@@ -336,7 +336,7 @@ def lowered(steps: Sequence[Step]) -> list[Step]:
             and usual
             and step.results[0].dtype == values[0].dtype
             and values[0].size
-            and all(map(in_order, values))
+            and all(map(is_contiguous, values))
         ):
             gap, square = values[0].like(values[0].shape), values[0].like(values[0].shape)
             how = step.params[0]
@@ -358,9 +358,9 @@ VIEWS = frozenset(
 )
 
 
-def fused(steps: Sequence[Step], outputs: Sequence[Value | None]) -> list[Any]:
+def fuse(steps: Sequence[Step], outputs: Sequence[Value | None]) -> list[Any]:
     """Return the program with each group that is worth it replaced by a :class:`Loop`, without unused steps."""
-    groups = Grouping(seen_through(lowered(steps))).sorted()
+    groups = Grouping(read_through_views(decompose(steps))).sorted()
     users: dict[Value, int] = {}
     for group in groups:
         for value in {value for step in group for value in step.values()}:
@@ -370,29 +370,29 @@ def fused(steps: Sequence[Step], outputs: Sequence[Value | None]) -> list[Any]:
         inside = {value for step in group for value in step.results}
         used_inside = {value for step in group for value in step.values()} & inside
         asked = {value for value in inside if value in outputs or users.get(value, 0) > (value in used_inside)}
-        if fusible(group[0]) and worth(group):
+        if is_fusible(group[0]) and is_worth_compiling(group):
             found.append(Loop(group, asked))
         else:
             found += group
-    return needed(found, [each for each in outputs if each is not None])
+    return eliminate_dead_code(found, [each for each in outputs if each is not None])
 
 
 #: Minimum number of elements for which a loop is compiled.
-LEAST = 64
+MIN_ELEMENTS = 64
 
 
-def worth(group: Sequence[Step]) -> bool:
+def is_worth_compiling(group: Sequence[Step]) -> bool:
     """Whether a loop is faster than NumPy's function or the operation's own kernel."""
-    if domain_size(group[0]) < LEAST:
+    if iteration_size(group[0]) < MIN_ELEMENTS:
         return False
     if len(group) == 1:
         step = group[0]
         if any(each.__class__ is Value and each.base is not None for each in step.operands):
             return True
-        return step.op.name not in SUMS and domain_size(step) >= LARGE
+        return step.op.name not in SUMS and iteration_size(step) >= LARGE
     return True
 
 
-def domain_size(step: Step) -> int:
+def iteration_size(step: Step) -> int:
     """Return the number of elements over which a step iterates."""
-    return int(numpy.prod(domain(step)))
+    return int(numpy.prod(iteration_shape(step)))

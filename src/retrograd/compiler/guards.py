@@ -23,7 +23,7 @@ from ..runtime.user_frame import MARK
 
 SIMPLE = (int, bool, str, type(None), bytes, dtype, complex)
 #: Maximum depth to which objects are inspected, and maximum number of elements of a container.
-DEEP, MANY = 6, 64
+MAX_DEPTH, MAX_ITEMS = 6, 64
 
 
 class Guards:
@@ -55,11 +55,16 @@ class Guards:
         kind = value.__class__
         if isinstance(value, Tensor):
             self.tensor_argument(path, value)
-        elif kind in (tuple, list, Size) and len(value) <= MANY and depth < DEEP:
+        elif kind in (tuple, list, Size) and len(value) <= MAX_ITEMS and depth < MAX_DEPTH:
             self.demand(f"{path}.__class__ is {self.constant(kind)} and len({path}) == {len(value)}")
             for index, each in enumerate(value):
                 self.argument(f"{path}[{index}]", each, depth + 1)
-        elif kind is dict and len(value) <= MANY and depth < DEEP and all(each.__class__ is str for each in value):
+        elif (
+            kind is dict
+            and len(value) <= MAX_ITEMS
+            and depth < MAX_DEPTH
+            and all(each.__class__ is str for each in value)
+        ):
             self.demand(f"{path}.__class__ is dict and [*{path}] == {[*value]!r}")
             for key, each in value.items():
                 self.argument(f"{path}[{key!r}]", each, depth + 1)
@@ -124,7 +129,7 @@ class Guards:
 
     def thing(self, value: Any, depth: int = 0) -> None:
         """Guard what can be reached from an object whose identity is guarded already."""
-        if id(value) in self.seen or depth > DEEP:
+        if id(value) in self.seen or depth > MAX_DEPTH:
             return
         self.seen[id(value)] = value
         kind = value.__class__
@@ -141,12 +146,12 @@ class Guards:
             name = self.constant(value)
             if kind is list:
                 self.demand(f"len({name}) == {len(value)}")
-            for index, each in enumerate(value[:MANY]):
+            for index, each in enumerate(value[:MAX_ITEMS]):
                 self.held(f"{name}[{index}]", each, depth + 1)
         elif kind is dict:
             name = self.constant(value)
             self.demand(f"len({name}) == {len(value)}")
-            for key, each in list(value.items())[:MANY]:
+            for key, each in list(value.items())[:MAX_ITEMS]:
                 if key.__class__ in (str, int):
                     self.held(f"{name}[{key!r}]", each, depth + 1)
         elif not isinstance(value, (type, ModuleType)) and not _is_library(type(value).__module__):
@@ -280,7 +285,7 @@ def _names_read_by(kind: type, start: str) -> set[str]:
     return found
 
 
-def assigns(code: CodeType) -> str | None:
+def describe_assignment(code: CodeType) -> str | None:
     """Return a description of an assignment in ``code`` to an attribute, a global or an outer variable.
 
     None without one.

@@ -93,16 +93,16 @@ class Step:
     def __repr__(self) -> str:
         given = [each.name if each.__class__ is Value else repr(each) for each in self.operands]
         made = ", ".join(each.name for each in self.results)
-        return f"{made} = {self.op.name}({', '.join([*given, *map(shown, self.params)])})"
+        return f"{made} = {self.op.name}({', '.join([*given, *map(short_repr, self.params)])})"
 
 
-def shown(value: Any) -> str:
+def short_repr(value: Any) -> str:
     """Return a short text for a parameter, as listings show it."""
     text = repr(value)
     return text if len(text) < 40 else f"<{type(value).__name__}>"
 
 
-class Written:
+class ExtraOp:
     """Operation that is not in the table of operations: one with any number of operands (``cat``), or a random draw.
 
     It has the attributes of ``Op`` that steps and derivatives read. ``gradients(F, g, step)`` returns the gradients of
@@ -144,7 +144,7 @@ class Tape:
         return Value(self.count - 1, kind, array, graded)
 
 
-def users(steps: Iterable[Step]) -> dict[Value, int]:
+def count_uses(steps: Iterable[Step]) -> dict[Value, int]:
     """Return the number of times that each value is read as an operand."""
     found: dict[Value, int] = {}
     for step in steps:

@@ -22,9 +22,9 @@ import numpy
 
 from ..kernels import numba_dispatch
 from ..kernels.numba_dispatch import LARGE, RUNNING
-from .fusion import FLUSH, MEANS, STRETCH, SUMS, Loop, segments, sum_over
+from .fusion import BLOCK_ELEMENTS, BLOCK_ROWS, MEANS, SUMS, Loop, merged_dims, reduced_merged_dims
 from .ir import Step, Value
-from .scalar_code import EXPRESSIONS, LONGER, TRUTHS, number
+from .scalar_code import BOOL_EXPRESSIONS, EXPRESSIONS, MULTI_STATEMENT, scalar_literal
 
 
 class _LoopSource:
@@ -35,7 +35,7 @@ class _LoopSource:
 
     def __init__(self, loop: Loop) -> None:
         self.loop = loop
-        merged = segments(loop.steps)
+        merged = merged_dims(loop.steps)
         assert merged is not None
         self.merged = merged
         self.sizes = [size for size, _ in merged]
@@ -60,11 +60,11 @@ class _LoopSource:
     def element(self, value: Any) -> str:
         """Return the source text that reads an operand's element."""
         if value.__class__ is not Value:
-            return number(value)
+            return scalar_literal(value)
         if value in self.names:
             return self.names[value]
         if value.array is not None and value.size == 1 and value.dtype.kind == "f":
-            self.names[value] = number(float(value.array.reshape(-1)[0]))
+            self.names[value] = scalar_literal(float(value.array.reshape(-1)[0]))
             return self.names[value]
         shape, rank = self.loop.shape, len(self.loop.shape)
         have = (1,) * (rank - len(value.shape)) + value.shape
@@ -103,10 +103,10 @@ class _LoopSource:
         comment = f"  # {result.name} = {name}"
         if name == "mse_loss_backward" and params["reduction"] == "mean":
             operands[0] = f"{operands[0]} / F({step.operands[1].size})"
-        if name in LONGER:
-            text = LONGER[name](params, *operands, self.name)
+        if name in MULTI_STATEMENT:
+            text = MULTI_STATEMENT[name](params, *operands, self.name)
         else:
-            text = (EXPRESSIONS.get(name) or TRUTHS[name])(params, *operands)
+            text = (EXPRESSIONS.get(name) or BOOL_EXPRESSIONS[name])(params, *operands)
         self.names[result] = self.name(text, comment)
         if result in self.loop.results:
             self.store(result)
@@ -121,7 +121,7 @@ class _LoopSource:
     def sum(self, step: Step) -> None:
         """Append the source lines of a sum or mean, whose result is written after the last element."""
         result, x = step.results[0], self.element(step.operands[0])
-        over, many = sum_over(step, self.merged), step.operands[0].size // result.size
+        over, many = reduced_merged_dims(step, self.merged), step.operands[0].size // result.size
         name = result.name
         divided = f" / {many}" if step.op.name in MEANS else ""
         self.before.append(f"a_{name} = {name}.reshape(-1)")
@@ -141,7 +141,7 @@ class _LoopSource:
             self.after += ["whole = 0.0", "for k in range(rounds):", f"    whole += parts_{name}[k]",
                            f"a_{name}[0] = whole{divided}"]  # fmt: skip
         elif over[-1]:
-            zero = "F(0)" if self.sizes[-1] <= STRETCH else "0.0"
+            zero = "F(0)" if self.sizes[-1] <= BLOCK_ELEMENTS else "0.0"
             self.of_row.append(f"{total} = {zero}")
             self.inner.append(f"{total} = plus({total}, {x})  # {step.op.name}")
             self.row_end.append(f"a_{name}[r] = {total}{divided}")
@@ -170,13 +170,13 @@ class _LoopSource:
                 body = [f"for i in prange({size}):", *_indent(self.inner)]
                 rounds = 0
             else:
-                rounds = -(-size // STRETCH)
+                rounds = -(-size // BLOCK_ELEMENTS)
                 body = ["for k in prange(rounds):", *_indent(self.round),
-                        f"    for i in range(k * {STRETCH}, min({size}, (k + 1) * {STRETCH})):", *_indent(_indent(self.inner)),
+                        f"    for i in range(k * {BLOCK_ELEMENTS}, min({size}, (k + 1) * {BLOCK_ELEMENTS})):", *_indent(_indent(self.inner)),
                         *_indent(self.round_end)]  # fmt: skip
         else:
             rows, across = int(numpy.prod(self.sizes[:-1])), self.sizes[-1]
-            step = FLUSH if sums else 1
+            step = BLOCK_ROWS if sums else 1
             rounds = -(-rows // step)
             row = [] if len(self.sizes) == 2 else [f"o, c = r // {self.sizes[1]}, r % {self.sizes[1]}"]
             row += [*self.of_row, f"for i in range({across}):", *_indent(self.inner), *self.row_end]
@@ -271,7 +271,7 @@ def _write_source(name: str, text: str) -> str:
         return f"<compiled {name}>"
 
 
-def called(loop: Loop, writer: Any) -> list[str]:
+def loop_call(loop: Loop, writer: Any) -> list[str]:
     """Return the source lines that call a loop in a program."""
     text = _LoopSource(loop)
     loop.source = "\n".join(text.lines())

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from .ir import Step, Value, users
+from .ir import Step, Value, count_uses
 
 
-def shared(steps: Sequence[Step], apart: Iterable[Value]) -> tuple[list[Step], dict[Value, Value]]:
+def eliminate_common_subexpressions(
+    steps: Sequence[Step], apart: Iterable[Value]
+) -> tuple[list[Step], dict[Value, Value]]:
     """Return the steps without repetitions of earlier ones, and a mapping from removed values to those that remain.
 
     ``apart``: values that must remain distinct arrays because the caller receives them.
@@ -62,7 +64,7 @@ def _operand_key(each: Any) -> Any:
     return each
 
 
-def needed(steps: Sequence[Any], outputs: Iterable[Value]) -> list[Any]:
+def eliminate_dead_code(steps: Sequence[Any], outputs: Iterable[Value]) -> list[Any]:
     """Return the steps on which ``outputs`` depend, and those with effects."""
     wanted = set(outputs)
     kept = []
@@ -73,7 +75,7 @@ def needed(steps: Sequence[Any], outputs: Iterable[Value]) -> list[Any]:
     return kept[::-1]
 
 
-def turned(step: Step) -> Value | None:
+def transposed_matrix(step: Step) -> Value | None:
     """Return the matrix that a step transposes; None if the step is not the transpose of a matrix."""
     x = step.operands[0] if step.operands else None
     if x.__class__ is not Value or len(x.shape) != 2:
@@ -82,18 +84,18 @@ def turned(step: Step) -> Value | None:
     return x if both else None
 
 
-def untwisted(steps: Sequence[Step], apart: Iterable[Value]) -> list[Step]:
+def push_transposes(steps: Sequence[Step], apart: Iterable[Value]) -> list[Step]:
     """Return the steps with ``(a @ b).t()`` replaced by ``b.t() @ a.t()``, where no other step reads ``a @ b``.
 
     The gradient of a linear layer's weight then has the strides of the weight and is accumulated without a copy.
     ``apart``: values whose strides must not change because the caller receives them.
     """
-    kept, count = set(apart), users(steps)
+    kept, count = set(apart), count_uses(steps)
     maker = {value: step for step in steps for value in step.results}
     found: dict[Step, None] = {}
 
     def across(x: Value, turn: Step) -> Value:
-        if x in maker and (before := turned(maker[x])) is not None:
+        if x in maker and (before := transposed_matrix(maker[x])) is not None:
             return before
         made = x.like(x.shape[::-1])
         made.strides, made.root = x.strides[::-1], x.root
@@ -101,7 +103,7 @@ def untwisted(steps: Sequence[Step], apart: Iterable[Value]) -> list[Step]:
         return made
 
     for step in steps:
-        product, result = turned(step), step.results[0]
+        product, result = transposed_matrix(step), step.results[0]
         made = maker.get(product) if product is not None and count[product] == 1 else None
         if made is None or made.op.name != "mm" or made.in_place or kept & {product, result}:
             found[step] = None
@@ -115,7 +117,7 @@ def untwisted(steps: Sequence[Step], apart: Iterable[Value]) -> list[Step]:
     return list(found)
 
 
-def recomputed(
+def steps_to_recompute(
     forward: Sequence[Step], backward: Sequence[Step], at_hand: Iterable[Value], cheap: Callable[[Step], bool]
 ) -> list[Step]:
     """Return the forward steps to repeat in the backward program instead of saving their results.

@@ -20,10 +20,10 @@ from ..dispatch.generic_path import _cast, _retype, run
 from ..dispatch.operand_promotion import F32, common_dtype
 from ..kernels import numba_dispatch
 from ..kernels.matmul import FEW, product
-from .fusion import Loop, fused, in_order
-from .ir import Step, Value, shown
-from .loop_codegen import called
-from .passes import turned
+from .fusion import Loop, fuse, is_contiguous
+from .ir import Step, Value, short_repr
+from .loop_codegen import loop_call
+from .passes import transposed_matrix
 
 
 class Writer:
@@ -84,7 +84,7 @@ class Program:
 
     def __init__(self, title: str, inputs: Sequence[Value], steps: Sequence[Any], outputs: Sequence[Any]) -> None:
         self.title, self.inputs, self.outputs = title, tuple(inputs), tuple(outputs)
-        self.steps: list[Any] = fused(steps, self.outputs) if numba_dispatch.available() else list(steps)
+        self.steps: list[Any] = fuse(steps, self.outputs) if numba_dispatch.available() else list(steps)
         writer = Writer()
         last = _last_uses(self.steps, self.outputs)
         for step in self.steps:
@@ -134,7 +134,7 @@ def _constants(steps: Sequence[Any], outputs: Sequence[Any]) -> list[Value]:
 def _step_lines(writer: Writer, step: Any) -> list[str]:
     """Return the source lines of a step."""
     if isinstance(step, Loop):
-        return called(step, writer)
+        return loop_call(step, writer)
     made = ", ".join(each.name for each in step.results) + "," * step.several
     comment = f"  # {list(step.results[0].shape)}"
     return [f"{made} = {_expression(writer, step)}{comment}"]
@@ -143,7 +143,7 @@ def _step_lines(writer: Writer, step: Any) -> list[str]:
 def _expression(writer: Writer, step: Step) -> str:
     """Return the source text of the expression that computes a step."""
     op = step.op
-    if op.name in WRITTEN and (text := WRITTEN[op.name](step)) is not None:
+    if op.name in NUMPY_EXPRESSIONS and (text := NUMPY_EXPRESSIONS[op.name](step)) is not None:
         return text
     operands, target = (_cast_operands(writer, step)) if op.kind == "pointwise" else (_named(writer, step), None)
     params = [writer.literal(each) for each in step.params]
@@ -187,15 +187,15 @@ def _matmul_text(step: Step) -> str | None:
 
 
 def _transpose_text(step: Step) -> str | None:
-    return f"{step.operands[0].name}.T" if turned(step) is not None else None
+    return f"{step.operands[0].name}.T" if transposed_matrix(step) is not None else None
 
 
 def _reshape_text(step: Step) -> str | None:
-    return f"{step.operands[0].name}.reshape({step.results[0].shape})" if in_order(step.operands[0]) else None
+    return f"{step.operands[0].name}.reshape({step.results[0].shape})" if is_contiguous(step.operands[0]) else None
 
 
 #: Source text of operations for which NumPy has a faster expression than the operation's kernel.
-WRITTEN: dict[str, Callable[[Step], str | None]] = {
+NUMPY_EXPRESSIONS: dict[str, Callable[[Step], str | None]] = {
     "mm": _matmul_text, "t": _transpose_text, "transpose": _transpose_text, "view": _reshape_text, "unsqueeze": _reshape_text,
     "reshape_alias": _reshape_text, "unsafe_view": _reshape_text, "alias": lambda step: f"{step.operands[0].name}.view()",
 }  # fmt: skip
@@ -204,10 +204,10 @@ _PLAIN_DTYPES = (F32, numpy.dtype(numpy.float64), numpy.dtype(bool))
 
 def _all_contiguous(step: Step) -> bool:
     """Whether the result is C-contiguous because all operands are."""
-    return all(each.strides == contiguous(each) for each in (*step.values(), *step.results))
+    return all(each.strides == contiguous_strides(each) for each in (*step.values(), *step.results))
 
 
-def contiguous(value: Value) -> tuple[int, ...]:
+def contiguous_strides(value: Value) -> tuple[int, ...]:
     """Return the strides of a C-contiguous array with a value's shape and dtype."""
     found, step = [], value.dtype.itemsize
     for each in reversed(value.shape):
@@ -255,7 +255,7 @@ def _named(writer: Writer, step: Step) -> list[str]:
 
 def _cast_operands(writer: Writer, step: Step) -> tuple[list[str], Any]:
     """Return the source text of a pointwise step's operands, converted to their common dtype, and that dtype."""
-    common = common_of(step)
+    common = common_dtype_of(step)
     if common in dtypes.SHORT:
         return [each.name if each.__class__ is Value else writer.literal(each) for each in step.operands], common
     found = []
@@ -273,7 +273,7 @@ def _identifier(number: Any) -> str:
     return "".join(each if each.isalnum() else "_" for each in str(number))
 
 
-def common_of(step: Step) -> Any:
+def common_dtype_of(step: Step) -> Any:
     """Return the NumPy dtype in which a pointwise step is computed."""
     blank = [
         wrap(numpy.empty((1,) * len(each.shape), each.dtype)) if each.__class__ is Value else each
@@ -285,4 +285,4 @@ def common_of(step: Step) -> Any:
     return common.numpy
 
 
-__all__ = ["Program", "Writer", "common_of", "shown"]
+__all__ = ["Program", "Writer", "common_dtype_of", "short_repr"]

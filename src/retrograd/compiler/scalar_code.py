@@ -14,7 +14,7 @@ from typing import Any
 Text = Callable[..., str]
 
 
-def number(value: Any) -> str:
+def scalar_literal(value: Any) -> str:
     """Return the source text of a number in the precision of the loop."""
     if isinstance(value, float) and not math.isfinite(value):
         return f"F({'nan' if value != value else 'inf' if value > 0 else '-inf'})"
@@ -22,7 +22,7 @@ def number(value: Any) -> str:
 
 
 def _scaled(p: dict[str, Any], text: str) -> str:
-    return text if p["alpha"] == 1 else f"{number(p['alpha'])} * {text}"
+    return text if p["alpha"] == 1 else f"{scalar_literal(p['alpha'])} * {text}"
 
 
 def _larger(a: str, b: str) -> str:
@@ -36,12 +36,12 @@ def _smaller(a: str, b: str) -> str:
 def _bounded(p: dict[str, Any], a: str, low: str = "min", high: str = "max") -> str:
     text = a
     if p[low] is not None:
-        text = f"max({text}, {number(p[low])})"
-    return text if p[high] is None else f"min({text}, {number(p[high])})"
+        text = f"max({text}, {scalar_literal(p[low])})"
+    return text if p[high] is None else f"min({text}, {scalar_literal(p[high])})"
 
 
 def _within(p: dict[str, Any], g: str, a: str) -> str:
-    tests = [f"{a} >= {number(p['min'])}"] * (p["min"] is not None) + [f"{a} <= {number(p['max'])}"] * (
+    tests = [f"{a} >= {scalar_literal(p['min'])}"] * (p["min"] is not None) + [f"{a} <= {scalar_literal(p['max'])}"] * (
         p["max"] is not None
     )
     return f"({g} if {' and '.join(tests)} else F(0))"
@@ -71,8 +71,8 @@ EXPRESSIONS: dict[str, Text] = {
     "rsub_tensor": lambda p, a, b: f"{b} - {_scaled(p, a)}",
     "mul": lambda p, a, b: f"{a} * {b}",
     "div_true": lambda p, a, b: f"{a} / {b}",
-    "times_number": lambda p, a: f"{a} * {number(p['number'])}",
-    "by_number": lambda p, a: f"{a} / {number(p['number'])}",
+    "times_number": lambda p, a: f"{a} * {scalar_literal(p['number'])}",
+    "by_number": lambda p, a: f"{a} / {scalar_literal(p['number'])}",
     "neg": lambda p, a: f"-{a}",
     "abs": lambda p, a: f"abs({a})",
     "square": lambda p, a: f"{a} * {a}",
@@ -97,15 +97,15 @@ EXPRESSIONS: dict[str, Text] = {
     "clamp_scalar": _bounded,
     "hardtanh": lambda p, a: _bounded(p, a, "min_val", "max_val"),
     "clamp_backward": _within,
-    "addcmul": lambda p, a, b, c: f"{a} + {b} * {c}" if p["value"] == 1 else f"{a} + {number(p['value'])} * {b} * {c}",
+    "addcmul": lambda p, a, b, c: f"{a} + {b} * {c}" if p["value"] == 1 else f"{a} + {scalar_literal(p['value'])} * {b} * {c}",
     "zeros_as": lambda p, a: "F(0)",
     "clone_block": lambda p, a: a,
     "tanh_backward": lambda p, g, y: f"{g} * (F(1) - {y} * {y})",
     "sigmoid_backward": lambda p, g, y: f"{g} * (F(1) - {y}) * {y}",
     "relu": lambda p, a: f"(F(0) if {a} < 0 else {a})",
-    "threshold_backward": lambda p, g, a: f"(F(0) if {a} <= {number(p['threshold'])} else {g})",
-    "leaky_relu": lambda p, a: f"({a} if {a} > 0 else {a} * {number(p['negative_slope'])})",
-    "leaky_relu_backward": lambda p, g, a: f"({g} if {a} > 0 else {g} * {number(p['negative_slope'])})",
+    "threshold_backward": lambda p, g, a: f"(F(0) if {a} <= {scalar_literal(p['threshold'])} else {g})",
+    "leaky_relu": lambda p, a: f"({a} if {a} > 0 else {a} * {scalar_literal(p['negative_slope'])})",
+    "leaky_relu_backward": lambda p, g, a: f"({g} if {a} > 0 else {g} * {scalar_literal(p['negative_slope'])})",
     "gelu": _gelu,
     "silu": lambda p, a: f"{a} * sigmoid({a})",
     "mse_loss_backward": lambda p, g, a, b: f"(F(2) * ({a} - {b})) * ({g})",
@@ -113,12 +113,12 @@ EXPRESSIONS: dict[str, Text] = {
     "where_else": lambda p, c, a: f"({a} if {c} else F(0))",
     "masked_product": lambda p, a, b: f"({b} if {b} == F(0) else {a} * {b})",
     "where_half": lambda p, g, a, b: f"({g} / F(2) if {a} == {b} else {g})",
-    "masked_fill_scalar": lambda p, a, c: f"({number(p['value'])} if {c} else {a})",
+    "masked_fill_scalar": lambda p, a, c: f"({scalar_literal(p['value'])} if {c} else {a})",
     "minimum_zero": lambda p, a: f"min({a}, F(0))",
-    "native_dropout_block": lambda p, a, c: f"({a} * {number(p['scale'])} if {c} else {a} * F(0))",
+    "native_dropout_block": lambda p, a, c: f"({a} * {scalar_literal(p['scale'])} if {c} else {a} * F(0))",
 }  # fmt: skip
 #: Operations with bool results; the last three also have bool operands.
-TRUTHS: dict[str, Text] = {
+BOOL_EXPRESSIONS: dict[str, Text] = {
     **{name: (lambda p, a, b, sign=sign: f"{a} {sign} {b}") for name, sign in
        {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items()},
     "isnan": lambda p, a: f"{a} != {a}",
@@ -127,10 +127,10 @@ TRUTHS: dict[str, Text] = {
     "logical_or": lambda p, a, b: f"{a} or {b}",
 }  # fmt: skip
 #: Indices of the operands that are bool.
-TRUE_OF = {"where_block": (0,), "where_else": (0,), "masked_fill_scalar": (1,), "native_dropout_block": (1,),
+BOOL_OPERANDS = {"where_block": (0,), "where_else": (0,), "masked_fill_scalar": (1,), "native_dropout_block": (1,),
            "logical_not": (0,), "logical_and": (0, 1), "logical_or": (0, 1)}  # fmt: skip
 #: Operations without a vectorised polynomial in float32: they are as slow as the C library's function.
-SLOW = frozenset({"sin", "cos"})
+UNVECTORIZED = frozenset({"sin", "cos"})
 
 
 def _gelu_slope(p: dict[str, Any], g: str, a: str, name: Callable[[str], str]) -> str:
@@ -149,29 +149,31 @@ def _silu_slope(p: dict[str, Any], g: str, a: str, name: Callable[[str], str]) -
 
 
 def _softplus(p: dict[str, Any], a: str, name: Callable[[str], str]) -> str:
-    scaled = name(f"{a} * {number(p['beta'])}")
-    soft = name(f"(max({scaled}, F(0)) + log1p(decay(-abs({scaled})))) / {number(p['beta'])}")
-    return f"({a} if {scaled} > {number(p['threshold'])} else {soft})"
+    scaled = name(f"{a} * {scalar_literal(p['beta'])}")
+    soft = name(f"(max({scaled}, F(0)) + log1p(decay(-abs({scaled})))) / {scalar_literal(p['beta'])}")
+    return f"({a} if {scaled} > {scalar_literal(p['threshold'])} else {soft})"
 
 
 def _softplus_slope(p: dict[str, Any], g: str, a: str, name: Callable[[str], str]) -> str:
-    scaled = name(f"{a} * {number(p['beta'])}")
-    return f"({g} if {scaled} > {number(p['threshold'])} else {g} * sigmoid({scaled}))"
+    scaled = name(f"{a} * {scalar_literal(p['beta'])}")
+    return f"({g} if {scaled} > {scalar_literal(p['threshold'])} else {g} * sigmoid({scaled}))"
 
 
 def _elu(p: dict[str, Any], a: str, name: Callable[[str], str]) -> str:
-    left = name(f"{number(p['alpha'] * p['scale'])} * decay_less_one(min({a}, F(0)) * {number(p['input_scale'])})")
-    return f"({a} * {number(p['scale'])} if {a} > 0 else {left})"
+    left = name(
+        f"{scalar_literal(p['alpha'] * p['scale'])} * decay_less_one(min({a}, F(0)) * {scalar_literal(p['input_scale'])})"
+    )
+    return f"({a} * {scalar_literal(p['scale'])} if {a} > 0 else {left})"
 
 
 def _elu_slope(p: dict[str, Any], g: str, a: str, name: Callable[[str], str]) -> str:
-    factor = number(p["alpha"] * p["scale"] * p["input_scale"])
-    left = name(f"{factor} * decay(min({a}, F(0)) * {number(p['input_scale'])})")
-    return f"{g} * ({number(p['scale'])} if {a} > 0 else {left})"
+    factor = scalar_literal(p["alpha"] * p["scale"] * p["input_scale"])
+    left = name(f"{factor} * decay(min({a}, F(0)) * {scalar_literal(p['input_scale'])})")
+    return f"{g} * ({scalar_literal(p['scale'])} if {a} > 0 else {left})"
 
 
 #: Operations with intermediate results, each of which ``name`` assigns to a local variable.
-LONGER: dict[str, Text] = {
+MULTI_STATEMENT: dict[str, Text] = {
     "gelu_backward": _gelu_slope, "silu_backward": _silu_slope, "softplus": _softplus, "softplus_backward": _softplus_slope,
     "elu": _elu, "elu_backward": _elu_slope,
 }  # fmt: skip

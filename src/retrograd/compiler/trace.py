@@ -20,37 +20,37 @@ from ..core.pytree import tree_leaves, tree_map
 from ..core.tensor import Tensor, wrap
 from ..dispatch.generic_path import apply, modify
 from ..dispatch.op import TENSORS
-from ..dispatch.transform_tensor import TransformLevel, TransformTensor, runs, wrap_in
+from ..dispatch.transform_tensor import TransformLevel, TransformTensor, active_levels, wrap_in
 from ..kernels import indexing
 from ..nn.parameter import Buffer, Parameter
 from ..operations.creation.random import default_generator
-from ..operations.indexing.getitem import MASKS
-from ..operations.nn.dropout import _factor
+from ..operations.indexing.getitem import MASK_DTYPES
+from ..operations.nn.dropout import scaled_keep_mask
 from ..runtime import user_frame
-from .ir import CONSTANT, INPUT, RESULT, Step, Tape, Value, Written
+from .ir import CONSTANT, INPUT, RESULT, ExtraOp, Step, Tape, Value
 
 #: Functions that read a tensor's elements, so that the program may branch on them.
-READS = frozenset(
+ELEMENT_READS = frozenset(
     """
     item tolist numpy __bool__ __float__ __int__ __index__ __complex__ __array__ __format__ __repr__ __contains__ data_ptr
     equal allclose is_nonzero untyped_storage storage __dlpack__ __reduce_ex__ __deepcopy__ to_sparse
     """.split()  # noqa: SIM905
 )
 #: Functions that change a tensor's storage, shape, hooks or place in the graph.
-CHANGES = frozenset(
+METADATA_CHANGES = frozenset(
     """
     backward grad register_hook retain_grad requires_grad_ register_post_accumulate_grad_hook detach_ set_ resize_ resize_as_
     share_memory_ is_set_to apply_ map_ map2_ swap_tensors
     """.split()  # noqa: SIM905
 )
 #: Functions that read only the shape and dtype of their tensors: the result is the same in every call.
-SHAPES = frozenset(
+SHAPE_ONLY = frozenset(
     """
     zeros_like ones_like full_like empty_like new_zeros new_ones new_full new_empty new_tensor empty_strided new_empty_strided
     """.split()  # noqa: SIM905
 )
 #: Attributes that are read from the wrapped tensor without being recorded.
-FACTS = frozenset(
+UNRECORDED_ATTRIBUTES = frozenset(
     """
     shape dtype device ndim requires_grad is_leaf layout itemsize nbytes is_cuda names is_sparse is_quantized is_mkldnn
     is_meta is_nested retains_grad output_nr grad_fn
@@ -154,8 +154,8 @@ def _cat_kernel(np: Any, *given: Any) -> Any:
     return np.ascontiguousarray(np.concatenate(arrays, dim))
 
 
-CAT = Written("cat", _cat_kernel, _cat_rule)
-STACK = Written(
+CAT = ExtraOp("cat", _cat_kernel, _cat_rule)
+STACK = ExtraOp(
     "stack",
     lambda np, *given: np.ascontiguousarray(np.stack(given[:-1], given[-1])),
     lambda F, g, step: [F.select(g, step.params[0], i) for i in range(len(step.operands))],
@@ -177,7 +177,7 @@ def _full_index(picks: Sequence[Any], places: tuple[bool, ...]) -> tuple[Any, ..
 
 def _index_backward_kernel(np: Any, *given: Any) -> Any:
     *operands, places, shape = given
-    return indexing.spread(np, operands[0], shape, _full_index(operands[1:], places))
+    return indexing.add_to_zeros(np, operands[0], shape, _full_index(operands[1:], places))
 
 
 def _index_rule(F: Any, g: Any, step: Step) -> list[Any]:
@@ -185,7 +185,7 @@ def _index_rule(F: Any, g: Any, step: Step) -> list[Any]:
     picks = [run.standing[each] for each in step.operands[1:]]
     params = step.params[0], shape
     back = TENSORS.index_backward(g._inner, shape, _full_index([each._inner._array for each in picks], params[0]))
-    return [run.noted(UNPICK, (g, *picks), params, back), *[None] * len(picks)]
+    return [run.noted(INDEX_BACKWARD, (g, *picks), params, back), *[None] * len(picks)]
 
 
 def _index_again(given: Any, params: Any) -> Any:
@@ -193,11 +193,11 @@ def _index_again(given: Any, params: Any) -> Any:
     return given[0][tuple(next(picks) if each else slice(None) for each in params[0])]
 
 
-PICK, UNPICK = Written("index", _index_kernel, _index_rule), Written("index_backward", _index_backward_kernel)
-PICK.again = _index_again
-DROP = Written(
+INDEX, INDEX_BACKWARD = ExtraOp("index", _index_kernel, _index_rule), ExtraOp("index_backward", _index_backward_kernel)
+INDEX.again = _index_again
+DROP = ExtraOp(
     "dropout_factor",
-    lambda np, x, p: _factor(wrap(x), p, False)._array,
+    lambda np, x, p: scaled_keep_mask(wrap(x), p, False)._array,
 )
 #: Operations that run in every call, even if their operands are constant or their results unused.
 EFFECTS = frozenset({DROP})
@@ -305,7 +305,7 @@ class Trace(TransformLevel):
     @contextmanager
     def unseen(self) -> Iterator[None]:
         """Record operations on traced tensors in this block although public functions do not dispatch to this mode."""
-        inside = any(each is self for each in runs())
+        inside = any(each is self for each in active_levels())
         if not inside:
             TransformLevel.__enter__(self)
         self.quiet = True
@@ -395,7 +395,7 @@ class Trace(TransformLevel):
     def called(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a public function and record it if possible; return its result."""
         name = _name_of(func)
-        if name in FACTS:
+        if name in UNRECORDED_ATTRIBUTES:
             return func(*args, **kwargs)
         if name == "backward" and args[0].__class__ is Traced and not any(args[1:]) and not any(kwargs.values()):
             return self._backward(args[0])
@@ -423,9 +423,9 @@ class Trace(TransformLevel):
         return self.received(name, given, named, result)
 
     def _refused(self, func: Any, name: str, args: Any, kwargs: Any) -> str | None:
-        if name in READS:
+        if name in ELEMENT_READS:
             return f"reads elements by {name}()" if name[0] != "_" else f"reads elements by {name}"
-        if name in CHANGES:
+        if name in METADATA_CHANGES:
             return f"{name}() in the compiled function"
         if kwargs.get("out") is not None:
             return f"{name}(out=)"
@@ -455,7 +455,7 @@ class Trace(TransformLevel):
             known = next((one for one in leaves if one.__class__ is Traced and one._inner is each), None)
             if known is not None:
                 return known
-            if of_tensors and name not in SHAPES:
+            if of_tensors and name not in SHAPE_ONLY:
                 self.give_up(f"{name}() is not recorded")
                 return each
             return self.constant(each)
@@ -470,7 +470,7 @@ class Trace(TransformLevel):
         training = training if train is None else train
         if not training or not 0 < p < 1 or inplace or not input._array.size or not input._array.flags.c_contiguous:
             return None
-        factor = _factor(input._inner, p, False)
+        factor = scaled_keep_mask(input._inner, p, False)
         self.position = _rng_state()
         step = self.noted(DROP, (input,), (p,), factor)
         return TENSORS.mul(input, step)
@@ -571,7 +571,7 @@ class Trace(TransformLevel):
         if self.reason is not None:
             return result
         places = tuple(each is not None for each in picks)
-        return self.noted(PICK, (x, *[each for each in picks if each is not None]), (places, None), result)
+        return self.noted(INDEX, (x, *[each for each in picks if each is not None]), (places, None), result)
 
     def normalised(self, surface: Any, *given: Any) -> Any:
         """Run batch normalisation; its running statistics are then updated by every replay."""
@@ -611,7 +611,7 @@ def _name_of(func: Any) -> str:
 
 
 def _has_mask(args: Any) -> bool:
-    return any(isinstance(each, Tensor) and each.dtype in MASKS for each in tree_leaves(args[1:]))
+    return any(isinstance(each, Tensor) and each.dtype in MASK_DTYPES for each in tree_leaves(args[1:]))
 
 
 def _is_plain_tensor(x: Tensor) -> bool:

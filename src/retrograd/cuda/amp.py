@@ -8,18 +8,18 @@ from .. import amp
 from ..amp import old
 from ..core import dtypes
 
-autocast, GradScaler = old.classes("cuda", dtypes.float16)
+autocast, GradScaler = old.deprecated_classes("cuda", dtypes.float16)
 
 
 def custom_fwd(fwd: Any = None, *, cast_inputs: Any = None) -> Any:
     """Return ``torch.amp.custom_fwd`` for GPUs (deprecated)."""
-    old.told("cuda", "custom_fwd", "custom_fwd(args..., device_type='cuda')")
+    old.warn_deprecated("cuda", "custom_fwd", "custom_fwd(args..., device_type='cuda')")
     return amp.custom_fwd(fwd, device_type="cuda", cast_inputs=cast_inputs)
 
 
 def custom_bwd(bwd: Any) -> Any:
     """Return ``torch.amp.custom_bwd`` for GPUs (deprecated)."""
-    old.told("cuda", "custom_bwd", "custom_bwd(args..., device_type='cuda')")
+    old.warn_deprecated("cuda", "custom_bwd", "custom_bwd(args..., device_type='cuda')")
     return amp.custom_bwd(bwd, device_type="cuda")
 
 

@@ -49,7 +49,7 @@ def explain(
     if space == "Tensor" and args and not isinstance(args[0], Tensor):
         kind = type(args[0]).__name__
         return TypeError(f"descriptor '{name}' for 'torch._C.TensorBase' objects doesn't apply to a '{kind}' object")
-    text = signatures.refusal(space, name, args[1:] if space == "Tensor" else args, named)
+    text = signatures.argument_error_text(space, name, args[1:] if space == "Tensor" else args, named)
     if text is None:
         text = _no_tensor(name, args) or _python_text(error, target, args, named, _full_name(space, name))
     if text is None and target is not None and space in ("nn", "Tensor") and name in GIVEN_ON:
@@ -57,7 +57,7 @@ def explain(
     if text is not None:
         return TypeError(text)
     given = {**dict(zip(values, args, strict=False)), **named}
-    if (instead := INSTEAD.get(name)) is not None and (other := instead(given)) is not None:
+    if (instead := ERROR_OVERRIDES.get(name)) is not None and (other := instead(given)) is not None:
         return other
     if isinstance(error, ValueError) and any(words in str(error) for words in NUMPYS_TOO_BIG):
         return RuntimeError(f"Storage size calculation overflowed with sizes={_ints(*args, named.get('size'))}")
@@ -66,7 +66,7 @@ def explain(
 
 #: By function, a callable that returns PyTorch's error for the arguments of a failed call (or None), where the error of
 #: the kernel differs from it.
-INSTEAD: dict[str, Callable[[dict[str, Any]], Exception | None]] = {}
+ERROR_OVERRIDES: dict[str, Callable[[dict[str, Any]], Exception | None]] = {}
 
 
 def _as_given(
@@ -85,7 +85,7 @@ def _as_given(
     return (*given.values(), *rest), named
 
 
-def noticed(
+def retry_with_override(
     space: str, name: str, values: dict[str, Any], rest: tuple[Any, ...], named: dict[str, Any], defaults: dict[str, Any],
     depth: int,
 ) -> Callable[[], Any] | None:  # fmt: skip
@@ -208,7 +208,7 @@ def _inner_text(name: str, target: Any, args: tuple[Any, ...], named: dict[str, 
     given = [bound.arguments.get(GIVEN_AS.get(each.name, each.name), 0) for each in line.parameters]
     try:
         line.check(tuple(given), {})
-    except signatures.Misfit as misfit:
+    except signatures.ArgumentMismatch as misfit:
         return str(misfit)
     return None
 

@@ -49,9 +49,9 @@ import numpy
 
 from . import generic_path, public_wrapper
 from .codegen import lazy_function
-from .fast_path import specialise
-from .fast_path_codegen import AXIS, NEW_AXIS, OPERATOR, Front
-from .introspection import Shown
+from .fast_path import install_fast_path
+from .fast_path_codegen import AXIS, NEW_AXIS, OPERATOR, FastPathSpec
+from .introspection import DeclaredSignature
 from .op import ARRAYS, FUNCTIONS, METHODS, OPS, TENSORS, Op, Rule, shared
 from .signatures import PREFIXES
 
@@ -244,7 +244,9 @@ def public(
         if fast_path is not None:
             front: Any = None
             for block, what in reversed(((fast_path, when), *then_try)):
-                front = Front(block.op, target, what, fixed, result_class, operands, front, in_place, identity_if)
+                front = FastPathSpec(
+                    block.op, target, what, fixed, result_class, operands, front, in_place, identity_if
+                )
             shown = _fronted(front, called)
             target.front = front  # type: ignore[attr-defined]
         if array_factory is not None:
@@ -259,12 +261,14 @@ def public(
     return declare
 
 
-def fronted(target: Callable[..., Any], fast_path: Operation, when: str, result_class: Any = None, **fixed: Any) -> Any:
+def with_fast_path(
+    target: Callable[..., Any], fast_path: Operation, when: str, result_class: Any = None, **fixed: Any
+) -> Any:
     """Return ``target`` with a fast path, for use inside the package (see :func:`public`)."""
-    return _fronted(Front(fast_path.op, target, when, fixed, result_class), target.__name__)
+    return _fronted(FastPathSpec(fast_path.op, target, when, fixed, result_class), target.__name__)
 
 
-def _fronted(front: Front, name: str, public_kind: str = "") -> Any:
+def _fronted(front: FastPathSpec, name: str, public_kind: str = "") -> Any:
     """Return the lazy function ``name`` for a chain of fast paths, each of which falls back to the next one."""
     target = front.surface
     if front.other is not None:
@@ -281,7 +285,7 @@ def _register(op: Op, function: bool, method: bool, in_place: bool | str, aliase
     function_form, method_form = _stub(op), _stub(op, generic_path.apply_method)
     OPS[op.name] = op
     ARRAYS.__dict__[op.name] = (
-        generic_path.exact(op) if op.opmath and op.kind == "general" else partial(op.kernel, numpy)
+        generic_path.half_precision_kernel(op) if op.opmath and op.kind == "general" else partial(op.kernel, numpy)
     )
     TENSORS.__dict__[op.name] = function_form
     names = (op.name, *aliases)
@@ -314,11 +318,11 @@ def _stub(op: Op, slow: Any = generic_path.apply, public_kind: str = "", name: s
     over         the result is written into the first tensor
     """
     space = {"public": public_kind, "over": over, "watched": generic_path.watched}
-    function = lazy_function(name or op.name, lambda function: specialise(op, function, slow), space)
+    function = lazy_function(name or op.name, lambda function: install_fast_path(op, function, slow), space)
     function.__doc__ = op.doc
     function.__module__ = "retrograd"
     form = "in place" if over else "method" if public_kind == "method" else "function"
-    function.__wrapped__ = Shown(op, form)  # type: ignore[attr-defined]
+    function.__wrapped__ = DeclaredSignature(op, form)  # type: ignore[attr-defined]
     function.op = op  # type: ignore[attr-defined]
     function.derivative = op.derivative  # type: ignore[attr-defined]
     function.over = over  # type: ignore[attr-defined]
@@ -344,15 +348,15 @@ def public_form(function: Any, space: str, name: str) -> Any:
             if space == "Tensor"
             else generic_path.apply
         )
-        public_function = _stub(op, public_wrapper.explained(run, op, space, name), public_kind, name, over)
+        public_function = _stub(op, public_wrapper.with_argument_errors(run, op, space, name), public_kind, name, over)
         public_function.__doc__ = function.__doc__
         return public_function
     if front is not None:
-        return _fronted(front.behind(public_wrapper.guarded(front.target, space, name)), name, public_kind)
-    return public_wrapper.guarded(function, space, name)
+        return _fronted(front.behind(public_wrapper.public_wrapper(front.target, space, name)), name, public_kind)
+    return public_wrapper.public_wrapper(function, space, name)
 
 
-def of_package(name: str) -> Any:
+def package_function(name: str) -> Any:
     """Return the public function ``name`` of the top-level package (for modules that are imported after it)."""
     return vars(sys.modules[str(__package__).partition(".")[0]])[name]
 
@@ -363,12 +367,14 @@ def publish(namespace: dict[str, Any], space: str, shared: Sequence[str] = ()) -
     ``shared``: the names of functions that are the same objects as in the top-level package.
     """
     for name in namespace["__all__"]:
-        function = namespace[name] = of_package(name) if name in shared else public_form(namespace[name], space, name)
+        function = namespace[name] = (
+            package_function(name) if name in shared else public_form(namespace[name], space, name)
+        )
         if name not in shared and function.__class__ is FunctionType and space in PREFIXES:
             function.__name__ = PREFIXES[space] + name  # PyTorch's name: linalg_inv
 
 
-def renamed(function: Any, shown: str) -> Any:
+def with_error_name(function: Any, shown: str) -> Any:
     """Return a function of the same operation whose errors show the name ``shown``."""
     return _stub(variant(function, shown=shown))
 
@@ -386,17 +392,19 @@ def operator_form(function: Any, name: str) -> Any:
     """Return ``function`` as the operator ``name``, which returns NotImplemented for operands of foreign classes."""
     op, front = getattr(function, "op", None), getattr(function, "front", None)
     if front is not None and not front.over:
-        return _fronted(front.before_operator(generic_path.guarded(front.target, name)), name, OPERATOR)
+        return _fronted(front.before_operator(generic_path.operator_wrapper(front.target, name)), name, OPERATOR)
     if op is None:
-        return generic_path.guarded(function, name)
+        return generic_path.operator_wrapper(function, name)
     if function.over:
-        return _stub(op, generic_path.operating(generic_path.apply_in_place_operator, name), OPERATOR, name, over=True)
+        return _stub(
+            op, generic_path.operator_fallback(generic_path.apply_in_place_operator, name), OPERATOR, name, over=True
+        )
     apply = generic_path.apply_equality if op.name in ("eq", "ne") else generic_path.apply_operator
-    return _stub(op, generic_path.operating(apply, name), OPERATOR, name)
+    return _stub(op, generic_path.operator_fallback(apply, name), OPERATOR, name)
 
 
 __all__ = [
-    "ARRAYS", "AXIS", "FUNCTIONS", "METHODS", "NEW_AXIS", "OPS", "TENSORS", "Operation", "fronted", "in_place_form",
-    "of_package", "op", "operator_form", "pointwise", "public_form", "publish", "renamed", "shared", "public",
+    "ARRAYS", "AXIS", "FUNCTIONS", "METHODS", "NEW_AXIS", "OPS", "TENSORS", "Operation", "with_fast_path", "in_place_form",
+    "package_function", "op", "operator_form", "pointwise", "public_form", "publish", "with_error_name", "shared", "public",
     "variant",
 ]  # fmt: skip

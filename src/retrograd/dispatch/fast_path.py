@@ -25,8 +25,8 @@ from ..core.views import current_edge, rebase_history, view_of, views_of
 from ..kernels.numba_dispatch import for_ufunc, stretched
 from ..runtime import user_frame
 from .codegen import compile_source
-from .fast_path_codegen import Front, Text
-from .node_classes import FIXED, counted, full_class, node_class
+from .fast_path_codegen import FastPathSpec, FunctionWriter
+from .node_classes import FIXED, all_results_class, counted, node_class
 from .op import MISSING
 from .operand_promotion import (
     F32,
@@ -42,12 +42,12 @@ from .operand_promotion import (
 )
 
 
-def specialise(op: Any, function: FunctionType, slow: Any) -> None:
+def install_fast_path(op: Any, function: FunctionType, slow: Any) -> None:
     """Generate and set the code of a function of ``op``, with the fallback ``slow``."""
     op.ufunc, op.united = ufunc_of(op), {}
     op.large = for_ufunc(op.ufunc)
-    taken = taken_by(op)
-    front = slow if isinstance(slow, Front) else None
+    taken = supported_dtypes(op)
+    front = slow if isinstance(slow, FastPathSpec) else None
     space = function.__globals__
     over: bool = space["over"]
     space.update(
@@ -60,7 +60,7 @@ def specialise(op: Any, function: FunctionType, slow: Any) -> None:
         next_number=next_number, _getframe=sys._getframe, view_of=view_of, views_of=views_of, rebase=rebase_history,
         wrap=wrap, numbers_in=numbers_in,
         CPU=devices.CPU, MISSING=MISSING, taken=taken, unite=promote_operands, Output=OutputEdge, brief=user_frame.strip_frames, counted=counted,
-        Leaf=AccumulateGrad, share_memory=share_memory, before_writing=before_writing, Node=full_class(op, in_place=over),
+        Leaf=AccumulateGrad, share_memory=share_memory, before_writing=before_writing, Node=all_results_class(op, in_place=over),
         **{f"default_{key}": value for key, value in (front or op).defaults.items()},
         **{f"Node{i}": node_class(op, in_place=over, only=i) for i in range(len(op.tensors)) if i == 0 or len(op.tensors) < 3},
     )  # fmt: skip
@@ -69,7 +69,7 @@ def specialise(op: Any, function: FunctionType, slow: Any) -> None:
     if front is not None:
         space.update(Given=front.gives, tuple_of=tuple.__new__)
         space.update({f"fixed_{each}": value for each, value in front.fixed.items()})
-    text = Text(op, front, space["public"], over)
+    text = FunctionWriter(op, front, space["public"], over)
     lines = text.overwriter() if over else text.caller()
     if not over:
         op.source = "\n".join(lines)
@@ -79,10 +79,10 @@ def specialise(op: Any, function: FunctionType, slow: Any) -> None:
     function.__code__ = made.__code__.replace(co_name=function.__name__, co_qualname=function.__name__)
 
 
-def specialise_all(op: Any) -> None:
+def install_all_fast_paths(op: Any) -> None:
     """Generate the code of every function of ``op`` again."""
     for function, slow in op.forms:
-        specialise(op, function, slow)
+        install_fast_path(op, function, slow)
 
 
 class _Probe:
@@ -115,7 +115,7 @@ class _Operand:
     __slots__ = ()
 
 
-def taken_by(op: Any) -> frozenset[Any]:
+def supported_dtypes(op: Any) -> frozenset[Any]:
     """Return the dtypes besides float32 and float64 that the generated functions pass to the kernel without conversion.
 
     An elementwise kernel must preserve the dtype, which a trial call tests; for float16 and bfloat16 it must be a

@@ -27,7 +27,7 @@ AXIS, NEW_AXIS = "axis", "new axis"
 OPERATOR = "operator"
 
 
-class Front:
+class FastPathSpec:
     """Fast path of a public Python function (``surface``) that is equivalent to an operation in the common case.
 
     guard     a further condition, as source text; with INLINE at its beginning also the condition of ``op.inline``
@@ -43,7 +43,7 @@ class Front:
 
     def __init__(
         self, op: Any, surface: Any, guard: str, fixed: dict[str, Any], gives: Any = None,
-        operands: Sequence[str] = (), other: Front | None = None, over: bool = False, itself: str = "",
+        operands: Sequence[str] = (), other: FastPathSpec | None = None, over: bool = False, itself: str = "",
     ) -> None:  # fmt: skip
         code = surface.__code__
         self.op, self.fixed, self.gives, self.other, self.over = op, fixed, gives, other, over
@@ -60,13 +60,13 @@ class Front:
         self.defaults: dict[str, Any] = dict(zip(self.names[code.co_argcount - len(given) :], given, strict=False))
         self.defaults.update(surface.__kwdefaults__ or {})
 
-    def behind(self, surface: Any) -> Front:
+    def behind(self, surface: Any) -> FastPathSpec:
         """The same before ``public``, which takes the same arguments."""
         made = copy(self)
         made.surface = surface
         return made
 
-    def before_operator(self, surface: Any) -> Front:
+    def before_operator(self, surface: Any) -> FastPathSpec:
         """The same before ``public``, which takes operands alone."""
         made = self.behind(surface)
         made.names = self.names[: self.positional]
@@ -91,7 +91,7 @@ class Front:
         found = [_unlike(each, self.defaults[each]) for each in self.names if each not in ours]
         return [*found, self.named] if self.named else found
 
-    def for_users(self) -> Front:
+    def for_users(self) -> FastPathSpec:
         """The same for a public caller, which takes in one dictionary what is keyed and nothing to the block: it is
         hardly ever given, and each parameter with a default would cost 7 ns."""
         made, ours = copy(self), self.read()
@@ -128,7 +128,7 @@ def _unlike(name: str, default: Any) -> str:
     return f"{name} is not {default if default is None or default.__class__ is bool else f'default_{name}'}"
 
 
-class Text:
+class FunctionWriter:
     """The text of the callers of ``op``, before which ``front`` may stand.
 
     ``public``: whether users call it, as a ``"function"`` or ``"method"``, or as an ``"operator"``, which has no
@@ -137,7 +137,7 @@ class Text:
     has a gradient, which arrives at the node itself; ``records``: whether there is anything to record.
     """
 
-    def __init__(self, op: Any, front: Front | None = None, public: str = "", over: bool = False) -> None:
+    def __init__(self, op: Any, front: FastPathSpec | None = None, public: str = "", over: bool = False) -> None:
         if front is not None and public and public != OPERATOR:
             front = front.for_users()
         self.op, self.front, self.public, self.over = op, front, public, over

@@ -47,7 +47,7 @@ def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], first: int
         if each.__class__ is Tensor:
             params = numbers_in(params)
     if not all([each.__class__ is Tensor for each in tensors]):
-        tensors = tuple([as_operand(op, each, index, first) for index, each in enumerate(tensors)])
+        tensors = tuple([check_operand(op, each, index, first) for index, each in enumerate(tensors)])
         special = innermost(tensors)
         if special is not None:
             return special.process(op, tensors, params, False)
@@ -71,7 +71,7 @@ def apply_method(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> 
 
 def apply_operator(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
     """``apply`` for an operator: NotImplemented for operands of foreign classes."""
-    return apply(op, tensors, params) if all(map(belongs, tensors)) else NotImplemented
+    return apply(op, tensors, params) if all(map(is_operand, tensors)) else NotImplemented
 
 
 def apply_equality(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
@@ -80,35 +80,35 @@ def apply_equality(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -
     return apply_operator(op, taken, params)
 
 
-def operating(apply: Callable[..., Any], name: str) -> Callable[..., Any]:
+def operator_fallback(apply: Callable[..., Any], name: str) -> Callable[..., Any]:
     """``apply`` for the operator ``name``, of which a foreign class may say by ``__torch_function__`` what it gives."""
 
     def slow(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
         result = apply(op, tensors, params)
-        return overridden(name, tensors) if result is NotImplemented else result
+        return retry_operator(name, tensors) if result is NotImplemented else result
 
     return slow
 
 
-def overridden(name: str, operands: tuple[Any, ...]) -> Any:
+def retry_operator(name: str, operands: tuple[Any, ...]) -> Any:
     """Repeat the operator ``name`` if an operand's class has a new ``__torch_function__``, else return NotImplemented."""
     return getattr(Tensor, name)(*operands) if torch_function.register_overriding(operands, Tensor) else NotImplemented
 
 
-def belongs(value: Any) -> bool:
+def is_operand(value: Any) -> bool:
     """Whether ``value`` can be an operand of an operator of tensors."""
     return isinstance(value, (Tensor, int, float, complex, numpy.generic))
 
 
-def guarded(function: Callable[[Any, Any], Any], name: str) -> Callable[[Any, Any], Any]:
+def operator_wrapper(function: Callable[[Any, Any], Any], name: str) -> Callable[[Any, Any], Any]:
     """``function`` as the operator ``name``: NotImplemented for an operand of a foreign class."""
 
     def operator(input: Any, other: Any) -> Any:
         try:
             if other.__class__ in NUMBERS or isinstance(other, Tensor):
                 return function(input, other)
-            if not belongs(other):
-                return overridden(name, (input, other))
+            if not is_operand(other):
+                return retry_operator(name, (input, other))
             return function(input, plain_number(other))
         except Exception as error:
             raise user_frame.strip_frames(error) or error from None
@@ -131,7 +131,7 @@ def _fresh(op: Any, array: Any) -> Tensor:
     return out
 
 
-def as_operand(op: Any, value: Any, position: int, first: int = 1, suffix: str = "") -> Any:
+def check_operand(op: Any, value: Any, position: int, first: int = 1, suffix: str = "") -> Any:
     """``value`` if it can stand where ``op`` takes a tensor: a Tensor, or for pointwise operations a number."""
     if isinstance(value, Tensor):
         return value
@@ -189,7 +189,7 @@ def run(
     return tuple(arrays), result
 
 
-def exact(op: Any) -> Callable[..., Any]:
+def half_precision_kernel(op: Any) -> Callable[..., Any]:
     """The kernel of a general operation for rules on arrays: it calculates short floats in 32 bits, as ``run`` does.
 
     Its code is written when it is first called: any number of arguments would cost each call 0.25 µs.
@@ -214,7 +214,7 @@ def exact(op: Any) -> Callable[..., Any]:
 
 
 def _written_exact(op: Any, by_dtype: Callable[..., Any]) -> Any:
-    """:func:`exact` for just the arguments of ``op``."""
+    """:func:`half_precision_kernel` for just the arguments of ``op``."""
     free = [*op.tensors, *op.params[: op.positional]]
     named = [f"{each}={each}" for each in op.params[op.positional :]]
     head = [f"{each}=default_{each}" if each in op.defaults else each for each in (*op.tensors, *op.params)]
@@ -431,7 +431,7 @@ def _wrap_views(op: Any, tensors: Any, arrays: Any, params: Any, result: Any, ed
 # --- In place -----------------------------------------------------------------------------------------------------
 
 
-def bare(x: Any) -> bool:
+def is_untracked(x: Any) -> bool:
     """Whether ``x`` is a tensor on the CPU to which nothing happens here but to its array: it is in no graph."""
     kind: Any = x.__class__
     if kind not in PLAIN or x._array.__class__ is not numpy.ndarray:
@@ -439,9 +439,9 @@ def bare(x: Any) -> bool:
     return not (recording() and (x._grad_edge is not None or (x._view is not None and x._view._grad_edge is not None)))
 
 
-def at_hand(x: Any) -> bool:
+def is_directly_writable(x: Any) -> bool:
     """Whether the memory of ``x`` may be written directly: nothing is recorded, no error or hook applies."""
-    if not bare(x) or x._version_counter is None or before_writing:
+    if not is_untracked(x) or x._version_counter is None or before_writing:
         return False
     return x._array.base is None or 0 not in x._array.strides  # stride 0: elements may overlap
 
@@ -453,7 +453,7 @@ def apply_in_place(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -
 
 def apply_in_place_operator(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
     """:func:`modify` for an operator: NotImplemented for operands of foreign classes."""
-    return modify(op, tensors, params) if all(map(belongs, tensors)) else NotImplemented
+    return modify(op, tensors, params) if all(map(is_operand, tensors)) else NotImplemented
 
 
 def modify(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Tensor:
@@ -465,7 +465,7 @@ def modify(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Tensor
     if not all([each.__class__ is Tensor for each in tensors]):
         if not isinstance(x, Tensor):
             raise TypeError(f"{op.name}_(): argument 'input' (position 1) must be Tensor, not {type_name(x)}")
-        tensors = tuple([as_operand(op, each, index, 0, "_") for index, each in enumerate(tensors)])
+        tensors = tuple([check_operand(op, each, index, 0, "_") for index, each in enumerate(tensors)])
         special = innermost(tensors)
         if special is not None:
             special.process(op, tensors, params, True)

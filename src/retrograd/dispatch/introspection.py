@@ -1,7 +1,7 @@
 """Signatures and sources of public functions for ``help`` and ``inspect``: PyTorch's parameters, the kernel's source.
 
 Generated functions take ``*rest`` and defaults such as ``MISSING`` for their error messages, which users need not see.
-Each has as its ``__wrapped__`` a ``Shown`` or a ``ShownAsParsed``, which builds the signature when it is read.
+Each has as its ``__wrapped__`` a ``DeclaredSignature`` or a ``RecordedSignature``, which builds the signature when it is read.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..compat.annotations import as_written
 from . import signatures
 
 
-class Shown:
+class DeclaredSignature:
     """``__wrapped__`` of a function of ``op``; ``form`` is "function", "method" or "in place".
 
     >>> import inspect
@@ -57,7 +57,7 @@ class Shown:
         return self.op.kernel
 
 
-class ShownAsParsed:
+class RecordedSignature:
     """``__wrapped__`` of a function with ``*args`` or ``**kwargs``: shows the longest signature that PyTorch lists.
 
     >>> import inspect

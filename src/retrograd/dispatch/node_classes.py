@@ -24,7 +24,7 @@ from ..kernels.numba_dispatch import LARGE, plain, raised
 from .codegen import compile_source
 from .op import MISSING, arguments, is_shared
 from .operand_promotion import NUMBERS
-from .saved_values import OfNode
+from .saved_values import NodeSavedTensor
 
 #: Types of 0-d gradients. They are NumPy scalars, because arithmetic on these takes a tenth of the time of 0-d arrays.
 SCALARS = frozenset({numpy.float32, numpy.float64})
@@ -70,7 +70,7 @@ def node_class(op: Any, conjugate: bool = False, in_place: bool = False, only: i
     return op.nodes[key]
 
 
-def full_class(op: Any, conjugate: bool = False, in_place: bool = False) -> type[Node]:
+def all_results_class(op: Any, conjugate: bool = False, in_place: bool = False) -> type[Node]:
     """Return the node class of ``op`` with an edge for each operand; ``counted`` if several results have gradients."""
     kind, count = node_class(op, conjugate, in_place), len(op.outputs)
     return kind if count < 2 or op.differentiable == 1 else counted(kind, count)
@@ -121,7 +121,7 @@ def _saved_getter(op: Any, each: Any) -> Callable[[Any], Any]:
 
 
 def _raw_getter(each: Any) -> Callable[[Any], Any]:
-    return lambda node: OfNode(node, each.name, lambda: unpack_saved(node, each, getattr(node, each.held)))
+    return lambda node: NodeSavedTensor(node, each.name, lambda: unpack_saved(node, each, getattr(node, each.held)))
 
 
 def unpack_saved(node: Any, each: Any, value: Any) -> Any:
@@ -189,7 +189,9 @@ def _compile_vjp(op: Any, saved: Sequence[Any], conjugate: bool, record: bool, o
         lines += _load(each, record, conjugate and op.holomorphic, only)
     arrays = [each for each in saved if _is_array(each)]
     large = (
-        not record and any(map(_calculates, rules)) and (op.kind == "pointwise" or (len(op.tensors) == 1 and arrays))
+        not record
+        and any(map(uses_arithmetic, rules))
+        and (op.kind == "pointwise" or (len(op.tensors) == 1 and arrays))
     )
     if large:
         sample = "g" if op.kind == "pointwise" else arrays[0].name
@@ -291,7 +293,7 @@ class _Symbol:
         raise TypeError("a symbol is neither true nor false")
 
 
-def _calculates(rule: Any) -> bool:
+def uses_arithmetic(rule: Any) -> bool:
     """Whether a rule computes with arithmetic operators, not only with names of ``F``.
 
     The rule runs on :class:`_Symbol` arguments, which support no arithmetic. In doubt, for a rule that branches on

@@ -13,7 +13,7 @@ from ..core.tensor import Tensor, wrap
 #: Classes whose instances the fast path takes as Tensors: Tensor, Parameter, and subclasses of Tensor in the program.
 PLAIN: set[type] = {Tensor}
 #: Tensor and Parameter: those of ``PLAIN`` that the package defines (see ``dispatch/torch_function_overrides.py``).
-OURS: set[type] = {Tensor}
+PACKAGE_CLASSES: set[type] = {Tensor}
 NUMBERS = frozenset({float, int, bool})
 F32, F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 INTEGERS = frozenset(map(numpy.dtype, (numpy.int64, numpy.int32, numpy.int16, numpy.int8, numpy.uint8)))
@@ -96,7 +96,7 @@ for _each in INTEGERS:
     _LIMITS[_each] = int(numpy.iinfo(_each.str).min), int(numpy.iinfo(_each.str).max)
 
 
-def storable(value: Any, dtype: Any) -> bool:
+def stores_like_pytorch(value: Any, dtype: Any) -> bool:
     """Whether NumPy writes the number into an array of ``dtype`` as PyTorch does, without a conversion before."""
     kind = value.__class__
     if kind is float:
@@ -112,14 +112,14 @@ def broadcast_error(operands: Sequence[Any]) -> RuntimeError | None:
     shapes = [each._array.shape for each in operands if isinstance(each, Tensor)]
     merged: tuple[int, ...] = ()
     for shape in shapes:
-        error = mismatch(merged, shape)
+        error = broadcast_mismatch(merged, shape)
         if error is not None:
             return error
         merged = numpy.broadcast_shapes(merged, shape)
     return None
 
 
-def mismatch(a: tuple[int, ...], b: tuple[int, ...]) -> RuntimeError | None:
+def broadcast_mismatch(a: tuple[int, ...], b: tuple[int, ...]) -> RuntimeError | None:
     """Return PyTorch's error if the shapes ``a`` and ``b`` cannot be broadcast together, or None."""
     for back in range(1, min(len(a), len(b)) + 1):
         if a[-back] != b[-back] and 1 not in (a[-back], b[-back]):

@@ -32,7 +32,7 @@ CREATING = frozenset((
 TAKE_NUMBERS = frozenset(["add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide"])
 
 
-def into(call: Callable[..., Any], space: str, name: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
+def call_into_out(call: Callable[..., Any], space: str, name: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
     """Write the result of ``call(*args, **named)`` without ``out`` into ``named["out"]`` and return this output.
 
     ``space`` and ``name`` identify the public function, for ``outs.txt`` and for errors.

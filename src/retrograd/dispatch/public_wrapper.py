@@ -15,12 +15,12 @@ from ..core.grad_mode import in_inference
 from ..core.tensor import Tensor, graded_leaf, new
 from ..runtime import user_frame
 from . import signatures
-from .argument_errors import explain, noticed
+from .argument_errors import explain, retry_with_override
 from .codegen import compile_source, lazy_function
-from .introspection import ShownAsParsed
+from .introspection import RecordedSignature
 from .op import MISSING
 from .operand_promotion import SCALARS, annotated_numbers, plain_number
-from .out_argument import into
+from .out_argument import call_into_out
 
 #: Source lines equivalent to ``_made = wrap(_array)``, inlined because the call takes twice as long.
 FRESH = (
@@ -31,13 +31,13 @@ FRESH = (
 )
 
 
-def guarded(target: Callable[..., Any], space: str, name: str) -> Any:
+def public_wrapper(target: Callable[..., Any], space: str, name: str) -> Any:
     """Return the public wrapper of ``target``, called ``name`` in ``space``; the first call generates its code."""
     made = lazy_function(name, _write, {"target": target, "space": space, "name": name})
     made.__doc__, made.__module__, made.__qualname__ = target.__doc__, "retrograd", name
     loose = target.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
     if loose and not hasattr(target, "__wrapped__"):
-        made.__wrapped__ = ShownAsParsed(target, space, name)  # type: ignore[attr-defined]
+        made.__wrapped__ = RecordedSignature(target, space, name)  # type: ignore[attr-defined]
     else:
         made.__wrapped__ = target  # type: ignore[attr-defined]
     return made
@@ -55,9 +55,9 @@ def _write(function: FunctionType) -> None:
     # Methods have no out=, so that even out=None is an error.
     passed = {each: value for each, value in defaults.items() if each != "out" or space["space"] != "Tensor"}
     space.update(
-        _call=target, _explain=explain, _noticed=noticed, _brief=user_frame.strip_frames, _vet=vet, _MISSING=MISSING, _defaults=passed,
+        _call=target, _explain=explain, _noticed=retry_with_override, _brief=user_frame.strip_frames, _vet=vet, _MISSING=MISSING, _defaults=passed,
         _common=getattr(target, "common", None), _new=new, _Tensor=Tensor, _leaf=graded_leaf, _in_inference=in_inference,
-        _known=frozenset(target.__kwdefaults__ or ()), _into=into, _space=space["space"], _name=name,
+        _known=frozenset(target.__kwdefaults__ or ()), _into=call_into_out, _space=space["space"], _name=name,
         _SCALARS=SCALARS, _plain=plain_number,
         **{f"_{each}": value for each, value in defaults.items()},
     )  # fmt: skip
@@ -142,10 +142,10 @@ def vet(space: str, name: str, named: dict[str, Any]) -> None:
     known = signatures.signatures(space, name)
     for key in named if known else ():
         if not any(each.find({key: None}) for one in known for each in one.parameters):
-            raise signatures.Misfit(f"{name}() got an unexpected keyword argument '{key}'")
+            raise signatures.ArgumentMismatch(f"{name}() got an unexpected keyword argument '{key}'")
 
 
-def explained(apply: Callable[..., Any], op: Any, space: str, name: str) -> Callable[..., Any]:
+def with_argument_errors(apply: Callable[..., Any], op: Any, space: str, name: str) -> Callable[..., Any]:
     """Return the fallback ``apply`` of an operation's public function, with ``out=`` and PyTorch's argument errors."""
     free = (*("input" if each == "self" else each for each in op.tensors), *op.params[: op.positional])
     only = op.params[op.positional :]
@@ -155,13 +155,13 @@ def explained(apply: Callable[..., Any], op: Any, space: str, name: str) -> Call
             if rest or any(each is MISSING for each in (*given, *params)):
                 raise TypeError
             if out is not None:
-                return into(lambda *given: apply(op, given, params), space, name, given, {"out": out})
+                return call_into_out(lambda *given: apply(op, given, params), space, name, given, {"out": out})
             return apply(op, given, params)
         except Exception as error:
             values = dict(zip(free, (*given, *params), strict=False))
             named = {**dict(zip(only, params[op.positional :], strict=True)), "out": out}
             defaults = {"out": None, **op.defaults}
-            again = noticed(space, name, values, rest, named, defaults, 2)
+            again = retry_with_override(space, name, values, rest, named, defaults, 2)
             if again is None:
                 error = explain(error, None, space, name, values, rest, named, defaults, 2)  # type: ignore[assignment]
                 if error is None:

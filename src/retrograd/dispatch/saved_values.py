@@ -144,7 +144,7 @@ class SavedTensor(ABC):
 FREED: Any = object()
 
 
-class OfNode(SavedTensor):
+class NodeSavedTensor(SavedTensor):
     """Saved tensor of a node of a declared operation, in its slot ``s_<slot>``; ``lift()`` returns it as a Tensor."""
 
     __slots__ = ("_lift", "_owner", "_slot")
@@ -164,4 +164,4 @@ class OfNode(SavedTensor):
         self._owner.__class__ = packed_class(type(self._owner))
 
 
-OfNode.__name__ = OfNode.__qualname__ = "SavedTensor"
+NodeSavedTensor.__name__ = NodeSavedTensor.__qualname__ = "SavedTensor"

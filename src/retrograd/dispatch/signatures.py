@@ -34,11 +34,11 @@ SHOWN = {
 }  # fmt: skip
 
 
-class Misfit(TypeError):
+class ArgumentMismatch(TypeError):
     """Error for arguments that do not fit a signature; its text is PyTorch's."""
 
 
-class Unreadable(Misfit):
+class ElementMismatch(ArgumentMismatch):
     """Error for a list with a wrong element after the first, which PyTorch finds after it has chosen a signature.
 
     No other signature is tried.
@@ -87,9 +87,11 @@ class Parameter:
             return
         for index, each in enumerate(value):
             if self.kind == "Tensor[]" and not (isinstance(each, Tensor) or each is None):
-                raise Unreadable(f"expected Tensor as element {index} in argument {place}, but got {type_name(each)}")
+                raise ElementMismatch(
+                    f"expected Tensor as element {index} in argument {place}, but got {type_name(each)}"
+                )
             if self.kind == "int[]" and not (_element(self.kind, each) or isinstance(each, bool)):
-                raise Unreadable(
+                raise ElementMismatch(
                     f"{function}(): argument '{self.name}' failed to unpack the object at pos {index + 1} with error "
                     f'"type must be tuple of ints,but got {type_name(each)}"'
                 )
@@ -146,35 +148,37 @@ class Signature:
         for key in left:
             raise self._unexpected(key)
 
-    def _too_many(self, given: int) -> Misfit:
+    def _too_many(self, given: int) -> ArgumentMismatch:
         plural = "" if self.positional == 1 else "s"
         takes = f"{self.positional} positional argument{plural}"
         if self.required != self.positional:
             takes = f"from {self.required} to {self.positional} positional arguments"
-        return Misfit(f"{self.function}() takes {takes} but {given} {'was' if given == 1 else 'were'} given")
+        return ArgumentMismatch(f"{self.function}() takes {takes} but {given} {'was' if given == 1 else 'were'} given")
 
-    def _missing(self, index: int) -> Misfit:
+    def _missing(self, index: int) -> ArgumentMismatch:
         names = [f'"{each.name}"' for each in self.parameters[index:] if not each.default]
         plural = "s" if len(names) == 1 else ""  # inverted, as in PyTorch
-        return Misfit(
+        return ArgumentMismatch(
             f"{self.function}() missing {len(names)} required positional argument{plural}: {', '.join(names)}"
         )
 
-    def _wrong(self, parameter: Parameter, value: Any, key: str | None, place: int) -> Misfit:
+    def _wrong(self, parameter: Parameter, value: Any, key: str | None, place: int) -> ArgumentMismatch:
         what = f"{self.function}(): argument '{parameter.name}'"
         if key is None:
             what += f" (position {place + 1})"
         if parameter.kind.endswith("[]") and isinstance(value, (tuple, list)) and value:
-            return Misfit(f"{what} must be {parameter.shown}, but found element of type {type_name(value[0])} at pos 0")
-        return Misfit(f"{what} must be {parameter.shown}, not {type_name(value)}")
+            return ArgumentMismatch(
+                f"{what} must be {parameter.shown}, but found element of type {type_name(value[0])} at pos 0"
+            )
+        return ArgumentMismatch(f"{what} must be {parameter.shown}, not {type_name(value)}")
 
-    def _unexpected(self, key: str) -> Misfit:
+    def _unexpected(self, key: str) -> ArgumentMismatch:
         if any(key == each.name for each in self.parameters):
-            return Misfit(f"{self.function}() got multiple values for argument '{key}'")
-        return Misfit(f"{self.function}() got an unexpected keyword argument '{key}'")
+            return ArgumentMismatch(f"{self.function}() got multiple values for argument '{key}'")
+        return ArgumentMismatch(f"{self.function}() got an unexpected keyword argument '{key}'")
 
 
-def refusal(space: str, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> str | None:
+def argument_error_text(space: str, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> str | None:
     """Return PyTorch's error text for these arguments of a function, or None if they fit or no signature is recorded.
 
     >>> refusal("torch", "exp", ("a",), {})
@@ -194,9 +198,9 @@ def refusal(space: str, name: str, args: tuple[Any, ...], named: dict[str, Any])
     for each in known:
         try:
             each.check(args, named)
-        except Unreadable as error:
+        except ElementMismatch as error:
             return str(error)
-        except Misfit as error:
+        except ArgumentMismatch as error:
             texts[each] = str(error)
         else:
             return f"This overload of {name} is deprecated:\n\t{name}{_spaced(each)}" if each.hidden else None

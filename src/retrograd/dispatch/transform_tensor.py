@@ -22,7 +22,7 @@ from ..core.torch_function import DISABLED
 
 _runs: ContextVar[tuple[TransformLevel, ...]] = ContextVar("runs", default=())
 #: Return the active transform levels, the outermost first.
-runs = _runs.get
+active_levels = _runs.get
 
 
 class TransformLevel:
@@ -49,21 +49,21 @@ class TransformLevel:
         raise NotImplementedError
 
     def __enter__(self) -> Any:
-        outer = runs()
+        outer = active_levels()
         self.alive, self.depth = True, len(outer) + 1
         _runs.set((*outer, self))
         return self
 
     def __exit__(self, *error: object) -> None:
         self.alive = False
-        _runs.set(tuple(each for each in runs() if each is not self))
+        _runs.set(tuple(each for each in active_levels() if each is not self))
 
     def around(self, inside: Callable[[], Any]) -> Any:
         """Return ``inside()``, called while this level is active.
 
         No ``with`` statement, because an interrupt at the beginning of ``__exit__`` would leave the level active.
         """
-        before = runs()
+        before = active_levels()
         try:
             self.__enter__()
             return inside()
@@ -179,7 +179,7 @@ def innermost(tensors: Sequence[Any]) -> Any:
     return max(wrappers, key=lambda each: each.level) if wrappers else None
 
 
-def batched(values: Sequence[Any]) -> Any:
+def innermost_batch(values: Sequence[Any]) -> Any:
     """Return the batch of the innermost level among the operands and the elements of lists of them, or None."""
     flat = [each for value in values for each in (value if isinstance(value, (tuple, list)) else (value,))]
     return innermost([batch for each in flat if (batch := _batch_in(each)) is not None])
@@ -199,34 +199,34 @@ def slicewise(surface: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(surface)
     def checked(*args: Any, **kwargs: Any) -> Any:
-        batch = batched([*args, *kwargs.values()]) if runs() else None
+        batch = innermost_batch([*args, *kwargs.values()]) if active_levels() else None
         return surface(*args, **kwargs) if batch is None else batch.by_slices(surface, args, kwargs)
 
     return checked
 
 
-def spread_as(x: Any, made: Tensor) -> Any:
+def copy_per_slice(x: Any, made: Tensor) -> Any:
     """Return ``made``, a new tensor like ``x``, with a copy for every slice of the batches that ``x`` belongs to."""
     return x.spread_as(made) if isinstance(x, TransformTensor) else made
 
 
-def slicing(x: Any) -> set[Any]:
+def batch_levels(x: Any) -> set[Any]:
     """Return the levels of vmap of which ``x``, its inner tensors or their tangents are batches."""
     if not isinstance(x, TransformTensor):
         return set()
-    levels = slicing(x._inner) | slicing(getattr(x, "_tangent", None))
+    levels = batch_levels(x._inner) | batch_levels(getattr(x, "_tangent", None))
     return levels | {x._run} if x.sliced else levels
 
 
-def in_slices() -> bool:
+def in_vmap() -> bool:
     """Whether a level of vmap is active."""
-    levels = runs()
+    levels = active_levels()
     return bool(levels) and any(each.sliced for each in levels)
 
 
 def draw(sample: Callable[[tuple[int, ...]], Any], shape: tuple[int, ...]) -> Tensor:
     """Return random numbers ``sample(shape)``; with ``vmap(randomness="different")`` a draw for every slice."""
-    levels = [each for each in runs() if each.differs()]
+    levels = [each for each in active_levels() if each.differs()]
     result = wrap(sample((*[each.size for each in levels], *shape)))
     for each in levels:
         result = each.drawn(result)

@@ -10,13 +10,13 @@ from retrograd import Tensor
 from retrograd.nn.functional import binary_cross_entropy_with_logits
 
 from . import constraints
-from .distribution import ONE
+from .distribution import SINGLE_SAMPLE
 from .exp_family import ExponentialFamily
-from .probability_utils import Chances
+from .probability_utils import ProbsOrLogits
 from .utils import broadcast_all
 
 
-class Bernoulli(Chances, ExponentialFamily):
+class Bernoulli(ProbsOrLogits, ExponentialFamily):
     """Bernoulli distribution: 1 with probability ``probs``, else 0.
 
     >>> Bernoulli(0.25).variance
@@ -45,7 +45,7 @@ class Bernoulli(Chances, ExponentialFamily):
     def variance(self) -> Tensor:
         return self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Any = ONE) -> Tensor:
+    def sample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         with torch.no_grad():
             return torch.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 

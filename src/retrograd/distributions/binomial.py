@@ -8,11 +8,11 @@ import retrograd as torch
 from retrograd import Tensor
 
 from . import constraints
-from .distribution import ONE
-from .probability_utils import Chances
+from .distribution import SINGLE_SAMPLE
+from .probability_utils import ProbsOrLogits
 
 
-class Binomial(Chances):
+class Binomial(ProbsOrLogits):
     """Binomial distribution: the number of successes in ``total_count`` trials of success probability ``probs``.
 
     >>> Binomial(10, torch.tensor(0.25)).mean
@@ -45,7 +45,7 @@ class Binomial(Chances):
     def variance(self) -> Tensor:
         return self.total_count * self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Any = ONE) -> Tensor:
+    def sample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         shape = self._extended_shape(sample_shape)
         with torch.no_grad():
             return torch.binomial(self.total_count.expand(shape), self.probs.expand(shape))

@@ -9,12 +9,12 @@ import retrograd as torch
 from retrograd import Tensor
 
 from . import constraints
-from .distribution import ONE, Distribution
-from .probability_utils import Chances
+from .distribution import SINGLE_SAMPLE, Distribution
+from .probability_utils import ProbsOrLogits
 from .utils import given_one_of
 
 
-class Categorical(Chances):
+class Categorical(ProbsOrLogits):
     """Categorical distribution over the classes 0 … n-1 with ``probs`` along the last dimension (normalised to sum to
     one).
 
@@ -53,7 +53,7 @@ class Categorical(Chances):
     def mode(self) -> Tensor:
         return self.probs.argmax(dim=-1)
 
-    def sample(self, sample_shape: Any = ONE) -> Tensor:
+    def sample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         shape = self._extended_shape(sample_shape)
         rows = self.probs.reshape(-1, self._num_events)
         drawn = torch.multinomial(rows, math.prod(sample_shape), True)
@@ -73,7 +73,7 @@ class Categorical(Chances):
         return self._as_enumeration(torch.arange(self._num_events, dtype=torch.long, device=self._param.device), expand)
 
 
-class OfClasses(Distribution):
+class CategoricalBased(Distribution):
     """Base class of distributions built on a :class:`Categorical` whose events have one element per class."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}

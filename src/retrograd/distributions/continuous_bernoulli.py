@@ -10,13 +10,13 @@ from retrograd import Tensor
 from retrograd.nn.functional import binary_cross_entropy_with_logits
 
 from . import constraints
-from .distribution import ONE
+from .distribution import SINGLE_SAMPLE
 from .exp_family import ExponentialFamily
-from .probability_utils import Chances
+from .probability_utils import ProbsOrLogits
 from .utils import broadcast_all, clamp_probs, uniform
 
 
-class ContinuousBernoulli(Chances, ExponentialFamily):
+class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     """Continuous Bernoulli distribution on [0, 1]: density proportional to ``probs ** x * (1 - probs) ** (1 - x)``.
 
     For ``probs`` near 1/2, between ``lims``, power series replace the formulas, because they are 0 / 0 at 1/2.
@@ -81,11 +81,11 @@ class ContinuousBernoulli(Chances, ExponentialFamily):
         near = 1.0 / 12.0 - (1.0 / 15.0 - 128.0 / 945.0 * square) * square
         return torch.where(self._outside_limits(), far, near)
 
-    def sample(self, sample_shape: Any = ONE) -> Tensor:
+    def sample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         with torch.no_grad():
             return self.rsample(sample_shape)
 
-    def rsample(self, sample_shape: Any = ONE) -> Tensor:
+    def rsample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         return self.icdf(uniform(self._extended_shape(sample_shape), self.probs))
 
     def log_prob(self, value: Tensor) -> Tensor:

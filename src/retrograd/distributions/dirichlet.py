@@ -10,7 +10,7 @@ from retrograd.nn.functional import one_hot
 
 from ..operations.creation.gamma_sampling import sample_dirichlet
 from . import constraints
-from .distribution import ONE
+from .distribution import SINGLE_SAMPLE
 from .exp_family import ExponentialFamily
 
 
@@ -48,7 +48,7 @@ class Dirichlet(ExponentialFamily):
         total = self.concentration.sum(-1, True)
         return self.concentration * (total - self.concentration) / (total.pow(2) * (total + 1))
 
-    def rsample(self, sample_shape: Any = ONE) -> Tensor:
+    def rsample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         return sample_dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:

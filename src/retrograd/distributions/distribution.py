@@ -19,7 +19,7 @@ from . import constraints
 from .utils import lazy_property
 
 #: The ``sample_shape`` of a single draw.
-ONE = Size()
+SINGLE_SAMPLE = Size()
 OURS = ("retrograd.distributions", "torch.distributions")
 
 
@@ -73,7 +73,7 @@ class Distribution(TorchNamed):
             ):
                 continue
             value = getattr(self, name)
-            if not holds(constraint.check(value)):
+            if not all_true(constraint.check(value)):
                 raise ValueError(
                     f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
                     f"{self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{value}"
@@ -104,7 +104,7 @@ class Distribution(TorchNamed):
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         """Return the distribution with its parameters expanded to ``batch_shape``."""
         owner = _package_class(type(self))
-        if owner in NOT_EXPANDED:
+        if owner in REQUIRE_OWN_EXPAND:
             raise NotImplementedError
         new = self._get_checked_instance(owner, _instance)
         batch_shape = Size(batch_shape)
@@ -141,12 +141,12 @@ class Distribution(TorchNamed):
 
     # -- Sampling
 
-    def sample(self, sample_shape: Any = ONE) -> Tensor:
+    def sample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         """Return samples of shape ``sample_shape + batch_shape + event_shape``, detached from the graph."""
         with torch.no_grad():
             return self.rsample(sample_shape)
 
-    def rsample(self, sample_shape: Any = ONE) -> Tensor:
+    def rsample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         """Return reparametrised samples of the same shape as :meth:`sample`, differentiable in the parameters."""
         raise NotImplementedError
 
@@ -231,7 +231,7 @@ class Distribution(TorchNamed):
                 "with `validate_args=False` to turn off validation."
             )
             return
-        if not holds(support.check(value)):
+        if not all_true(support.check(value)):
             raise ValueError(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the support "
                 f"({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
@@ -243,7 +243,7 @@ class Distribution(TorchNamed):
         return f"{type(self).__name__}({shown})"
 
 
-def holds(checked: Tensor) -> bool:
+def all_true(checked: Tensor) -> bool:
     """Whether a check is true everywhere; under vmap, for all slices."""
     while isinstance(checked, TransformTensor):
         checked = checked._inner
@@ -256,6 +256,6 @@ def _package_class(cls: type) -> Any:
 
 
 #: Direct subclasses of these must define ``expand`` themselves.
-NOT_EXPANDED: list[type] = [Distribution]
+REQUIRE_OWN_EXPAND: list[type] = [Distribution]
 
 __all__ = ["Distribution"]

@@ -9,7 +9,7 @@ from typing import Any
 import retrograd as torch
 from retrograd import Tensor
 
-from .distribution import NOT_EXPANDED, Distribution
+from .distribution import REQUIRE_OWN_EXPAND, Distribution
 
 
 class ExponentialFamily(Distribution):
@@ -45,6 +45,6 @@ class ExponentialFamily(Distribution):
         return result
 
 
-NOT_EXPANDED.append(ExponentialFamily)
+REQUIRE_OWN_EXPAND.append(ExponentialFamily)
 
 __all__ = ["ExponentialFamily"]

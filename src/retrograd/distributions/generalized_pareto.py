@@ -9,7 +9,7 @@ import retrograd as torch
 from retrograd import Tensor
 
 from . import constraints
-from .distribution import ONE, Distribution
+from .distribution import SINGLE_SAMPLE, Distribution
 from .utils import broadcast_all, uniform
 
 
@@ -37,7 +37,7 @@ class GeneralizedPareto(Distribution):
         zero = torch.isclose(self.concentration, self.concentration.new_zeros(()))
         return zero, torch.where(zero, torch.ones_like(self.concentration), self.concentration)
 
-    def rsample(self, sample_shape: Any = ONE) -> Tensor:
+    def rsample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         return self.icdf(uniform(self._extended_shape(sample_shape), self.loc))
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -9,12 +9,12 @@ from retrograd import Tensor
 from retrograd.nn.functional import binary_cross_entropy_with_logits
 
 from . import constraints
-from .distribution import ONE
-from .probability_utils import Chances
+from .distribution import SINGLE_SAMPLE
+from .probability_utils import ProbsOrLogits
 from .utils import broadcast_all
 
 
-class Geometric(Chances):
+class Geometric(ProbsOrLogits):
     """Geometric distribution: the number of failures before the first success, of probability ``probs``.
 
     >>> Geometric(0.25).mean
@@ -46,7 +46,7 @@ class Geometric(Chances):
     def variance(self) -> Tensor:
         return (1.0 / self.probs - 1.0) / self.probs
 
-    def sample(self, sample_shape: Any = ONE) -> Tensor:
+    def sample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         shape = self._extended_shape(sample_shape)
         with torch.no_grad():
             u = self.probs.new_empty(shape).uniform_(torch.finfo(self.probs.dtype).tiny, 1)

@@ -8,10 +8,10 @@ import retrograd as torch
 from retrograd import Tensor
 
 from .cauchy import Cauchy
-from .half_normal import Half
+from .half_normal import HalfDistribution
 
 
-class HalfCauchy(Half):
+class HalfCauchy(HalfDistribution):
     """Half-Cauchy distribution: the absolute value of a Cauchy variable with median 0."""
 
     whole = Cauchy

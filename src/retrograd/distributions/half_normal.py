@@ -14,7 +14,7 @@ from .transformed_distribution import TransformedDistribution
 from .transforms import AbsTransform
 
 
-class Half(TransformedDistribution):
+class HalfDistribution(TransformedDistribution):
     """Base class of the distribution of the absolute value of a symmetric variable around 0."""
 
     arg_constraints = {"scale": constraints.positive}
@@ -52,7 +52,7 @@ class Half(TransformedDistribution):
         return self.base_dist.entropy() - math.log(2)
 
 
-class HalfNormal(Half):
+class HalfNormal(HalfDistribution):
     """Half-normal distribution: the absolute value of a normal variable with mean 0."""
 
     whole = Normal

@@ -7,7 +7,7 @@ from typing import Any
 from retrograd import Tensor
 
 from . import constraints
-from .distribution import ONE, Distribution
+from .distribution import SINGLE_SAMPLE, Distribution
 from .utils import sum_rightmost
 
 
@@ -64,10 +64,10 @@ class Independent(Distribution):
     def variance(self) -> Tensor:
         return self.base_dist.variance
 
-    def sample(self, sample_shape: Any = ONE) -> Tensor:
+    def sample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         return self.base_dist.sample(sample_shape)
 
-    def rsample(self, sample_shape: Any = ONE) -> Tensor:
+    def rsample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         return self.base_dist.rsample(sample_shape)
 
     def log_prob(self, value: Tensor) -> Tensor:

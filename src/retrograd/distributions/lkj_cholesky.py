@@ -10,7 +10,7 @@ from retrograd import Size, Tensor
 
 from . import constraints
 from .beta import Beta
-from .distribution import ONE, Distribution
+from .distribution import SINGLE_SAMPLE, Distribution
 from .utils import broadcast_all
 
 
@@ -41,7 +41,7 @@ class LKJCholesky(Distribution):
         super()._expand_into(new, batch_shape)
         new._beta = self._beta.expand((*batch_shape, self.dim))
 
-    def sample(self, sample_shape: Any = ONE) -> Tensor:
+    def sample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         """Return samples, built row by row: a random direction, scaled by a beta variable."""
         with torch.no_grad():
             y = self._beta.sample(Size(sample_shape)).unsqueeze(-1)

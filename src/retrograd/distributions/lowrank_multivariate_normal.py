@@ -9,7 +9,7 @@ import retrograd as torch
 from retrograd import Tensor
 
 from . import constraints
-from .distribution import ONE, Distribution
+from .distribution import SINGLE_SAMPLE, Distribution
 from .multivariate_normal import log_diagonal, mahalanobis, times_vectors
 from .utils import lazy_property, standard_normal
 
@@ -112,7 +112,7 @@ class LowRankMultivariateNormal(Distribution):
         solved = torch.linalg.solve_triangular(self._capacitance_tril, scaled, upper=False)
         return self._full(torch.diag_embed(diagonal.reciprocal()) - torch.matmul(solved.mT, solved))
 
-    def rsample(self, sample_shape: Any = ONE) -> Tensor:
+    def rsample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         shape = self._extended_shape(sample_shape)
         of_rank = standard_normal(shape[:-1] + self.cov_factor.shape[-1:], self.loc)
         of_each = standard_normal(shape, self.loc)

@@ -9,7 +9,7 @@ from retrograd import Size, Tensor
 
 from . import constraints
 from .categorical import Categorical
-from .distribution import ONE, Distribution
+from .distribution import SINGLE_SAMPLE, Distribution
 
 
 class MixtureSameFamily(Distribution):
@@ -94,7 +94,7 @@ class MixtureSameFamily(Distribution):
         result = self.component_distribution.log_prob(self._with_component_dim(x))
         return torch.logsumexp(result + torch.log_softmax(self.mixture_distribution.logits, dim=-1), dim=-1)
 
-    def sample(self, sample_shape: Any = ONE) -> Tensor:
+    def sample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         with torch.no_grad():
             chosen = self.mixture_distribution.sample(sample_shape)
             drawn = self.component_distribution.sample(sample_shape)

@@ -10,12 +10,12 @@ from retrograd import Size, Tensor
 
 from . import constraints
 from .binomial import Binomial
-from .categorical import OfClasses
-from .distribution import ONE
+from .categorical import CategoricalBased
+from .distribution import SINGLE_SAMPLE
 from .utils import broadcast_all
 
 
-class Multinomial(OfClasses):
+class Multinomial(CategoricalBased):
     """Multinomial distribution: the counts of the classes in ``total_count`` samples of a :class:`Categorical`.
 
     >>> Multinomial(4, torch.tensor([1.0, 3.0])).mean
@@ -46,7 +46,7 @@ class Multinomial(OfClasses):
     def variance(self) -> Tensor:
         return self.total_count * self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Any = ONE) -> Tensor:
+    def sample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         sample_shape = Size(sample_shape)
         drawn = self._categorical.sample(Size((self.total_count,)) + sample_shape)
         counts = self.probs.new_zeros(self._extended_shape(sample_shape))

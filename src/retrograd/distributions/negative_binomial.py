@@ -9,13 +9,13 @@ from retrograd import Tensor
 from retrograd.nn.functional import logsigmoid
 
 from . import constraints
-from .distribution import ONE
+from .distribution import SINGLE_SAMPLE
 from .gamma import Gamma
-from .probability_utils import Chances
+from .probability_utils import ProbsOrLogits
 from .utils import lazy_property
 
 
-class NegativeBinomial(Chances):
+class NegativeBinomial(ProbsOrLogits):
     """Negative binomial distribution: the number of successes, of probability ``probs``, before ``total_count``
     failures.
 
@@ -52,7 +52,7 @@ class NegativeBinomial(Chances):
         # Not validated: with a total count of 0 the rate of the Poisson distribution is 0.
         return Gamma(self.total_count, torch.exp(-self.logits), validate_args=False)
 
-    def sample(self, sample_shape: Any = ONE) -> Tensor:
+    def sample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         with torch.no_grad():
             return torch.poisson(self._gamma.sample(sample_shape=sample_shape))
 

@@ -9,11 +9,11 @@ from retrograd import Size, Tensor
 from retrograd.nn.functional import one_hot
 
 from . import constraints
-from .categorical import OfClasses
-from .distribution import ONE
+from .categorical import CategoricalBased
+from .distribution import SINGLE_SAMPLE
 
 
-class OneHotCategorical(OfClasses):
+class OneHotCategorical(CategoricalBased):
     """:class:`Categorical` whose samples are one-hot vectors."""
 
     support = constraints.one_hot
@@ -31,7 +31,7 @@ class OneHotCategorical(OfClasses):
     def variance(self) -> Tensor:
         return self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Any = ONE) -> Tensor:
+    def sample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         drawn = self._categorical.sample(Size(sample_shape))
         return one_hot(drawn, self._categorical._num_events).to(self.probs)
 
@@ -58,7 +58,7 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
     has_rsample = True
 
-    def rsample(self, sample_shape: Any = ONE) -> Tensor:
+    def rsample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         drawn, probs = self.sample(sample_shape), self._categorical.probs
         return drawn + (probs - probs.detach())
 

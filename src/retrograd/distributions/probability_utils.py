@@ -11,7 +11,7 @@ from .distribution import Distribution
 from .utils import broadcast_all, given_one_of, lazy_property, logits_to_probs, probs_to_logits
 
 
-class Chances(Distribution):
+class ProbsOrLogits(Distribution):
     """Base class of distributions parametrised by either ``probs`` or ``logits``."""
 
     #: True for the probability of one event, False for classes along the last dimension.
@@ -55,4 +55,4 @@ class Chances(Distribution):
         return self._param
 
 
-__all__ = ["Chances"]
+__all__ = ["ProbsOrLogits"]

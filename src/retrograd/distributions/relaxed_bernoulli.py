@@ -7,14 +7,14 @@ from typing import Any
 from retrograd import Tensor
 
 from . import constraints
-from .distribution import ONE
-from .probability_utils import Chances
+from .distribution import SINGLE_SAMPLE
+from .probability_utils import ProbsOrLogits
 from .transformed_distribution import TransformedDistribution
 from .transforms import SigmoidTransform
 from .utils import broadcast_all, clamp_probs, uniform
 
 
-class LogitRelaxedBernoulli(Chances):
+class LogitRelaxedBernoulli(ProbsOrLogits):
     """Distribution of the logits of :class:`RelaxedBernoulli` samples."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -27,7 +27,7 @@ class LogitRelaxedBernoulli(Chances):
         self.temperature = temperature
         super().__init__(self._set_parameter(probs, logits).size(), validate_args=validate_args)
 
-    def rsample(self, sample_shape: Any = ONE) -> Tensor:
+    def rsample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         shape = self._extended_shape(sample_shape)
         probs = clamp_probs(self.probs.expand(shape))
         noise = clamp_probs(uniform(shape, probs))
@@ -41,7 +41,7 @@ class LogitRelaxedBernoulli(Chances):
         return self.temperature.log() + away - 2 * away.exp().log1p()
 
 
-class Relaxed(TransformedDistribution):
+class RelaxedDistribution(TransformedDistribution):
     """Base class of relaxed distributions: with smaller ``temperature`` the samples are closer to discrete values."""
 
     has_rsample = True
@@ -62,7 +62,7 @@ class Relaxed(TransformedDistribution):
         return self.base_dist.probs  # type: ignore[attr-defined]
 
 
-class RelaxedBernoulli(Relaxed):
+class RelaxedBernoulli(RelaxedDistribution):
     """Relaxed Bernoulli distribution on (0, 1); the smaller ``temperature``, the closer the samples are to 0 or 1.
 
     Source: Maddison, Mnih and Teh, "The concrete distribution", 2017.

@@ -8,14 +8,14 @@ import retrograd as torch
 from retrograd import Tensor
 
 from . import constraints
-from .categorical import OfClasses
-from .distribution import ONE
-from .relaxed_bernoulli import Relaxed
+from .categorical import CategoricalBased
+from .distribution import SINGLE_SAMPLE
+from .relaxed_bernoulli import RelaxedDistribution
 from .transforms import ExpTransform
 from .utils import broadcast_all, clamp_probs, uniform
 
 
-class ExpRelaxedCategorical(OfClasses):
+class ExpRelaxedCategorical(CategoricalBased):
     """Distribution of the logarithms of :class:`RelaxedOneHotCategorical` samples."""
 
     support = constraints.real_vector
@@ -28,7 +28,7 @@ class ExpRelaxedCategorical(OfClasses):
         self.temperature = temperature
         super().__init__(probs, logits, validate_args)
 
-    def rsample(self, sample_shape: Any = ONE) -> Tensor:
+    def rsample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         noise = clamp_probs(uniform(self._extended_shape(sample_shape), self.logits))
         gumbels = -((-(noise.log())).log())
         scores = (self.logits + gumbels) / self.temperature
@@ -44,7 +44,7 @@ class ExpRelaxedCategorical(OfClasses):
         return (score - score.logsumexp(dim=-1, keepdim=True)).sum(-1) + norm
 
 
-class RelaxedOneHotCategorical(Relaxed):
+class RelaxedOneHotCategorical(RelaxedDistribution):
     """Relaxed categorical distribution (Gumbel-softmax) on the simplex; close to one-hot for small ``temperature``.
 
     Sources: Jang, Gu and Poole, "Categorical reparameterization with Gumbel-softmax", 2017; Maddison, Mnih and Teh, "The

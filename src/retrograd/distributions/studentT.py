@@ -10,7 +10,7 @@ from retrograd import Tensor
 
 from . import constraints
 from .chi2 import Chi2
-from .distribution import ONE, Distribution
+from .distribution import SINGLE_SAMPLE, Distribution
 from .utils import broadcast_all, standard_normal
 
 
@@ -45,7 +45,7 @@ class StudentT(Distribution):
         result[self.df <= 1] = math.nan
         return result
 
-    def rsample(self, sample_shape: Any = ONE) -> Tensor:
+    def rsample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         normal = standard_normal(self._extended_shape(sample_shape), self.df)
         return self.loc + self.scale * (normal * torch.rsqrt(self._chi2.rsample(sample_shape) / self.df))
 

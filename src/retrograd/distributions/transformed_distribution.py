@@ -8,7 +8,7 @@ import retrograd as torch
 from retrograd import Tensor
 
 from . import constraints
-from .distribution import ONE, Distribution
+from .distribution import SINGLE_SAMPLE, Distribution
 from .independent import Independent
 from .transforms import ComposeTransform, Transform
 from .utils import sum_rightmost
@@ -64,11 +64,11 @@ class TransformedDistribution(Distribution):
             x = each(x)
         return x
 
-    def sample(self, sample_shape: Any = ONE) -> Tensor:
+    def sample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         with torch.no_grad():
             return self._transformed(self.base_dist.sample(sample_shape))
 
-    def rsample(self, sample_shape: Any = ONE) -> Tensor:
+    def rsample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         return self._transformed(self.base_dist.rsample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import retrograd as torch
 from retrograd import Tensor
 
 from . import constraints
-from .distribution import ONE, Distribution
+from .distribution import SINGLE_SAMPLE, Distribution
 from .utils import broadcast_all, uniform
 
 
@@ -50,7 +50,7 @@ class Uniform(Distribution):
     def variance(self) -> Tensor:
         return (self.high - self.low).pow(2) / 12
 
-    def rsample(self, sample_shape: Any = ONE) -> Tensor:
+    def rsample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         drawn = uniform(self._extended_shape(sample_shape), self.low)
         return self.low + drawn * (self.high - self.low)
 

@@ -9,7 +9,7 @@ import retrograd as torch
 from retrograd import Tensor
 
 from . import constraints
-from .distribution import ONE, Distribution
+from .distribution import SINGLE_SAMPLE, Distribution
 from .utils import broadcast_all, lazy_property
 
 
@@ -35,7 +35,7 @@ class VonMises(Distribution):
         return self.concentration * torch.cos(value - self.loc) - math.log(2 * math.pi) - norm
 
     @torch.no_grad()
-    def sample(self, sample_shape: Any = ONE) -> Tensor:
+    def sample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         """Return samples, by rejection from a wrapped Cauchy distribution in double precision.
 
         Source: Best and Fisher, "Efficient simulation of the von Mises distribution", 1979.

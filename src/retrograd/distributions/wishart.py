@@ -11,7 +11,7 @@ from retrograd import Size, Tensor
 from ..runtime.user_frame import warn
 from . import constraints
 from .chi2 import Chi2
-from .distribution import ONE
+from .distribution import SINGLE_SAMPLE
 from .exp_family import ExponentialFamily
 from .multivariate_normal import MATRICES, ONE_OF, log_diagonal, precision_to_scale_tril
 from .utils import lazy_property
@@ -131,7 +131,7 @@ class Wishart(ExponentialFamily):
         factor = self._unbroadcasted_scale_tril @ factor
         return factor @ factor.mT
 
-    def rsample(self, sample_shape: Any = ONE, max_try_correction: int | None = None) -> Tensor:
+    def rsample(self, sample_shape: Any = SINGLE_SAMPLE, max_try_correction: int | None = None) -> Tensor:
         """Return samples; matrices singular in the dtype are drawn again up to ``max_try_correction`` times (default
         10).
         """

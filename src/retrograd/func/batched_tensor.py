@@ -17,9 +17,16 @@ from ..core.pytree import broadcast_to_and_flatten, tree_flatten, tree_map
 from ..core.tensor import Tensor, preserve_format, wrap
 from ..dispatch.generic_path import apply, check_cast
 from ..dispatch.op import TENSORS as F
-from ..dispatch.transform_tensor import TransformLevel, TransformTensor, placeholder, runs, spread_as, wrap_in
+from ..dispatch.transform_tensor import (
+    TransformLevel,
+    TransformTensor,
+    active_levels,
+    copy_per_slice,
+    placeholder,
+    wrap_in,
+)
 from ..operations.engine_ops import expand
-from ..operations.indexing.getitem import pick, put_at
+from ..operations.indexing.getitem import index_put_values, index_with_tensors
 from ..runtime.user_frame import warn
 
 
@@ -71,7 +78,7 @@ class Batch(TransformTensor):
         )
 
     def blank(self, members: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Tensor:
-        values = [split(each, self._run)[0] for each in members]
+        values = [unwrap_batch(each, self._run)[0] for each in members]
         return batch(self._run, placeholder(values, (self._run.size, *shape), dtype))
 
     def gradients(self, outs: Any, inputs: Any, grads: Any, solve: Callable[..., Any]) -> list[Any]:
@@ -83,10 +90,10 @@ class Batch(TransformTensor):
             for each, found in zip(grads, batched, strict=True)
         ]
         values = [
-            expand_to(value, run) if not found and grad is not None and is_batched_at(old, run) else value
+            expand_over_slices(value, run) if not found and grad is not None and is_batched_at(old, run) else value
             for value, found, grad, old in zip(values, batched, given, grads, strict=True)
         ]
-        bare = [split(each, run) for each in inputs]
+        bare = [unwrap_batch(each, run) for each in inputs]
         found = solve(values, [value for value, _ in bare], given, True)
         return [
             grad if grad is None or dim is None else inner_batch(grad, run, dim)
@@ -102,7 +109,7 @@ class Batch(TransformTensor):
             return by_slices(run, join, (list(tensors), None), {})
         if any(each._array.shape != (0,) for each in tensors):  # PyTorch's old empty tensors, which join anything
             tensors = [each for each in tensors if each._array.shape != (0,)]
-        return batch(run, join([front(each, run) for each in tensors], dim if dim < 0 else dim + 1))
+        return batch(run, join([slices_to_front(each, run) for each in tensors], dim if dim < 0 else dim + 1))
 
     sliced = True
 
@@ -110,10 +117,10 @@ class Batch(TransformTensor):
         return by_slices(self._run, surface, args, kwargs)
 
     def dynamic(self, name: str) -> Exception:
-        return of_no_shape(name)
+        return dynamic_shape_error(name)
 
     def spread_as(self, made: Tensor) -> Any:
-        return batch(self._run, expand_to(spread_as(self._inner, made), self._run).clone())
+        return batch(self._run, expand_over_slices(copy_per_slice(self._inner, made), self._run).clone())
 
     def picked(self, x: Any, picks: list[Any]) -> Any:
         """Return ``x[picks]``, with some batched indices."""
@@ -121,12 +128,12 @@ class Batch(TransformTensor):
 
     def put_picked(self, x: Any, picks: list[Any], values: Any, accumulate: bool) -> None:
         """Write (or add) ``values`` to ``x[picks]``, with some batched indices."""
-        x.copy_(self.by_slices(put_at, (x, picks, values, accumulate), {}))
+        x.copy_(self.by_slices(index_put_values, (x, picks, values, accumulate), {}))
 
     def merged(self, members: Sequence[Any], build: Callable[..., Any]) -> Any:
         if len(members) == 1:
             return batch(self._run, build(self._inner), self._dim)
-        return batch(self._run, build(*[front(each, self._run) for each in members]))
+        return batch(self._run, build(*[slices_to_front(each, self._run) for each in members]))
 
     def detach(self) -> Tensor:
         """Return the batch detached from the graph."""
@@ -160,7 +167,7 @@ def wrapped_text(name: str, facts: str, inner: Any) -> str:
     return f"{name}({facts}, value=\n    {lines}\n)"
 
 
-def of_no_shape(name: str) -> Exception:
+def dynamic_shape_error(name: str) -> Exception:
     """Return the error for an operation whose result has a data-dependent shape."""
     return RuntimeError(
         "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
@@ -196,12 +203,12 @@ def batch(run: VmapRun, value: Any, dim: int = 0) -> Any:
     return batched
 
 
-def split(x: Any, run: VmapRun) -> tuple[Any, int | None]:
+def unwrap_batch(x: Any, run: VmapRun) -> tuple[Any, int | None]:
     """Return the tensor that ``x`` wraps at level ``run`` and its batch dimension, or ``x`` and None if not batched."""
     return (x._inner, x._dim) if isinstance(x, Batch) and x._run is run else (x, None)
 
 
-def move(x: Any, source: int, to: int) -> Any:
+def move_dim(x: Any, source: int, to: int) -> Any:
     """Return ``x`` with dimension ``source`` moved to ``to``."""
     if source == to:
         return x
@@ -210,26 +217,26 @@ def move(x: Any, source: int, to: int) -> Any:
     return F.permute(x, tuple(order))
 
 
-def expand_to(x: Any, run: VmapRun) -> Any:
+def expand_over_slices(x: Any, run: VmapRun) -> Any:
     """Return ``x``, which is not batched, expanded along a new first dimension of the number of slices."""
     return expand(x, (run.size, *x._array.shape))
 
 
-def front(x: Any, run: VmapRun) -> Any:
+def slices_to_front(x: Any, run: VmapRun) -> Any:
     """Return all slices of ``x`` along a first dimension."""
-    value, dim = split(x, run)
-    return expand_to(value, run) if dim is None else move(value, dim, 0)
+    value, dim = unwrap_batch(x, run)
+    return expand_over_slices(value, run) if dim is None else move_dim(value, dim, 0)
 
 
-def aligned(x: Any, run: VmapRun, rank: int) -> Any:
+def slices_with_rank(x: Any, run: VmapRun, rank: int) -> Any:
     """Return all slices of ``x`` along a first dimension, each with leading dimensions of size 1 up to ``rank``.
 
     A tensor that is not batched is returned unchanged.
     """
-    value, dim = split(x, run)
+    value, dim = unwrap_batch(x, run)
     if dim is None:
         return value
-    value = move(value, dim, 0)
+    value = move_dim(value, dim, 0)
     for _ in range(rank + 1 - value._array.ndim):
         value = F.unsqueeze(value, 1)
     return value
@@ -237,13 +244,13 @@ def aligned(x: Any, run: VmapRun, rank: int) -> Any:
 
 def slice_at(x: Any, run: VmapRun, index: int) -> Any:
     """Return slice ``index`` of ``x``, or ``x`` if it is not batched."""
-    value, dim = split(x, run)
+    value, dim = unwrap_batch(x, run)
     return value if dim is None else F.select(value, dim, index)
 
 
-def unsliced(x: Any) -> Any:
+def first_slice(x: Any) -> Any:
     """Return the first slice of ``x`` if it is a batch of the innermost level, a vmap."""
-    return slice_at(x, runs()[-1], 0)  # type: ignore[arg-type]
+    return slice_at(x, active_levels()[-1], 0)  # type: ignore[arg-type]
 
 
 # -- The same inside wrappers of inner levels
@@ -259,10 +266,10 @@ def is_batched_at(x: Any, run: VmapRun) -> bool:
 def inner_to_front(x: Any, run: VmapRun) -> Any:
     """Return ``x`` with the slices of ``run`` along a first dimension, inside the wrappers of inner levels."""
     if not isinstance(x, TransformTensor) or x._run.depth <= run.depth:
-        return front(x, run)
+        return slices_to_front(x, run)
     if isinstance(x, Batch):
-        value = move(x._inner, x._dim, 0)
-        return batch(x._run, move(inner_to_front(value, run), 0, 1))
+        value = move_dim(x._inner, x._dim, 0)
+        return batch(x._run, move_dim(inner_to_front(value, run), 0, 1))
     assert isinstance(x, Dual)
     return x.merged((x,), lambda each: inner_to_front(each, run))
 
@@ -272,7 +279,7 @@ def inner_batch(x: Any, run: VmapRun, dim: int) -> Any:
     if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return batch(run, x, dim)
     if isinstance(x, Batch):
-        value = move(x._inner, x._dim, 0)
+        value = move_dim(x._inner, x._dim, 0)
         return batch(x._run, inner_batch(value, run, dim + 1))
     return x.merged((x,), lambda each: inner_batch(each, run, dim))
 
@@ -292,7 +299,7 @@ def run_block(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any
     return rule(run, op, tensors, params)
 
 
-def all_wrapped(run: VmapRun, result: Any) -> Any:
+def as_batches(run: VmapRun, result: Any) -> Any:
     """Return a result, or each of a tuple, as a batch along dimension 0."""
     return tuple([batch(run, each) for each in result]) if isinstance(result, tuple) else batch(run, result)
 
@@ -302,10 +309,10 @@ def slices_with_warning(run: VmapRun, op: Any, tensors: tuple[Any, ...], params:
     warn(
         f"vmap: {op.shown} runs slice by slice, because it has no rule for all slices at once: it is as slow as a loop",
     )  # fmt: skip
-    return slices(run, op, tensors, params)
+    return apply_by_slices(run, op, tensors, params)
 
 
-def slices(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
+def apply_by_slices(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
     """Apply ``op`` slice by slice, and stack the results."""
     rows = [apply(op, tuple([slice_at(each, run, i) for each in tensors]), params) for i in range(run.size)]
     if rows and isinstance(rows[0], tuple):
@@ -334,15 +341,15 @@ def inner_slice_at(x: Any, run: VmapRun, index: int) -> Any:
 
 def picked(run: VmapRun, x: Any, picks: list[Any]) -> Any:
     """Return ``x[picks]`` for all slices at once."""
-    value, dim = split(x, run)
+    value, dim = unwrap_batch(x, run)
     positions = [i for i, each in enumerate(picks) if each is not None]
     rank = max(picks[i]._array.ndim for i in positions)
-    indices = [None if each is None else aligned(each, run, rank) for each in picks]
+    indices = [None if each is None else slices_with_rank(each, run, rank) for each in picks]
     adjacent = positions[-1] - positions[0] + 1 == len(positions)
     if dim is None:
-        return batch(run, pick(value, indices), positions[0] if adjacent else 0)
+        return batch(run, index_with_tensors(value, indices), positions[0] if adjacent else 0)
     rows = wrap(module_of(value._array).arange(run.size).reshape(run.size, *(1,) * rank))
-    result = pick(move(value, dim, 0), [rows, *indices])
+    result = index_with_tensors(move_dim(value, dim, 0), [rows, *indices])
     if adjacent and positions[0]:  # move the dimensions before the indexed ones to their front
         before = [1 + rank + i for i in range(positions[0])]
         after = range(1 + rank + positions[0], result._array.ndim)
@@ -375,8 +382,8 @@ def custom(run: VmapRun, function: Any, args: tuple[Any, ...]) -> Any:
             f"staticmethod or set generate_vmap_rule=True. {more} Its forward is "
             f"defined{describe_definition(function.forward)}. Remedy: set generate_vmap_rule = True in its class."
         )
-    values = tree_map(lambda each: split(each, run)[0], args)
-    dims = tree_map(lambda each: split(each, run)[1], args)
+    values = tree_map(lambda each: unwrap_batch(each, run)[0], args)
+    dims = tree_map(lambda each: unwrap_batch(each, run)[1], args)
     returned = function.vmap(VmapInfo(run.size, run.randomness), dims, *values)
     if not (isinstance(returned, tuple) and len(returned) == 2):
         count = len(returned) if isinstance(returned, tuple) else 1
@@ -411,7 +418,7 @@ def _apply_inplace(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tupl
             f"output with shape {list(x._array.shape)} doesn't match the broadcast shape {list(result._array.shape)}"
         )
     check_cast(result.dtype, x.dtype)
-    x._inner.copy_(move(front(result, run), 0, x._dim))
+    x._inner.copy_(move_dim(slices_to_front(result, run), 0, x._dim))
     return x
 
 

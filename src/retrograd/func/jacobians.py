@@ -12,8 +12,8 @@ import numpy
 from ..core.pytree import tree_flatten, tree_map
 from ..core.tensor import Tensor, wrap
 from ..dispatch.op import TENSORS as F
-from .batched_tensor import unsliced
-from .transforms import Argnums, check_argnums, chosen, jvp, outside_inference, replaced, vjp_of
+from .batched_tensor import first_slice
+from .transforms import Argnums, check_argnums, jvp, outside_inference, replace_args, select_args, vjp_of
 from .vmap import check_randomness, vmap
 
 
@@ -43,7 +43,7 @@ def jacrev(
     @outside_inference
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         numbers = check_argnums(argnums, len(args))
-        inputs = chosen(args, numbers)
+        inputs = select_args(args, numbers)
         primals = (inputs,) if isinstance(numbers, int) else inputs
         found = vjp_of(lambda *given: func(*_with_values(args, numbers, given), **kwargs), primals, has_aux)
         outs, spec = tree_flatten(found[0])
@@ -67,7 +67,7 @@ def jacrev(
 
 
 def _with_values(args: tuple[Any, ...], numbers: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    return replaced(args, numbers, values[0] if isinstance(numbers, int) else values)
+    return replace_args(args, numbers, values[0] if isinstance(numbers, int) else values)
 
 
 def _basis(tensors: list[Any]) -> list[Any]:
@@ -95,7 +95,7 @@ def jacfwd(
     @outside_inference
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         numbers = check_argnums(argnums, len(args))
-        inputs = chosen(args, numbers)
+        inputs = select_args(args, numbers)
         primals = (inputs,) if isinstance(numbers, int) else inputs
         leaves, structure = tree_flatten(primals)
         for each in leaves:
@@ -110,7 +110,7 @@ def jacfwd(
                 lambda *given: func(*_with_values(args, numbers, given), **kwargs),
                 primals, structure.unflatten(tangents), has_aux=has_aux,
             )  # fmt: skip
-            return slope, tree_map(unsliced, aux)
+            return slope, tree_map(first_slice, aux)
 
         slopes, aux = vmap(push, randomness=randomness, out_dims=(0, None))(*_basis(leaves))
         outs, spec = tree_flatten(slopes)

@@ -12,16 +12,16 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..autograd.backward import place_of, solve
-from ..autograd.dual import Dual, make, primal_in, tangent_in, zeros_as
+from ..autograd.backward import gradient_edge_of, gradients_of_tensors
+from ..autograd.dual import Dual, make_dual_tensor, primal_at, tangent_at, zeros_as
 from ..core.error_context import describe_definition, with_remedy
 from ..core.grad_mode import in_inference, inference_mode, no_grad, recording, restore_recording, set_recording
 from ..core.graph import AccumulateGrad, OutputEdge, dead_ref
 from ..core.pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 from ..core.tensor import Tensor
 from ..dispatch.op import TENSORS as F
-from ..dispatch.transform_tensor import TransformLevel, TransformTensor, placeholder, runs
-from .batched_tensor import Batch, VmapRun, batch, expand_to
+from ..dispatch.transform_tensor import TransformLevel, TransformTensor, active_levels, placeholder
+from .batched_tensor import Batch, VmapRun, batch, expand_over_slices
 
 Argnums = int | tuple[int, ...]
 
@@ -59,9 +59,9 @@ def _expand_for_vmap(x: Any, around: Sequence[TransformLevel]) -> Any:
     if isinstance(x, TransformTensor) and x._run is run:
         if isinstance(x, Batch):
             return batch(x._run, _expand_for_vmap(x._inner, rest), x._dim)
-        return make(run, _expand_for_vmap(x._inner, rest), _expand_for_vmap(x._tangent, rest))
+        return make_dual_tensor(run, _expand_for_vmap(x._inner, rest), _expand_for_vmap(x._tangent, rest))
     if isinstance(run, VmapRun):
-        return batch(run, _expand_for_vmap(expand_to(x, run), rest))
+        return batch(run, _expand_for_vmap(expand_over_slices(x, run), rest))
     return _expand_for_vmap(x, rest)
 
 
@@ -70,7 +70,7 @@ def _alias(x: Any) -> Any:
     if isinstance(x, Batch):
         return batch(x._run, _alias(x._inner), x._dim)
     if isinstance(x, Dual):
-        return make(x._run, _alias(x._inner), x._tangent)
+        return make_dual_tensor(x._run, _alias(x._inner), x._tangent)
     if x.requires_grad:
         alias = F.alias(x)
         alias._view = None  # an in-place operation on the alias must not count as one on the argument
@@ -84,14 +84,14 @@ def make_alias(x: Any) -> Any:
     if not (x.is_floating_point() or x.is_complex()):
         text = "only Tensors of floating point dtype can require gradients"
         raise RuntimeError(with_remedy(text, "convert the argument, as by .float()"))
-    return _alias(_expand_for_vmap(x, runs()[::-1]))
+    return _alias(_expand_for_vmap(x, active_levels()[::-1]))
 
 
 def _edges_of(x: Any) -> list[Any]:
     """Return the gradient edges of all plain tensors that ``x`` wraps."""
     if isinstance(x, TransformTensor):
         return _edges_of(x._inner) + (_edges_of(x._tangent) if isinstance(x, Dual) else [])
-    edge = place_of(x)
+    edge = gradient_edge_of(x)
     return [] if edge is None else [edge]
 
 
@@ -108,7 +108,7 @@ class Level:
         alias = inner = make_alias(x)
         while isinstance(inner, TransformTensor):  # of a dual only the primal is an alias
             inner = inner._inner
-        edge = place_of(inner)
+        edge = gradient_edge_of(inner)
         (self.own if edge.__class__ is AccumulateGrad else self.aliases).append(edge)
         return alias
 
@@ -116,7 +116,7 @@ class Level:
         """Whether the graph of ``tensors`` leads to any tensor besides the arguments of this level."""
         if not self.recording:
             return False
-        around = [run.level for run in runs() if run.__class__ is GradRun and run.level is not self]
+        around = [run.level for run in active_levels() if run.__class__ is GradRun and run.level is not self]
         wanted = {id(edge) for level in around for edge in level.aliases}  # even if their leaves were deleted
         own, seen = set(map(id, self.own)), set()
         stack = [edge for each in tensors for edge in _edges_of(each)]
@@ -139,14 +139,14 @@ class Level:
     def for_caller(self, x: Any) -> Any:
         """Return ``x`` for the caller: detached, unless its graph leads to tensors besides the arguments."""
         if isinstance(x, Dual):
-            return make(x._run, self.for_caller(x._inner), self.for_caller(x._tangent))
+            return make_dual_tensor(x._run, self.for_caller(x._inner), self.for_caller(x._tangent))
         return x if not isinstance(x, Tensor) or self.leads_outside([x]) else detached(x)
 
 
 def detached(x: Any) -> Any:
     """Return ``x`` detached from the graph, with its tangents."""
     if isinstance(x, Dual):
-        return make(x._run, detached(x._inner), detached(x._tangent))
+        return make_dual_tensor(x._run, detached(x._inner), detached(x._tangent))
     return x.detach() if x.requires_grad else x
 
 
@@ -199,12 +199,12 @@ def _argnum(number: int, count: int) -> int:
     return number % count
 
 
-def chosen(args: tuple[Any, ...], argnums: Any) -> Any:
+def select_args(args: tuple[Any, ...], argnums: Any) -> Any:
     """Return the argument with number ``argnums``, or a tuple of several."""
     return args[argnums] if isinstance(argnums, int) else tuple(args[each] for each in argnums)
 
 
-def replaced(args: tuple[Any, ...], argnums: Any, values: Any) -> tuple[Any, ...]:
+def replace_args(args: tuple[Any, ...], argnums: Any, values: Any) -> tuple[Any, ...]:
     """Return ``args`` with the arguments of numbers ``argnums`` replaced by ``values``."""
     result = list(args)
     for number, value in [(argnums, values)] if isinstance(argnums, int) else zip(argnums, values, strict=True):
@@ -253,8 +253,8 @@ def _grad_and_value(func: Any, argnums: Any, has_aux: bool, args: Any, kwargs: A
     level = Level()
 
     def run() -> tuple[Any, Any, Any, list[Any]]:
-        inputs = tree_map(level.make_alias, chosen(args, numbers))
-        output = func(*replaced(args, numbers, inputs), **kwargs)
+        inputs = tree_map(level.make_alias, select_args(args, numbers))
+        output = func(*replace_args(args, numbers, inputs), **kwargs)
         aux = None
         if has_aux:
             if not (isinstance(output, tuple) and len(output) == 2):
@@ -296,7 +296,7 @@ def _gradients(level: Level, outs: list[Any], inputs: list[Any], grads: list[Any
     """Return the gradients of ``outs`` for ``inputs``, zeros for unused inputs; recorded if the graph leads outside."""
     cotangents = [each for each in grads if each is not None]
     record = level.leads_outside(outs) or (level.recording and level.leads_outside(cotangents))
-    gradients = solve(outs, inputs, grads, keep or record, record)
+    gradients = gradients_of_tensors(outs, inputs, grads, keep or record, record)
     return [
         _zeros(each) if grad is None else _recorded_gradient(level, grad) if record else detached(grad)
         for grad, each in zip(gradients, inputs, strict=True)
@@ -446,24 +446,24 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     run = JvpRun()
 
     def pushed() -> Any:
-        duals = [make(run, value, direction) for value, direction in zip(values, directions, strict=True)]
+        duals = [make_dual_tensor(run, value, direction) for value, direction in zip(values, directions, strict=True)]
         output, aux = _output("jvp", call, func(*spec.unflatten(duals)), has_aux)
-        if strict and any(tangent_in(each, run) is None for each in tree_flatten(output)[0]):
+        if strict and any(tangent_at(each, run) is None for each in tree_flatten(output)[0]):
             raise RuntimeError(
                 "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed "
                 f"with strict=True. f is defined{describe_definition(func)}. Remedy: compute the output from the inputs."
             )
-        result = tree_map(lambda each: primal_in(each, run), output)
+        result = tree_map(lambda each: primal_at(each, run), output)
         tangent = tree_map(lambda each: _tangent_or_zeros(each, run), output)
         if not has_aux:
             return result, tangent
-        return result, tangent, tree_map(lambda each: primal_in(each, run), aux)
+        return result, tangent, tree_map(lambda each: primal_at(each, run), aux)
 
     return outside_inference(run.around)(pushed)
 
 
 def _tangent_or_zeros(out: Any, run: TransformLevel) -> Any:
-    tangent = tangent_in(out, run)
+    tangent = tangent_at(out, run)
     return _zeros(out) if tangent is None else tangent
 
 
@@ -499,7 +499,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         output, _ = _output("jvp", "jvp(f, primals, tangents)", func(*structure.unflatten(inputs)), False)
         outs, spec = tree_flatten(output)
         incoming = [placeholder([*inputs, out], out._array.shape, out._array.dtype) for out in outs]
-        return spec, outs, incoming, solve(outs, inputs, incoming, True, True)
+        return spec, outs, incoming, gradients_of_tensors(outs, inputs, incoming, True, True)
 
     spec, outs, incoming, gradients = _run_recorded(level, run)
     level.own += [edge for each in incoming for edge in _edges_of(each)]

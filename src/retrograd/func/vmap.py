@@ -10,7 +10,7 @@ from ..core.pytree import TreeSpec, broadcast_to_and_flatten, tree_flatten, tree
 from ..core.tensor import Tensor
 from ..dispatch.op import TENSORS as F
 from . import vmap_rules  # noqa: F401 - registers the rules
-from .batched_tensor import Batch, VmapRun, batch, expand_to, move
+from .batched_tensor import Batch, VmapRun, batch, expand_over_slices, move_dim
 
 RANDOMNESS = ("error", "different", "same")
 
@@ -112,11 +112,11 @@ def _unwrap_output(func: Any, x: Any, dim: int | None, run: VmapRun) -> Any:
                 f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor when out_dim is None"
             )
         return x
-    value, source = (x._inner, x._dim) if batched else (expand_to(x, run), 0)
+    value, source = (x._inner, x._dim) if batched else (expand_over_slices(x, run), 0)
     rank = value._array.ndim
     if not -rank <= dim < rank:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})")
-    return move(value, source, dim % rank)
+    return move_dim(value, source, dim % rank)
 
 
 # --- Dimensions of arguments and results ------------------------------------------------------------------------------

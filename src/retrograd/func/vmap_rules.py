@@ -23,15 +23,15 @@ from ..dispatch.transform_tensor import TransformTensor
 from .batched_tensor import (
     RULES,
     VmapRun,
-    aligned,
-    all_wrapped,
+    apply_by_slices,
+    as_batches,
     batch,
-    expand_to,
-    front,
-    move,
-    of_no_shape,
-    slices,
-    split,
+    dynamic_shape_error,
+    expand_over_slices,
+    move_dim,
+    slices_to_front,
+    slices_with_rank,
+    unwrap_batch,
 )
 
 Operands = tuple[Any, ...]
@@ -54,7 +54,7 @@ def rank_of(x: Any) -> int:
 
 def all_front(tensors: Sequence[Any], run: VmapRun) -> Operands:
     """Return all slices of every tensor along a first dimension, and other values unchanged."""
-    return tuple([front(each, run) if isinstance(each, Tensor) else each for each in tensors])
+    return tuple([slices_to_front(each, run) if isinstance(each, Tensor) else each for each in tensors])
 
 
 # --- Elementwise operations -------------------------------------------------------------------------------------------
@@ -78,13 +78,13 @@ def elementwise(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> A
             F.to_dtype(each, common) if isinstance(each, Tensor) and each.dtype is not common else each
             for each in tensors
         )
-    return all_wrapped(run, apply(op, tuple([aligned(each, run, rank) for each in operands]), params))
+    return as_batches(run, apply(op, tuple([slices_with_rank(each, run, rank) for each in operands]), params))
 
 
 @rule("copy_block fill_tensor_block")
 def _copied(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
-    target, source = front(tensors[0], run), aligned(tensors[1], run, rank_of(tensors[0]))
-    if split(tensors[1], run)[1] is not None and op.name == "fill_tensor_block":
+    target, source = slices_to_front(tensors[0], run), slices_with_rank(tensors[1], run, rank_of(tensors[0]))
+    if unwrap_batch(tensors[1], run)[1] is not None and op.name == "fill_tensor_block":
         return batch(run, apply(OPS["copy_block"], (target, source), ()))
     return batch(run, apply(op, (target, source), params))
 
@@ -161,8 +161,8 @@ def with_shifted_dims(run: VmapRun, op: Any, tensors: Operands, params: Operands
     rank = rank_of(tensors[0])
     lone = rank == 0 and any(name in _DIMS for name in op.params) and op.name not in ("unsqueeze", "diag_embed_block")
     if lone or () in params or (op.name == "qr_block" and params[0] == "r"):
-        return slices(run, op, tensors, params)
-    return all_wrapped(run, apply(op, all_front(tensors, run), shift_params(op, params, run, rank)))
+        return apply_by_slices(run, op, tensors, params)
+    return as_batches(run, apply(op, all_front(tensors, run), shift_params(op, params, run, rank)))
 
 
 #: For each tensor the number of its last dimensions that form the matrix or vector; those before broadcast.
@@ -180,12 +180,15 @@ def _of_matrices(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> 
     if "vector" in op.params and params[op.params.index("vector")]:
         cores[1] = 1
     lead = max(rank_of(each) - core for each, core in zip(tensors, cores, strict=True))
-    given = [aligned(batch(run, front(each, run)), run, lead + core) for each, core in zip(tensors, cores, strict=True)]
+    given = [
+        slices_with_rank(batch(run, slices_to_front(each, run)), run, lead + core)
+        for each, core in zip(tensors, cores, strict=True)
+    ]
     if op.name == "cross_block":
         params = (params[0] if params[0] < 0 else params[0] - lead,)
     if op.name == "attention_block":
         return all_wrapped_parts(run, apply(op, tuple(_merge_slices(each, 0) for each in given), params))
-    return all_wrapped(run, apply(op, tuple(given), params))
+    return as_batches(run, apply(op, tuple(given), params))
 
 
 def all_wrapped_parts(run: VmapRun, results: Operands) -> Operands:
@@ -196,9 +199,9 @@ def all_wrapped_parts(run: VmapRun, results: Operands) -> Operands:
 @rule("masked_attention_block")
 def _attended(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     *operands, mask = tensors
-    given = [_merge_slices(front(each, run), 0) for each in operands]
+    given = [_merge_slices(slices_to_front(each, run), 0) for each in operands]
     samples = operands[0]._array.shape[0]
-    mask = aligned(batch(run, front(mask, run)), run, 4)
+    mask = slices_with_rank(batch(run, slices_to_front(mask, run)), run, 4)
     mask = _merge_slices(F.expand(mask, (run.size, samples, *mask._array.shape[2:])), 0)
     return all_wrapped_parts(run, apply(op, (*given, mask), params))
 
@@ -206,49 +209,49 @@ def _attended(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any
 @rule("pinv_block matrix_rank_block")
 def _tolerating(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     if any(getattr(each, "ndim", 0) for each in params):  # one tolerance for each matrix of a slice
-        return slices(run, op, tensors, params)
+        return apply_by_slices(run, op, tensors, params)
     return batch(run, apply(op, all_front(tensors, run), params))
 
 
 @rule("lstsq_block")
 def _least_squares(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
-    return slices(run, op, tensors, params)
+    return apply_by_slices(run, op, tensors, params)
 
 
 @rule("as_strided_block as_strided_scatter_block")
 def _by_strides(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
-    value, dim = split(tensors[0], run)
+    value, dim = unwrap_batch(tensors[0], run)
     if dim is None or not value._array.strides[dim]:  # slices that share memory must not share gradients
-        return slices(run, op, tensors, params)
+        return apply_by_slices(run, op, tensors, params)
     step, view = strided_layout(value._array, value._array).strides[dim], params[1]
     part = StridedLayout((run.size, *view.shape), (step, *view.strides), view.offset)
     whole = strided_layout(value._array, value._array)
     if op.name == "as_strided_block":
         return batch(run, apply(op, (value,), (whole, part)))
-    return batch(run, apply(op, (value, front(tensors[1], run)), (whole, part)), dim)
+    return batch(run, apply(op, (value, slices_to_front(tensors[1], run)), (whole, part)), dim)
 
 
 @rule("permute")
 def _permuted(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     rank = rank_of(tensors[0])
-    return batch(run, apply(op, (front(tensors[0], run),), ((0, *(dim % rank + 1 for dim in params[0])),)))
+    return batch(run, apply(op, (slices_to_front(tensors[0], run),), ((0, *(dim % rank + 1 for dim in params[0])),)))
 
 
 @rule("clone_block")
 def _cloned(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     order = contiguous_format if params[0] in (channels_last, channels_last_3d) else params[0]
-    return batch(run, apply(op, (front(tensors[0], run),), (order,)))
+    return batch(run, apply(op, (slices_to_front(tensors[0], run),), (order,)))
 
 
 @rule("t")
 def _transpose(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
-    x = front(tensors[0], run)
+    x = slices_to_front(tensors[0], run)
     return batch(run, F.transpose(x, 1, 2) if x._array.ndim == 3 else apply(OPS["alias"], (x,), ()))
 
 
 @rule("squeeze_all")
 def _squeezed(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
-    x = front(tensors[0], run)
+    x = slices_to_front(tensors[0], run)
     ones = tuple(dim for dim, size in enumerate(x._array.shape) if dim and size == 1)
     return batch(run, apply(OPS["squeeze_dims"], (x,), (ones,)))
 
@@ -256,18 +259,18 @@ def _squeezed(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any
 @rule("expand evenly_spread")
 def _expand(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     size = tuple(params[0])
-    return batch(run, apply(op, (aligned(tensors[0], run, len(size)),), ((run.size, *size), *params[1:])))
+    return batch(run, apply(op, (slices_with_rank(tensors[0], run, len(size)),), ((run.size, *size), *params[1:])))
 
 
 @rule("repeat_block")
 def _repeated(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     repeats = tuple(params[0])
-    return batch(run, apply(op, (aligned(tensors[0], run, len(repeats)),), ((1, *repeats),)))
+    return batch(run, apply(op, (slices_with_rank(tensors[0], run, len(repeats)),), ((1, *repeats),)))
 
 
 @rule("roll_block")
 def _rolled(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
-    x, (shifts, dims) = front(tensors[0], run), params
+    x, (shifts, dims) = slices_to_front(tensors[0], run), params
     if dims:
         return batch(run, apply(op, (x,), (shifts, shift_dims(dims))))
     flat = F.reshape(x, (run.size, -1))
@@ -276,7 +279,7 @@ def _rolled(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
 
 @rule("sum_to_size")
 def _summed_to(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
-    x, size = front(tensors[0], run), tuple(params[0])
+    x, size = slices_to_front(tensors[0], run), tuple(params[0])
     lead = x._array.ndim - 1 - len(size)
     summed = apply(op, (x,), ((run.size, *(1,) * lead, *size),))
     return batch(run, F.reshape(summed, (run.size, *size)) if lead else summed)
@@ -289,7 +292,7 @@ def _register_full_reduction(name: str, of: str, params: Operands, first: bool =
     """Register the rule of ``name``, a reduction of all elements, as ``of`` along the flattened slices."""
 
     def reduced(run: VmapRun, op: Any, tensors: Operands, given: Operands) -> Any:
-        rows = F.reshape(front(tensors[0], run), (run.size, math.prod(tensors[0]._array.shape)))
+        rows = F.reshape(slices_to_front(tensors[0], run), (run.size, math.prod(tensors[0]._array.shape)))
         found = apply(OPS[of], (rows,), params)
         return batch(run, found[0] if first else found)
 
@@ -311,7 +314,7 @@ def _arg_extreme(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> 
     if dim is not None:
         return with_shifted_dims(run, op, tensors, params)
     rank = rank_of(tensors[0])
-    rows = F.reshape(front(tensors[0], run), (run.size, -1))
+    rows = F.reshape(slices_to_front(tensors[0], run), (run.size, -1))
     found = apply(op, (rows,), (1, False))
     return batch(run, F.reshape(found, (run.size, *(1,) * rank)) if keepdim else found)
 
@@ -319,18 +322,18 @@ def _arg_extreme(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> 
 @rule("extreme_share")
 def _shared(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     rank = rank_of(tensors[0])
-    given = [aligned(batch(run, front(each, run)), run, rank) for each in tensors]
+    given = [slices_with_rank(batch(run, slices_to_front(each, run)), run, rank) for each in tensors]
     return batch(run, apply(op, tuple(given), shift_params(op, params, run, rank)))
 
 
 @rule("identity_like")
 def _identity(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
-    return apply(op, (split(tensors[0], run)[0],), params)  # the same for every slice
+    return apply(op, (unwrap_batch(tensors[0], run)[0],), params)  # the same for every slice
 
 
 @rule("trace")
 def _traced(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
-    return batch(run, F.sum_dim(F.diagonal(front(tensors[0], run), 0, 1, 2), (1,), False))
+    return batch(run, F.sum_dim(F.diagonal(slices_to_front(tensors[0], run), 0, 1, 2), (1,), False))
 
 
 # --- Products ---------------------------------------------------------------------------------------------------------
@@ -338,22 +341,22 @@ def _traced(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
 
 def _product(a: Any, b: Any, run: VmapRun) -> Any:
     """Return the products of batched matrices; if ``b`` is not batched, the slices of ``a`` form one large matrix."""
-    (x, at), (y, beside) = split(a, run), split(b, run)
+    (x, at), (y, beside) = unwrap_batch(a, run), unwrap_batch(b, run)
     if at is None and beside is None:
-        return expand_to((F.bmm if x._array.ndim == 3 else F.mm)(x, y), run)
+        return expand_over_slices((F.bmm if x._array.ndim == 3 else F.mm)(x, y), run)
     if beside is None and y._array.ndim == 2:
-        x = move(x, at or 0, 0)
+        x = move_dim(x, at or 0, 0)
         rows = F.reshape(x, (math.prod(x._array.shape[:-1]), x._array.shape[-1]))
         return F.reshape(F.mm(rows, y), (*x._array.shape[:-1], y._array.shape[-1]))
-    x, y = front(a, run), front(b, run)
+    x, y = slices_to_front(a, run), slices_to_front(b, run)
     shape = x._array.shape[:-2]
     flat = [F.reshape(each, (math.prod(shape), *each._array.shape[-2:])) for each in (x, y)]
     return F.reshape(F.bmm(*flat), (*shape, x._array.shape[-2], y._array.shape[-1]))
 
 
 def _column(x: Any, run: VmapRun) -> Any:
-    value, dim = split(x, run)
-    return F.unsqueeze(value, -1) if dim is None else batch(run, F.unsqueeze(move(value, dim, 0), -1))
+    value, dim = unwrap_batch(x, run)
+    return F.unsqueeze(value, -1) if dim is None else batch(run, F.unsqueeze(move_dim(value, dim, 0), -1))
 
 
 def _vector_product(matrix: Any, vector: Any, run: VmapRun) -> Any:
@@ -391,7 +394,7 @@ def _added(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     if op.name == "addmv":
         found = _vector_product(a, b, run)
     elif op.name == "addr":
-        found = F.unsqueeze(front(a, run), -1) * F.unsqueeze(front(b, run), -2)
+        found = F.unsqueeze(slices_to_front(a, run), -1) * F.unsqueeze(slices_to_front(b, run), -2)
     else:
         found = _product(a, b, run)
         if op.name == "addbmm":
@@ -399,7 +402,7 @@ def _added(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     found = found if alpha == 1 else found * alpha
     if beta == 0:
         return batch(run, found)
-    first = aligned(base, run, found._array.ndim - 1)
+    first = slices_with_rank(base, run, found._array.ndim - 1)
     return batch(run, found + (first if beta == 1 else first * beta))
 
 
@@ -419,26 +422,28 @@ def _indexed_rank(picks: Sequence[Any]) -> int:
 @rule("index_block")
 def _picked(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     (picks,) = params
-    found = apply(op, (front(tensors[0], run),), ((None, *picks),))
+    found = apply(op, (slices_to_front(tensors[0], run),), ((None, *picks),))
     return batch(run, found, 0 if _position_of_indexed(picks) is None else _indexed_rank(picks))
 
 
 @rule("index_backward")
 def _picked_back(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     shape, picks = params
-    x = move(front(tensors[0], run), 0, 0 if _position_of_indexed(picks) is None else _indexed_rank(picks))
+    x = move_dim(
+        slices_to_front(tensors[0], run), 0, 0 if _position_of_indexed(picks) is None else _indexed_rank(picks)
+    )
     return batch(run, apply(op, (x,), ((run.size, *shape), (None, *picks))))
 
 
 @rule("index_put_block index_fill_zero")
 def _put(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     picks, *rest = params
-    given = [front(tensors[0], run)]
+    given = [slices_to_front(tensors[0], run)]
     if len(tensors) > 1:
         rank = len(tensors[0]._array.shape) - sum(each is not None for each in picks) + _indexed_rank(picks)
-        values = aligned(tensors[1], run, rank)
-        if split(tensors[1], run)[1] is not None and _position_of_indexed(picks) is not None:
-            values = move(values, 0, _indexed_rank(picks))
+        values = slices_with_rank(tensors[1], run, rank)
+        if unwrap_batch(tensors[1], run)[1] is not None and _position_of_indexed(picks) is not None:
+            values = move_dim(values, 0, _indexed_rank(picks))
         elif _position_of_indexed(picks) is not None and values._array.ndim > _indexed_rank(picks):
             values = F.unsqueeze(expand_rank(values, rank), _indexed_rank(picks))
         given.append(values)
@@ -455,11 +460,11 @@ def expand_rank(x: Any, rank: int) -> Any:
 @rule("index_select_block index_select_backward index_add_block index_copy_block index_fill_number index_fill_tensor")
 def _selected(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     rank = rank_of(tensors[0])
-    if split(tensors[1], run)[1] is not None or rank == 0:
-        return slices(run, op, tensors, params)
-    if op.name == "index_fill_tensor" and split(tensors[2], run)[1] is not None:
-        return slices(run, op, tensors, params)
-    given = [tensors[1] if i == 1 else front(each, run) for i, each in enumerate(tensors)]
+    if unwrap_batch(tensors[1], run)[1] is not None or rank == 0:
+        return apply_by_slices(run, op, tensors, params)
+    if op.name == "index_fill_tensor" and unwrap_batch(tensors[2], run)[1] is not None:
+        return apply_by_slices(run, op, tensors, params)
+    given = [tensors[1] if i == 1 else slices_to_front(each, run) for i, each in enumerate(tensors)]
     if op.name == "index_fill_tensor":
         given[2] = tensors[2]
     return batch(run, apply(op, tuple(given), shift_params(op, params, run, rank)))
@@ -468,15 +473,15 @@ def _selected(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any
 @rule("embedding_block")
 def _embedded(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     weight, index = tensors
-    if params[1] or (params[0] >= 0 and split(weight, run)[1] is not None):
-        return slices(run, op, tensors, params)
-    if split(weight, run)[1] is None:
-        value, dim = split(index, run)
-        return batch(run, apply(op, (weight, move(value, dim or 0, 0)), params))
+    if params[1] or (params[0] >= 0 and unwrap_batch(weight, run)[1] is not None):
+        return apply_by_slices(run, op, tensors, params)
+    if unwrap_batch(weight, run)[1] is None:
+        value, dim = unwrap_batch(index, run)
+        return batch(run, apply(op, (weight, move_dim(value, dim or 0, 0)), params))
     rows = weight._array.shape[0]
-    flat = F.reshape(front(weight, run), (run.size * rows, *weight._array.shape[1:]))
+    flat = F.reshape(slices_to_front(weight, run), (run.size * rows, *weight._array.shape[1:]))
     start = wrap(module_of(flat._array).arange(run.size) * rows)
-    places = front(index, run) + F.reshape(start, (run.size, *(1,) * rank_of(index)))
+    places = slices_to_front(index, run) + F.reshape(start, (run.size, *(1,) * rank_of(index)))
     return batch(run, apply(op, (flat, places), params))
 
 
@@ -501,9 +506,9 @@ def _loss_back(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> An
     shape = x._array.shape
     if params[at] == "mean":
         slope = slope / max(math.prod(shape), 1)
-    wide = [aligned(batch(run, front(each, run)), run, len(shape)) for each in (slope, x)]
+    wide = [slices_with_rank(batch(run, slices_to_front(each, run)), run, len(shape)) for each in (slope, x)]
     given = [F.expand(each, (run.size, *shape)) for each in wide]
-    given += [None if each is None else aligned(each, run, len(shape)) for each in rest]
+    given += [None if each is None else slices_with_rank(each, run, len(shape)) for each in rest]
     return batch(run, apply(op, tuple(given), (*params[:at], "none", *params[at + 1 :])))
 
 
@@ -511,8 +516,8 @@ def _loss_back(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> An
 def _likelihood(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     scores, target, weight = tensors
     reduction, ignored = params
-    if weight is not None and split(weight, run)[1] is not None:
-        return slices(run, op, tensors, params)
+    if weight is not None and unwrap_batch(weight, run)[1] is not None:
+        return apply_by_slices(run, op, tensors, params)
     lone = rank_of(scores) == 1
     x, y = all_front((scores, target), run)
     rows = F.reshape(x, (-1, x._array.shape[-1]))
@@ -531,7 +536,7 @@ def _likelihood(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> A
 
 def _merge_slices(x: Any, dim: int) -> Any:
     """Return ``x`` with its first dimension merged into dimension ``dim`` of the slices."""
-    x = move(x, 0, dim)
+    x = move_dim(x, 0, dim)
     shape = x._array.shape
     return F.reshape(x, (*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2 :]))
 
@@ -545,13 +550,13 @@ def _unmerge_slices(x: Any, run: VmapRun, dim: int) -> Any:
 @rule("convolution_block")
 def _convolved(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     x, weight, bias = tensors
-    if split(weight, run)[1] is None and (bias is None or split(bias, run)[1] is None):
-        return _unmerge_slices(apply(op, (_merge_slices(front(x, run), 0), weight, bias), params), run, 0)
+    if unwrap_batch(weight, run)[1] is None and (bias is None or unwrap_batch(bias, run)[1] is None):
+        return _unmerge_slices(apply(op, (_merge_slices(slices_to_front(x, run), 0), weight, bias), params), run, 0)
     *rest, transposed, padding, groups = params
     if transposed:
-        return slices(run, op, tensors, params)
-    bias = None if bias is None else _merge_slices(front(bias, run), 0)
-    given = _merge_slices(front(x, run), 1), _merge_slices(front(weight, run), 0), bias
+        return apply_by_slices(run, op, tensors, params)
+    bias = None if bias is None else _merge_slices(slices_to_front(bias, run), 0)
+    given = _merge_slices(slices_to_front(x, run), 1), _merge_slices(slices_to_front(weight, run), 0), bias
     return _unmerge_slices(apply(op, given, (*rest, transposed, padding, groups * run.size)), run, 1)
 
 
@@ -559,21 +564,25 @@ def _convolved(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> An
 def _windows(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     x, weight = tensors
     shape, *rest, groups = params
-    if split(weight, run)[1] is None:
+    if unwrap_batch(weight, run)[1] is None:
         return _unmerge_slices(
-            apply(op, (_merge_slices(front(x, run), 0), weight), ((run.size * shape[0], *shape[1:]), *rest, groups)),
+            apply(
+                op,
+                (_merge_slices(slices_to_front(x, run), 0), weight),
+                ((run.size * shape[0], *shape[1:]), *rest, groups),
+            ),
             run,
             0,
         )
     shape = (shape[0], run.size * shape[1], *shape[2:])
-    given = _merge_slices(front(x, run), 1), _merge_slices(front(weight, run), 0)
+    given = _merge_slices(slices_to_front(x, run), 1), _merge_slices(slices_to_front(weight, run), 0)
     return _unmerge_slices(apply(op, given, (shape, *rest, groups * run.size)), run, 1)
 
 
 @rule("convolution_weight")
 def _window_weights(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     shape, *rest, groups = params
-    given = tuple(_merge_slices(front(each, run), 1) for each in tensors)
+    given = tuple(_merge_slices(slices_to_front(each, run), 1) for each in tensors)
     return _unmerge_slices(apply(op, given, ((run.size * shape[0], *shape[1:]), *rest, groups * run.size)), run, 0)
 
 
@@ -583,11 +592,11 @@ def _window_weights(run: VmapRun, op: Any, tensors: Operands, params: Operands) 
 @rule("masked_select_block")
 def _by_mask(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     """Select by a mask that all slices share, so that all results have the same length."""
-    known, along = split(tensors[1], run)
+    known, along = unwrap_batch(tensors[1], run)
     if along is not None or isinstance(known, TransformTensor):
         return RULES["unique_block"](run, op, tensors, params)
     shape = numpy.broadcast_shapes(tensors[0]._array.shape, known._array.shape)
-    rows = F.reshape(F.expand(aligned(tensors[0], run, len(shape)), (run.size, *shape)), (run.size, -1))
+    rows = F.reshape(F.expand(slices_with_rank(tensors[0], run, len(shape)), (run.size, *shape)), (run.size, -1))
     places = module_of(known._array).flatnonzero(module_of(known._array).broadcast_to(known._array, shape))
     return batch(run, F.index_select_block(rows, wrap(places), 1))
 
@@ -595,7 +604,7 @@ def _by_mask(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
 @rule("unique_block unique_consecutive_block unique_dim_block")
 def _of_no_shape(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     name = {"unique": "_unique2"}.get(op.shown, op.shown)
-    raise of_no_shape(name)
+    raise dynamic_shape_error(name)
 
 
 @rule("bernoulli_block poisson_block binomial_block multinomial_block standard_gamma_block dirichlet_block")
@@ -627,7 +636,7 @@ def _pooled(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
 @rule("channel_shuffle native_channel_shuffle grid_spread")
 def _more_samples(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     """Apply an operation on samples to the slices as additional samples."""
-    given = tuple([_merge_slices(front(each, run), 0) for each in tensors])
+    given = tuple([_merge_slices(slices_to_front(each, run), 0) for each in tensors])
     return _unmerge_slices(apply(op, given, _stacked_shapes(op, params, run)), run, 0)
 
 
@@ -643,9 +652,9 @@ def _stacked_shapes(op: Any, params: Operands, run: VmapRun) -> Operands:
 def _likelihood_of_images(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     scores, target, weight = tensors
     reduction, ignored = params
-    if weight is not None and split(weight, run)[1] is not None:
-        return slices(run, op, tensors, params)
-    x, y = (_merge_slices(front(each, run), 0) for each in (scores, target))
+    if weight is not None and unwrap_batch(weight, run)[1] is not None:
+        return apply_by_slices(run, op, tensors, params)
+    x, y = (_merge_slices(slices_to_front(each, run), 0) for each in (scores, target))
     losses, shares = (apply(op, (each, y, weight), ("none", ignored))[0] for each in (x, F.zeros_as(x) - 1))
     shape = (run.size, *target._array.shape)
     total, every = (F.sum_dim(F.reshape(each, (run.size, -1)), (1,), False) for each in (losses, shares))
@@ -657,9 +666,9 @@ def _likelihood_of_images(run: VmapRun, op: Any, tensors: Operands, params: Oper
 @rule("embedding_dense_backward")
 def _embedded_back(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     slope, index = tensors
-    if split(index, run)[1] is not None or params[2]:
-        return slices(run, op, tensors, params)
-    x = move(front(slope, run), 0, rank_of(slope) - 1)
+    if unwrap_batch(index, run)[1] is not None or params[2]:
+        return apply_by_slices(run, op, tensors, params)
+    x = move_dim(slices_to_front(slope, run), 0, rank_of(slope) - 1)
     shape = x._array.shape
     wide = apply(op, (F.reshape(x, (*shape[:-2], shape[-2] * shape[-1])), index), params)
     return batch(run, F.reshape(wide, (wide._array.shape[0], *shape[-2:])), 1)
@@ -669,8 +678,8 @@ def _embedded_back(run: VmapRun, op: Any, tensors: Operands, params: Operands) -
 def _taken(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     x, index = tensors
     size = math.prod(x._array.shape)
-    rows = F.reshape(front(x, run), (run.size, size))
-    places = F.reshape(front(index, run), (run.size, math.prod(index._array.shape)))
+    rows = F.reshape(slices_to_front(x, run), (run.size, size))
+    places = F.reshape(slices_to_front(index, run), (run.size, math.prod(index._array.shape)))
     places = F.where_block(F.lt(places, 0), places + size, places)
     return batch(run, F.reshape(F.gather_block(rows, places, 1), (run.size, *index._array.shape)))
 
@@ -687,8 +696,8 @@ def _summed_products(run: VmapRun, op: Any, tensors: Operands, params: Operands)
     letter = next(each for each in "zyxwvutsrqponmlkjihgfedcba" if each not in params[0])
     given, named = [], []
     for each, term in zip(tensors, terms.split(","), strict=True):
-        batched = split(each, run)[1] is not None
-        given.append(front(each, run) if batched else each)
+        batched = unwrap_batch(each, run)[1] is not None
+        given.append(slices_to_front(each, run) if batched else each)
         named.append(letter * batched + term)
     return batch(run, apply(op, tuple(given), (f"{','.join(named)}->{letter}{result}",)))
 
@@ -716,13 +725,13 @@ def _stacked_layout(layout: Any, run: VmapRun) -> Any:
 def _normalised(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     x, *affine = tensors
     layout, eps = params
-    own = any(each is not None and split(each, run)[1] is not None for each in affine)
+    own = any(each is not None and unwrap_batch(each, run)[1] is not None for each in affine)
     weight, bias = (None, None) if own else affine
-    out, mean, rstd = apply(op, (front(x, run), weight, bias), (_stacked_layout(layout, run), eps))
+    out, mean, rstd = apply(op, (slices_to_front(x, run), weight, bias), (_stacked_layout(layout, run), eps))
     if own:  # batched weights are applied to the result
         for each, step in zip(affine, (F.mul, F.add), strict=True):
             if each is not None:
-                out = step(out, _by_channel(front(each, run), op, out))
+                out = step(out, _by_channel(slices_to_front(each, run), op, out))
     parts = [F.reshape(each, (run.size, layout.shape[0], *each._array.shape[1:])) for each in (mean, rstd)]
     return tuple(batch(run, each) for each in (out, *parts))
 
@@ -737,7 +746,7 @@ def _by_channel(x: Any, op: Any, out: Any) -> Any:
 
 def _channels(x: Any, run: VmapRun) -> Any:
     """Return a tensor with an element for each channel, flattened to the channels of all slices."""
-    return None if x is None else F.reshape(front(x, run), (-1,))
+    return None if x is None else F.reshape(slices_to_front(x, run), (-1,))
 
 
 @rule("batch_norm_block")
@@ -750,7 +759,7 @@ def _batch_normalised(run: VmapRun, op: Any, tensors: Operands, params: Operands
     layout = layout._replace(shape=(n, run.size * channels, width), weight=(1, run.size * channels, 1))
     if running is not None:
         running = tuple(numpy.tile(each, run.size) for each in running)
-    given = move(front(x, run), 0, 1), _channels(weight, run), _channels(bias, run)
+    given = move_dim(slices_to_front(x, run), 0, 1), _channels(weight, run), _channels(bias, run)
     out, mean, rstd = apply(op, given, (layout, running, momentum, eps, small))
     parts = [batch(run, F.reshape(each, (run.size, channels))) for each in (mean, rstd)]
     return batch(run, out, 1), *parts
@@ -771,11 +780,11 @@ def _normalised_back(run: VmapRun, op: Any, tensors: Operands, params: Operands)
     if layout.axes == (0, 2):  # normalised by channel: the slices are additional channels
         n, channels, width = layout.shape
         layout = layout._replace(shape=(n, run.size * channels, width), weight=(1, run.size * channels, 1))
-        given = [move(front(each, run), 0, 1) for each in (slope, x)] + [_channels(weight, run)]
+        given = [move_dim(slices_to_front(each, run), 0, 1) for each in (slope, x)] + [_channels(weight, run)]
         return batch(run, apply(op, (*given, _channels(mean, run), _channels(rstd, run)), (layout, eps)), 1)
-    if weight is not None and split(weight, run)[1] is not None:
-        return slices(run, op, tensors, params)
-    slope, x, mean, rstd = (front(each, run) for each in (slope, x, mean, rstd))
+    if weight is not None and unwrap_batch(weight, run)[1] is not None:
+        return apply_by_slices(run, op, tensors, params)
+    slope, x, mean, rstd = (slices_to_front(each, run) for each in (slope, x, mean, rstd))
     return batch(run, apply(op, (slope, x, weight, mean, rstd), (_stacked_layout(layout, run), eps)))
 
 
@@ -786,4 +795,4 @@ def _normalised_back(run: VmapRun, op: Any, tensors: Operands, params: Operands)
 )
 def _by_slices(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     """Apply an internal operation slice by slice, without the warning for missing rules."""
-    return slices(run, op, tensors, params)
+    return apply_by_slices(run, op, tensors, params)

@@ -13,10 +13,10 @@ from itertools import pairwise
 from typing import Any
 from xml.sax.saxutils import escape
 
-from .explain import count, form, key_of, size
-from .graph_layout import arranged
-from .graph_reader import Leaf, Operand, Reading, Step, names_around, read, tensors_in, user_frame
-from .repeats import folded
+from .explain import folding_key, format_bytes, format_count, format_shape_dtype
+from .graph_layout import layout_boxes
+from .graph_reader import GraphRecord, Leaf, Operand, Step, as_tensor_list, calling_frame, names_in_scope, read_graph
+from .repeats import fold_repeats
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Drawing:
     __str__ = dot
 
     def __repr__(self) -> str:
-        return f"<a drawing of {count(len(self.boxes), 'box')} and {count(len(self.arrows), 'arrow')}>"
+        return f"<a drawing of {format_count(len(self.boxes), 'box')} and {format_count(len(self.arrows), 'arrow')}>"
 
     def save(self, file: Any) -> None:
         """Write the drawing to a file; raise ValueError unless its name ends in .svg, .dot or .gv."""
@@ -95,7 +95,7 @@ def draw(
     ('<svg', ['w', 'tanh', 'sum', 'result'])
     """
     drawing = _Drawer(
-        read(tensors_in(tensor, "draw"), names_around(user_frame(), params)), saved, fold, limit
+        read_graph(as_tensor_list(tensor, "draw"), names_in_scope(calling_frame(), params)), saved, fold, limit
     ).drawing()
     if file is not None:
         drawing.save(file)
@@ -105,17 +105,17 @@ def draw(
 class _Drawer:
     """Builder of the boxes and arrows of a graph. An arrow's source always precedes its target in the list of boxes."""
 
-    def __init__(self, reading: Reading, saved: bool, fold: bool, limit: int) -> None:
+    def __init__(self, reading: GraphRecord, saved: bool, fold: bool, limit: int) -> None:
         self.reading, self.saved = reading, saved
         #: Number of steps drawn in the box of a step.
         self.times: dict[int, int] = {}
         #: The step in whose box each step is drawn, by step number.
         self.shown: dict[int, int] = {}
-        self._fold([key_of(step) if fold else step.number for step in reading.steps], limit)
+        self._fold([folding_key(step) if fold else step.number for step in reading.steps], limit)
         self.steps = reading.steps[: len(self.shown)]
 
     def _fold(self, keys: list[Any], limit: int) -> None:
-        for repeat in folded(keys):
+        for repeat in fold_repeats(keys):
             remaining = limit - len(self.times)
             complete = repeat.length <= remaining
             for index in range(repeat.start, repeat.end if complete else repeat.start + remaining):
@@ -161,26 +161,26 @@ class _Drawer:
             return id(operand.leaf), _leaf(operand.leaf)
         if operand.step is not None and operand.step not in self.shown:
             left = len(self.reading.steps) - len(self.steps)
-            return "rest", Box("rest", [f"… {count(left, 'further step')}"])
+            return "rest", Box("rest", [f"… {format_count(left, 'further step')}"])
         if operand.step is not None:
             return self.shown[operand.step], None
         if operand.shape is None:  # a number or an unknown value
             return None, None
-        lines = [operand.label or "a constant", form(operand.shape, operand.dtype)]
+        lines = [operand.label or "a constant", format_shape_dtype(operand.shape, operand.dtype)]
         return ("constant", operand.label or (user, operand.name)), Box("constant", lines, operand.why)
 
     def _box(self, step: Step) -> Box:
         times = self.times[step.number]
         lines = [step.operation + (f"  × {times}" if times > 1 else ""), str(list(step.shape))]
         if self.saved:
-            lines += [f"saves {each.name} {list(each.shape)}, {size(each.nbytes)}" for each in step.kept]
+            lines += [f"saves {each.name} {list(each.shape)}, {format_bytes(each.nbytes)}" for each in step.kept]
         if step.line:
             lines.append(f"{os.path.basename(step.line.file)}:{step.line.number}")
         return Box("kept" if self.saved and step.kept else "step", lines, str(step.line))
 
 
 def _leaf(leaf: Leaf) -> Box:
-    return Box("leaf", [leaf.name or "a leaf", form(leaf.shape, leaf.dtype)], str(leaf.line))
+    return Box("leaf", [leaf.name or "a leaf", format_shape_dtype(leaf.shape, leaf.dtype)], str(leaf.line))
 
 
 # --- Writing --------------------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def _svg(drawing: Drawing) -> str:
     sizes = [
         (max(map(len, box.lines)) * LETTER + 2 * INSET, len(box.lines) * LINE + INSET) for box in drawing.boxes
     ]  # fmt: skip
-    spots, paths, (width, height) = arranged(sizes, drawing.arrows)
+    spots, paths, (width, height) = layout_boxes(sizes, drawing.arrows)
     whole = f"{width + 2 * MARGIN:.0f}", f"{height + 2 * MARGIN:.0f}"
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{whole[0]}" height="{whole[1]}" '

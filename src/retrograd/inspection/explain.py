@@ -10,8 +10,18 @@ from typing import Any
 from ..core.dtypes import of
 from ..core.graph import AccumulateGrad, dead_ref
 from ..core.tensor import Tensor, memory_of
-from .graph_reader import Kept, Leaf, Operand, Reading, Step, names_around, read, tensors_in, user_frame
-from .repeats import folded
+from .graph_reader import (
+    GraphRecord,
+    Leaf,
+    Operand,
+    SavedValue,
+    Step,
+    as_tensor_list,
+    calling_frame,
+    names_in_scope,
+    read_graph,
+)
+from .repeats import fold_repeats
 from .tracing import tensor_record
 
 
@@ -39,7 +49,7 @@ class Explanation:
 
     shown: str
     why: str
-    reading: Reading
+    reading: GraphRecord
     unreached: list[Unreached]
     limit: int | None
 
@@ -52,11 +62,11 @@ class Explanation:
         return self.reading.leaves
 
     @property
-    def kept(self) -> list[tuple[Step, Kept]]:
+    def kept(self) -> list[tuple[Step, SavedValue]]:
         return self.reading.kept
 
     @property
-    def changed(self) -> list[tuple[Step, Kept]]:
+    def changed(self) -> list[tuple[Step, SavedValue]]:
         return [(step, each) for step, each in self.kept if each.changed]
 
     @property
@@ -70,7 +80,7 @@ class Explanation:
 
     @property
     def nbytes(self) -> int:
-        return bytes_of([each for _, each in self.kept])
+        return total_bytes([each for _, each in self.kept])
 
     def __str__(self) -> str:
         return "\n".join(_text(self))
@@ -99,8 +109,8 @@ def explain(tensor: Any, params: Mapping[str, Any] | None = None, *, limit: int 
     >>> [step.operation for step in found.steps], found.nbytes, [(each.label, each.why) for each in found.unreached]
     (['sum', 'mul'], 12, [('x', 'requires_grad=False')])
     """
-    tensors = tensors_in(tensor, "explain")
-    reading = read(tensors, names_around(user_frame(), params))
+    tensors = as_tensor_list(tensor, "explain")
+    reading = read_graph(tensors, names_in_scope(calling_frame(), params))
     why = next((_why_none(each) for each in tensors if not _has_graph(each)), "")
     return Explanation(" and ".join(map(_form_of, tensors)), why, reading, _grouped(reading), limit)
 
@@ -127,7 +137,7 @@ def _why_none(tensor: Tensor) -> str:
     )
 
 
-def _grouped(reading: Reading) -> list[Unreached]:
+def _grouped(reading: GraphRecord) -> list[Unreached]:
     """Return the tensors among the operands without a gradient, equal ones grouped."""
     groups: dict[Any, Unreached] = {}
     for step, each in reading.constants:
@@ -139,7 +149,7 @@ def _grouped(reading: Reading) -> list[Unreached]:
     return list(groups.values())
 
 
-def bytes_of(kept: Sequence[Kept]) -> int:
+def total_bytes(kept: Sequence[SavedValue]) -> int:
     """Return the bytes of the saved values; memory that several share counts once."""
     seen: dict[int, int] = {}
     packed = 0
@@ -157,7 +167,7 @@ def bytes_of(kept: Sequence[Kept]) -> int:
 WIDTH = 110
 
 
-def size(nbytes: int) -> str:
+def format_bytes(nbytes: int) -> str:
     """Return a number of bytes as text with a unit.
 
     >>> size(512), size(3 * 1024), size(5 * 2**20)
@@ -169,20 +179,20 @@ def size(nbytes: int) -> str:
     return f"{nbytes / 1024**power:.1f} {('', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"
 
 
-def count(number: int, what: str) -> str:
+def format_count(number: int, what: str) -> str:
     """Return a number with its noun in singular or plural: ``1 step``, ``2 steps``, ``2 leaves``."""
     several = {"leaf": "leaves", "box": "boxes"}.get(what, what + "s")
     return f"{number} {what if number == 1 else several}"
 
 
-def form(shape: Any, dtype: Any) -> str:
+def format_shape_dtype(shape: Any, dtype: Any) -> str:
     """Return a shape and a dtype as text: ``[2, 3] float32``."""
     name = "" if dtype is None else of(dtype).name
     return " ".join(filter(None, [str(list(shape)) if shape is not None else "", name]))
 
 
 def _form_of(tensor: Tensor) -> str:
-    return form(tensor._array.shape, tensor._array.dtype)
+    return format_shape_dtype(tensor._array.shape, tensor._array.dtype)
 
 
 def _clipped(lines: Sequence[str], limit: int | None, more: str) -> Iterator[str]:
@@ -201,7 +211,11 @@ def _text(found: Explanation) -> Iterator[str]:
         yield f"A leaf {found.shown}: a backward pass adds to its grad"
         yield from _leaves(found)
         return
-    line = count(len(found.steps), "operation"), count(len(found.leaves), "leaf"), size(found.nbytes)
+    line = (
+        format_count(len(found.steps), "operation"),
+        format_count(len(found.leaves), "leaf"),
+        format_bytes(found.nbytes),
+    )
     yield f"A tensor {found.shown}, computed by {line[0]} from {line[1]}; {line[2]} saved for the backward pass"
     if found.why:
         yield f"  (one of the tensors has no graph: {found.why})"
@@ -220,7 +234,7 @@ def _failures(found: Explanation) -> Iterator[str]:
     if found.freed:
         steps = found.freed
         yield (
-            f"  A backward pass would FAIL: one has run already and freed the saved values of {count(len(steps), 'step')} "
+            f"  A backward pass would FAIL: one has run already and freed the saved values of {format_count(len(steps), 'step')} "
             "(retain_graph=True keeps them)"
         )
     for step, each in found.changed:
@@ -239,7 +253,7 @@ def _refer(operand: Operand) -> str:
     return "" if operand.shape is None else f"a constant {list(operand.shape)}"
 
 
-def key_of(step: Step) -> Any:
+def folding_key(step: Step) -> Any:
     """Return the key that is equal for steps that are folded together."""
     return step.operation, step.node.code, step.node.instruction, step.shape
 
@@ -263,7 +277,7 @@ def _steps(found: Explanation) -> Iterator[str]:
     remaining = len(found.steps) if found.limit is None else found.limit
     lines: list[str] = []
     shown = 0
-    for each in folded([key_of(step) for step in found.steps]):
+    for each in fold_repeats([folding_key(step) for step in found.steps]):
         body = found.steps[each.start : min(each.start + each.length, each.start + remaining - len(lines))]
         lines += [_step_line(step, width) for step in body]
         shown = each.start + len(body)
@@ -278,7 +292,7 @@ def _steps(found: Explanation) -> Iterator[str]:
     if shown < len(found.steps):
         rest = Counter(step.operation for step in found.steps[shown:])
         most = ", ".join(f"{name} {times}" for name, times in rest.most_common(6))
-        yield f"  … and {count(len(found.steps) - shown, 'further step')}: {most} (limit=None shows all)"
+        yield f"  … and {format_count(len(found.steps) - shown, 'further step')}: {most} (limit=None shows all)"
 
 
 def _leaves(found: Explanation) -> Iterator[str]:
@@ -290,7 +304,7 @@ def _leaves(found: Explanation) -> Iterator[str]:
 
 
 def _leaf_line(leaf: Leaf) -> str:
-    head = f"  {leaf.name or 'a leaf'} {form(leaf.shape, leaf.dtype)}"
+    head = f"  {leaf.name or 'a leaf'} {format_shape_dtype(leaf.shape, leaf.dtype)}"
     deleted = leaf.place.__class__ is AccumulateGrad and leaf.place.variable_ref() is None
     return _beside(head, str(leaf.line)) + " (deleted: its gradient will be dropped)" * deleted
 
@@ -304,15 +318,15 @@ def _unreached(found: Explanation) -> Iterator[str]:
     yield "No gradients go to:"
     yield from _clipped(known, found.limit, "of them")
     if unknown:
-        yield f"  {count(unknown, 'operand')} not saved in the graph (numbers, constants or detached tensors)"
+        yield f"  {format_count(unknown, 'operand')} not saved in the graph (numbers, constants or detached tensors)"
         yield "  (run the program under torch.autograd.tracing() to record them)"
 
 
 def _unreached_line(each: Unreached) -> str:
     step, operand = each.users[0]
-    label = each.label or (f"{operand.name} {form(each.shape, each.dtype)}".rstrip())
+    label = each.label or (f"{operand.name} {format_shape_dtype(each.shape, each.dtype)}".rstrip())
     where = f"step {step.number}, {step.operation}"
-    more = f" and {count(len(each.users) - 1, 'further step')}" if len(each.users) > 1 else ""
+    more = f" and {format_count(len(each.users) - 1, 'further step')}" if len(each.users) > 1 else ""
     return f"  {label} (in {where}{more}): {each.why}"
 
 
@@ -321,13 +335,15 @@ def _kept(found: Explanation) -> Iterator[str]:
     if not kept:
         return
     yield ""
-    yield f"Saved for the backward pass: {size(found.nbytes)} in {count(len(kept), 'value')}"
-    first: dict[int, tuple[Step, Kept]] = {}  # identity of the memory -> the first value in it, which counts its bytes
-    rows: dict[Any, list[tuple[Step, Kept]]] = {}
+    yield f"Saved for the backward pass: {format_bytes(found.nbytes)} in {format_count(len(kept), 'value')}"
+    first: dict[
+        int, tuple[Step, SavedValue]
+    ] = {}  # identity of the memory -> the first value in it, which counts its bytes
+    rows: dict[Any, list[tuple[Step, SavedValue]]] = {}
     for step, each in kept:
         other = None if each.array is None else first.setdefault(id(memory_of(each.array)), (step, each))
-        source = None if other is None or other[1] is each else (key_of(other[0]), other[1].name)
-        key = source, key_of(step), each.name, each.shape, each.dtype, each.nbytes, each.packed, each.changed
+        source = None if other is None or other[1] is each else (folding_key(other[0]), other[1].name)
+        key = source, folding_key(step), each.name, each.shape, each.dtype, each.nbytes, each.packed, each.changed
         rows.setdefault(key, []).append((step, each))
     # Values that share the memory of others come last.
     ordered = sorted(rows.items(), key=lambda row: -sum(each.nbytes for _, each in row[1]) if row[0][0] is None else 0)
@@ -335,7 +351,7 @@ def _kept(found: Explanation) -> Iterator[str]:
     yield from _clipped(lines, None if found.limit is None else max(found.limit // 3, 3), "values")
 
 
-def _kept_line(row: list[tuple[Step, Kept]], other: tuple[Step, Kept] | None) -> str:
+def _kept_line(row: list[tuple[Step, SavedValue]], other: tuple[Step, SavedValue] | None) -> str:
     """Return the line for a saved value, or for equal values of several steps.
 
     ``other``: the value with whose memory it is shared, or None.
@@ -347,9 +363,9 @@ def _kept_line(row: list[tuple[Step, Kept]], other: tuple[Step, Kept] | None) ->
         note += f", shared with {source}"
     note += ", packed by hooks" if each.packed else ""
     note += ", MODIFIED since" if each.changed else ""
-    steps = f" and {count(more, 'further step')}" if more else ""
+    steps = f" and {format_count(more, 'further step')}" if more else ""
     head = f"  {each.name} of step {step.number} ({step.operation}){steps}"
-    return f"{head}: {form(each.shape, each.dtype)}, {size(each.nbytes)}{note}"
+    return f"{head}: {format_shape_dtype(each.shape, each.dtype)}, {format_bytes(each.nbytes)}{note}"
 
 
 def _hooks(found: Explanation) -> Iterator[str]:

@@ -27,7 +27,7 @@ class Spot:
     y: float = 0.0
 
 
-def arranged(
+def layout_boxes(
     sizes: Sequence[tuple[float, float]], arrows: Sequence[tuple[int, int]]
 ) -> tuple[list[Spot], list[list[tuple[float, float]]], tuple[float, float]]:
     """Return the positions of boxes, the points of each arrow, and the size of the drawing.
@@ -134,4 +134,4 @@ def _points(every: list[Spot], path: list[int]) -> list[tuple[float, float]]:
     return [(first.x, first.y + first.height / 2), *inner, (last.x, last.y - last.height / 2)]
 
 
-__all__ = ["Spot", "arranged"]
+__all__ = ["Spot", "layout_boxes"]

@@ -63,7 +63,7 @@ def line_of(code: Any, instruction: int) -> Line:
 
 
 @dataclass
-class Kept:
+class SavedValue:
     """Value that a step saves for the backward pass, of ``nbytes`` bytes, whose memory others may share.
 
     ``packed``: saved-tensor hooks have packed it. ``changed``: it was modified in place since, so that the backward
@@ -120,14 +120,14 @@ class Step:
     dtype: Any
     line: Line
     operands: list[Operand]
-    kept: list[Kept]
+    kept: list[SavedValue]
     freed: bool
     hooks: list[str]
     label: str = ""
 
 
 @dataclass
-class Reading:
+class GraphRecord:
     """Graph from the results back: every step precedes the steps of its operands."""
 
     steps: list[Step]
@@ -135,7 +135,7 @@ class Reading:
     roots: list[Operand]
 
     @property
-    def kept(self) -> list[tuple[Step, Kept]]:
+    def kept(self) -> list[tuple[Step, SavedValue]]:
         """Saved values, each with the step that saves it."""
         return [(step, each) for step in self.steps for each in step.kept]
 
@@ -165,7 +165,7 @@ class Names:
         self.tensors.setdefault(id(array), (name, tensor))
 
 
-def names_around(frame: FrameType | None, params: Mapping[str, Any] | None = None) -> Names:
+def names_in_scope(frame: FrameType | None, params: Mapping[str, Any] | None = None) -> Names:
     """Return the names of tensors in ``params`` and among the variables of the user's running function.
 
     Members of lists, tuples, dictionaries and modules get names too: ``model.0.weight``.
@@ -206,7 +206,7 @@ def _add(names: Names, name: str, value: Any) -> None:
                 names.add(f"{name}.{key}", each)
 
 
-def user_frame() -> FrameType:
+def calling_frame() -> FrameType:
     """Return the frame of the calling function, at which the search for the user's frame begins."""
     return sys._getframe(1)
 
@@ -214,7 +214,7 @@ def user_frame() -> FrameType:
 # --- Reading --------------------------------------------------------------------------------------------------------
 
 
-def tensors_in(value: Any, name: str) -> list[Tensor]:
+def as_tensor_list(value: Any, name: str) -> list[Tensor]:
     """Return one Tensor or an iterable of them as a list; otherwise raise a TypeError that names ``name()``."""
     tensors = [value] if isinstance(value, Tensor) or not isinstance(value, Iterable) else list(value)
     for each in tensors:
@@ -223,7 +223,7 @@ def tensors_in(value: Any, name: str) -> list[Tensor]:
     return tensors
 
 
-def read(tensors: Sequence[Any], names: Names | None = None) -> Reading:
+def read_graph(tensors: Sequence[Any], names: Names | None = None) -> GraphRecord:
     """Return the graph of ``tensors``, some of which may have none."""
     names = names or Names()
     edges = [each._grad_edge if each._view is None else Tensor._current(each) for each in tensors]
@@ -235,7 +235,7 @@ def read(tensors: Sequence[Any], names: Names | None = None) -> Reading:
         shared.note(node, names)
     steps = []
     for node in nodes:
-        kept, freed = kept_by(node)
+        kept, freed = saved_values_of(node)
         operands = [_operand(node, *each, numbers, leaves, shared, names) for each in _edges(node)]
         operands += [_parameter_operand(each, names) for each in _in_parameters(node)]
         steps.append(
@@ -248,7 +248,7 @@ def read(tensors: Sequence[Any], names: Names | None = None) -> Reading:
         _constant(each, names) if edge is None else _edge_operand(edge, "", numbers, leaves, names)
         for each, edge in zip(tensors, edges, strict=True)
     ]
-    return Reading(steps, list(leaves.values()), roots)
+    return GraphRecord(steps, list(leaves.values()), roots)
 
 
 def _constant(tensor: Tensor, names: Names) -> Operand:
@@ -422,10 +422,10 @@ def _parameter_operand(array: Any, names: Names) -> Operand:
     return Operand("index", why=why, label=label, shape=array.shape, dtype=array.dtype)
 
 
-def kept_by(node: Any) -> tuple[list[Kept], bool]:
+def saved_values_of(node: Any) -> tuple[list[SavedValue], bool]:
     """Return the values that a node saves for the backward pass, and whether they were freed already."""
     if isinstance(node, CopySlices):
-        return kept_by(node.inner)
+        return saved_values_of(node.inner)
     if isinstance(node, BackwardCFunction):
         saved = node.saved
         return [
@@ -442,20 +442,20 @@ def kept_by(node: Any) -> tuple[list[Kept], bool]:
     return found + [_kept("index", each, None, 0) for each in _in_parameters(node)], freed
 
 
-def _kept(name: str, value: Any, counter: Any, version: int) -> Kept:
+def _kept(name: str, value: Any, counter: Any, version: int) -> SavedValue:
     if value.__class__ is PackedValue:
         held = value.value
         array = held._array if isinstance(held, Tensor) else held
         size = getattr(array, "nbytes", 0)
-        return Kept(name, tuple(getattr(array, "shape", ())), getattr(array, "dtype", None), size, packed=True)
+        return SavedValue(name, tuple(getattr(array, "shape", ())), getattr(array, "dtype", None), size, packed=True)
     if not hasattr(value, "nbytes"):
-        return Kept(name, (), None, 0)
+        return SavedValue(name, (), None, 0)
     changed = bool(counter) and counter[0] != version
     at = line_of(*counter[1]) if changed and counter[1] else Line()
-    return Kept(name, value.shape, value.dtype, value.nbytes, value, changed=changed, at=at)
+    return SavedValue(name, value.shape, value.dtype, value.nbytes, value, changed=changed, at=at)
 
 
-def _kept_by_function(name: str, saved: Any) -> Kept:
+def _kept_by_function(name: str, saved: Any) -> SavedValue:
     """Return the record of a value saved by a custom Function."""
     packed = getattr(saved, "packed", None)
     if packed is not None:
@@ -486,4 +486,14 @@ def _definition_of(hook: Any) -> str:
     return f" {getattr(hook, '__name__', type(hook).__name__)}{describe_definition(hook)}"
 
 
-__all__ = ["Kept", "Leaf", "Line", "Operand", "Reading", "Step", "names_around", "read", "tensors_in"]
+__all__ = [
+    "SavedValue",
+    "Leaf",
+    "Line",
+    "Operand",
+    "GraphRecord",
+    "Step",
+    "names_in_scope",
+    "read_graph",
+    "as_tensor_list",
+]

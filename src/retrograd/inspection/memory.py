@@ -12,8 +12,18 @@ from typing import Any
 from ..core.graph import AccumulateGrad, Node, next_number
 from ..core.tensor import memory_of
 from ..runtime.user_frame import warn
-from .explain import bytes_of, count, size
-from .graph_reader import Line, Step, kept_by, line_of, names_around, operation_of, read, tensors_in, user_frame
+from .explain import format_bytes, format_count, total_bytes
+from .graph_reader import (
+    Line,
+    Step,
+    as_tensor_list,
+    calling_frame,
+    line_of,
+    names_in_scope,
+    operation_of,
+    read_graph,
+    saved_values_of,
+)
 
 
 @dataclass
@@ -53,16 +63,16 @@ class Memory:
         if not self.rows and not self.leaves:
             return "No graph: nothing is kept alive"
         text = [
-            f"The graph keeps {size(self.nbytes)} alive, and {size(self.leaf_nbytes)} of {count(self.leaves, 'leaf')}"
+            f"The graph keeps {format_bytes(self.nbytes)} alive, and {format_bytes(self.leaf_nbytes)} of {format_count(self.leaves, 'leaf')}"
         ]
         if self.packed:
-            text.append(f"  ({count(self.packed, 'value')} packed by hooks: counted only if they are arrays)")
+            text.append(f"  ({format_count(self.packed, 'value')} packed by hooks: counted only if they are arrays)")
         shown = self.rows if self.limit is None else self.rows[: self.limit]
         text += [_row(each) for each in shown]
         if len(shown) < len(self.rows):
             rest = self.rows[len(shown) :]
             text.append(
-                f"  {size(sum(each.nbytes for each in rest)):>10}  {count(len(rest), 'further row')} (limit=None shows all)"
+                f"  {format_bytes(sum(each.nbytes for each in rest)):>10}  {format_count(len(rest), 'further row')} (limit=None shows all)"
             )
         return "\n".join(text)
 
@@ -72,9 +82,9 @@ class Memory:
 def _row(each: Holding) -> str:
     times = f" × {each.steps}" if each.steps > 1 else ""
     shapes = ", ".join(str(list(shape)) for shape, _ in each.shapes.most_common(2)) + ", …" * (len(each.shapes) > 2)
-    shared = f", shares {size(each.shared)}" if each.shared else ""
+    shared = f", shares {format_bytes(each.shared)}" if each.shared else ""
     line = f"  {each.line}" if each.line else ""
-    return f"  {size(each.nbytes):>10}  {each.operation}{times} {shapes}{shared}{line}"
+    return f"  {format_bytes(each.nbytes):>10}  {each.operation}{times} {shapes}{shared}{line}"
 
 
 def memory(tensor: Any, params: Mapping[str, Any] | None = None, *, limit: int | None = 20) -> Memory:
@@ -90,7 +100,7 @@ def memory(tensor: Any, params: Mapping[str, Any] | None = None, *, limit: int |
     >>> found.nbytes, found.leaf_nbytes, [(row.operation, row.nbytes) for row in found.rows]
     (400, 400, [('mm', 200), ('tanh', 200)])
     """
-    reading = read(tensors_in(tensor, "memory"), names_around(user_frame(), params))
+    reading = read_graph(as_tensor_list(tensor, "memory"), names_in_scope(calling_frame(), params))
     own = {id(memory_of(leaf.place.array)): memory_of(leaf.place.array).nbytes for leaf in reading.leaves}
     seen = set(own)
     rows: dict[Any, Holding] = {}
@@ -199,7 +209,11 @@ class watch_leaks:
         number = f"{leak.graphs} graphs that end in {leak.operation}{line} are" if len(ends) > 1 else (
             f"A graph that ends in {leak.operation}{line} is"
         )  # fmt: skip
-        what = "; saved values were freed" if not leak.nbytes else f"; {size(leak.nbytes)} of saved values are kept"
+        what = (
+            "; saved values were freed"
+            if not leak.nbytes
+            else f"; {format_bytes(leak.nbytes)} of saved values are kept"
+        )
         warn(f"{number} alive, {how}{what}. {remedy}")
 
 
@@ -260,8 +274,8 @@ def _alive(ends: list[Any]) -> int:
     """Return the bytes that the graphs of ``ends`` keep alive, without the leaves' own memory."""
     nodes = _nodes_of(ends)
     own = {id(memory_of(edge.array)) for node in nodes for edge in node.edges if edge.__class__ is AccumulateGrad}
-    kept = [each for node in nodes for each in kept_by(node)[0]]
-    return bytes_of([each for each in kept if each.array is None or id(memory_of(each.array)) not in own])
+    kept = [each for node in nodes for each in saved_values_of(node)[0]]
+    return total_bytes([each for each in kept if each.array is None or id(memory_of(each.array)) not in own])
 
 
 __all__ = ["Holding", "Leak", "Memory", "memory", "watch_leaks"]

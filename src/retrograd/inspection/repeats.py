@@ -23,7 +23,7 @@ class Stretch:
         return self.start + self.length * self.times
 
 
-def folded(keys: Sequence[Any]) -> Iterator[Stretch]:
+def fold_repeats(keys: Sequence[Any]) -> Iterator[Stretch]:
     """Yield ``keys`` as stretches in order: single items and repeats.
 
     A single item must occur three times in a row to be folded, a longer stretch twice. At each item the repeat that
@@ -55,4 +55,4 @@ def _times(items: list[int], start: int, length: int) -> int:
     return times
 
 
-__all__ = ["Stretch", "folded"]
+__all__ = ["Stretch", "fold_repeats"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-from .gather_scatter import put_along, taken_along, within
+from .gather_scatter import all_in_range, put_along, take_along
 from .half_precision import upcast_all_half
 
 INT = numpy.dtype(numpy.int64)
@@ -19,7 +19,7 @@ def check_classes(np: Any, target: Any, classes: int, ignore: int) -> Any:
     """
     if not target.size:
         return None
-    if target.dtype is INT and within(target, classes) and not 0 <= ignore < classes:
+    if target.dtype is INT and all_in_range(target, classes) and not 0 <= ignore < classes:
         return None
     low, high = target.min(), target.max()
     if low >= 0 and high < classes and not low <= ignore <= high:
@@ -43,7 +43,7 @@ def class_weights(np: Any, target: Any, counts: Any, weight: Any, dtype: Any) ->
 
 def pick(np: Any, x: Any, target: Any) -> Any:
     """``x[n, target[n, …], …]`` of ``x`` (N, C, …), or ``x[target]`` of (C)."""
-    return x[target] if x.ndim == 1 else taken_along(np, x, target, 1)
+    return x[target] if x.ndim == 1 else take_along(np, x, target, 1)
 
 
 def place(np: Any, out: Any, target: Any, values: Any) -> None:

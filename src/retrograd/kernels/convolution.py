@@ -20,7 +20,7 @@ from typing import Any
 
 from . import convolution_numba, small_arrays
 from .half_precision import upcast_half
-from .memory_format import windows, zero_padded
+from .memory_format import window_view, zero_padded
 
 #: Elements of the buffer in which windows are laid out (1 MB of float32: half of a core's second-level cache).
 BLOCK = 1 << 18
@@ -106,7 +106,7 @@ class Plan:
     def seen(self, np: Any, x: Any, first: int, last: int) -> Any:
         """Return a view of the windows of the output rows ``first`` to ``last``: (batch, channels, *kernel, *out)."""
         slab = self.slab(np, x, *self.reach(first, last))
-        return windows(np, slab, self.kernel, self.stride, self.dilation, (last - first, *self.out[1:]))
+        return window_view(np, slab, self.kernel, self.stride, self.dilation, (last - first, *self.out[1:]))
 
     def columns(self, np: Any, x: Any, first: int, last: int, buffer: Any) -> Any:
         """Return the windows as matrices in ``buffer``: (groups, channels a group * kernel, batch * places)."""
@@ -124,7 +124,7 @@ class Plan:
         return np.empty(min(whole, max(BLOCK, size)), dtype)
 
 
-def output_of(
+def convolve(
     np: Any, x: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int, bias: Any = None
 ) -> Any:
     """Return the convolution of ``x`` with ``w`` plus ``bias``, an array of the given shape."""
@@ -200,10 +200,10 @@ def _depthwise_output(np: Any, plan: Plan, x: Any, w: Any, shape: Any) -> Any:
     return y
 
 
-def input_of(
+def input_adjoint(
     np: Any, y: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int, bias: Any = None
 ) -> Any:
-    """Return the adjoint of :func:`output_of` for its input, an array of the given shape, plus ``bias``.
+    """Return the adjoint of :func:`convolve` for its input, an array of the given shape, plus ``bias``.
 
     This is the gradient of a convolution's input, and the output of a transposed convolution.
     """
@@ -232,7 +232,7 @@ def _add_input(np: Any, plan: Plan, y: Any, w: Any, x: Any, first: int, last: in
     start, stop = plan.reach(first, last)
     direct = plan.fits() and stop <= plan.space[0]
     slab = x[:, :, start:stop] if direct else np.zeros((*x.shape[:2], stop - start, *plan.widths()), x.dtype)
-    seen = windows(np, slab, plan.kernel, plan.stride, plan.dilation, (last - first, *plan.out[1:]))
+    seen = window_view(np, slab, plan.kernel, plan.stride, plan.dilation, (last - first, *plan.out[1:]))
     places = product(*map(range, plan.kernel))
     if plan.depthwise:
         split = y.reshape(count, plan.groups, plan.single, *y.shape[2:])
@@ -257,8 +257,8 @@ def _columns_of(np: Any, plan: Plan, y: Any, w: Any) -> Any:
     return columns.reshape(plan.channels, *plan.kernel, len(y), *y.shape[2:])
 
 
-def weight_of(np: Any, y: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
-    """Return the adjoint of :func:`output_of` for its weight, an array of the given shape."""
+def weight_adjoint(np: Any, y: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+    """Return the adjoint of :func:`convolve` for its weight, an array of the given shape."""
     dtype, y, x = y.dtype, upcast_half(y), upcast_half(x)
     if (result := convolution_numba.weight(y, x, shape, stride, padding, dilation, groups)) is not None:
         return result.astype(dtype, copy=False)
@@ -287,21 +287,21 @@ def weight_of(np: Any, y: Any, x: Any, shape: Any, stride: Any, padding: Any, di
 # -- unfold and fold -------------------------------------------------------------------------------------------------
 
 
-def unfolded(np: Any, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, out: Any) -> Any:
+def unfold_windows(np: Any, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, out: Any) -> Any:
     """Return the windows of ``x`` (…, channels, *space) as columns: (…, channels * kernel, places)."""
-    seen = windows(np, zero_padded(np, x, padding), kernel, stride, dilation, out)
+    seen = window_view(np, zero_padded(np, x, padding), kernel, stride, dilation, out)
     *lead, channels = x.shape[: x.ndim - len(kernel)]
     # The copy comes first: reshaping alone might give a view of x.
     return seen.copy().reshape(*lead, channels * math.prod(kernel), math.prod(out))
 
 
-def folded(np: Any, x: Any, space: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, out: Any) -> Any:
-    """Return the adjoint of :func:`unfolded`: the columns added at the positions of their windows."""
+def fold_windows(np: Any, x: Any, space: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, out: Any) -> Any:
+    """Return the adjoint of :func:`unfold_windows`: the columns added at the positions of their windows."""
     dtype, x = x.dtype, upcast_half(x)
     lead = (*x.shape[:-2], x.shape[-2] // math.prod(kernel))
     columns = x.reshape(*lead, *kernel, *out)
     slab = np.zeros((*lead, *(n + 2 * p for n, p in zip(space, padding, strict=True))), x.dtype)
-    seen = windows(np, slab, kernel, stride, dilation, out)
+    seen = window_view(np, slab, kernel, stride, dilation, out)
     for place in product(*map(range, kernel)):
         at = (*(slice(None),) * len(lead), *place)
         seen[at] += columns[at]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def spelled(np: Any, targets: Any, blank: int) -> Any:
+def with_blanks(np: Any, targets: Any, blank: int) -> Any:
     """Return the targets (N, S) as label sequences with blanks: (N, 2 S + 1)."""
     out = np.full((targets.shape[0], 2 * targets.shape[1] + 1), blank, np.int64)
     out[:, 1::2] = targets

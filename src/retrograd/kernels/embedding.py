@@ -12,12 +12,12 @@ import numpy
 from . import indexing
 
 
-def added(np: Any, values: Any, index: Any, count: int) -> Any:
+def sum_rows(np: Any, values: Any, index: Any, count: int) -> Any:
     """Return ``count`` rows, each the sum of the rows of ``values`` whose ``index`` is its number."""
     return indexing.add(np, np.zeros((count, *values.shape[1:]), values.dtype), (index,), values)
 
 
-def usefulness(np: Any, index: Any, padding_idx: int, scale: bool, dtype: Any) -> Any:
+def gradient_factors(np: Any, index: Any, padding_idx: int, scale: bool, dtype: Any) -> Any:
     """Return the factor of each selected row's gradient, or None if all are 1.
 
     The factor is 0 for ``padding_idx`` and, with ``scale``, 1 / (number of occurrences of the index) otherwise.
@@ -32,14 +32,14 @@ def usefulness(np: Any, index: Any, padding_idx: int, scale: bool, dtype: Any) -
     return result
 
 
-def weighted(np: Any, values: Any, factor: Any) -> Any:
+def multiply_rows(np: Any, values: Any, factor: Any) -> Any:
     """Return ``values * factor``, with 0 wherever ``factor`` is 0 even if the value is infinite or nan."""
     result = values * factor
     result[(factor == 0)[..., 0]] = 0
     return result
 
 
-def shorten(np: Any, table: Any, index: Any, max_norm: float, p: float) -> bool:
+def renormalise_rows(np: Any, table: Any, index: Any, max_norm: float, p: float) -> bool:
     """Scale the rows at ``index`` whose p-norm exceeds ``most`` to that norm, in place.
 
     Returns whether any row was scaled. Raises PyTorch's IndexError for an index outside of the table.
@@ -57,7 +57,7 @@ def shorten(np: Any, table: Any, index: Any, max_norm: float, p: float) -> bool:
     return True
 
 
-def bag_numbers(np: Any, count: int, offsets: Any) -> tuple[Any, Any]:
+def bag_indices(np: Any, count: int, offsets: Any) -> tuple[Any, Any]:
     """Return the bag of each of ``count`` rows, and the sizes of the bags.
 
     Bag k holds the rows from ``offsets[k]`` to the next offset.
@@ -66,7 +66,7 @@ def bag_numbers(np: Any, count: int, offsets: Any) -> tuple[Any, Any]:
     return np.repeat(np.arange(offsets.size), sizes), sizes
 
 
-def largest(np: Any, table: Any, index: Any, sizes: Any) -> tuple[Any, Any]:
+def bag_maxima(np: Any, table: Any, index: Any, sizes: Any) -> tuple[Any, Any]:
     """Return the maximum of each column in each bag, and the table row that holds it.
 
     An empty bag has the maximum 0 and the row -1.
@@ -85,15 +85,15 @@ def largest(np: Any, table: Any, index: Any, sizes: Any) -> tuple[Any, Any]:
     return out, tops
 
 
-def added_each(np: Any, grad: Any, tops: Any, count: int) -> Any:
-    """Return the adjoint of :func:`picked_each`: each element of ``grad`` added to its row in ``count`` rows."""
+def add_to_maxima(np: Any, grad: Any, tops: Any, count: int) -> Any:
+    """Return the adjoint of :func:`take_maxima`: each element of ``grad`` added to its row in ``count`` rows."""
     rows, columns = np.nonzero(tops >= 0)
     out = np.zeros((count, grad.shape[1]), grad.dtype)
     np.add.at(out, (tops[rows, columns], columns), grad[rows, columns])
     return out
 
 
-def picked_each(np: Any, table: Any, tops: Any) -> Any:
+def take_maxima(np: Any, table: Any, tops: Any) -> Any:
     """Return ``table[tops[i, j], j]``, with 0 where ``tops`` is -1."""
     result = np.take_along_axis(table, np.maximum(tops, 0), 0)
     return np.where(tops >= 0, result, np.zeros((), table.dtype))

@@ -90,7 +90,7 @@ def complex_to_real(np: Any, x: Any, dims: Sequence[int], norm: int, size: int) 
     return _applied(np, _transforms(np).irfftn, x, [last], norm=_mode(norm, False), s=(size,))
 
 
-def mirrored_scaled(np: Any, x: Any, dim: int, size: int, factor: float) -> Any:
+def scale_mirrored(np: Any, x: Any, dim: int, size: int, factor: float) -> Any:
     """Return half a spectrum of ``size`` values, times ``factor`` at the elements that have a mirror image.
 
     Those are all but the first and, for an even size, the last.

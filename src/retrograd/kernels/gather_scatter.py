@@ -22,24 +22,24 @@ PARTS = 16  # parts of an index, each checked by one thread
 FEW = 1024  # arrays of at most so many elements use cached tables of flat positions
 
 
-def along(axis: int, ndim: int, part: slice) -> tuple[slice, ...]:
+def slice_along(axis: int, ndim: int, part: slice) -> tuple[slice, ...]:
     """Return the index that selects ``part`` of an axis and all of the other axes."""
     return (*(slice(None),) * (axis if axis >= 0 else axis + ndim), part)
 
 
-def flipped(x: Any, axis: int) -> Any:
+def flip_view(x: Any, axis: int) -> Any:
     """Return a view of the elements in reverse order along an axis."""
-    return x[along(axis, x.ndim, slice(None, None, -1))]
+    return x[slice_along(axis, x.ndim, slice(None, None, -1))]
 
 
-def grid(np: Any, index: Any, axis: int) -> tuple[Any, ...]:
+def advanced_index(np: Any, index: Any, axis: int) -> tuple[Any, ...]:
     """Return NumPy's advanced index for ``index`` along ``axis``, with the other axes aligned to those of ``index``."""
     result = [np.arange(n).reshape((-1,) + (1,) * (index.ndim - at - 1)) for at, n in enumerate(index.shape)]
     result[axis] = index
     return tuple(result)
 
 
-def within(index: Any, size: int) -> bool:
+def all_in_range(index: Any, size: int) -> bool:
     """Whether all elements of an int64 index are from 0 to below ``size``.
 
     Read as unsigned, negative ones are too large.
@@ -57,7 +57,7 @@ def within(index: Any, size: int) -> bool:
 
 
 @lru_cache(maxsize=256)
-def fits(picked: tuple[int, ...], shape: tuple[int, ...], axis: int) -> bool:
+def index_fits(picked: tuple[int, ...], shape: tuple[int, ...], axis: int) -> bool:
     """Whether an index of shape ``picked`` is at most as long as ``shape`` along every axis but ``axis``."""
     rank = len(shape)
     return len(picked) == rank and all(picked[at] <= shape[at] for at in range(rank) if at not in (axis, axis + rank))
@@ -85,7 +85,7 @@ def _places(np: Any, index: Any, shape: tuple[int, ...], axis: int) -> Any:
     return starts + index if step == 1 else starts + index * step
 
 
-def taken(x: Any, index: Any, axis: int) -> Any:
+def take_axis(x: Any, index: Any, axis: int) -> Any:
     """Return ``x.take(index, axis)`` of a NumPy array, computed by a Numba loop if it is large."""
     shape, axis = x.shape, axis % x.ndim
     after, before = math.prod(shape[axis + 1 :]), math.prod(shape[:axis])
@@ -103,7 +103,7 @@ def taken(x: Any, index: Any, axis: int) -> Any:
     return x.take(index, axis) if bad[0] else out  # NumPy raises the error for a bad index
 
 
-def taken_along(np: Any, x: Any, index: Any, axis: int) -> Any:
+def take_along(np: Any, x: Any, index: Any, axis: int) -> Any:
     """Return the elements of ``x`` at ``index`` along ``axis``.
 
     An index without that axis selects one element of each row.
@@ -112,14 +112,14 @@ def taken_along(np: Any, x: Any, index: Any, axis: int) -> Any:
         return x.ravel().take(index if x.ndim == 1 else _places(np, index, x.shape, axis))
     if index.ndim == x.ndim:
         result = _taken_by_loop(x, index, axis)
-        return x[grid(np, index, axis)] if result is None else result
-    return x[grid(np, np.expand_dims(index, axis), axis)].squeeze(axis)
+        return x[advanced_index(np, index, axis)] if result is None else result
+    return x[advanced_index(np, np.expand_dims(index, axis), axis)].squeeze(axis)
 
 
 def _taken_by_loop(x: Any, index: Any, axis: int) -> Any:
-    """Return ``taken_along`` of large arrays that differ in size along ``axis`` only; else None."""
+    """Return ``take_along`` of large arrays that differ in size along ``axis`` only; else None."""
     loops = numba_operands.movers("gather_scatter", index.size, x, index)
-    if loops is None or not x.size or not same_around(x.shape, index.shape, axis):
+    if loops is None or not x.size or not equal_except_axis(x.shape, index.shape, axis):
         return None
     given, places = numba_operands.around(numba_operands.bits(x), axis), numba_operands.around(index, axis)
     out, bad = numpy.empty(places.shape, given.dtype), numpy.zeros(1, numpy.uint8)
@@ -131,13 +131,13 @@ def _taken_by_loop(x: Any, index: Any, axis: int) -> Any:
     return out.view(x.dtype).reshape(index.shape)
 
 
-def same_around(shape: tuple[int, ...], other: tuple[int, ...], axis: int) -> bool:
+def equal_except_axis(shape: tuple[int, ...], other: tuple[int, ...], axis: int) -> bool:
     """Whether two shapes are equal except for their sizes at ``axis``."""
     axis %= len(shape)
     return len(shape) == len(other) and shape[:axis] == other[:axis] and shape[axis + 1 :] == other[axis + 1 :]
 
 
-def largest(np: Any, x: Any, axis: int) -> Any:
+def max_along(np: Any, x: Any, axis: int) -> Any:
     """Return the maximum along an axis (nan if there is one), with size 1 there or already broadcast along it."""
     if 0 < x.size <= FEW and x.ndim == 2 and axis in (1, -1) and x.__class__ is numpy.ndarray and x.dtype.kind == "f":
         index = x.argmax(1).repeat(x.shape[1]).reshape(x.shape)
@@ -148,10 +148,10 @@ def largest(np: Any, x: Any, axis: int) -> Any:
 
 
 def put_along(np: Any, out: Any, index: Any, values: Any, axis: int) -> None:
-    """Write ``values`` at the positions that :func:`taken_along` reads."""
+    """Write ``values`` at the positions that :func:`take_along` reads."""
     if 0 < out.size <= FEW and out.__class__ is numpy.ndarray and out.flags.c_contiguous:
         out.ravel().put(index if out.ndim == 1 else _places(np, index, out.shape, axis), values)
     elif index.ndim == out.ndim:
-        out[grid(np, index, axis)] = values
+        out[advanced_index(np, index, axis)] = values
     else:
-        out[grid(np, np.expand_dims(index, axis), axis)] = np.expand_dims(values, axis)
+        out[advanced_index(np, np.expand_dims(index, axis), axis)] = np.expand_dims(values, axis)

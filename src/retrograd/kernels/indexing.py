@@ -12,7 +12,7 @@ import numpy
 
 from ..core.dtypes import SHORT, unsupported
 from . import numba_operands
-from .gather_scatter import FEW, grid, put_along, same_around, taken, taken_along
+from .gather_scatter import FEW, advanced_index, equal_except_axis, put_along, take_along, take_axis
 from .half_precision import upcast_all_half
 
 
@@ -36,10 +36,10 @@ def _key(picks: tuple[Any, ...]) -> tuple[Any, ...]:
 def take(np: Any, x: Any, picks: tuple[Any, ...]) -> Any:
     """Return the elements at ``picks``. As in NumPy, adjacent indexed dimensions keep their position."""
     if len(picks) == 1:  # the common case
-        return _masked(x, picks[0]) if picks[0].dtype.kind == "b" else taken(x, picks[0], 0)
+        return _masked(x, picks[0]) if picks[0].dtype.kind == "b" else take_axis(x, picks[0], 0)
     places = [dim for dim, each in enumerate(picks) if each is not None]
     if len(places) == 1 and picks[places[0]].dtype.kind != "b":
-        return taken(x, picks[places[0]], places[0])
+        return take_axis(x, picks[places[0]], places[0])
     result = x[_key(picks)]
     return result if result.flags.c_contiguous else result.copy()
 
@@ -68,7 +68,7 @@ def _starts(loops: Any, mask: Any) -> tuple[Any, int]:
     return ends - counts, int(ends[-1])
 
 
-def spread(np: Any, values: Any, shape: tuple[int, ...], picks: tuple[Any, ...]) -> Any:
+def add_to_zeros(np: Any, values: Any, shape: tuple[int, ...], picks: tuple[Any, ...]) -> Any:
     """Return zeros of ``shape`` to which ``values`` are added at ``picks``."""
     mask = picks[0]
     if mask is not None and mask.dtype.kind == "b" and mask.shape == shape and values.size:
@@ -138,7 +138,7 @@ def gather(np: Any, x: Any, index: Any, dim: int) -> Any:
         return x.reshape(-1)[index.reshape(-1)].reshape(index.shape)
     if index.size == 0:
         return np.zeros(index.shape, x.dtype)
-    return taken_along(np, x, index, dim)
+    return take_along(np, x, index, dim)
 
 
 def _cut(values: Any, index: Any) -> Any:
@@ -156,7 +156,7 @@ def scatter(np: Any, x: Any, index: Any, values: Any, dim: int) -> Any:
     if x.size <= FEW and index.ndim == x.ndim and x.flags.c_contiguous:
         put_along(np, x, index, _cut(values, index), dim)
     else:
-        x[grid(np, index, dim)] = _cut(values, index)
+        x[advanced_index(np, index, dim)] = _cut(values, index)
     return x
 
 
@@ -170,8 +170,8 @@ def scatter_add(np: Any, x: Any, index: Any, values: Any, dim: int) -> Any:
         return flat.reshape(x.shape)
     values = _cut(values, index)
     loops = numba_operands.loops("gather_scatter", index.size, x, values)
-    if loops is None or not x.flags.c_contiguous or not same_around(x.shape, index.shape, dim):
-        np.add.at(x, grid(np, index, dim), values)
+    if loops is None or not x.flags.c_contiguous or not equal_except_axis(x.shape, index.shape, dim):
+        np.add.at(x, advanced_index(np, index, dim), values)
         return x
     bad = numpy.zeros(1, numpy.uint8)
     arrays = [numba_operands.around(each, dim) for each in (x, index, values)]
@@ -196,7 +196,7 @@ def scatter_reduce(np: Any, x: Any, index: Any, values: Any, dim: int, reduce: s
     shape = out.shape
     if not shape:
         out, index, values = out.reshape(1), index.reshape(-1), values.reshape(-1)
-    where = grid(np, index, dim)
+    where = advanced_index(np, index, dim)
     change = {"sum": np.add, "mean": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}[reduce]
     if not include_self:
         out[where] = _neutral(np, reduce, out.dtype)

@@ -62,7 +62,7 @@ class Taps:
     @cached_property
     def picks(self) -> list[Any]:
         """For each tap the index of its inputs along the axis: a slice where they are evenly spaced, else an array."""
-        return [regular(column) for column in self.index.T]
+        return [as_slice(column) for column in self.index.T]
 
     @cached_property
     def turned(self) -> Taps:
@@ -96,7 +96,7 @@ def _filled(index: Any, weight: Any, counts: Any) -> tuple[Any, Any]:
     return numpy.where(place < 0, index, index[:, :1]), weight
 
 
-def along(np: Any, x: Any, plan: Sequence[Taps]) -> Any:
+def apply_maps(np: Any, x: Any, plan: Sequence[Taps]) -> Any:
     """Return ``x`` with the maps of ``plan`` applied along its last dimensions."""
     dtype = x.dtype
     weighted = any(taps.weight is not None or taps.index.shape[1] > 1 for taps in plan)
@@ -139,7 +139,7 @@ def _along(np: Any, x: Any, axis: int, taps: Taps) -> Any:
         return _along_by_loop(loops, x, axis, taps)
     total = None
     for k, pick in enumerate(taps.picks):
-        part = picked(np, x, axis, pick)
+        part = take_regular(np, x, axis, pick)
         if taps.weight is not None:
             weight = np.asarray(taps.weight[:, k]).astype(x.dtype)
             part = part * weight.reshape(-1, *(1,) * (x.ndim - axis - 1))
@@ -163,7 +163,7 @@ def _along_by_loop(loops: Any, x: Any, axis: int, taps: Taps) -> Any:
     return out
 
 
-def regular(places: Any) -> Any:
+def as_slice(places: Any) -> Any:
     """Return ``places`` as a slice if they increase in even steps, else as they are."""
     count = len(places)
     if count == 0:
@@ -176,8 +176,8 @@ def regular(places: Any) -> Any:
     return slice(int(places[0]), int(places[-1]) + 1, step)
 
 
-def picked(np: Any, x: Any, axis: int, pick: Any) -> Any:
-    """Return the elements at ``pick`` (from :func:`regular`) along an axis: a view for a slice."""
+def take_regular(np: Any, x: Any, axis: int, pick: Any) -> Any:
+    """Return the elements at ``pick`` (from :func:`as_slice`) along an axis: a view for a slice."""
     if isinstance(pick, slice):
         return x[(slice(None),) * axis + (pick,)]
     return x.take(np.asarray(pick), axis)
@@ -225,7 +225,7 @@ def averages(size: int, out: int, kernel: int, stride: int, padding: int, includ
 
 
 @lru_cache(maxsize=256)
-def bordered(size: int, before: int, after: int, mode: str) -> Taps:
+def pad_map(size: int, before: int, after: int, mode: str) -> Taps:
     """Return the map that adds ``before`` and ``after`` elements at the ends of an axis (negative: removes them).
 
     The elements are mirrored (``"reflect"``), repeated (``"replicate"``), or taken from the other end.
@@ -329,7 +329,7 @@ FILTERS: dict[str, tuple[Callable[[Any], Any], int]] = {
 
 
 @lru_cache(maxsize=256)
-def smoothed(size: int, out: int, scale: float | None, align: bool, mode: str) -> Taps:
+def antialiased(size: int, out: int, scale: float | None, align: bool, mode: str) -> Taps:
     """Return the map of antialiased interpolation: a filter that is widened by the ratio in which the axis shrinks."""
     if size == out:
         return Taps(size, numpy.arange(size)[:, None])

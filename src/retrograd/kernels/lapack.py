@@ -38,7 +38,7 @@ THREADED = 1024
 ROOM = 64
 
 
-def by_columns(np: Any, x: Any) -> Any:
+def column_major(np: Any, x: Any) -> Any:
     """Return a copy of ``x`` whose matrices are in column-major order."""
     out = np.empty((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype).swapaxes(-1, -2)
     if x.ndim == 2 and x.size >= numba_dispatch.LARGE and np is cpu:
@@ -50,16 +50,16 @@ def by_columns(np: Any, x: Any) -> Any:
 
 def _overwritable(a: Any) -> Any:
     """Return a column-major copy of a matrix, which a routine may overwrite."""
-    return by_columns(cpu, a) if a.size > THREADED else a.copy(order="F")
+    return column_major(cpu, a) if a.size > THREADED else a.copy(order="F")
 
 
-def turned(x: Any) -> Any:
+def adjoint_of(x: Any) -> Any:
     """Return the adjoint: the last two axes exchanged, complex elements conjugated."""
     result = x.swapaxes(-1, -2)
     return result.conj() if x.dtype.kind == "c" else result
 
 
-def large(np: Any, x: Any) -> bool:
+def use_scipy(np: Any, x: Any) -> bool:
     """Whether matrices are large enough that SciPy's LU factors are worth their call overhead."""
     return np is cpu and bool(x.size) and x.shape[-1] >= SMALL
 
@@ -90,7 +90,7 @@ def routine(name: str, x: Any) -> Any:
     return _routine(name, x.dtype.char)
 
 
-def alone(function: Callable[..., Any], *args: Any) -> Any:
+def on_one_thread(function: Callable[..., Any], *args: Any) -> Any:
     """Return ``function(*args)``, called while SciPy's BLAS uses one thread: Note [One thread]."""
     count = blas_threads.limit()
     set_threads = blas_threads.of_scipy() if count > 1 else None
@@ -103,7 +103,7 @@ def alone(function: Callable[..., Any], *args: Any) -> Any:
         set_threads(count)
 
 
-def shared_out(work: Callable[[Any], Any], x: Any) -> Any:
+def split_columns(work: Callable[[Any], Any], x: Any) -> Any:
     """Return ``work(x)``, computed for slices of the columns of ``x`` on as many Python threads as there are.
 
     It is meant for routines that release the GIL, which most of SciPy's do not.
@@ -126,7 +126,7 @@ def shared_out(work: Callable[[Any], Any], x: Any) -> Any:
     return out
 
 
-def each(np: Any, function: Callable[..., tuple[Any, ...]], *stacks: tuple[Any, int]) -> tuple[Any, ...]:
+def map_matrices(np: Any, function: Callable[..., tuple[Any, ...]], *stacks: tuple[Any, int]) -> tuple[Any, ...]:
     """Return the results of ``function`` for every item of some stacks, stacked.
 
     A stack is passed as an array and the number of dimensions of an item; the dimensions before those are broadcast.
@@ -139,7 +139,7 @@ def each(np: Any, function: Callable[..., tuple[Any, ...]], *stacks: tuple[Any, 
         if array.size >= THREADED:
             small = False
     if one:
-        results = function(*arrays) if small else alone(function, *arrays)
+        results = function(*arrays) if small else on_one_thread(function, *arrays)
         return tuple([_column_major(part) for part in results])
     sizes = [array.ndim - count for array, (_, count) in zip(arrays, stacks, strict=True)]
     small = max(math.prod(array.shape[size:]) for array, size in zip(arrays, sizes, strict=True)) < THREADED
@@ -153,7 +153,7 @@ def each(np: Any, function: Callable[..., tuple[Any, ...]], *stacks: tuple[Any, 
     def all_items() -> list[tuple[Any, ...]]:
         return [function(*items) for items in zip(*flat, strict=True)]
 
-    every = all_items() if small else alone(all_items)
+    every = all_items() if small else on_one_thread(all_items)
     return tuple(np.asarray(_stacked(parts, batch)) for parts in zip(*every, strict=True))
 
 
@@ -161,7 +161,7 @@ def _column_major(part: Any) -> Any:
     """Return a matrix in column-major order; any other array as it is."""
     if part.__class__ is not cpu.ndarray:
         return cpu.asarray(part)
-    return by_columns(cpu, part) if part.ndim == 2 and not part.flags.f_contiguous else part
+    return column_major(cpu, part) if part.ndim == 2 and not part.flags.f_contiguous else part
 
 
 def _placeholder(array: Any, size: int) -> Any:
@@ -192,11 +192,11 @@ def cholesky(np: Any, x: Any, upper: bool) -> tuple[Any, Any]:
     ``info`` is, for each matrix, the order of its first leading minor that is not positive definite, or 0.
     """
     if not one_by_one(np, x):
-        low = turned(x) if upper else x
+        low = adjoint_of(x) if upper else x
         try:
             result = np.linalg.cholesky(low)
             if bool(np.isfinite(result).all()):
-                return by_columns(np, turned(result) if upper else result), np.zeros(x.shape[:-2], np.int32)
+                return column_major(np, adjoint_of(result) if upper else result), np.zeros(x.shape[:-2], np.int32)
         except np.linalg.LinAlgError:
             pass
 
@@ -206,7 +206,7 @@ def cholesky(np: Any, x: Any, upper: bool) -> tuple[Any, Any]:
             info = 1 + cpu.isnan(factor.diagonal()).argmax()
         return factor, cpu.int32(info)
 
-    return each(np, one, (x, 2))
+    return map_matrices(np, one, (x, 2))
 
 
 def cholesky_solve(np: Any, b: Any, factor: Any, upper: bool) -> Any:
@@ -217,7 +217,7 @@ def cholesky_solve(np: Any, b: Any, factor: Any, upper: bool) -> Any:
             return (right.copy(),)
         return (routine("potrs", a)(a, right, lower=not upper)[0],)
 
-    return each(np, one, (b, 2), (factor, 2))[0]
+    return map_matrices(np, one, (b, 2), (factor, 2))[0]
 
 
 # -- LU --------------------------------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ def cholesky_solve(np: Any, b: Any, factor: Any, upper: bool) -> Any:
 
 def lu(np: Any, x: Any) -> tuple[Any, Any, Any]:
     """Return both factors in one matrix, the pivots (counted from 1), and the index of the first zero pivot, or 0."""
-    return each(np, _getrf, (x, 2))
+    return map_matrices(np, _getrf, (x, 2))
 
 
 def _getrf(a: Any) -> tuple[Any, ...]:
@@ -244,19 +244,19 @@ def lu_solve(np: Any, factors: Any, pivots: Any, b: Any, transposed: int) -> Any
             return (right.copy(),)
         call = routine("getrs", a)
         # The routine modifies the pivots while it runs, so that each thread gets its own copy.
-        return (shared_out(lambda part: call(a, exchanged - 1, part, trans=transposed)[0], right),)
+        return (split_columns(lambda part: call(a, exchanged - 1, part, trans=transposed)[0], right),)
 
-    return each(np, one, (factors, 2), (pivots, 1), (b, 2))[0]
+    return map_matrices(np, one, (factors, 2), (pivots, 1), (b, 2))[0]
 
 
-def solved(np: Any, a: Any, b: Any, transposed: bool = False) -> tuple[Any, ...]:
+def solve_system(np: Any, a: Any, b: Any, transposed: bool = False) -> tuple[Any, ...]:
     """Return the X with ``a X = b`` (or ``aᵀ X = b``), the LU factors and pivots of ``a``, and the first zero pivots.
 
     The factors and pivots are empty where the array module solved the system without them.
     """
-    if not large(np, a):
+    if not use_scipy(np, a):
         try:
-            solution = by_columns(np, np.linalg.solve(a.swapaxes(-1, -2) if transposed else a, b))
+            solution = column_major(np, np.linalg.solve(a.swapaxes(-1, -2) if transposed else a, b))
             return solution, a[..., :0], np.zeros((*a.shape[:-2], 0), np.int32), np.zeros(a.shape[:-2], np.int32)
         except np.linalg.LinAlgError:
             pass
@@ -266,13 +266,13 @@ def solved(np: Any, a: Any, b: Any, transposed: bool = False) -> tuple[Any, ...]
 
 def inverse(np: Any, x: Any) -> tuple[Any, Any]:
     """Return the inverses, and for each matrix the index of its first zero pivot, or 0."""
-    if not large(np, x):
+    if not use_scipy(np, x):
         try:
-            return by_columns(np, np.linalg.inv(x)), np.zeros(x.shape[:-2], np.int32)
+            return column_major(np, np.linalg.inv(x)), np.zeros(x.shape[:-2], np.int32)
         except np.linalg.LinAlgError:
             pass
     identity = np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape)
-    result, _, _, info = solved(np, x, identity)
+    result, _, _, info = solve_system(np, x, identity)
     return result, info
 
 
@@ -287,7 +287,7 @@ def pivots_of(np: Any, factors: Any, pivots: Any) -> Any:
 def determinant(np: Any, x: Any) -> Any:
     """Return the determinants; they overflow to infinity."""
     with cpu.errstate(all="ignore"):
-        if not large(np, x):
+        if not use_scipy(np, x):
             return np.linalg.det(x)
         return pivots_of(np, *lu(np, x)[:2]).prod(-1)
 
@@ -297,7 +297,7 @@ def log_determinant(np: Any, x: Any) -> tuple[Any, ...]:
 
     The factors and pivots are empty where they were not computed.
     """
-    if not large(np, x):
+    if not use_scipy(np, x):
         sign, log = np.linalg.slogdet(x)
         return np.asarray(sign), np.asarray(log), x[..., :0], np.zeros((*x.shape[:-2], 0), np.int32)
     factors, pivots, _ = lu(np, x)
@@ -306,7 +306,7 @@ def log_determinant(np: Any, x: Any) -> tuple[Any, ...]:
     return np.asarray(sign), np.asarray(log), factors, pivots
 
 
-def swapped(np: Any, x: Any, pivots: Any, back: bool) -> Any:
+def swap_rows(np: Any, x: Any, pivots: Any, back: bool) -> Any:
     """Return the rows of ``x`` exchanged by ``pivots`` one after the other; ``back``: the inverse permutation."""
     size = x.shape[-2]
     flat = pivots.reshape((math.prod(pivots.shape[:-1]), pivots.shape[-1]))
@@ -342,7 +342,7 @@ def geqrf(np: Any, x: Any) -> tuple[Any, Any]:
             return a.copy(), cpu.zeros(min(a.shape), a.dtype)
         return routine("geqrf", a)(_overwritable(a), lwork=ROOM * a.shape[1], overwrite_a=1)[:2]
 
-    return each(np, one, (x, 2))
+    return map_matrices(np, one, (x, 2))
 
 
 def householder_product(np: Any, x: Any, tau: Any) -> Any:
@@ -355,7 +355,7 @@ def householder_product(np: Any, x: Any, tau: Any) -> Any:
             return (cpu.eye(*a.shape, dtype=a.dtype),)
         return (routine("ungqr", a)(_overwritable(a), factors, lwork=ROOM * a.shape[1], overwrite_a=1)[0],)
 
-    return each(np, one, (x, 2), (tau, 1))[0]
+    return map_matrices(np, one, (x, 2), (tau, 1))[0]
 
 
 def qr(np: Any, x: Any, mode: str) -> tuple[Any, Any]:
@@ -366,9 +366,9 @@ def qr(np: Any, x: Any, mode: str) -> tuple[Any, Any]:
     """
     if not one_by_one(np, x):
         if mode == "r":
-            return np.zeros(0, x.dtype), by_columns(np, np.linalg.qr(x, "r"))
+            return np.zeros(0, x.dtype), column_major(np, np.linalg.qr(x, "r"))
         q, r = np.linalg.qr(x, mode)
-        return by_columns(np, q), by_columns(np, r)
+        return column_major(np, q), column_major(np, r)
     n, m = x.shape[-2:]
     rows = n if mode == "complete" else min(n, m)
 
@@ -381,14 +381,14 @@ def qr(np: Any, x: Any, mode: str) -> tuple[Any, Any]:
             return found[:0, 0], r
         if rows > m:
             found = cpu.concatenate((found, cpu.zeros((n, rows - m), x.dtype)), 1)
-        reflectors = found[:, :rows] if found.flags.f_contiguous else by_columns(cpu, found[:, :rows])
+        reflectors = found[:, :rows] if found.flags.f_contiguous else column_major(cpu, found[:, :rows])
         return routine("ungqr", a)(reflectors, tau, ROOM * rows, 1)[0], r
 
-    q, r = each(np, one, (x, 2))
+    q, r = map_matrices(np, one, (x, 2))
     return (np.zeros(0, x.dtype) if mode == "r" else q), r
 
 
-def multiplied(np: Any, x: Any, tau: Any, other: Any, left: bool, adjoint: bool) -> Any:
+def multiply_q(np: Any, x: Any, tau: Any, other: Any, left: bool, adjoint: bool) -> Any:
     """Return ``Q other`` or ``other Q``, for the square Q (or Qᴴ) of the reflectors that ``geqrf`` returns."""
     kind = ("C" if x.dtype.kind == "c" else "T") if adjoint else "N"
 
@@ -401,7 +401,7 @@ def multiplied(np: Any, x: Any, tau: Any, other: Any, left: bool, adjoint: bool)
         space = int(call(side, kind, reflectors, factors, c, -1)[1][0].real)
         return (call(side, kind, reflectors, factors, c, space)[0],)
 
-    return each(np, one, (x, 2), (tau, 1), (other, 2))[0]
+    return map_matrices(np, one, (x, 2), (tau, 1), (other, 2))[0]
 
 
 # -- Eigenvalues and singular values ---------------------------------------------------------------------------------
@@ -417,7 +417,7 @@ def eigh(np: Any, x: Any, lower: bool, vectors: bool) -> tuple[Any, ...]:
         if not vectors:
             return (np.linalg.eigvalsh(x, triangle),)
         values, basis = np.linalg.eigh(x, triangle)
-        return values, by_columns(np, basis)
+        return values, column_major(np, basis)
 
     def one(a: Any) -> tuple[Any, ...]:
         workspace = {} if vectors else {"lwork": ROOM * (len(a) + 1)}
@@ -427,7 +427,7 @@ def eigh(np: Any, x: Any, lower: bool, vectors: bool) -> tuple[Any, ...]:
             raise cpu.linalg.LinAlgError("no convergence")
         return (values, basis) if vectors else (values,)
 
-    return each(np, one, (x, 2))
+    return map_matrices(np, one, (x, 2))
 
 
 def svd(np: Any, x: Any, full: bool, vectors: bool) -> tuple[Any, ...]:
@@ -439,7 +439,7 @@ def svd(np: Any, x: Any, full: bool, vectors: bool) -> tuple[Any, ...]:
         if not vectors:
             return (np.linalg.svd(x, compute_uv=False),)
         u, values, vh = np.linalg.svd(x, full_matrices=full)
-        return by_columns(np, u), values, by_columns(np, vh)
+        return column_major(np, u), values, column_major(np, vh)
 
     def one(a: Any) -> tuple[Any, ...]:
         u, values, vh, info = routine("gesdd", a)(
@@ -449,7 +449,7 @@ def svd(np: Any, x: Any, full: bool, vectors: bool) -> tuple[Any, ...]:
             raise cpu.linalg.LinAlgError("no convergence")
         return (u, values, vh) if vectors else (values,)
 
-    return each(np, one, (x, 2))
+    return map_matrices(np, one, (x, 2))
 
 
 # -- LDL -------------------------------------------------------------------------------------------------------------
@@ -464,7 +464,7 @@ def ldl(np: Any, x: Any, hermitian: bool) -> tuple[Any, Any, Any]:
         factors, pivots, info = routine("hetrf" if hermitian else "sytrf", a)(a, lower=1)
         return factors, pivots.astype(cpu.int32), cpu.int32(info)
 
-    return each(np, one, (x, 2))
+    return map_matrices(np, one, (x, 2))
 
 
 def ldl_solve(np: Any, factors: Any, pivots: Any, b: Any, hermitian: bool) -> Any:
@@ -475,7 +475,7 @@ def ldl_solve(np: Any, factors: Any, pivots: Any, b: Any, hermitian: bool) -> An
             return (right.copy(),)
         return (routine("hetrs" if hermitian else "sytrs", a)(a, exchanged, right, lower=1)[0],)
 
-    return each(np, one, (factors, 2), (pivots, 1), (b, 2))[0]
+    return map_matrices(np, one, (factors, 2), (pivots, 1), (b, 2))[0]
 
 
 # -- Solving ---------------------------------------------------------------------------------------------------------
@@ -495,7 +495,7 @@ def solve_triangular(np: Any, a: Any, b: Any, upper: bool, left: bool, unit: boo
             matrix, lower, trans = matrix.T, upper, 1
         return (routine("trsm", matrix)(1, matrix, right, side=not left, lower=lower, trans_a=trans, diag=unit),)
 
-    return each(np, one, (a, 2), (b, 2))[0]
+    return map_matrices(np, one, (a, 2), (b, 2))[0]
 
 
 def least_squares(np: Any, a: Any, b: Any, rcond: float, driver: str) -> tuple[Any, ...]:
@@ -523,7 +523,7 @@ def least_squares(np: Any, a: Any, b: Any, rcond: float, driver: str) -> tuple[A
             values = values if kept is None else kept
         return solution, cpu.int64(rank), values
 
-    return each(np, one, (a, 2), (b, 2))
+    return map_matrices(np, one, (a, 2), (b, 2))
 
 
 # -- Functions of matrices -------------------------------------------------------------------------------------------

@@ -12,10 +12,10 @@ def is_channels_last(x: Any) -> bool:
     """Whether ``x`` (batch, channels, …) is contiguous with the channels innermost, and not in C order."""
     if x.ndim not in (4, 5) or x.flags.c_contiguous:
         return False
-    return bool(numpy_order(x).flags.c_contiguous)
+    return bool(channels_last_view(x).flags.c_contiguous)
 
 
-def numpy_order(x: Any) -> Any:
+def channels_last_view(x: Any) -> Any:
     """Return a view of ``x`` (batch, channels, …) with the channels as its last axis."""
     return x.transpose(0, *range(2, x.ndim), 1)
 
@@ -29,7 +29,7 @@ def in_memory_format_of(np: Any, result: Any, *models: Any) -> Any:
         return result
     if not any(map(is_channels_last, models)) or is_channels_last(result):
         return result
-    return np.ascontiguousarray(numpy_order(result)).transpose(0, result.ndim - 1, *range(1, result.ndim - 1))
+    return np.ascontiguousarray(channels_last_view(result)).transpose(0, result.ndim - 1, *range(1, result.ndim - 1))
 
 
 def zero_padded(np: Any, x: Any, padding: Any) -> Any:
@@ -42,7 +42,7 @@ def zero_padded(np: Any, x: Any, padding: Any) -> Any:
     return wide
 
 
-def windows(np: Any, x: Any, kernel: Any, stride: Any, dilation: Any, out: Any) -> Any:
+def window_view(np: Any, x: Any, kernel: Any, stride: Any, dilation: Any, out: Any) -> Any:
     """Return a view of ``x`` (…, *space) as windows: (…, *kernel, *out).
 
     Element ``[…, *k, *o]`` is the input that the kernel's offset k covers at the output position o.

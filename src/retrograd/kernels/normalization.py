@@ -11,23 +11,23 @@ from typing import Any
 
 from . import normalization_numba
 from .numba_dispatch import LARGE
-from .reductions import spread_mean, summed
+from .reductions import mean_broadcast, sum_axes
 
 PIECE = 1 << 16  # elements of a slice: its temporary arrays fit into the second-level cache
 
 
 def _mean(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
     """Return the mean over ``axes``, which stay with size 1."""
-    result = summed(np, x, axes, True)
+    result = sum_axes(np, x, axes, True)
     return result / math.prod(x.shape[axis] for axis in axes) if x.size else result
 
 
 def _spread(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
     """Return the mean over ``axes``, with size 1 there or already broadcast along them."""
-    return spread_mean(np, x, axes[0]) if len(axes) == 1 else _mean(np, x, axes)
+    return mean_broadcast(np, x, axes[0]) if len(axes) == 1 else _mean(np, x, axes)
 
 
-def pieces(x: Any, axes: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
+def iterate_slices(x: Any, axes: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
     """Yield slices along the first axis that is not reduced; different slices are independent."""
     at = next((axis for axis in range(x.ndim) if axis not in axes), None)
     if at is None or x.size <= PIECE:
@@ -43,13 +43,13 @@ def _within(x: Any, piece: tuple[slice, ...]) -> Any:
     return x[tuple(slice(None) if size == 1 else part for size, part in zip(x.shape, piece, strict=False))]
 
 
-def moments(np: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
+def mean_and_variance(np: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
     """Return the mean and the (biased) variance over ``axes``, which stay with size 1."""
     if x.size >= LARGE and (result := normalization_numba.moments(x, axes)) is not None:
         return result
     kept = tuple(1 if axis in axes else size for axis, size in enumerate(x.shape))
     mean, variance = np.empty(kept, x.dtype), np.empty(kept, x.dtype)
-    for piece in pieces(x, axes):
+    for piece in iterate_slices(x, axes):
         part = x[piece]
         mean[piece] = centre = _mean(np, part, axes)
         gap = part - centre
@@ -57,7 +57,7 @@ def moments(np: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
     return mean, variance
 
 
-def standardised(np: Any, x: Any, mean: Any, rstd: Any) -> Any:
+def normalise(np: Any, x: Any, mean: Any, rstd: Any) -> Any:
     """Return ``(x - mean) * rstd`` in C order."""
     out = np.subtract(x, mean, out=np.empty(x.shape, x.dtype))  # contiguous, as PyTorch's
     out *= rstd
@@ -76,7 +76,7 @@ def input_gradient(np: Any, grad: Any, weight: Any, x: Any, mean: Any, rstd: Any
     if x.size <= PIECE:
         return _input_gradient(np, grad, weight, x, mean, rstd, axes)
     out = np.empty(x.shape, x.dtype)
-    for piece in pieces(x, axes):
+    for piece in iterate_slices(x, axes):
         within = None if weight is None else _within(weight, piece)
         moments = _within(mean, piece), _within(rstd, piece)
         out[piece] = _input_gradient(np, grad[piece], within, x[piece], *moments, axes)
@@ -85,7 +85,7 @@ def input_gradient(np: Any, grad: Any, weight: Any, x: Any, mean: Any, rstd: Any
 
 def _input_gradient(np: Any, grad: Any, weight: Any, x: Any, mean: Any, rstd: Any, axes: tuple[int, ...]) -> Any:
     """Return :func:`input_gradient` of one slice."""
-    flat = standardised(np, x, mean, rstd)
+    flat = normalise(np, x, mean, rstd)
     slope = grad if weight is None else grad * weight
     out = slope * flat
     flat *= _spread(np, out, axes)
@@ -105,11 +105,11 @@ def weight_gradient(
             return result
     rest = tuple([axis for axis, size in enumerate(shape) if size == 1])
     if x.size <= PIECE:
-        return summed(np, standardised(np, x, mean, rstd) * grad, rest, True)
+        return sum_axes(np, normalise(np, x, mean, rstd) * grad, rest, True)
     out = np.zeros(shape, x.dtype)
-    for piece in pieces(x, axes):
-        flat = standardised(np, x[piece], _within(mean, piece), _within(rstd, piece))
+    for piece in iterate_slices(x, axes):
+        flat = normalise(np, x[piece], _within(mean, piece), _within(rstd, piece))
         flat *= grad[piece]
         target = _within(out, piece)
-        target += summed(np, flat, rest, True)
+        target += sum_axes(np, flat, rest, True)
     return out

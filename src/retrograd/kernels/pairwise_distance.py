@@ -35,7 +35,7 @@ def _norm(np: Any, apart: Any, p: float) -> Any:
     return np.power(np.power(apart, apart.dtype.type(p)).sum(-1), apart.dtype.type(1 / p))
 
 
-def lengths(np: Any, x1: Any, x2: Any) -> Any:
+def euclidean_distances(np: Any, x1: Any, x2: Any) -> Any:
     """Return the Euclidean distances as ``sqrt(|a|² + |b|² - 2ab)``.
 
     This is faster than :func:`distances` with p = 2, and less accurate for points near each other.

@@ -113,6 +113,6 @@ def legendre_p(np: Any, x: Any, degree: Any) -> Any:
     return np.where(known, np.where((x > 0) | (degree % 2 == 0), 1, -1), out).astype(x.dtype)
 
 
-def shifted(np: Any, kind: str, x: Any, degree: Any, first_high: int) -> Any:
+def shifted_chebyshev(np: Any, kind: str, x: Any, degree: Any, first_high: int) -> Any:
     """Return Chebyshev polynomials of ``2 * x - 1``, which are orthogonal on the interval from 0 to 1."""
     return chebyshev(np, kind, x + x - 1, degree, first_high)

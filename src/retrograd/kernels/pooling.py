@@ -15,7 +15,7 @@ import numpy
 
 from . import numba_operands, small_arrays
 from .half_precision import upcast_half
-from .interpolation import adaptive_bounds, picked, regular
+from .interpolation import adaptive_bounds, as_slice, take_regular
 from .memory_format import in_memory_format_of
 
 
@@ -25,7 +25,7 @@ def out_size(size: int, kernel: int, stride: int, padding: int, dilation: int, c
     return count - (ceil_mode and (count - 1) * stride >= size + padding)
 
 
-def window_places(size: int, out: int, kernel: int, stride: int, padding: int, dilation: int) -> list[Any]:
+def window_indices(size: int, out: int, kernel: int, stride: int, padding: int, dilation: int) -> list[Any]:
     """Return, for each offset of the kernel, the input index that each window sees.
 
     Indices in the padding are replaced by the nearest offset inside; -1 marks windows that are entirely in the padding.
@@ -36,8 +36,8 @@ def window_places(size: int, out: int, kernel: int, stride: int, padding: int, d
     return [numpy.where(first > last, -1, starts + numpy.clip(k, first, last) * dilation) for k in range(kernel)]
 
 
-class Regular(list[list[Any]]):
-    """Window indices at a fixed stride, as :func:`window_places` returns them for each dimension.
+class StridedWindows(list[list[Any]]):
+    """Window indices at a fixed stride, as :func:`window_indices` returns them for each dimension.
 
     ``how`` holds (size, kernel, stride, padding, dilation) of each dimension.
     """
@@ -45,7 +45,9 @@ class Regular(list[list[Any]]):
     def __init__(self, how: Sequence[tuple[int, int, int, int, int]], ceil_mode: bool) -> None:
         self.how = tuple(how)
         self.out = [out_size(*each, ceil_mode) for each in how]
-        super().__init__(window_places(n, o, k, s, p, d) for (n, k, s, p, d), o in zip(self.how, self.out, strict=True))
+        super().__init__(
+            window_indices(n, o, k, s, p, d) for (n, k, s, p, d), o in zip(self.how, self.out, strict=True)
+        )
 
     @cached_property
     def inside(self) -> bool:
@@ -64,14 +66,14 @@ class Regular(list[list[Any]]):
         return small_arrays.Windows(small_arrays.seen_by(tuple([each[0] for each in self.how]), along).T)
 
 
-def adaptive_places(size: int, out: int) -> list[Any]:
-    """Return window indices, as :func:`window_places` does, of windows that cover an axis evenly."""
+def adaptive_indices(size: int, out: int) -> list[Any]:
+    """Return window indices, as :func:`window_indices` does, of windows that cover an axis evenly."""
     starts, stops = adaptive_bounds(size, out)
     width = int((stops - starts).max(initial=0))
     return [numpy.minimum(starts + k, stops - 1) for k in range(width)]
 
 
-def fractional_places(np: Any, samples: Any, size: int, out: int, kernel: int) -> list[Any]:
+def fractional_indices(np: Any, samples: Any, size: int, out: int, kernel: int) -> list[Any]:
     """Return window indices (…, out) of fractional pooling, for each offset of the kernel (Graham 2014).
 
     One random number for each plane, ``samples``, determines the windows.
@@ -96,7 +98,7 @@ def maxima(np: Any, x: Any, places: Sequence[list[Any]], indices: bool = True) -
     if not x.size:
         shape = (*x.shape[: x.ndim - rank], *(each[0].shape[-1] if each else 0 for each in places))
         return np.zeros(shape, x.dtype), np.zeros(shape, np.int64)
-    if isinstance(places, Regular):
+    if isinstance(places, StridedWindows):
         small = x.size <= small_arrays.MANY and x.__class__ is numpy.ndarray and x.flags.c_contiguous and indices
         result = places.table.maxima(x, places.out) if small and places.inside else None
         result = _maxima_by_loop(np, x, places) if result is None else result
@@ -117,7 +119,7 @@ def maxima(np: Any, x: Any, places: Sequence[list[Any]], indices: bool = True) -
     )
 
 
-def _maxima_by_loop(np: Any, x: Any, places: Regular) -> Any:
+def _maxima_by_loop(np: Any, x: Any, places: StridedWindows) -> Any:
     """Return ``maxima`` of large images, computed by a Numba loop, or None if it does not apply."""
     loops = numba_operands.loops("pooling", x.size, x)
     if loops is None or len(places) != 2 or any(each[0].min() < 0 for each in places):
@@ -142,12 +144,12 @@ def _along(
     best = index = None
     for each in places:
         planes = each.ndim > 1
-        pick = None if planes else regular(each)
-        seen = _per_plane(np, x, each, axis) if planes else picked(np, x, axis, pick)
+        pick = None if planes else as_slice(each)
+        seen = _per_plane(np, x, each, axis) if planes else take_regular(np, x, axis, pick)
         if kind is not None:
             at = _standing(np.asarray(each * step).astype(kind), axis, x.ndim)
             if where is not None:
-                at = at + (_per_plane(np, where, each, axis) if planes else picked(np, where, axis, pick))
+                at = at + (_per_plane(np, where, each, axis) if planes else take_regular(np, where, axis, pick))
         if best is None:
             best = seen.copy()
             index = np.broadcast_to(at, best.shape).copy() if kind is not None else None
@@ -174,7 +176,7 @@ def _per_plane(np: Any, x: Any, places: Any, axis: int) -> Any:
     return np.take_along_axis(x, np.broadcast_to(_standing(places, axis, x.ndim), shape), axis)
 
 
-def collect(np: Any, x: Any, indices: Any, rank: int) -> Any:
+def take_flat(np: Any, x: Any, indices: Any, rank: int) -> Any:
     """Return the elements of ``x`` at flat ``indices`` into its last ``rank`` dimensions."""
     lead = x.shape[: x.ndim - rank]
     if not indices.size:
@@ -184,7 +186,7 @@ def collect(np: Any, x: Any, indices: Any, rank: int) -> Any:
     return taken.reshape(indices.shape)
 
 
-def spread(np: Any, g: Any, indices: Any, shape: Any, rank: int, once: bool) -> Any:
+def add_flat(np: Any, g: Any, indices: Any, shape: Any, rank: int, once: bool) -> Any:
     """Return zeros of the given shape to which ``g`` is added at flat ``indices`` into the last ``rank`` dimensions.
 
     ``once``: no index is repeated.

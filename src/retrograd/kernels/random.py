@@ -38,7 +38,7 @@ NO_WORDS = numpy.zeros(0, numpy.uint64)
 NO_TABLE: tuple[int, int, Array] = (0, -1, NO_WORDS)
 
 
-class Maker:
+class WordConverter:
     """Conversion of a generator's words to numbers of one kind.
 
     ``make`` converts an array of words; ``each`` is the number of words for a number, ``together`` the number of words
@@ -90,7 +90,7 @@ class Stream:
         self.kept: float | None = None
         self._known: tuple[Array, int] | None = None
         self._passed, self._words = 0, NO_WORDS
-        self._lengths = dict[Maker, int]()
+        self._lengths = dict[WordConverter, int]()
         self._go_on(NO_WORDS, 0)
 
     def _go_on(self, words: Array, position: int, known: tuple[Array, int] | None = None) -> None:
@@ -101,7 +101,7 @@ class Stream:
         self._passed = 0 if known else self._passed + len(self._words)
         self._known = known or self._known
         self._words, self._position = words, position
-        self._tables = dict[Maker, tuple[int, int, Array]]()
+        self._tables = dict[WordConverter, tuple[int, int, Array]]()
 
     def _draw_ahead(self) -> None:
         """Draw ``AHEAD`` words.
@@ -151,7 +151,7 @@ class Stream:
         self.fresh = False
         return drawn[:count]
 
-    def numbers(self, count: int, maker: Maker) -> Array:
+    def numbers(self, count: int, maker: WordConverter) -> Array:
         """Return the next ``count`` numbers of a kind, in memory that callers must not write to."""
         start = self._position
         end = start + count * maker.each
@@ -162,7 +162,7 @@ class Stream:
         first = (start - begun) // maker.each
         return table[first : first + count]
 
-    def _tabled(self, count: int, maker: Maker) -> Array:
+    def _tabled(self, count: int, maker: WordConverter) -> Array:
         """Return the next ``count`` numbers of a kind from a new table, or converted directly if they are many."""
         start, words = self._position, count * maker.each
         left = len(self._words) - start
@@ -303,11 +303,11 @@ def _blocks(words: Array, dtype: Any) -> Array:
     return out.ravel()
 
 
-SINGLES, DOUBLES = Maker(_singles, 1, 1, "singles", F32), Maker(_doubles, 2, 2, "doubles", F64)
-PAIRS, SHORT_PAIRS = Maker(_pairs, 2, 4), Maker(_short_pairs, 2, 4)
+SINGLES, DOUBLES = WordConverter(_singles, 1, 1, "singles", F32), WordConverter(_doubles, 2, 2, "doubles", F64)
+PAIRS, SHORT_PAIRS = WordConverter(_pairs, 2, 4), WordConverter(_short_pairs, 2, 4)
 BLOCKS = {
-    F32: Maker(partial(_blocks, dtype=F32), 1, 16, "normals", F32),
-    F64: Maker(partial(_blocks, dtype=F64), 2, 32),
+    F32: WordConverter(partial(_blocks, dtype=F32), 1, 16, "normals", F32),
+    F64: WordConverter(partial(_blocks, dtype=F64), 2, 32),
 }
 
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy
 
 from . import numba_dispatch, numba_operands
-from .gather_scatter import along
+from .gather_scatter import slice_along
 
 
-def joined(np: Any, arrays: Sequence[Any], axis: int) -> Any:
+def concatenate_arrays(np: Any, arrays: Sequence[Any], axis: int) -> Any:
     """Return arrays concatenated along an axis."""
     first = arrays[0]
     if first.size * len(arrays) < numba_dispatch.LARGE:
@@ -40,7 +40,7 @@ def joined(np: Any, arrays: Sequence[Any], axis: int) -> Any:
     return out.reshape(shape)
 
 
-def reversed_along(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
+def flip_axes(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
     """Return the elements in reverse order along some axes, in the memory order of ``x``."""
     usual = x.flags.c_contiguous and len(axes) == 1
     loops = numba_operands.movers("rearrangement", x.size, x) if usual else None
@@ -56,17 +56,17 @@ def reversed_along(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
     return out.view(x.dtype).reshape(x.shape)
 
 
-def rolled(np: Any, x: Any, shifts: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+def roll_axes(np: Any, x: Any, shifts: tuple[int, ...], axes: tuple[int, ...]) -> Any:
     """Return the elements shifted cyclically along some axes (no axes: along the flattened array)."""
     if not axes:
-        return rolled(np, x.reshape(-1), shifts, (0,)).reshape(x.shape)
+        return roll_axes(np, x.reshape(-1), shifts, (0,)).reshape(x.shape)
     for shift, axis in zip(shifts, axes, strict=True):
         by = shift % x.shape[axis] if x.size else 0
         if by and axis and (result := _rotated(x, axis, by)) is not None:
             x = result
             continue
-        begin, end = (x[along(axis, x.ndim, part)] for part in (slice(-by, None), slice(0, -by)))
-        x = joined(np, (begin, end), axis) if by else x.copy()
+        begin, end = (x[slice_along(axis, x.ndim, part)] for part in (slice(-by, None), slice(0, -by)))
+        x = concatenate_arrays(np, (begin, end), axis) if by else x.copy()
     return np.ascontiguousarray(x)
 
 
@@ -81,14 +81,14 @@ def _rotated(x: Any, axis: int, by: int) -> Any:
     return out.view(x.dtype).reshape(x.shape)
 
 
-def stacked(np: Any, arrays: Sequence[Any], axis: int) -> Any:
+def stack_arrays(np: Any, arrays: Sequence[Any], axis: int) -> Any:
     """Return arrays of one shape and dtype stacked along a new axis; raises ValueError if the shapes differ."""
     first = arrays[0]
     at = axis if axis >= 0 else axis + first.ndim + 1
     if not 0 <= at <= first.ndim or [each for each in arrays if each.shape != first.shape]:
         raise ValueError
     if first.size * len(arrays) >= numba_dispatch.LARGE:
-        return joined(np, [np.expand_dims(each, at) for each in arrays], at)
+        return concatenate_arrays(np, [np.expand_dims(each, at) for each in arrays], at)
     out = np.empty((*first.shape[:at], len(arrays), *first.shape[at:]), first.dtype)
     before = (slice(None),) * at
     for i, each in enumerate(arrays):

@@ -24,7 +24,7 @@ ONES = {numpy.dtype(kind): [numpy.ones(n, kind) for n in range(FEW + 1)] for kin
 COUNTS = {kind: [numpy.asarray(n, kind) for n in range(FEW + 1)] for kind in ONES}
 
 
-def total(np: Any, x: Any) -> Any:
+def sum_elements(np: Any, x: Any) -> Any:
     """Return the sum of all elements."""
     if x.size <= FEW and x.__class__ is numpy.ndarray and x.dtype in ONES:
         return x.ravel().dot(ONES[x.dtype][x.size])
@@ -35,7 +35,7 @@ def total(np: Any, x: Any) -> Any:
     return np.add.reduce(x, None)
 
 
-def summed(np: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+def sum_axes(np: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     """Return the sum over ``axes``, one axis after the other, each in blocks whose sums are then added."""
     if len(axes) == 1:
         return sum_along(np, x, axes[0], keepdims)
@@ -43,7 +43,7 @@ def summed(np: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
         return result
     char = x.dtype.char
     if char in SHORT:
-        return summed(np, x.astype(np.float32), axes, keepdims).astype(x.dtype)
+        return sum_axes(np, x.astype(np.float32), axes, keepdims).astype(x.dtype)
     if char not in "fF" or not any(x.shape[axis] > BLOCK and x.strides[axis] != x.itemsize for axis in axes):
         return np.add.reduce(x, axis=axes, keepdims=keepdims)
     for axis in sorted(axes, reverse=True):
@@ -74,7 +74,7 @@ def sum_along(np: Any, x: Any, axis: int, keepdims: bool) -> Any:
     return np.add.reduce(x, axis=axis, keepdims=keepdims)
 
 
-def spread_sum(np: Any, x: Any, axis: int) -> Any:
+def sum_broadcast(np: Any, x: Any, axis: int) -> Any:
     """Return the sum over one axis, with size 1 there or already broadcast along it.
 
     For small matrices the result is broadcast, because NumPy takes 1 µs to broadcast an operand.
@@ -91,10 +91,10 @@ def _square(np: Any, size: int, dtype: Any) -> Any:
     return np.ones((size, size), dtype)
 
 
-def spread_mean(np: Any, x: Any, axis: int) -> Any:
+def mean_broadcast(np: Any, x: Any, axis: int) -> Any:
     """Return the mean over one axis, with size 1 there or already broadcast along it."""
     size = x.shape[axis]
-    return spread_sum(np, x, axis) / (COUNTS[x.dtype][size] if size <= FEW and x.dtype in COUNTS else size)
+    return sum_broadcast(np, x, axis) / (COUNTS[x.dtype][size] if size <= FEW and x.dtype in COUNTS else size)
 
 
 def mean_along(np: Any, x: Any, axis: int, keepdims: bool) -> Any:

@@ -27,15 +27,15 @@ from .random import (
     STRETCH,
     Array,
     Draws,
-    Maker,
     Stream,
+    WordConverter,
     _count,
     _is_double,
     _long_words,
 )
 
 
-def few(stream: Stream, shape: tuple[int, ...], maker: Maker) -> Array:
+def draw_numbers(stream: Stream, shape: tuple[int, ...], maker: WordConverter) -> Array:
     """Return numbers of a kind in memory of their own, with the given shape."""
     if len(shape) == 1:
         (count,) = shape
@@ -49,7 +49,7 @@ def few(stream: Stream, shape: tuple[int, ...], maker: Maker) -> Array:
 def uniform(stream: Stream, shape: tuple[int, ...], dtype: Any, low: float = 0.0, high: float = 1.0) -> Array:
     """Return uniform numbers in [low, high)."""
     if dtype is F32 and low == 0 and high == 1:
-        return few(stream, shape, SINGLES)
+        return draw_numbers(stream, shape, SINGLES)
     dtype = numpy.dtype(dtype)
     if dtype.kind == "c":
         return _complex_of(uniform(stream, (*shape, 2), _part(dtype), low, high), dtype)
@@ -75,7 +75,7 @@ def _complex_of(pairs: Array, dtype: Any) -> Array:
     return numpy.ascontiguousarray(pairs).view(dtype)[..., 0]
 
 
-def standard(stream: Stream, count: int) -> Maker | None:
+def standard_normal_converter(stream: Stream, count: int) -> WordConverter | None:
     """Return the maker of ``count`` standard normals of float32, or None.
 
     None if the stream has saved the second of a pair, or would have to save it.
@@ -91,9 +91,9 @@ def normal(
     """Return normal numbers. ``blocks=False``: one at a time whatever the size, as for non-contiguous tensors."""
     count = _count(shape)
     if dtype is F32 and mean == 0 and std == 1:  # the most common case
-        maker = standard(stream, count if blocks else 0)
+        maker = standard_normal_converter(stream, count if blocks else 0)
         if maker is not None and not count % 2:
-            return few(stream, shape, maker)
+            return draw_numbers(stream, shape, maker)
         if count < 16 or not blocks:
             return normals_one_by_one(stream, count).reshape(shape).astype(F32)
     dtype = numpy.dtype(dtype)
@@ -140,16 +140,16 @@ def _scaled(x: Array, mean: float, std: float) -> Array:
 
 
 @lru_cache(maxsize=8)
-def _remainders(span: int) -> Maker:
+def _remainders(span: int) -> WordConverter:
     """Return the maker of int64 remainders of words by ``span``."""
-    return Maker(lambda words: (words % numpy.uint64(span)).view(I64), 1, 1)
+    return WordConverter(lambda words: (words % numpy.uint64(span)).view(I64), 1, 1)
 
 
 def integers(stream: Stream, shape: tuple[int, ...], dtype: Any, low: int, high: int) -> Array:
     """Return integers from ``low`` to below ``high``; ranges from 2**28 on take two words for a number."""
     span, count = high - low, _count(shape)
     if dtype is I64 and 0 < span < 2**28 and 0 <= low < 2**62 and count < LARGE:
-        drawn = few(stream, shape, _remainders(span))
+        drawn = draw_numbers(stream, shape, _remainders(span))
         return numpy.add(drawn, low, drawn) if low else drawn
     if 0 < span < 2**28 and -(2**62) < low < 2**62 and (many := stream.many_words(count)) is not None:
         drawn = numpy.empty(shape, numpy.int64)
@@ -182,7 +182,7 @@ def bounds(dtype: Any) -> tuple[float, float]:
     return -greatest, greatest
 
 
-def top_of(dtype: Any) -> int:
+def largest_integer(dtype: Any) -> int:
     """Return the greatest integer that ``random_(from, None)`` may draw."""
     dtype = numpy.dtype(dtype)
     return _EXACT[dtype] if dtype.kind in "fV" else int(bounds(dtype)[1])
@@ -192,7 +192,7 @@ def top_of(dtype: Any) -> int:
 _RANGE = {**{kind: top + 1 for kind, top in _EXACT.items()}, numpy.dtype(bool): 2}
 
 
-def whole_range(stream: Stream, shape: tuple[int, ...], dtype: Any) -> Array:
+def full_range_integers(stream: Stream, shape: tuple[int, ...], dtype: Any) -> Array:
     """Return the numbers of ``random_()``: integers from 0 over the range of the dtype."""
     dtype = numpy.dtype(dtype)
     span = _RANGE.get(dtype) or int(numpy.iinfo(dtype).max) + 1

@@ -12,7 +12,7 @@ from .numba_dispatch import plain
 SHORT = 24  # at most so many steps one after the other are faster than passes over all elements
 
 
-def shifted(np: Any, x: Any, dim: int, by: int, fill: float) -> Any:
+def shift_by_one(np: Any, x: Any, dim: int, by: int, fill: float) -> Any:
     """Return ``x`` shifted by one element along ``dim`` (``by``: 1 or -1), with ``fill`` in the vacated position."""
     out = np.empty_like(x)
     if x.shape[dim] == 0:

@@ -8,13 +8,13 @@ import numpy
 
 from ..runtime import blas_threads
 from . import numba_operands
-from .sorting import ordered
+from .sorting import stable_argsort
 
 #: Integers are counted in a table of at most this many entries for each element.
 SPARSE = 4
 
 
-def limits(x: Any) -> tuple[int, int]:
+def min_max(x: Any) -> tuple[int, int]:
     """Return the least and the greatest element of a non-empty array of integers."""
     loops = numba_operands.movers("gather_scatter", x.size, x) if x.dtype is numba_operands.INT else None
     if loops is None:
@@ -24,7 +24,7 @@ def limits(x: Any) -> tuple[int, int]:
     return int(least.min()), int(most.max())
 
 
-def counted(x: Any, low: int, high: int) -> Any:
+def bincount_range(x: Any, low: int, high: int) -> Any:
     """Return the number of occurrences of each integer from ``low`` to ``high`` in ``x``, which has no others."""
     parts = blas_threads.limit()
     few = x.dtype is numba_operands.INT and (high - low) * parts < x.size
@@ -37,7 +37,7 @@ def counted(x: Any, low: int, high: int) -> Any:
     return counts.sum(0)
 
 
-def distinct(np: Any, x: Any) -> tuple[Any, Any, Any]:
+def unique_values(np: Any, x: Any) -> tuple[Any, Any, Any]:
     """Return the sorted distinct values, the index of each element's value, and the count of each value.
 
     No nan equals another.
@@ -47,15 +47,15 @@ def distinct(np: Any, x: Any) -> tuple[Any, Any, Any]:
         values, inverse, counts = np.unique(flat, return_inverse=True, return_counts=True, equal_nan=False)
         return values, inverse.reshape(x.shape).astype(np.int64), counts.astype(np.int64)
     if x.dtype.kind in "iu":
-        low, high = limits(flat)
+        low, high = min_max(flat)
         if high - low < SPARSE * flat.size and high < 1 << 62:
             integers = flat.astype(numpy.int64, copy=False)
-            counts = counted(integers, low, high)
+            counts = bincount_range(integers, low, high)
             present = counts.nonzero()[0]
             rank = numpy.empty(counts.size, numpy.int64)
             rank[present] = numpy.arange(present.size)
             return (present + low).astype(x.dtype), rank[integers - low].reshape(x.shape), counts[present]
-    order = ordered(np, flat, 0, False)
+    order = stable_argsort(np, flat, 0, False)
     run = flat[order]
     new = numpy.ones(run.size, bool)
     numpy.not_equal(run[1:], run[:-1], out=new[1:])
@@ -65,7 +65,7 @@ def distinct(np: Any, x: Any) -> tuple[Any, Any, Any]:
     return run[starts], inverse.reshape(x.shape), numpy.diff(starts, append=run.size)
 
 
-def among(edges: Any, x: Any, right: bool) -> Any:
+def searchsorted(edges: Any, x: Any, right: bool) -> Any:
     """Return the number of the sorted ``edges`` less than (``right``: or equal to) each element.
 
     Returns None if no Numba loop applies and NumPy has to do it.

@@ -1,6 +1,6 @@
 """Kernels of sort, argsort, topk and msort: stable sorting indices, and the first few elements of each row.
 
-:func:`ordered` is argsort, :func:`best` is topk.
+:func:`stable_argsort` is argsort, :func:`topk_along` is topk.
 
 Note [Keys]. NumPy's stable sort of indices is slow; its sort of integers uses the SIMD lanes of the processor. A
 float32 maps to an integer of 32 bits with the same order. With the element's index in the low half it becomes an
@@ -15,7 +15,7 @@ from typing import Any
 import numpy
 
 from . import numba_operands
-from .gather_scatter import flipped, taken_along
+from .gather_scatter import flip_view, take_along
 
 F16, F32, SIGN = numpy.dtype(numpy.float16), numba_operands.F32, numpy.uint32(1 << 31)
 #: Elements from which on rows are sorted by keys.
@@ -24,7 +24,7 @@ MANY = 2048
 FEW = 128
 
 
-def ordered(np: Any, x: Any, dim: int, descending: bool) -> Any:
+def stable_argsort(np: Any, x: Any, dim: int, descending: bool) -> Any:
     """Return the int64 indices that sort ``x`` along ``dim`` stably; nan is greater than any number."""
     if x.dtype.kind == "b":
         x = x.astype(np.uint8)
@@ -37,7 +37,7 @@ def ordered(np: Any, x: Any, dim: int, descending: bool) -> Any:
     if not descending:
         return x.argsort(dim, kind="stable")
     # Sorting the reversed row and reversing the result keeps equal elements in their order.
-    return x.shape[dim] - 1 - flipped(flipped(x, dim).argsort(dim, kind="stable"), dim)
+    return x.shape[dim] - 1 - flip_view(flip_view(x, dim).argsort(dim, kind="stable"), dim)
 
 
 def _keys(x: Any, descending: bool) -> Any:
@@ -67,7 +67,7 @@ def _sorted_keys(keys: Any, dim: int) -> Any:
     return numpy.ascontiguousarray(joined.view(numpy.int64).swapaxes(dim, -1))
 
 
-def best(np: Any, x: Any, count: int, dim: int, largest: bool) -> Any:
+def topk_along(np: Any, x: Any, count: int, dim: int, largest: bool) -> Any:
     """Return the ``count`` largest (or smallest) elements along ``dim`` in sorted order, and their indices.
 
     The result is that of a stable sort. Returns None where sorting is faster.
@@ -106,4 +106,4 @@ def _passes(np: Any, rows: Any, count: int, largest: bool) -> Any:
             return None
         left[every, indices[:, k]] = -np.inf
     indices = indices.reshape(*rows.shape[:-1], count)
-    return taken_along(np, rows, indices, -1), indices
+    return take_along(np, rows, indices, -1), indices

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..operations.nn.attention import ENABLED
+from ..operations.nn.attention import ENABLED_BACKENDS
 
 
 class SDPBackend(enum.Enum):
@@ -43,12 +43,12 @@ def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
             f"Backend must be an instance of SDPBackend or a list of SDPBackend instances, got {type(backends).__name__}"
         )
     allowed = {backends} if isinstance(backends, SDPBackend) else set(backends)
-    before = dict(ENABLED)
-    ENABLED.update({name: each in allowed for each, name in _NAMES.items()})
+    before = dict(ENABLED_BACKENDS)
+    ENABLED_BACKENDS.update({name: each in allowed for each, name in _NAMES.items()})
     try:
         yield
     finally:
-        ENABLED.update(before)
+        ENABLED_BACKENDS.update(before)
 
 
 __all__ = ["SDPBackend", "sdpa_kernel"]

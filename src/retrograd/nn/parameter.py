@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 from ..compat.pickle_names import pickled_as
 from ..core.tensor import Tensor, leaf_of
 from ..core.torch_function import DISABLED
-from ..dispatch.operand_promotion import OURS, PLAIN
+from ..dispatch.operand_promotion import PACKAGE_CLASSES, PLAIN
 from ..dispatch.transform_tensor import WrapperTensor
-from ..operations.creation.conversion import on_cpu
+from ..operations.creation.conversion import numpy_array_of
 from ..operations.creation.factory import empty
 from ..operations.tensor_protocols import rebuild as rebuild_tensor
 
@@ -52,7 +52,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
         if data is None:
             data = empty(0)
-        if type(data) in OURS:
+        if type(data) in PACKAGE_CLASSES:
             return leaf_of(cls, data, requires_grad)
         if not isinstance(data, Tensor):
             data = data.detach()
@@ -72,7 +72,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         cls = None if self.__class__ is Parameter else self.__class__
-        return rebuild, (cls, on_cpu(self), self.requires_grad, self.__dict__, str(self.device))
+        return rebuild, (cls, numpy_array_of(self), self.requires_grad, self.__dict__, str(self.device))
 
 
 @pickled_as("parameter")
@@ -84,7 +84,7 @@ def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any
 
 
 PLAIN.add(Parameter)
-OURS.add(Parameter)
+PACKAGE_CLASSES.add(Parameter)
 
 
 class _BufferMeta(type):

@@ -14,7 +14,7 @@ from ..core.views import StridedLayout, type_string
 from ..dispatch.declare import ARRAYS, op, pointwise
 from ..kernels.half_precision import F32
 from ..kernels.numba_dispatch import LARGE, looped
-from ..kernels.reductions import sum_along, summed
+from ..kernels.reductions import sum_along, sum_axes
 
 
 @op(
@@ -45,9 +45,9 @@ def sum_to_size(np: Any, self: Any, /, size: Any) -> Any:
     """Return ``self`` summed over the dimensions along which a tensor of shape ``size`` is broadcast to its shape."""
     lead = self.ndim - len(size)
     if lead:
-        self = summed(np, self, tuple(range(lead)), False)
+        self = sum_axes(np, self, tuple(range(lead)), False)
     narrow = tuple(i for i, (have, want) in enumerate(zip(np.shape(self), size, strict=True)) if have != want)
-    return summed(np, self, narrow, True) if narrow else self
+    return sum_axes(np, self, narrow, True) if narrow else self
 
 
 sum_to_size.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape))

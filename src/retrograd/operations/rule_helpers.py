@@ -75,7 +75,7 @@ def kind_of(x: Any) -> str:
     return x.dtype.kind if hasattr(x, "dtype") else ""
 
 
-def operand_kinds(x: Tensor) -> tuple[Any, Any]:
+def operand_dtypes(x: Tensor) -> tuple[Any, Any]:
     """Return (dtype, None) for a tensor with dimensions, (None, dtype) for a 0-d one: for ``promotion.result_of``."""
     return (x.dtype, None) if x._array.ndim else (None, x.dtype)
 
@@ -116,7 +116,7 @@ def real_only(message: str, error: type[Exception] = RuntimeError) -> Callable[.
     return check
 
 
-def check_parts(name: str, names: tuple[str, str], parts: tuple[Any, Any]) -> None:
+def check_complex_parts(name: str, names: tuple[str, str], parts: tuple[Any, Any]) -> None:
     """Raise PyTorch's error unless ``parts`` are tensors of the same dtype: float16, float32 or float64.
 
     ``name`` and ``names``: the names of the function and of the arguments in errors.

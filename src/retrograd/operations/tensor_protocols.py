@@ -17,9 +17,9 @@ from ..core.tensor import (
     wrap,
 )
 from ..dispatch.declare import public
-from ..dispatch.operand_promotion import OURS
+from ..dispatch.operand_promotion import PACKAGE_CLASSES
 from ..runtime.user_frame import strip_frames, strips_frames, warn
-from .creation.conversion import item, numpy_, on_cpu
+from .creation.conversion import item, numpy_, numpy_array_of
 from .engine_ops import as_strided_of
 
 
@@ -136,7 +136,7 @@ def text_of(x: Tensor, prefix: str = "tensor(", contents: str | None = None, mor
     """
     device = x.device
     return formatting.tensor_text(
-        on_cpu(x),
+        numpy_array_of(x),
         dtype=repr(x.dtype),
         default_dtype=repr(dtypes.default.floating),
         default_complex=repr(dtypes.default.complex),
@@ -150,7 +150,7 @@ def text_of(x: Tensor, prefix: str = "tensor(", contents: str | None = None, mor
 
 
 def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
-    if self.__class__ in OURS:
+    if self.__class__ in PACKAGE_CLASSES:
         return text_of(self, contents=tensor_contents)
     shown = text_of(self, f"{self.__class__.__name__}(", contents=tensor_contents)
     return f"Parameter({shown})" if getattr(self, "_is_param", False) else shown
@@ -234,7 +234,7 @@ def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any
 def _reduce(self: Tensor, protocol: int) -> Any:
     return rebuild, (
         None if self.__class__ is Tensor else self.__class__,
-        on_cpu(self),
+        numpy_array_of(self),
         self.requires_grad,
         self.__dict__,
         str(self.device),

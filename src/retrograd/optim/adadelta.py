@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
-from .elementwise import Elementwise, count, filled, first_step, plain
+from .elementwise import ElementwiseOptimizer, full_like_param, increment_step, initial_step_count, option_value
 from .optimizer import check_not_negative, check_rate
 
 
-class Adadelta(Elementwise):
+class Adadelta(ElementwiseOptimizer):
     """Adadelta: a step is ``d = g * sqrt(mean of d*d + eps) / sqrt(mean of g*g + eps)`` times ``lr``.
 
     Source: Zeiler, "ADADELTA: An Adaptive Learning Rate Method", 2012.
@@ -35,12 +35,16 @@ class Adadelta(Elementwise):
         super().__init__(params, defaults)
 
     def fresh(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
-        return {"step": first_step(group, param), "square_avg": filled(param), "acc_delta": filled(param)}
+        return {
+            "step": initial_step_count(group, param),
+            "square_avg": full_like_param(param),
+            "acc_delta": full_like_param(param),
+        }
 
     def numbers(self, group: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-        count(state)
+        increment_step(state)
         return {
-            "lr": plain(group, group["lr"]),
+            "lr": option_value(group, group["lr"]),
             **{name: group[name] for name in ("rho", "eps", "weight_decay", "maximize")},
         }
 

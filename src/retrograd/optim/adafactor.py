@@ -6,11 +6,11 @@ from typing import Any
 
 from ..core import dtypes
 from ..core.tensor import Tensor
-from .elementwise import ByParameter, count, filled, gradient, plain
-from .optimizer import check_rate, counter
+from .elementwise import WholeParameterOptimizer, full_like_param, gradient, increment_step, option_value
+from .optimizer import check_rate, step_counter
 
 
-class Adafactor(ByParameter):
+class Adafactor(WholeParameterOptimizer):
     """Adafactor: steps relative to the size of the parameter, divided by the root of the mean square of the gradients
     and clipped to a root mean square of ``d``. For matrices the mean square is stored as its means by row and by
     column.
@@ -43,14 +43,14 @@ class Adafactor(ByParameter):
     def _move(self, group: dict[str, Any], param: Tensor) -> None:
         grad, state = gradient(param), self.state[param]
         if not state:
-            state["step"] = counter()
+            state["step"] = step_counter()
             if grad.ndim > 1:
                 state["row_var"] = grad.new_zeros((*grad.shape[:-1], 1))
                 state["col_var"] = grad.new_zeros((*grad.shape[:-2], 1, grad.shape[-1]))
             else:
-                state["variance"] = filled(grad)
+                state["variance"] = full_like_param(grad)
         grad = -grad if group["maximize"] else grad
-        step, lr = count(state), plain(group, group["lr"])
+        step, lr = increment_step(state), option_value(group, group["lr"])
         least, eps = group["eps"]
         least = dtypes.finfo(param.dtype).eps if least is None else least
         size = max(eps, _root_mean_square(param)) * min(lr, step**-0.5)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
-from .elementwise import Elementwise, count, filled, first_step, plain
+from .elementwise import ElementwiseOptimizer, full_like_param, increment_step, initial_step_count, option_value
 from .optimizer import check_fused, check_not_negative, check_rate
 
 
-class Adagrad(Elementwise):
+class Adagrad(ElementwiseOptimizer):
     """Adagrad: a step is ``p -= lr / (1 + t * lr_decay) * g / (sqrt(sum of g*g) + eps)`` after ``t`` steps.
 
     Source: Duchi, Hazan and Singer, "Adaptive Subgradient Methods for Online Learning and Stochastic Optimization",
@@ -43,15 +43,15 @@ class Adagrad(Elementwise):
     def fresh(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
         start = group["initial_accumulator_value"]
         start = complex(start, start) if param.is_complex() else start
-        return {"step": first_step(group, param), "sum": filled(param, start)}
+        return {"step": initial_step_count(group, param), "sum": full_like_param(param, start)}
 
     def share_memory(self) -> None:
         """Do nothing; state shared between processes is not supported."""
 
     def numbers(self, group: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-        before = count(state) - 1
+        before = increment_step(state) - 1
         return {
-            "size": plain(group, group["lr"]) / (1 + before * group["lr_decay"]),
+            "size": option_value(group, group["lr"]) / (1 + before * group["lr_decay"]),
             **{name: group[name] for name in ("weight_decay", "maximize", "eps")},
         }
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from . import numba_steps
-from .elementwise import Elementwise, count, filled, first_step, plain
-from .numba_steps import by_loop
+from .elementwise import ElementwiseOptimizer, full_like_param, increment_step, initial_step_count, option_value
+from .numba_steps import with_loop
 from .optimizer import check_betas, check_fused, check_not_negative, check_rate
 
 
-class Adam(Elementwise):
+class Adam(ElementwiseOptimizer):
     """Adam: with ``m`` and ``v`` the bias-corrected running means of ``g`` and ``g*g``,
     a step is ``p -= lr * m / (sqrt(v) + eps)``.
 
@@ -60,13 +60,17 @@ class Adam(Elementwise):
         check_fused(fused, foreach, differentiable)
 
     def fresh(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
-        state = {"step": first_step(group, param), "exp_avg": filled(param), "exp_avg_sq": filled(param)}
-        return state | ({"max_exp_avg_sq": filled(param)} if group["amsgrad"] else {})
+        state = {
+            "step": initial_step_count(group, param),
+            "exp_avg": full_like_param(param),
+            "exp_avg_sq": full_like_param(param),
+        }
+        return state | ({"max_exp_avg_sq": full_like_param(param)} if group["amsgrad"] else {})
 
     def numbers(self, group: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-        step = count(state)
-        lr, (beta1, beta2) = plain(group, group["lr"]), (plain(group, beta) for beta in group["betas"])
-        decay = plain(group, group["weight_decay"])
+        step = increment_step(state)
+        lr, (beta1, beta2) = option_value(group, group["lr"]), (option_value(group, beta) for beta in group["betas"])
+        decay = option_value(group, group["weight_decay"])
         decoupled = group["decoupled_weight_decay"]
         return {
             "shrink": 1 - lr * decay if decoupled else None, "weight_decay": 0 if decoupled else decay,
@@ -75,7 +79,7 @@ class Adam(Elementwise):
         }  # fmt: skip
 
     @staticmethod
-    @by_loop(numba_steps.adam)
+    @with_loop(numba_steps.adam)
     def rule(
         F: Any, param: Any, grad: Any, mean: Any, square: Any, greatest: Any = None, *, shrink: Any, weight_decay: Any,
         maximize: bool, beta1: Any, beta2: Any, eps: float, size: Any, correction: Any,

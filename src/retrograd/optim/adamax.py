@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
-from .elementwise import Elementwise, count, filled, first_step, plain
+from .elementwise import ElementwiseOptimizer, full_like_param, increment_step, initial_step_count, option_value
 from .optimizer import check_betas, check_not_negative, check_rate
 
 
-class Adamax(Elementwise):
+class Adamax(ElementwiseOptimizer):
     """Adamax: a step is ``p -= lr * m / u`` with ``m`` as in :class:`Adam` and ``u = max(beta2 * u, |g| + eps)``.
 
     Source: Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2014, section 7.1.
@@ -34,13 +34,17 @@ class Adamax(Elementwise):
         super().__init__(params, defaults)
 
     def fresh(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
-        return {"step": first_step(group, param), "exp_avg": filled(param), "exp_inf": filled(param)}
+        return {
+            "step": initial_step_count(group, param),
+            "exp_avg": full_like_param(param),
+            "exp_inf": full_like_param(param),
+        }
 
     def numbers(self, group: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
         beta1, beta2 = group["betas"]
         return {
             "weight_decay": group["weight_decay"], "maximize": group["maximize"], "beta1": beta1, "beta2": beta2,
-            "eps": group["eps"], "size": plain(group, group["lr"]) / (1 - beta1 ** count(state)),
+            "eps": group["eps"], "size": option_value(group, group["lr"]) / (1 - beta1 ** increment_step(state)),
         }  # fmt: skip
 
     @staticmethod

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
-from .elementwise import Elementwise, count, filled, first_step, plain
+from .elementwise import ElementwiseOptimizer, full_like_param, increment_step, initial_step_count, option_value
 from .optimizer import check_not_negative, check_rate
 
 
-class ASGD(Elementwise):
+class ASGD(ElementwiseOptimizer):
     """Averaged gradient descent with a decaying rate; from step ``t0`` on, the state ``ax`` is the average of the
     parameter.
 
@@ -35,11 +35,11 @@ class ASGD(Elementwise):
         super().__init__(params, defaults)
 
     def fresh(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
-        step = first_step(group, param)
-        return {"step": step, "eta": step + group["lr"], "mu": step + 1, "ax": filled(param)}
+        step = initial_step_count(group, param)
+        return {"step": step, "eta": step + group["lr"], "mu": step + 1, "ax": full_like_param(param)}
 
     def numbers(self, group: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-        lr, step = plain(group, group["lr"]), count(state)
+        lr, step = option_value(group, group["lr"]), increment_step(state)
         eta, mu = state["eta"].item(), state["mu"].item()
         state["eta"].fill_(lr / (1 + group["lambd"] * lr * step) ** group["alpha"])
         state["mu"].fill_(1 / max(1, step - group["t0"]))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..runtime.user_frame import warn
-from .lr_scheduler_base import EPOCH_DEPRECATED, LRScheduler, check_optimizer, put, values
+from .lr_scheduler_base import EPOCH_DEPRECATED, LRScheduler, check_optimizer, group_values, set_option
 from .optimizer import Optimizer
 
 
@@ -50,7 +50,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.cooldown = cooldown
         self.eps = eps
         self.last_epoch = 0
-        self._last_lr = values(optimizer, "lr")
+        self._last_lr = group_values(optimizer, "lr")
         self.mode_worse = float("inf") if mode == "min" else -float("inf")
         self.mode = mode
         self.threshold = threshold
@@ -80,7 +80,7 @@ class ReduceLROnPlateau(LRScheduler):
             self._reduce()
             self.cooldown_counter = self.cooldown
             self.num_bad_epochs = 0
-        self._last_lr = values(self.optimizer, "lr")
+        self._last_lr = group_values(self.optimizer, "lr")
 
     @property
     def in_cooldown(self) -> bool:
@@ -111,7 +111,7 @@ class ReduceLROnPlateau(LRScheduler):
             before = float(group["lr"])
             after = max(before * self.factor, least)
             if before - after > self.eps:
-                put(group, "lr", after)
+                set_option(group, "lr", after)
 
 
 class _SchedulerGroup(LRScheduler):
@@ -159,13 +159,13 @@ class ChainedScheduler(_SchedulerGroup):
         optimizer = self._check(schedulers, optimizer, " to be chained")
         self._schedulers = schedulers
         self.optimizer = optimizer
-        self._last_lr = values(optimizer, "lr")
+        self._last_lr = group_values(optimizer, "lr")
 
     def step(self) -> None:  # type: ignore[override]
         """Step every scheduler."""
         for scheduler in self._schedulers:
             scheduler.step()
-        self._last_lr = values(self.optimizer, "lr")
+        self._last_lr = group_values(self.optimizer, "lr")
 
 
 class SequentialLR(_SchedulerGroup):
@@ -188,7 +188,7 @@ class SequentialLR(_SchedulerGroup):
         # Every scheduler made its first step on construction, each on the previous one's rates: undo all of them and
         # step only the first.
         for group in optimizer.param_groups:
-            put(group, "lr", group["initial_lr"])
+            set_option(group, "lr", group["initial_lr"])
         self.recursive_undo()
         first = schedulers[bisect_right(milestones, 0)]
         first._initial_step()

@@ -8,7 +8,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from .lr_scheduler_base import LRScheduler, check_optimizer, for_each_group, put
+from .lr_scheduler_base import LRScheduler, check_optimizer, for_each_group, set_option
 from .optimizer import Optimizer
 
 
@@ -58,7 +58,7 @@ class CyclicLR(_WithMomentum):
         base_lrs = for_each_group("base_lr", optimizer, base_lr)
         if last_epoch == -1:
             for lr, group in zip(base_lrs, optimizer.param_groups, strict=True):
-                put(group, "lr", lr)
+                set_option(group, "lr", lr)
         self.max_lrs = for_each_group("max_lr", optimizer, max_lr)
         up = float(step_size_up)
         down = up if step_size_down is None else float(step_size_down)

@@ -1,8 +1,8 @@
-"""Base classes of optimisers: ``Elementwise`` for elementwise update rules, ``ByParameter`` for rules on whole
+"""Base classes of optimisers: ``ElementwiseOptimizer`` for elementwise update rules, ``WholeParameterOptimizer`` for rules on whole
 parameters.
 
-Adafactor and Muon derive from ``ByParameter``, all others except LBFGS from ``Elementwise``. A subclass of
-``Elementwise`` defines the initial state of a parameter, the scalars of a step, and the rule, written with the
+Adafactor and Muon derive from ``WholeParameterOptimizer``, all others except LBFGS from ``ElementwiseOptimizer``. A subclass of
+``ElementwiseOptimizer`` defines the initial state of a parameter, the scalars of a step, and the rule, written with the
 operations of ``fused.py``.
 """
 
@@ -15,13 +15,13 @@ from ..core import dtypes
 from ..core.devices import module_of
 from ..core.tensor import Tensor, wrap
 from ..core.views import bump_version, check_in_place
-from .fused import carry_out
-from .optimizer import Optimizer, counter, loss_of, recorded
+from .fused import apply_rule
+from .optimizer import Optimizer, evaluate_closure, recorded, step_counter
 
 _CAPTURABLE = ("cuda", "xpu", "hpu", "privateuseone", "xla")
 
 
-class Elementwise(Optimizer):
+class ElementwiseOptimizer(Optimizer):
     """Base class of optimisers with an elementwise rule; a subclass defines ``moved``, ``fresh``, ``numbers`` and
     ``rule``.
     """
@@ -51,7 +51,7 @@ class Elementwise(Optimizer):
         loss, which ``step`` returns. Raises AssertionError for options that exclude each other.
         """
         with recorded(bool(self.defaults.get("differentiable"))):
-            loss = loss_of(closure)
+            loss = evaluate_closure(closure)
             for group in self.param_groups:
                 params = [param for param in group["params"] if param._grad is not None]
                 self._check(group, params)
@@ -81,12 +81,12 @@ class Elementwise(Optimizer):
         if not state:
             state.update(self.fresh(group, param))
         numbers = self.numbers(group, state)
-        carry_out(
+        apply_rule(
             type(self).rule, param, gradient(param), [state[name] for name in self.moved if name in state], numbers
         )
 
 
-class ByParameter(Optimizer):
+class WholeParameterOptimizer(Optimizer):
     """Base class of optimisers whose rule needs the whole parameter; a subclass defines ``_move``."""
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -95,7 +95,7 @@ class ByParameter(Optimizer):
         Raises RuntimeError for complex parameters.
         """
         with recorded(False):
-            loss = loss_of(closure)
+            loss = evaluate_closure(closure)
             for group in self.param_groups:
                 params = [param for param in group["params"] if param._grad is not None]
                 if any(param.is_complex() for param in params):
@@ -116,20 +116,20 @@ def gradient(param: Tensor) -> Tensor:
 _FUSED = ["mps", "cuda", "xpu", "hpu", "cpu", "mtia", "privateuseone"]
 
 
-def filled(param: Tensor, value: Any = 0) -> Tensor:
+def full_like_param(param: Tensor, value: Any = 0) -> Tensor:
     """Return a Tensor of the parameter's shape, dtype and memory layout, filled with ``value``."""
     array = param._array
     return wrap(module_of(array).full_like(array, value))
 
 
-def first_step(group: dict[str, Any], param: Tensor) -> Tensor:
+def initial_step_count(group: dict[str, Any], param: Tensor) -> Tensor:
     """Return a step counter at 0; with ``capturable`` or ``fused`` it is on the parameter's device."""
     if group.get("capturable") or group.get("fused"):
-        return counter(floats=dtypes.float32).to(param.device)
-    return counter()
+        return step_counter(floats=dtypes.float32).to(param.device)
+    return step_counter()
 
 
-def count(state: dict[str, Any]) -> float:
+def increment_step(state: dict[str, Any]) -> float:
     """Increment the step counter in place and return its value."""
     step: Tensor = state["step"]
     if step.requires_grad:
@@ -140,7 +140,7 @@ def count(state: dict[str, Any]) -> float:
     return float(array)
 
 
-def plain(group: dict[str, Any], value: Any) -> Any:
+def option_value(group: dict[str, Any], value: Any) -> Any:
     """Return an option as a Python number, or as a Tensor if the optimiser is differentiable in it."""
     if not isinstance(value, Tensor):
         return value

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .lr_scheduler_base import LRScheduler, values
+from .lr_scheduler_base import LRScheduler, group_values
 from .optimizer import Optimizer
 
 
@@ -28,7 +28,7 @@ class _FactorScheduler(LRScheduler):
         """Return the rates at ``last_epoch``, computed from the current ones."""
         self._warn_if_called_outside_step()
         factor = self.factor_now()
-        rates = values(self.optimizer, "lr")
+        rates = group_values(self.optimizer, "lr")
         return rates if factor is None else [lr * factor for lr in rates]
 
     def _get_closed_form_lr(self) -> list[Any]:
@@ -177,7 +177,7 @@ class CosineAnnealingLR(LRScheduler):
     def get_lr(self) -> list[Any]:
         """Return the rates at ``last_epoch``, computed from the current ones, so that schedulers can be combined."""
         self._warn_if_called_outside_step()
-        rates = values(self.optimizer, "lr")
+        rates = group_values(self.optimizer, "lr")
         if self._is_initial:
             return rates
         if self._step_count == 1 and self.last_epoch > 0:
@@ -246,7 +246,7 @@ class MultiplicativeLR(_LambdaScheduler):
     def get_lr(self) -> list[Any]:
         """Return the rates at ``last_epoch``, computed from the current ones."""
         self._warn_if_called_outside_step()
-        rates = values(self.optimizer, "lr")
+        rates = group_values(self.optimizer, "lr")
         if self._is_initial:
             return rates
         return [lr * factor(self.last_epoch) for factor, lr in zip(self.lr_lambdas, rates, strict=True)]

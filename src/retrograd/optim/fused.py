@@ -1,6 +1,6 @@
 """Execution of optimiser rules: in place on arrays with reused buffers, or with recorded Tensor operations.
 
-A rule is written once, with the operations that ``OnArrays`` and ``OnTensors`` have in common. Operations with a
+A rule is written once, with the operations that ``ArrayOps`` and ``TensorOps`` have in common. Operations with a
 trailing underscore modify their first argument, a parameter or a state tensor; the others return a temporary, which is
 valid only until the rule ends. This module knows no optimiser.
 """
@@ -28,7 +28,7 @@ STRIDE = 2**17
 Rule = Callable[..., None]
 
 
-class OnArrays:
+class ArrayOps:
     """Operations of the rules on arrays of one dtype in one array module, with reused buffers for temporaries."""
 
     def __init__(self, np: Any, dtype: Any) -> None:
@@ -43,7 +43,7 @@ class OnArrays:
         large = getattr(rule, "large", None) if self.on_cpu and arrays[0].size >= LARGE else None
         if large is not None and large(arrays, numbers):
             return
-        lines = in_lines(arrays)
+        lines = as_flat_views(arrays)
         length = self.length if lines is not None else arrays[0].size
         lines = arrays if lines is None else lines
         self.used = 0
@@ -180,8 +180,8 @@ class OnArrays:
         self.free(out)
 
 
-class OnTensors:
-    """The operations of ``OnArrays`` on Tensors: recorded if ``differentiable``, and for dtypes without NumPy
+class TensorOps:
+    """The operations of ``ArrayOps`` on Tensors: recorded if ``differentiable``, and for dtypes without NumPy
     arithmetic.
     """
 
@@ -272,7 +272,7 @@ def _is_on(weight_decay: Any) -> bool:
     return isinstance(weight_decay, Tensor) or weight_decay != 0
 
 
-def in_lines(arrays: list[Any]) -> list[Any] | None:
+def as_flat_views(arrays: list[Any]) -> list[Any] | None:
     """Return the arrays as 1-d views in memory order if all are C-contiguous or all Fortran-contiguous, else None."""
     if all(array.flags.c_contiguous for array in arrays):
         return arrays if arrays[0].ndim == 1 else [array.reshape(-1) for array in arrays]
@@ -282,17 +282,17 @@ def in_lines(arrays: list[Any]) -> list[Any] | None:
 
 
 class _Levels(threading.local):
-    """Thread-local cache of ``OnArrays`` objects, because threads must not share buffers."""
+    """Thread-local cache of ``ArrayOps`` objects, because threads must not share buffers."""
 
     def __init__(self) -> None:
-        self.made: dict[Any, OnArrays] = {}
+        self.made: dict[Any, ArrayOps] = {}
 
 
 _levels = _Levels()
-_on_tensors = OnTensors()
+_on_tensors = TensorOps()
 
 
-def carry_out(rule: Rule, param: Tensor, grad: Tensor, state: list[Tensor], numbers: dict[str, Any]) -> None:
+def apply_rule(rule: Rule, param: Tensor, grad: Tensor, state: list[Tensor], numbers: dict[str, Any]) -> None:
     """Update ``param`` and ``state`` in place by ``rule(level, param, grad, *state, **numbers)``.
 
     All are Tensors of one shape. Complex Tensors are passed as views of pairs of real numbers.
@@ -300,7 +300,7 @@ def carry_out(rule: Rule, param: Tensor, grad: Tensor, state: list[Tensor], numb
     tensors = [param, grad, *state]
     arrays = None if recording() else _numbers(tensors)
     if arrays is not None:
-        level_for(param._array, arrays[0].dtype).run(rule, numbers, arrays)
+        array_ops_for(param._array, arrays[0].dtype).run(rule, numbers, arrays)
         place = user_frame.user_location()
         for each in (param, *state):
             cell = each._version_counter
@@ -327,14 +327,14 @@ def _numbers(tensors: list[Tensor]) -> list[Any] | None:
             return None
     if dtype.kind == "f":
         return arrays
-    lines = in_lines(arrays)
+    lines = as_flat_views(arrays)
     return None if lines is None else [line.view(line.real.dtype) for line in lines]
 
 
-def level_for(array: Any, dtype: Any) -> OnArrays:
-    """Return this thread's ``OnArrays`` for ``dtype`` in the array module of ``array``."""
+def array_ops_for(array: Any, dtype: Any) -> ArrayOps:
+    """Return this thread's ``ArrayOps`` for ``dtype`` in the array module of ``array``."""
     key = (array.__class__, dtype)
     level = _levels.made.get(key)
     if level is None:
-        level = _levels.made[key] = OnArrays(devices.module_of(array), dtype)
+        level = _levels.made[key] = ArrayOps(devices.module_of(array), dtype)
     return level

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from ..core.tensor import Tensor
 from ..operations.shape.join import cat
-from .elementwise import plain
-from .optimizer import Optimizer, check_rate, loss_of, recorded
+from .elementwise import option_value
+from .optimizer import Optimizer, check_rate, evaluate_closure, recorded
 
 
 class LBFGS(Optimizer):
@@ -55,14 +55,14 @@ class LBFGS(Optimizer):
         state = self.state[group["params"][0]]
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
-        first_loss = loss_of(closure)
+        first_loss = evaluate_closure(closure)
         loss, evaluations = _value(first_loss), 1
         state["func_evals"] += 1
         grad = self._gradient()
         if _is_small(grad, group["tolerance_grad"]):
             return first_loss
         memory = _CurvatureHistory(state, group["history_size"])
-        lr = plain(group, group["lr"])
+        lr = option_value(group, group["lr"])
         for done in range(1, group["max_iter"] + 1):
             state["n_iter"] += 1
             direction = memory.direction(grad, state["n_iter"] == 1)
@@ -81,7 +81,7 @@ class LBFGS(Optimizer):
                 self._move_parameters(t, direction)
                 calls = int(done != group["max_iter"])
                 if calls:  # the loss after the last step is not used
-                    loss = _value(loss_of(closure))
+                    loss = _value(evaluate_closure(closure))
                     grad = self._gradient()
             evaluations += calls
             state["func_evals"] += calls
@@ -103,7 +103,7 @@ class LBFGS(Optimizer):
 
         def at(t: Any) -> _Point:
             self._move_parameters(t, direction)
-            loss, grad = _value(loss_of(closure)), self._gradient()
+            loss, grad = _value(evaluate_closure(closure)), self._gradient()
             for param, was in zip(params, start, strict=True):
                 param.copy_(was)
             return _Point(t, loss, grad, grad.dot(direction))

@@ -28,17 +28,17 @@ _TOO_EARLY = (
 )
 
 
-def own(value: Any) -> Any:
+def copy_if_tensor(value: Any) -> Any:
     """Return a value that can be stored elsewhere: a copy of a Tensor, because the optimiser overwrites it in place."""
     return value.clone() if isinstance(value, Tensor) else value
 
 
-def values(optimizer: Optimizer, key: str) -> list[Any]:
+def group_values(optimizer: Optimizer, key: str) -> list[Any]:
     """Return one option of every group."""
-    return [own(group[key]) for group in optimizer.param_groups]
+    return [copy_if_tensor(group[key]) for group in optimizer.param_groups]
 
 
-def put(group: dict[str, Any], key: str, value: Any) -> None:
+def set_option(group: dict[str, Any], key: str, value: Any) -> None:
     """Set an option of a group; a Tensor is overwritten in place."""
     if isinstance(group[key], Tensor):
         group[key].fill_(value)
@@ -56,7 +56,7 @@ def for_each_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
             f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, param_groups "
             f"has {count}."
         )
-    return [own(each) for each in value]
+    return [copy_if_tensor(each) for each in value]
 
 
 def check_optimizer(optimizer: Any) -> None:
@@ -98,7 +98,7 @@ class LRScheduler:
         self.optimizer = optimizer
         for index, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
-                group.setdefault("initial_lr", own(group["lr"]))
+                group.setdefault("initial_lr", copy_if_tensor(group["lr"]))
             elif "initial_lr" not in group:
                 raise KeyError(
                     f"param 'initial_lr' is not specified in param_groups[{index}] when resuming scheduler with "
@@ -106,7 +106,7 @@ class LRScheduler:
                     "checkpoint but haven't properly loaded the optimizer state\n2. You're using last_epoch >= 0 for a "
                     "fresh training run (not recommended)"
                 )
-        self.base_lrs = values(optimizer, "initial_lr")
+        self.base_lrs = group_values(optimizer, "initial_lr")
         self.last_epoch = last_epoch
         optimizer.watch_steps()
         self._initial_step()
@@ -156,8 +156,8 @@ class LRScheduler:
 
     def _set(self, rates: list[Any]) -> None:
         for group, lr in zip(self.optimizer.param_groups, rates, strict=True):
-            put(group, "lr", lr)
-        self._last_lr = values(self.optimizer, "lr")
+            set_option(group, "lr", lr)
+        self._last_lr = group_values(self.optimizer, "lr")
 
     @contextmanager
     def _get_lr_context(self) -> Iterator[None]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
-from .elementwise import ByParameter, filled, gradient, plain
+from .elementwise import WholeParameterOptimizer, full_like_param, gradient, option_value
 from .optimizer import check_rate, parameters
 
 
-class Muon(ByParameter):
+class Muon(WholeParameterOptimizer):
     """Muon, for matrices only: steps along the orthogonal matrix nearest to the running mean of the gradients.
 
     The matrix is approximated in bfloat16 by ``ns_steps`` steps of a Newton-Schulz iteration. ``adjust_lr_fn`` is
@@ -43,12 +43,12 @@ class Muon(ByParameter):
     def _move(self, group: dict[str, Any], param: Tensor) -> None:
         grad, state, momentum = gradient(param), self.state[param], group["momentum"]
         if "momentum_buffer" not in state:
-            state["momentum_buffer"] = filled(grad)
+            state["momentum_buffer"] = full_like_param(grad)
         mean = state["momentum_buffer"]
         mean.lerp_(grad, 1 - momentum)
         update = grad.lerp(mean, momentum) if group["nesterov"] else mean
         update = orthogonal(update, group["ns_coefficients"], group["ns_steps"], group["eps"])
-        lr, (rows, columns) = plain(group, group["lr"]), param.shape
+        lr, (rows, columns) = option_value(group, group["lr"]), param.shape
         if group["adjust_lr_fn"] == "match_rms_adamw":
             size = 0.2 * max(rows, columns) ** 0.5
         else:

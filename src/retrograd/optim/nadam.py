@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
-from .elementwise import Elementwise, count, filled, first_step, plain
+from .elementwise import ElementwiseOptimizer, full_like_param, increment_step, initial_step_count, option_value
 from .optimizer import check_betas, check_not_negative, check_rate
 
 
-class NAdam(Elementwise):
+class NAdam(ElementwiseOptimizer):
     """Adam with Nesterov momentum, which steps from the extrapolated point; the momentum grows from ``beta1/2`` to
     ``beta1``.
 
@@ -43,11 +43,16 @@ class NAdam(Elementwise):
         super().__init__(params, defaults)
 
     def fresh(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
-        step = first_step(group, param)
-        return {"step": step, "mu_product": step + 1, "exp_avg": filled(param), "exp_avg_sq": filled(param)}
+        step = initial_step_count(group, param)
+        return {
+            "step": step,
+            "mu_product": step + 1,
+            "exp_avg": full_like_param(param),
+            "exp_avg_sq": full_like_param(param),
+        }
 
     def numbers(self, group: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-        step, lr, (beta1, beta2) = count(state), plain(group, group["lr"]), group["betas"]
+        step, lr, (beta1, beta2) = increment_step(state), option_value(group, group["lr"]), group["betas"]
         now, later = (beta1 * (1 - 0.5 * 0.96 ** (each * group["momentum_decay"])) for each in (step, step + 1))
         state["mu_product"].mul_(now)
         product = state["mu_product"].item()

@@ -15,7 +15,7 @@ from ..kernels.numba_dispatch import F32, F64, LARGE, available, loops
 Step = Callable[[list[Any], dict[str, Any]], bool]
 
 
-def by_loop(step: Step) -> Callable[[Any], Any]:
+def with_loop(step: Step) -> Callable[[Any], Any]:
     """Return a decorator that attaches ``step`` to a rule as its loop for large arrays."""
 
     def mark(rule: Any) -> Any:

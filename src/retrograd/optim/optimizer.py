@@ -145,7 +145,7 @@ class Optimizer:
                 for name in self.counted if self.state.get(param) else ():
                     value = self.state[param].get(name)
                     if isinstance(value, int | float):
-                        self.state[param][name] = counter(float(value))
+                        self.state[param][name] = step_counter(float(value))
 
     def __repr__(self) -> str:
         shown = f"{self.__class__.__name__} ("
@@ -371,14 +371,14 @@ def _convert_state_value(value: Any, param: Tensor, counted_there: bool, key: An
 # -- Shared helpers --------------------------------------------------------------------------------------------------
 
 
-def counter(start: float = 0.0, floats: Any = None) -> Tensor:
+def step_counter(start: float = 0.0, floats: Any = None) -> Tensor:
     """Return a Tensor that counts steps: float64 if that is the default dtype, else float32 (exact up to 2**24)."""
     if floats is None:
         floats = dtypes.float64 if dtypes.get_default_dtype() is dtypes.float64 else dtypes.float32
     return tensor(start, dtype=floats)
 
 
-def loss_of(closure: Callable[[], Any] | None) -> Any:
+def evaluate_closure(closure: Callable[[], Any] | None) -> Any:
     """Return the result of ``closure``, called with recording enabled; None without a closure."""
     if closure is None:
         return None

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
-from .elementwise import Elementwise, count, filled, first_step, plain
+from .elementwise import ElementwiseOptimizer, full_like_param, increment_step, initial_step_count, option_value
 from .optimizer import check_betas, check_not_negative, check_rate
 
 
-class RAdam(Elementwise):
+class RAdam(ElementwiseOptimizer):
     """Rectified Adam, which corrects for the variance of the mean square over few steps.
 
     Source: Liu et al., "On the Variance of the Adaptive Learning Rate and Beyond", 2019.
@@ -38,10 +38,14 @@ class RAdam(Elementwise):
         super().__init__(params, defaults)
 
     def fresh(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
-        return {"step": first_step(group, param), "exp_avg": filled(param), "exp_avg_sq": filled(param)}
+        return {
+            "step": initial_step_count(group, param),
+            "exp_avg": full_like_param(param),
+            "exp_avg_sq": full_like_param(param),
+        }
 
     def numbers(self, group: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-        step, lr, (beta1, beta2) = count(state), plain(group, group["lr"]), group["betas"]
+        step, lr, (beta1, beta2) = increment_step(state), option_value(group, group["lr"]), group["betas"]
         decoupled, decay = group["decoupled_weight_decay"], group["weight_decay"]
         # Length of a simple moving average with the same centre of mass: in the limit, and after `step` steps.
         limit = 2 / (1 - beta2) - 1

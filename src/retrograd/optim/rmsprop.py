@@ -6,12 +6,12 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from . import numba_steps
-from .elementwise import Elementwise, count, filled, first_step, plain
-from .numba_steps import by_loop
+from .elementwise import ElementwiseOptimizer, full_like_param, increment_step, initial_step_count, option_value
+from .numba_steps import with_loop
 from .optimizer import check_not_negative, check_rate
 
 
-class RMSprop(Elementwise):
+class RMSprop(ElementwiseOptimizer):
     """RMSprop: a step is ``p -= lr * g / (sqrt(v) + eps)``, ``v`` the running mean of ``g*g`` (``centered``: the
     variance).
 
@@ -43,22 +43,22 @@ class RMSprop(Elementwise):
         super().__init__(params, defaults)
 
     def fresh(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
-        state = {"step": first_step(group, param), "square_avg": filled(param)}
+        state = {"step": initial_step_count(group, param), "square_avg": full_like_param(param)}
         if group["momentum"] > 0:
-            state["momentum_buffer"] = filled(param)
+            state["momentum_buffer"] = full_like_param(param)
         if group["centered"]:
-            state["grad_avg"] = filled(param)
+            state["grad_avg"] = full_like_param(param)
         return state
 
     def numbers(self, group: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-        count(state)
+        increment_step(state)
         return {
-            "lr": plain(group, group["lr"]),
+            "lr": option_value(group, group["lr"]),
             **{name: group[name] for name in ("alpha", "eps", "weight_decay", "momentum", "centered", "maximize")},
         }
 
     @staticmethod
-    @by_loop(numba_steps.root_mean_square)
+    @with_loop(numba_steps.root_mean_square)
     def rule(
         F: Any, param: Any, grad: Any, square: Any, *buffers: Any, lr: Any, alpha: float, eps: float,
         weight_decay: float, momentum: float, centered: bool, maximize: bool,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
-from .elementwise import Elementwise, count, filled, first_step
+from .elementwise import ElementwiseOptimizer, full_like_param, increment_step, initial_step_count
 from .optimizer import check_rate
 
 
-class Rprop(Elementwise):
+class Rprop(ElementwiseOptimizer):
     """Rprop: each element has its own step size, which grows while its gradient keeps its sign and shrinks when the
     sign changes.
 
@@ -36,11 +36,11 @@ class Rprop(Elementwise):
 
     def fresh(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
         lr = float(group["lr"])
-        size = filled(param, complex(lr, lr) if param.is_complex() else lr)
-        return {"step": first_step(group, param), "prev": filled(param), "step_size": size}
+        size = full_like_param(param, complex(lr, lr) if param.is_complex() else lr)
+        return {"step": initial_step_count(group, param), "prev": full_like_param(param), "step_size": size}
 
     def numbers(self, group: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-        count(state)
+        increment_step(state)
         return {name: group[name] for name in ("etas", "step_sizes", "maximize")}
 
     @staticmethod

@@ -6,13 +6,13 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from . import numba_steps
-from .elementwise import Elementwise, filled, gradient, plain
-from .fused import carry_out
-from .numba_steps import by_loop
+from .elementwise import ElementwiseOptimizer, full_like_param, gradient, option_value
+from .fused import apply_rule
+from .numba_steps import with_loop
 from .optimizer import check_fused, check_rate
 
 
-class SGD(Elementwise):
+class SGD(ElementwiseOptimizer):
     """Gradient descent, optionally with momentum, Nesterov momentum and weight decay.
 
     A step is ``p -= lr * v`` with ``v = momentum * v + (1 - dampening) * g`` and ``g = grad + weight_decay * p``; the
@@ -52,26 +52,26 @@ class SGD(Elementwise):
     def _move(self, group: dict[str, Any], param: Tensor) -> None:
         grad = gradient(param)
         numbers = {
-            "lr": plain(group, group["lr"]), "weight_decay": plain(group, group["weight_decay"]),
+            "lr": option_value(group, group["lr"]), "weight_decay": option_value(group, group["weight_decay"]),
             "maximize": group["maximize"],
         }  # fmt: skip
         if group["momentum"] == 0:  # without momentum no state entry is created, not even an empty one
-            carry_out(_descend, param, grad, [], numbers)
+            apply_rule(_descend, param, grad, [], numbers)
             return
         state = self.state[param]
         first = state.get("momentum_buffer") is None
         if first:
-            state["momentum_buffer"] = filled(grad)
+            state["momentum_buffer"] = full_like_param(grad)
         numbers |= {"first": first, **{name: group[name] for name in ("momentum", "dampening", "nesterov")}}
-        carry_out(_with_momentum, param, grad, [state["momentum_buffer"]], numbers)
+        apply_rule(_with_momentum, param, grad, [state["momentum_buffer"]], numbers)
 
 
-@by_loop(numba_steps.descent)
+@with_loop(numba_steps.descent)
 def _descend(F: Any, param: Any, grad: Any, *, lr: Any, weight_decay: Any, maximize: bool) -> None:
     F.add_(param, F.direction(param, grad, weight_decay, maximize), -lr)
 
 
-@by_loop(numba_steps.momentum)
+@with_loop(numba_steps.momentum)
 def _with_momentum(
     F: Any, param: Any, grad: Any, buffer: Any, *, lr: Any, weight_decay: Any, maximize: bool, momentum: float,
     dampening: float, nesterov: bool, first: bool,

@@ -17,7 +17,7 @@ from ..core.tensor import Tensor
 from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.modules.module import Module
 from .lr_scheduler_base import LRScheduler, for_each_group
-from .optimizer import Optimizer, counter
+from .optimizer import Optimizer, step_counter
 
 
 def _check_decay(decay: float) -> None:
@@ -94,7 +94,7 @@ class AveragedModel(Module):
         if avg_fn is not None and multi_avg_fn is not None:
             raise AssertionError("Only one of avg_fn and multi_avg_fn should be provided")
         self.module = deepcopy(model)
-        count = counter(0, dtypes.int64)
+        count = step_counter(0, dtypes.int64)
         if device is not None:
             self.module = self.module.to(device)
             count = count.to(device)

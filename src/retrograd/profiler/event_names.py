@@ -172,7 +172,7 @@ VARYING: dict[str, Name] = {
 # --- Names of all functions -----------------------------------------------------------------------------------------
 
 
-def named(name: str, prefix: str = "") -> Name | None:
+def shown_name(name: str, prefix: str = "") -> Name | None:
     """Return the shown name of the public function ``name``, or None if it is not shown."""
     if name in SILENT:
         return None
@@ -209,9 +209,11 @@ def _names(made: int, imported: int) -> dict[FunctionType, Name]:
         if function.__class__ is FunctionType and (
             function in names or name in METHODS_TIMED or name in PROPERTIES_TIMED
         ):
-            names[function] = named(name, prefix)
+            names[function] = shown_name(name, prefix)
     return {
-        function: full(name) if isinstance(name, str) else name for function, name in names.items() if name is not None
+        function: with_aten_prefix(name) if isinstance(name, str) else name
+        for function, name in names.items()
+        if name is not None
     }
 
 
@@ -223,7 +225,7 @@ def _inside(function: Any) -> Name | None:
     """Return the name of an internal function: that of the PyTorch operation which records the same node."""
     op = getattr(function, "op", None)
     if op is None:
-        return named(function.__name__)
+        return shown_name(function.__name__)
     known = _of_operation(op)
     return known + "_" if function.over and known.__class__ is str else known
 
@@ -234,7 +236,7 @@ def _of_operation(op: Any) -> Any:
         return INSIDE.get(op.name) or INSIDE[name]
     public = name in FUNCTIONS or name in METHODS or name in vars(import_module("retrograd.nn.functional"))
     if public or name.endswith(("_backward", "_backward_data")):
-        return named(name)
+        return shown_name(name)
     from_node = re.sub(
         r"(?<=[a-z])(?=[A-Z])|(?<=\d)(?=[A-Z][a-z])", "_", re.sub(r"Backward\d+$", "", op.backward)
     ).lower()
@@ -244,11 +246,11 @@ def _of_operation(op: Any) -> Any:
 def name_in_rules(name: str) -> str:
     """Return the shown name of a kernel that a gradient rule calls."""
     found = _of_operation(OPS[name]) if name in OPS else INSIDE.get(name, name)
-    return full(found if found.__class__ is str else name)
+    return with_aten_prefix(found if found.__class__ is str else name)
 
 
 @functools.cache
-def full(name: str) -> str:
+def with_aten_prefix(name: str) -> str:
     """Return a name with the prefix ``aten::`` at each of its parts that has no prefix.
 
     >>> full("mul"), full("matmul>mm"), full("retrograd::put_along")

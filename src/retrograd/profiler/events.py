@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, NamedTuple, cast
 
 from ..runtime.user_frame import warn
-from .table import shown_time, table
+from .table import format_time, table
 
 MEMORY_EVENT_NAME = "[memory]"
 OUT_OF_MEMORY_EVENT_NAME = "[OutOfMemory]"
@@ -58,7 +58,7 @@ class Kernel(NamedTuple):
 
 
 def _with_unit(name: str) -> property:
-    return property(lambda self: shown_time(getattr(self, name)), doc=f"``{name}`` with a unit.")
+    return property(lambda self: format_time(getattr(self, name)), doc=f"``{name}`` with a unit.")
 
 
 def _deprecated(name: str, new: str) -> property:

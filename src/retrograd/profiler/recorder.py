@@ -37,7 +37,7 @@ from ..dispatch.codegen import UNWRITTEN, compile_source
 from ..dispatch.op import TENSORS
 from ..runtime import user_frame
 from ..runtime.timed_functions import PROFILED
-from .event_names import full, name_in_rules, names_of_functions
+from .event_names import name_in_rules, names_of_functions, with_aten_prefix
 
 #: Scopes of calls: a function, a node of a backward pass, a block named by the user (PyTorch's numbers).
 FUNCTION, BACKWARD, USER = 0, 1, 7
@@ -217,7 +217,7 @@ def _begin_varying(name: Callable[..., str], args: tuple[Any, ...], kwargs: dict
     if get_ident() not in sessions:
         return None
     try:
-        found = full(name(*args, **kwargs))
+        found = with_aten_prefix(name(*args, **kwargs))
     except Exception:  # wrong arguments, for which the call itself raises
         return None
     return _begin(found, args, kwargs)

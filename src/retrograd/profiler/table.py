@@ -26,7 +26,7 @@ class Column:
         return f"{value!s: <{self.width}}" if self.left else f"{value!s: >{self.width}}"
 
 
-def shown_time(microseconds: float, unit: str | None = None) -> str:
+def format_time(microseconds: float, unit: str | None = None) -> str:
     """Return a duration as text in ``unit``, or in the largest unit in which it is at least 1.
 
     >>> shown_time(2.5), shown_time(1250), shown_time(3e6), shown_time(1250, "s")
@@ -37,7 +37,7 @@ def shown_time(microseconds: float, unit: str | None = None) -> str:
     return f"{microseconds / _UNITS[unit]:.3f}{unit}"
 
 
-def shown_memory(count: float) -> str:
+def format_memory(count: float) -> str:
     """Return a number of bytes as text.
 
     >>> shown_memory(-512), shown_memory(1536), shown_memory(3 * 2**20)
@@ -49,7 +49,7 @@ def shown_memory(count: float) -> str:
     return f"{count} B"
 
 
-def shown_share(part: float, whole: float) -> str:
+def format_percentage(part: float, whole: float) -> str:
     """Return ``part`` as a percentage of ``whole``."""
     return f"{part * 100.0 / whole:.2f}%" if whole else "NaN"
 
@@ -89,9 +89,9 @@ def table(
             continue
         count += 1
         lines += _rows(event, columns)
-    lines += [rule, f"Self CPU time total: {shown_time(_total(events), time_unit)}"]
+    lines += [rule, f"Self CPU time total: {format_time(_total(events), time_unit)}"]
     if any(event.self_device_time_total > 0 for event in events):
-        lines.append(f"Self {_device(events)} time total: {shown_time(_device_total(events), time_unit)}")
+        lines.append(f"Self {_device(events)} time total: {format_time(_device_total(events), time_unit)}")
     return "\n".join(lines) + "\n"
 
 
@@ -119,10 +119,10 @@ def _columns(
     whole, device = _total(events), _device(events)
 
     def time(attribute: str) -> Callable[[Any], str]:
-        return lambda event: shown_time(getattr(event, attribute), unit)
+        return lambda event: format_time(getattr(event, attribute), unit)
 
     def bytes_in(attribute: str) -> Callable[[Any], str]:
-        return lambda event: shown_memory(getattr(event, attribute))
+        return lambda event: format_memory(getattr(event, attribute))
 
     columns = [
         Column("Name", _width((event.key for event in events), name), lambda event: _cut(event.key, name)),
@@ -178,7 +178,7 @@ def _cut(name: str, widest: int | None) -> str:
 
 def _set_share(event: Any, attribute: str, part: float, whole: float) -> str:
     """Return a percentage, and set it as an attribute of the event, as PyTorch does."""
-    share = shown_share(part, whole)
+    share = format_percentage(part, whole)
     setattr(event, attribute, share)
     return share
 

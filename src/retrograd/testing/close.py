@@ -25,7 +25,7 @@ _NUMBERS = (bool, int, float, complex, numpy.number)
 
 
 @dataclass
-class Wanted:
+class Criteria:
     """Criteria of equality."""
 
     rtol: float | None
@@ -84,13 +84,13 @@ def assert_close(
         )
     check = {"layout": check_layout, "device": check_device, "stride()": check_stride, "dtype": check_dtype}
     try:
-        _compare(actual, expected, Wanted(rtol, atol, equal_nan, check, allow_subclasses), "")
+        _compare(actual, expected, Criteria(rtol, atol, equal_nan, check, allow_subclasses), "")
     except Mismatch as error:
         text = str(error) + (f"\n\nThe failure occurred for item {error.place}" if error.place else "")
         raise AssertionError((msg(text) if callable(msg) else msg) if msg else text) from None
 
 
-def _compare(actual: Any, expected: Any, wanted: Wanted, place: str) -> None:
+def _compare(actual: Any, expected: Any, wanted: Criteria, place: str) -> None:
     """Raise Mismatch, with its path, unless two values or nests of values are equal."""
     try:
         if _both(actual, expected, Sequence) and not _either(actual, expected, str):
@@ -134,7 +134,7 @@ def _same_keys(actual: Mapping[Any, Any], expected: Mapping[Any, Any]) -> None:
         )
 
 
-def _compare_values(actual: Any, expected: Any, wanted: Wanted) -> None:
+def _compare_values(actual: Any, expected: Any, wanted: Criteria) -> None:
     related = isinstance(actual, type(expected)) or isinstance(expected, type(actual))
     if actual is None or expected is None:
         if actual is not expected:
@@ -168,7 +168,7 @@ def _scalar_mismatch(actual: Any, expected: Any, rtol: float, atol: float) -> Mi
     )
 
 
-def _compare_numbers(actual: Any, expected: Any, wanted: Wanted) -> None:
+def _compare_numbers(actual: Any, expected: Any, wanted: Criteria) -> None:
     a, b = (x.item() if isinstance(x, numpy.generic) else x for x in (actual, expected))
     kinds = {bool: dtypes.bool_, int: dtypes.int64, float: dtypes.float64, complex: dtypes.complex128}
     rtol, atol = wanted.tolerances(kinds[type(a)], kinds[type(b)])
@@ -179,7 +179,7 @@ def _compare_numbers(actual: Any, expected: Any, wanted: Wanted) -> None:
         raise _scalar_mismatch(a, b, rtol, atol)
 
 
-def _compare_tensors(actual: Tensor, expected: Tensor, wanted: Wanted) -> None:
+def _compare_tensors(actual: Tensor, expected: Tensor, wanted: Criteria) -> None:
     _same_attribute("shape", actual.shape, expected.shape)
     for name, asked in wanted.check.items():
         if asked:

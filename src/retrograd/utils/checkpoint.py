@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
 from ..autograd import backward
-from ..autograd.function import Function, kept
+from ..autograd.function import Function, save_value
 from ..autograd.graph import saved_tensors_hooks
 from ..core import engine
 from ..core.error_context import describe_node, with_remedy
@@ -166,7 +166,7 @@ class Frame:
         self.code, self.instruction = user_frame.user_location()
         self.rerun, self.check, self.early_stop = rerun, check, True
         self.complete = False
-        self.inputs = [kept(each) if isinstance(each, Tensor) else each for each in args]
+        self.inputs = [save_value(each) if isinstance(each, Tensor) else each for each in args]
         self.are_tensors = [isinstance(each, Tensor) for each in args]
         self.holders: list[weakref.ref[Holder]] = []
         self.facts: list[Any] = []  # shape, dtype and device of each saved tensor
@@ -189,7 +189,7 @@ class Frame:
             self.run_again()
         found, holder.value = holder.value, None
         if found is None:
-            raise CheckpointError(SOMETHING_ELSE + self._place())
+            raise CheckpointError(NOT_RECOMPUTED + self._place())
         return found
 
     def run_again(self) -> None:
@@ -264,7 +264,7 @@ class _SecondRun:
         frame, index = self.frame, len(self.facts)
         if index >= len(frame.holders):
             if frame.complete:
-                raise CheckpointError(MORE + frame._place())
+                raise CheckpointError(TOO_MANY_SAVED + frame._place())
             self.beyond = True  # the function itself runs a backward pass
             return tensor
         self.facts.append(_metadata(tensor))
@@ -277,10 +277,10 @@ class _SecondRun:
         return tensor
 
 
-MORE = (
+TOO_MANY_SAVED = (
     "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward pass.\n"
 )
-SOMETHING_ELSE = "torch.utils.checkpoint: a saved tensor was not computed by the second run of the function.\n"
+NOT_RECOMPUTED = "torch.utils.checkpoint: a saved tensor was not computed by the second run of the function.\n"
 UNDECIDED = (
     "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in PyTorch 2.9, calling "
     "checkpoint without use_reentrant will raise an exception. use_reentrant=False is recommended, but if you need to "

@@ -16,7 +16,7 @@ from inspect import get_annotations
 from typing import Any, TypeVar, dataclass_transform
 
 from ...dispatch.codegen import compile_source
-from ...operations.nn.losses import chosen
+from ...operations.nn.losses import parse_reduction
 from .module import Module
 
 Layer = TypeVar("Layer", bound=type)
@@ -46,7 +46,7 @@ def declares_layer(
     def declare(cls: Layer) -> Layer:
         fields = _fields(cls)
         kept = [name for name in fields if name not in LEGACY and name != "_"]
-        space: dict[str, Any] = {"Module": Module, "function": function, "chosen": chosen}
+        space: dict[str, Any] = {"Module": Module, "function": function, "chosen": parse_reduction}
         lines = [f"def __init__(self{_parameters(fields, space)}):", "    Module.__init__(self)"]
         if "size_average" in fields:
             lines.append("    if size_average is not None or reduce is not None:")

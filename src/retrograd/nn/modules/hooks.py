@@ -19,11 +19,11 @@ from ...runtime.user_frame import warn
 Hooks = OrderedDict[int, Callable[..., Any]]
 
 #: Global hooks (for every module) by kind.
-FORWARD_BEFORE: Hooks = OrderedDict()
+FORWARD_PRE: Hooks = OrderedDict()
 FORWARD: Hooks = OrderedDict()
 FORWARD_WITH_KWARGS: OrderedDict[int, bool] = OrderedDict()
 FORWARD_ALWAYS: OrderedDict[int, bool] = OrderedDict()
-BACKWARD_BEFORE: Hooks = OrderedDict()
+BACKWARD_PRE: Hooks = OrderedDict()
 BACKWARD: Hooks = OrderedDict()
 BUFFER_REGISTERED: Hooks = OrderedDict()
 MODULE_REGISTERED: Hooks = OrderedDict()
@@ -34,7 +34,7 @@ backward_is_full: bool | None = None
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> Handle:
     """Call ``hook(module, args)`` before the forward of every module; a returned value replaces the arguments."""
-    return Handle(FORWARD_BEFORE, hook)
+    return Handle(FORWARD_PRE, hook)
 
 
 def register_module_forward_hook(
@@ -49,7 +49,7 @@ def register_module_forward_hook(
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Handle:
     """Call ``hook(module, grad_output)`` in backward, before the gradients of every module's inputs are computed."""
-    return Handle(BACKWARD_BEFORE, hook)
+    return Handle(BACKWARD_PRE, hook)
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> Handle:
@@ -88,7 +88,7 @@ def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> Han
     return Handle(PARAMETER_REGISTERED, hook)
 
 
-def registered(hooks: Hooks, module: Any, name: str, value: Any) -> Any:
+def apply_registration_hooks(hooks: Hooks, module: Any, name: str, value: Any) -> Any:
     """Return ``value`` as the registration hooks have changed it."""
     for hook in hooks.values():
         found = hook(module, name, value)
@@ -100,7 +100,7 @@ def registered(hooks: Hooks, module: Any, name: str, value: Any) -> Any:
 # -- A call with hooks -----------------------------------------------------------------------------------------------
 
 
-def call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call ``module.forward`` with all hooks."""
     run = _CallState()
     try:
@@ -121,7 +121,7 @@ class _CallState:
 def _call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run: _CallState) -> Any:
     args, kwargs = _before(module, args, kwargs)
     own, old = _backward_hooks(module)
-    before = [*BACKWARD_BEFORE.values(), *module._backward_pre_hooks.values()]
+    before = [*BACKWARD_PRE.values(), *module._backward_pre_hooks.values()]
     around = BackwardHook(module, own, before) if own or before else None
     if around is not None:
         args = around.setup_input_hook(args)
@@ -146,7 +146,7 @@ def _call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run: _Call
 
 def _before(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the arguments as the forward pre-hooks have changed them."""
-    for number, hook in (*FORWARD_BEFORE.items(), *module._forward_pre_hooks.items()):
+    for number, hook in (*FORWARD_PRE.items(), *module._forward_pre_hooks.items()):
         if number in module._forward_pre_hooks_with_kwargs:
             found = hook(module, args, kwargs)
             if found is None:

@@ -15,7 +15,7 @@ from ...compat.pickle_names import TorchNamed
 from ...core.grad_mode import no_grad
 from ...core.graph import Handle
 from ...core.tensor import Tensor, preserve_format
-from ...operations.creation.conversion import conversion, typename
+from ...operations.creation.conversion import parse_to_arguments, typename
 from ...operations.creation.factory import empty_like
 from ...runtime.user_frame import warn
 from ..parameter import Buffer, Parameter
@@ -42,8 +42,8 @@ HOOKS = (
 #: Names of the registries; a name that is assigned in one of them is removed from the others.
 REGISTRIES = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
 
-_before, _after = hooks.FORWARD_BEFORE, hooks.FORWARD
-_backward_before, _backward = hooks.BACKWARD_BEFORE, hooks.BACKWARD
+_before, _after = hooks.FORWARD_PRE, hooks.FORWARD
+_backward_before, _backward = hooks.BACKWARD_PRE, hooks.BACKWARD
 
 
 class Module(Stateful, TorchNamed):
@@ -104,7 +104,7 @@ class Module(Stateful, TorchNamed):
             or _backward
             or _backward_before
         ):
-            return hooks.call(self, args, kwargs)
+            return hooks.call_with_hooks(self, args, kwargs)
         return self.forward(*args, **kwargs)
 
     # -- attributes
@@ -142,7 +142,7 @@ class Module(Stateful, TorchNamed):
                 raise AttributeError("cannot assign module before Module.__init__() call")
             if name not in space["_parameters"]:
                 self._unregister(name, "_modules")
-                space["_modules"][name] = hooks.registered(hooks.MODULE_REGISTERED, self, name, value)
+                space["_modules"][name] = hooks.apply_registration_hooks(hooks.MODULE_REGISTERED, self, name, value)
                 return
         if "_modules" in space and (name in self._parameters or name in self._modules or name in self._buffers):
             self._replace(name, value)
@@ -164,9 +164,9 @@ class Module(Stateful, TorchNamed):
             if registry == "_parameters":
                 self.register_parameter(name, value)
             elif registry == "_modules":
-                space[registry][name] = hooks.registered(hooks.MODULE_REGISTERED, self, name, value)
+                space[registry][name] = hooks.apply_registration_hooks(hooks.MODULE_REGISTERED, self, name, value)
             else:
-                space[registry][name] = hooks.registered(hooks.BUFFER_REGISTERED, self, name, value)
+                space[registry][name] = hooks.apply_registration_hooks(hooks.BUFFER_REGISTERED, self, name, value)
             return
 
     def _unregister(self, name: str, but: str) -> None:
@@ -227,7 +227,7 @@ class Module(Stateful, TorchNamed):
                     f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To "
                     f"express '{name}' as a function of another Tensor, compute the value in the forward() method."
                 )
-            param = hooks.registered(hooks.PARAMETER_REGISTERED, self, name, param)
+            param = hooks.apply_registration_hooks(hooks.PARAMETER_REGISTERED, self, name, param)
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
@@ -237,7 +237,7 @@ class Module(Stateful, TorchNamed):
             raise TypeError(
                 f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )
-        self._buffers[name] = hooks.registered(hooks.BUFFER_REGISTERED, self, name, tensor)
+        self._buffers[name] = hooks.apply_registration_hooks(hooks.BUFFER_REGISTERED, self, name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -248,7 +248,7 @@ class Module(Stateful, TorchNamed):
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{typename(module)} is not a Module subclass")
         self._check_name(name, "module", "_modules")
-        self._modules[name] = hooks.registered(hooks.MODULE_REGISTERED, self, name, module)
+        self._modules[name] = hooks.apply_registration_hooks(hooks.MODULE_REGISTERED, self, name, module)
 
     def register_module(self, name: str, module: Module | None) -> None:
         """Alias of :meth:`add_module`."""
@@ -449,7 +449,7 @@ class Module(Stateful, TorchNamed):
 
         ``to(device=None, dtype=None, non_blocking=False)``, ``to(dtype)``, ``to(tensor)``, ``to(memory_format=…)``.
         """
-        device, dtype, _, memory_format = conversion(args, kwargs)
+        device, dtype, _, memory_format = parse_to_arguments(args, kwargs)
         if dtype is not None:
             if not (dtype.is_floating_point or dtype.is_complex):
                 raise TypeError(

@@ -6,7 +6,7 @@ import math
 from typing import Any, ClassVar
 
 from ...core.tensor import Tensor
-from ...dispatch.declare import of_package
+from ...dispatch.declare import package_function
 from ...operations.creation.factory import empty, zeros
 from ...runtime.user_frame import warn
 from .. import init
@@ -153,7 +153,9 @@ class RNNBase(Module):
             )
         states = self._first_states(hx, data, batch, alone, packed, order)
         shared = self.bias, self.num_layers, self.dropout, self.training, self.bidirectional
-        forward_function = of_package(self.mode.lower())  # the public function, so that __torch_function__ applies
+        forward_function = package_function(
+            self.mode.lower()
+        )  # the public function, so that __torch_function__ applies
         state = states if self.mode == "LSTM" else states[0]
         if packed:
             out, *final_states = forward_function(data, sizes, state, self._flat_weights, *shared)
@@ -357,14 +359,14 @@ class RNNCell(RNNCellBase):
     def _step(self, input: Tensor, state: Any) -> Any:
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        cell = of_package(f"rnn_{self.nonlinearity}_cell")
+        cell = package_function(f"rnn_{self.nonlinearity}_cell")
         return cell(input, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
 
 
 class LSTMCell(RNNCellBase):
     """Single step of an :class:`LSTM`: maps ``input`` and ``(hidden, cell)`` to the new pair."""
 
-    function = staticmethod(of_package("lstm_cell"))
+    function = staticmethod(package_function("lstm_cell"))
     states = 2
 
     def __init__(
@@ -376,7 +378,7 @@ class LSTMCell(RNNCellBase):
 class GRUCell(RNNCellBase):
     """Single step of a :class:`GRU`."""
 
-    function = staticmethod(of_package("gru_cell"))
+    function = staticmethod(package_function("gru_cell"))
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None

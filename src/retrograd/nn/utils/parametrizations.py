@@ -16,8 +16,8 @@ from ...operations.shape.join import cat
 from .. import functional as F
 from ..modules.module import Module
 from . import parametrize
-from .spectral_norm import TRANSPOSED, as_matrix, iterate
-from .weight_norm import norm_except_dim, weight_of
+from .spectral_norm import TRANSPOSED, as_matrix, power_iteration
+from .weight_norm import norm_except_dim, weight_from_norm
 
 MAPS = ("matrix_exp", "cayley", "householder")
 
@@ -159,7 +159,7 @@ class _WeightNorm(Module):
 
     def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
         """Return the weight of norm ``weight_g`` and direction ``weight_v``."""
-        return weight_of(weight_v, weight_g, self.dim)
+        return weight_from_norm(weight_v, weight_g, self.dim)
 
     def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
         """Return the norm and the direction of ``weight``."""
@@ -208,7 +208,7 @@ class _SpectralNorm(Module):
             for name, size in (("_u", rows), ("_v", columns)):
                 start = matrix.new_empty(size).normal_(0, 1)
                 self.register_buffer(name, F.normalize(start, dim=0, eps=eps).detach())
-            iterate(matrix, self._u, self._v, 15, eps, v_first=False)
+            power_iteration(matrix, self._u, self._v, 15, eps, v_first=False)
 
     def forward(self, weight: Tensor) -> Tensor:
         """Return the divided weight; in training, first run a power iteration that improves the estimate of the
@@ -218,7 +218,7 @@ class _SpectralNorm(Module):
             return F.normalize(weight, dim=0, eps=self.eps)
         matrix = as_matrix(weight, self.dim)
         if self.training:
-            iterate(matrix, self._u, self._v, self.n_power_iterations, self.eps, v_first=False)
+            power_iteration(matrix, self._u, self._v, self.n_power_iterations, self.eps, v_first=False)
         return weight / dot(self._u.clone(), mv(matrix, self._v.clone()))
 
     def right_inverse(self, value: Tensor) -> Tensor:

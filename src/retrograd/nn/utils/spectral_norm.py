@@ -23,7 +23,7 @@ def as_matrix(weight: Tensor, dim: int) -> Tensor:
     return weight.reshape(weight.size(0), -1)
 
 
-def iterate(matrix: Tensor, u: Tensor, v: Tensor, times: int, eps: float, v_first: bool) -> None:
+def power_iteration(matrix: Tensor, u: Tensor, v: Tensor, times: int, eps: float, v_first: bool) -> None:
     """Update ``u`` and ``v`` in place towards the first singular vectors by ``times`` power iterations."""
     with no_grad():
         for _ in range(times):
@@ -52,7 +52,7 @@ class SpectralNorm:
         weight, u, v = (getattr(module, self.name + end) for end in ("_orig", "_u", "_v"))
         matrix = as_matrix(weight, self.dim)
         if do_power_iteration:
-            iterate(matrix, u, v, self.n_power_iterations, self.eps, v_first=True)
+            power_iteration(matrix, u, v, self.n_power_iterations, self.eps, v_first=True)
             u, v = u.clone(), v.clone()
         return weight / dot(u, mv(matrix, v))
 

@@ -18,7 +18,7 @@ def norm_except_dim(v: Tensor, dim: int | None) -> Tensor:
     return norm(v, 2, -1 if dim is None else dim)
 
 
-def weight_of(v: Tensor, g: Tensor, dim: int | None) -> Tensor:
+def weight_from_norm(v: Tensor, g: Tensor, dim: int | None) -> Tensor:
     """Return the weight of direction ``v`` and norm ``g``."""
     return v * (g / norm_except_dim(v, dim))
 
@@ -32,7 +32,7 @@ class WeightNorm:
 
     def compute_weight(self, module: Module) -> Tensor:
         """Return the weight computed from norm and direction."""
-        return weight_of(getattr(module, self.name + "_v"), getattr(module, self.name + "_g"), self.dim)
+        return weight_from_norm(getattr(module, self.name + "_v"), getattr(module, self.name + "_g"), self.dim)
 
     @staticmethod
     def apply(module: Module, name: str, dim: int | None) -> WeightNorm:

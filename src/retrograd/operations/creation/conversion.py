@@ -32,7 +32,7 @@ def clone_block(np: Any, self: Any, /, memory_format: Any) -> Any:
     if memory_format is contiguous_format:
         ordered = in_order(self) if self.size >= LARGE and self.__class__ is numpy.ndarray else None
         return np.array(self, order="C") if ordered is None else ordered
-    if memory_format in CHANNELS:
+    if memory_format in CHANNELS_LAST_RANKS:
         check_rank(self.ndim, memory_format)
         return np.moveaxis(np.array(np.moveaxis(self, 1, -1), order="C"), -1, 1)
     if memory_format is not preserve_format:
@@ -42,13 +42,15 @@ def clone_block(np: Any, self: Any, /, memory_format: Any) -> Any:
 
 
 #: The formats in which dimension 1 is innermost in memory, with the number of dimensions that each is for.
-CHANNELS = {channels_last: 4, channels_last_3d: 5}
+CHANNELS_LAST_RANKS = {channels_last: 4, channels_last_3d: 5}
 
 
 def check_rank(rank: int, memory_format: Any) -> None:
     """Raise RuntimeError if ``memory_format`` is for tensors of another number of dimensions than ``rank``."""
-    if rank != CHANNELS.get(memory_format, rank):
-        raise RuntimeError(f"required rank {CHANNELS[memory_format]} tensor to use {memory_format.name} format")
+    if rank != CHANNELS_LAST_RANKS.get(memory_format, rank):
+        raise RuntimeError(
+            f"required rank {CHANNELS_LAST_RANKS[memory_format]} tensor to use {memory_format.name} format"
+        )
 
 
 clone_block.derivative(self=1)
@@ -94,23 +96,23 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     False.
     """
     if len(args) == 1 and args[0].__class__ is dtype and not kwargs:
-        return input if args[0].numpy is input._array.dtype else converted(input, args[0])
+        return input if args[0].numpy is input._array.dtype else cast_to(input, args[0])
     if len(args) == 1 and not kwargs and input._array.__class__ is numpy.ndarray:
         where = args[0].type if args[0].__class__ is devices.device else args[0]
         if where.__class__ is str and where == "cpu":
             return input
-    place, target, force, layout = conversion(args, kwargs)
+    place, target, force, layout = parse_to_arguments(args, kwargs)
     result = input
     if place is not None and _elsewhere(place, input):
         result = to_device(result, place)
     if target is not None and target is not result.dtype:
-        result = converted(result, target)
+        result = cast_to(result, target)
     if layout is not preserve_format:
         result = contiguous(result, memory_format=layout)
     return to_dtype(input, input.dtype) if result is input and force else result
 
 
-def converted(input: Tensor, target: dtype) -> Tensor:
+def cast_to(input: Tensor, target: dtype) -> Tensor:
     """Return the tensor converted to the dtype ``target``; an integer or bool result is not recorded."""
     if target.category < dtypes.FLOATING and input.requires_grad:
         input = input.detach()
@@ -129,7 +131,7 @@ def _elsewhere(place: Any, input: Tensor) -> bool:
     return True
 
 
-def conversion(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
+def parse_to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
     """Parse the arguments of ``to``.
 
     Return the device and the dtype (None: unchanged), whether to copy in any case, and the memory format. Raises
@@ -170,7 +172,7 @@ def _caster(name: str, target: dtype) -> None:
     def cast(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
         if memory_format is not preserve_format:
             return to(input, target, memory_format=memory_format)
-        return input if input.dtype is target else converted(input, target)
+        return input if input.dtype is target else cast_to(input, target)
 
     cast.__name__ = cast.__qualname__ = name
     cast.__doc__ = f"Return the tensor converted to ``{target}``; itself if it has that dtype."
@@ -185,7 +187,7 @@ for _name, _target in {**dtypes.ALIASES, "bool": dtypes.bool_, "byte": dtypes.ui
 
 
 #: PyTorch's legacy tensor types by name, as ``Tensor.type()`` returns it. ``legacy_types.py`` adds them.
-OLD_TYPES: dict[str, Any] = {}
+LEGACY_TYPES: dict[str, Any] = {}
 
 
 @public(function=False)
@@ -201,17 +203,17 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
     Such a name (``torch.FloatTensor``) is accepted for ``dtype`` as well.
     """
     if dtype is None:
-        return type_name(input)
+        return legacy_type_name(input)
     if isinstance(dtype, str):
-        if dtype not in OLD_TYPES:
+        if dtype not in LEGACY_TYPES:
             raise ValueError(f"invalid type: '{dtype}'")
-        dtype = OLD_TYPES[dtype]
+        dtype = LEGACY_TYPES[dtype]
     if not _is_dtype(dtype) and not hasattr(dtype, "element"):
         raise TypeError("dtype must be a type, str, or dtype object")
     return to(input, getattr(dtype, "element", dtype))
 
 
-def type_name(x: Tensor) -> str:
+def legacy_type_name(x: Tensor) -> str:
     """Return the name of a tensor's legacy type: ``torch.FloatTensor``, ``torch.cuda.LongTensor`` …"""
     return f"torch.{'cuda.' if x.is_cuda else ''}{dtypes.scalar_name(x.dtype)}Tensor"
 
@@ -235,7 +237,7 @@ def cuda(
 # -- Conversion to Python and NumPy ----------------------------------------------------------------------------------
 
 
-def on_cpu(x: Tensor) -> Any:
+def numpy_array_of(x: Tensor) -> Any:
     """Return the elements as a NumPy array, copied from a GPU if necessary."""
     array = x._array
     return array if array.__class__ is numpy.ndarray else devices.move(array, devices.CPU)
@@ -253,7 +255,7 @@ def item(input: Tensor) -> Any:
 @public(function=False)
 def tolist(input: Tensor) -> Any:
     """Return the elements as nested lists of Python numbers; for a 0-d tensor, the number."""
-    array = on_cpu(input)
+    array = numpy_array_of(input)
     return array.astype(numpy.float32).tolist() if array.dtype.kind == "V" else array.tolist()
 
 
@@ -276,7 +278,7 @@ def numpy_(input: Tensor, *, force: bool = False) -> Any:
         )
     if input.dtype is dtypes.bfloat16 and not force:
         raise TypeError("Got unsupported ScalarType BFloat16")
-    return on_cpu(input)
+    return numpy_array_of(input)
 
 
 @public(function=False)
@@ -335,7 +337,7 @@ def typename(obj: Any) -> str:
     That is ``torch.FloatTensor`` or the like for a tensor, and the qualified name for a class or function.
     """
     if isinstance(obj, Tensor):
-        return type_name(obj)
+        return legacy_type_name(obj)
     named: Any = obj if hasattr(obj, "__qualname__") else obj.__class__
     module = torch_name(getattr(named, "__module__", "") or "")
     return str(named.__qualname__) if module in ("", "builtins") else f"{module}.{named.__qualname__}"

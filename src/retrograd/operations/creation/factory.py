@@ -13,14 +13,14 @@ from ...core.dtypes import dtype
 from ...core.size import Size
 from ...core.tensor import Tensor, channels_last, channels_last_3d, graded_leaf, layout, preserve_format, strided, wrap
 from ...dispatch.declare import public
-from ...dispatch.operand_promotion import PLAIN, common_dtype, plain_number, storable
-from ...dispatch.transform_tensor import spread_as
+from ...dispatch.operand_promotion import PLAIN, common_dtype, plain_number, stores_like_pytorch
+from ...dispatch.transform_tensor import copy_per_slice
 from ...kernels.numba_dispatch import LARGE
 from ...kernels.numba_dispatch import fill as fill_large
 from ..engine_ops import as_strided_of
 
 
-def made(array: Any, requires_grad: bool = False) -> Tensor:
+def new_leaf(array: Any, requires_grad: bool = False) -> Tensor:
     """Return a new leaf tensor of ``array``."""
     if requires_grad is False:
         return wrap(array)
@@ -29,14 +29,14 @@ def made(array: Any, requires_grad: bool = False) -> Tensor:
     return graded_leaf(array)
 
 
-def place_of(device: Any) -> Any:
+def array_module_for(device: Any) -> Any:
     """Return the array module (NumPy or CuPy) for a device; None is the default device."""
     if device is None and devices.get_default_device() is devices.CPU:
         return numpy
     return devices.module_for(devices.as_device(device))
 
 
-def plain_size(given: tuple[Any, ...]) -> tuple[int, ...] | None:
+def simple_shape(given: tuple[Any, ...]) -> tuple[int, ...] | None:
     """Return the shape if it is passed as plain ints or one tuple of them, else None.
 
     None is also returned if the default device is not the CPU: the fast path creates NumPy arrays.
@@ -53,7 +53,7 @@ def plain_size(given: tuple[Any, ...]) -> tuple[int, ...] | None:
     return None if devices.asked and devices.get_default_device() is not devices.CPU else given
 
 
-def sizes_of(name: str, size: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
+def parse_sizes(name: str, size: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
     """Return a shape as a tuple of ints; it is passed as ints, as one sequence, or by the keyword ``size``.
 
     Raises TypeError for sizes that are not ints, and RuntimeError for negative ones or 2**61 elements and more.
@@ -96,7 +96,7 @@ def _first_negative(sizes: tuple[int, ...]) -> int:
     return next(each for each in sizes if each < 0)
 
 
-def dtype_of(name: str, value: Any, default: dtype | None = None) -> Any:
+def numpy_dtype_for(name: str, value: Any, default: dtype | None = None) -> Any:
     """Return the NumPy dtype for a ``dtype`` argument; None is ``default``, or the default floating dtype."""
     if value is None:
         return (default or dtypes.default.floating).numpy
@@ -107,7 +107,7 @@ def dtype_of(name: str, value: Any, default: dtype | None = None) -> Any:
     return dtypes.as_dtype(value).numpy
 
 
-def number_of(value: Any) -> Any:
+def as_python_number(value: Any) -> Any:
     """Return a number as a Python number; it may be a 0-d tensor or a NumPy scalar."""
     return value.item() if isinstance(value, Tensor) else plain_number(value)
 
@@ -120,18 +120,18 @@ def _filled(
 ) -> Tensor:
     if layout_ is not strided and layout_ is not None and not isinstance(layout_, layout):
         raise TypeError("a layout must be a torch.layout")
-    kind = dtype_of(name, dtype)
-    np = place_of(device)
+    kind = numpy_dtype_for(name, dtype)
+    np = array_module_for(device)
     if fill.__class__ is int and fill == 0:
         array = np.zeros(size, kind)
     else:
         array = np.empty(size, kind)
-        value = fill if storable(fill, kind) else dtypes.converted(fill, kind).item()
+        value = fill if stores_like_pytorch(fill, kind) else dtypes.converted(fill, kind).item()
         if array.size < LARGE:
             array.fill(value)
         else:
             fill_large(array, value)
-    return wrap(array) if requires_grad is False else made(array, requires_grad)
+    return wrap(array) if requires_grad is False else new_leaf(array, requires_grad)
 
 
 def _common_filled(fill: int | None) -> Any:
@@ -141,7 +141,7 @@ def _common_filled(fill: int | None) -> Any:
     """
 
     def common(given: tuple[Any, ...]) -> Any:
-        size = plain_size(given)
+        size = simple_shape(given)
         if size is None:
             return None
         if fill == 0:
@@ -168,7 +168,7 @@ def zeros(
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
-    return _filled("zeros", sizes_of("zeros", shape, size), 0, dtype, layout, device, requires_grad)
+    return _filled("zeros", parse_sizes("zeros", shape, size), 0, dtype, layout, device, requires_grad)
 
 
 @public(method=False, array_factory=_common_filled(1))
@@ -183,7 +183,7 @@ def ones(
     tensor([[1., 1., 1.],
             [1., 1., 1.]])
     """
-    return _filled("ones", sizes_of("ones", shape, size), 1, dtype, layout, device, requires_grad)
+    return _filled("ones", parse_sizes("ones", shape, size), 1, dtype, layout, device, requires_grad)
 
 
 @public(method=False, array_factory=_common_filled(None))
@@ -192,10 +192,12 @@ def empty(
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None,
 ) -> Tensor:  # fmt: skip
     """Return an uninitialised tensor of the shape ``shape`` (ints, or one sequence)."""
-    sizes = sizes_of("empty", shape, size)
+    sizes = parse_sizes("empty", shape, size)
     if memory_format is preserve_format:
         raise RuntimeError("unsupported memory format Preserve")
-    return made(_uninitialised(place_of(device), sizes, dtype_of("empty", dtype), memory_format), requires_grad)
+    return new_leaf(
+        _uninitialised(array_module_for(device), sizes, numpy_dtype_for("empty", dtype), memory_format), requires_grad
+    )
 
 
 def _uninitialised(np: Any, sizes: tuple[int, ...], kind: Any, order: Any) -> Any:
@@ -216,7 +218,7 @@ def empty_strided(
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """Return an uninitialised tensor of shape ``size`` with the strides ``stride``, counted in elements."""
-    kind = dtype_of("empty_strided", dtype)
+    kind = numpy_dtype_for("empty_strided", dtype)
     if len(size) != len(stride):
         raise RuntimeError(
             f"dimensionality of sizes ({len(size)}) must match dimensionality of strides ({len(stride)})"
@@ -226,9 +228,9 @@ def empty_strided(
     if any(each < 0 for each in stride):
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
     reach = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
-    memory = place_of(device).empty(reach, kind)
+    memory = array_module_for(device).empty(reach, kind)
     strides = tuple(each * kind.itemsize for each in stride)
-    return made(as_strided_of(place_of(device))(memory, tuple(size), strides), requires_grad)
+    return new_leaf(as_strided_of(array_module_for(device))(memory, tuple(size), strides), requires_grad)
 
 
 @public(method=False)
@@ -244,7 +246,7 @@ def empty_permuted(
     >>> torch.empty_permuted((2, 3, 4), (0, 2, 1)).stride()
     (12, 1, 3)
     """
-    shape, order = sizes_of("empty_permuted", (size,)), tuple(physical_layout)
+    shape, order = parse_sizes("empty_permuted", (size,)), tuple(physical_layout)
     if len(shape) != len(order):
         raise RuntimeError(
             "Number of dimensions in size does not match the length of the physical_layout; i.e. "
@@ -258,14 +260,14 @@ def empty_permuted(
             )
         if axis in order[:index]:
             raise RuntimeError("Duplicate dim not allowed")
-    np = place_of(device)
-    array = np.empty(tuple(shape[axis] for axis in order), dtype_of("empty_permuted", dtype))
-    return made(array.transpose(tuple(order.index(axis) for axis in range(len(order)))), requires_grad)
+    np = array_module_for(device)
+    array = np.empty(tuple(shape[axis] for axis in order), numpy_dtype_for("empty_permuted", dtype))
+    return new_leaf(array.transpose(tuple(order.index(axis) for axis in range(len(order)))), requires_grad)
 
 
 def _commonly_full(size: Any, fill_value: Any) -> Any:
-    kind = FILLED.get(fill_value.__class__)
-    shape = None if kind is None else plain_size((size,))
+    kind = FILL_DTYPES.get(fill_value.__class__)
+    shape = None if kind is None else simple_shape((size,))
     if shape is None or math.prod(shape) >= LARGE:
         return None
     array = numpy.empty(shape, dtypes.default.floating.numpy if kind is float else kind)
@@ -274,7 +276,7 @@ def _commonly_full(size: Any, fill_value: Any) -> Any:
 
 
 #: The dtype of a new tensor by the class of its fill value; ``float`` means the default floating dtype.
-FILLED: dict[type, Any] = {float: float, bool: numpy.dtype(bool)}
+FILL_DTYPES: dict[type, Any] = {float: float, bool: numpy.dtype(bool)}
 
 
 @public(method=False, array_factory=_commonly_full)
@@ -286,13 +288,13 @@ def full(
 
     Raises RuntimeError if the dtype can not hold the value.
     """
-    value = number_of(fill_value)
+    value = as_python_number(fill_value)
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         raise OverflowError("int too big to convert")
     if not isinstance(value, (int, float, complex)):
         raise TypeError("a tensor is filled with a number")
     kind = promotion.of_number(value) if dtype is None else dtype
-    return _filled("full", sizes_of("full", tuple(size), ()), value, kind, layout, device, requires_grad)
+    return _filled("full", parse_sizes("full", tuple(size), ()), value, kind, layout, device, requires_grad)
 
 
 @public(method=False)
@@ -301,12 +303,12 @@ def scalar_tensor(
     pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """Return a 0-d tensor of the number ``s``, of the default floating dtype if none is passed."""
-    return _filled("scalar_tensor", (), number_of(s), dtype, layout, device, requires_grad)
+    return _filled("scalar_tensor", (), as_python_number(s), dtype, layout, device, requires_grad)
 
 
 def _common_eye(n: Any, m: Any) -> Any:
     """Return the array of ``eye`` for ints and the default dtype, or None for the generic path."""
-    size = plain_size((n, n if m is None else m))
+    size = simple_shape((n, n if m is None else m))
     if size is None or not all(size):
         return None
     matrix = numpy.zeros(size, dtypes.default.floating.numpy)
@@ -330,19 +332,19 @@ def eye(
     for name, value in (("n", n), ("m", m)):
         if value is not None and value < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
-    return made(place_of(device).eye(n, m, dtype=dtype_of("eye", dtype)), requires_grad)
+    return new_leaf(array_module_for(device).eye(n, m, dtype=numpy_dtype_for("eye", dtype)), requires_grad)
 
 
 # -- Like another tensor ---------------------------------------------------------------------------------------------
 
 
 def _like(name: str, input: Tensor, dtype: Any, device: Any, memory_format: Any) -> tuple[Any, Any, Any]:
-    kind = input._array.dtype if dtype is None else dtype_of(name, dtype)
+    kind = input._array.dtype if dtype is None else numpy_dtype_for(name, dtype)
     np = devices.module_of(input._array) if device is None else devices.module_for(devices.as_device(device))
     return np, kind, memory_format
 
 
-def alike(np: Any, input: Tensor, kind: Any, order: Any) -> Any:
+def empty_array_like(np: Any, input: Tensor, kind: Any, order: Any) -> Any:
     """Return an uninitialised array of the shape of ``input``, by default in its memory order if it is dense."""
     array = input._array
     if order not in (None, preserve_format):
@@ -358,10 +360,10 @@ def _like_function(name: str, fill: Any, doc: str) -> Any:
         pin_memory: bool = False, memory_format: Any = preserve_format,
     ) -> Tensor:  # fmt: skip
         np, kind, order = _like(name, input, dtype, device, memory_format)
-        array = alike(np, input, kind, order)
+        array = empty_array_like(np, input, kind, order)
         if fill is not None:
             array.fill(fill)
-        return spread_as(input, made(array, requires_grad))
+        return copy_per_slice(input, new_leaf(array, requires_grad))
 
     def common(input: Any) -> Any:
         kind: Any = input.__class__
@@ -396,9 +398,9 @@ def full_like(
 ) -> Tensor:  # fmt: skip
     """Return a tensor with the shape, dtype and device of ``input``, filled with ``fill_value``."""
     np, kind, order = _like("full_like", input, dtype, device, memory_format)
-    array, value = alike(np, input, kind, order), number_of(fill_value)
-    array[...] = value if storable(value, kind) else dtypes.converted(value, kind)
-    return spread_as(input, made(array, requires_grad))
+    array, value = empty_array_like(np, input, kind, order), as_python_number(fill_value)
+    array[...] = value if stores_like_pytorch(value, kind) else dtypes.converted(value, kind)
+    return copy_per_slice(input, new_leaf(array, requires_grad))
 
 
 def _options(input: Tensor, dtype: Any, device: Any) -> dict[str, Any]:
@@ -412,13 +414,13 @@ def _new(create: Any, doc: str) -> None:
         input: Tensor, *shape: Any, size: Any = None, dtype: Any = None, layout: Any = strided, device: Any = None,
         requires_grad: bool = False, pin_memory: bool = False,
     ) -> Tensor:  # fmt: skip
-        sizes, target = sizes_of(new.__name__, shape, size), input.device if device is None else device
+        sizes, target = parse_sizes(new.__name__, shape, size), input.device if device is None else device
         kind = dtypes.of(input._array.dtype) if dtype is None else dtype
         if fill is None:
             created = empty(sizes, dtype=kind, layout=layout, device=target, requires_grad=requires_grad)
         else:
             created = _filled(new.__name__, sizes, fill, kind, layout, target, requires_grad)
-        return spread_as(input, created)
+        return copy_per_slice(input, created)
 
     new.__name__ = new.__qualname__ = f"new_{create.__name__}"
     new.__doc__ = f"Return {doc} of the shape ``shape`` with the dtype and device of this tensor."
@@ -435,7 +437,7 @@ def new_full(
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """Return a tensor of shape ``size`` filled with ``fill_value``, with the dtype and device of this tensor."""
-    return spread_as(input, full(size, fill_value, **_options(input, dtype, device), requires_grad=requires_grad))
+    return copy_per_slice(input, full(size, fill_value, **_options(input, dtype, device), requires_grad=requires_grad))
 
 
 @public(function=False)

@@ -14,7 +14,7 @@ from ...core.tensor import Tensor, strided, wrap
 from ...dispatch.declare import public
 from ...runtime.user_frame import warn
 from .conversion import to
-from .factory import dtype_of, made, place_of
+from .factory import array_module_for, new_leaf, numpy_dtype_for
 
 
 @public(method=False)
@@ -36,13 +36,13 @@ def tensor(
     kind = data.__class__
     if dtype is None and device is None and (kind is float or kind is list):  # fast path
         array = _array_of_plain_numbers(data, kind)
-        if array is not None and place_of(None) is numpy:
-            return made(array, requires_grad)
+        if array is not None and array_module_for(None) is numpy:
+            return new_leaf(array, requires_grad)
     if isinstance(data, Tensor):
         _warn_of_copy("torch.tensor")
-    array = array_of(data, None if dtype is None else dtypes.of(dtype_of("tensor", dtype)))
+    array = array_from_data(data, None if dtype is None else dtypes.of(numpy_dtype_for("tensor", dtype)))
     place = devices.as_device(device) if device is not None else _device_of(data)
-    return made(devices.move(array, place), requires_grad)
+    return new_leaf(devices.move(array, place), requires_grad)
 
 
 def _warn_of_copy(name: str) -> None:
@@ -64,9 +64,9 @@ def new_tensor(
     """Return a tensor with a copy of ``data``, with the dtype and device of this tensor by default."""
     if isinstance(data, Tensor):
         _warn_of_copy("tensor.new_tensor")
-    array = array_of(data, input.dtype if dtype is None else dtypes.of(dtype_of("new_tensor", dtype)))
+    array = array_from_data(data, input.dtype if dtype is None else dtypes.of(numpy_dtype_for("new_tensor", dtype)))
     place = input.device if device is None else devices.as_device(device)
-    return made(devices.move(array, place), requires_grad)
+    return new_leaf(devices.move(array, place), requires_grad)
 
 
 _FLOATS, _INTEGERS, _LISTS = frozenset({float}), frozenset({int}), frozenset({list})
@@ -88,7 +88,7 @@ def _array_of_plain_numbers(data: Any, kind: Any) -> Any:
 # -- Arrays of data --------------------------------------------------------------------------------------------------
 
 
-def array_of(data: Any, target: dtype | None) -> Any:
+def array_from_data(data: Any, target: dtype | None) -> Any:
     """Return a new array with a copy of ``data``, of the dtype ``target`` or the inferred one."""
     if isinstance(data, Tensor):
         array = data._array
@@ -102,7 +102,7 @@ def array_of(data: Any, target: dtype | None) -> Any:
     if isinstance(data, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type_name(data)}'")
     if hasattr(data, "__array__") and not isinstance(data, Sequence):
-        return array_of(numpy.asarray(data), target)
+        return array_from_data(numpy.asarray(data), target)
     if not _is_sequence(data):
         raise RuntimeError(f"Could not infer dtype of {type_name(data)}")
     return _array_of_sequence(data, target)
@@ -320,7 +320,7 @@ def asarray(
 def _with_requires_grad(result: Tensor, requires_grad: bool) -> Tensor:
     if result.requires_grad == requires_grad:
         return result
-    return made(result._array, True) if requires_grad else result.detach()
+    return new_leaf(result._array, True) if requires_grad else result.detach()
 
 
 def _shared(obj: Any, dtype: Any) -> Tensor | None:
@@ -342,7 +342,7 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
 
     ``count`` elements are used (-1: all), from the byte ``offset`` on.
     """
-    kind = dtype_of("frombuffer", dtype)
+    kind = numpy_dtype_for("frombuffer", dtype)
     try:
         memory = memoryview(buffer)
     except TypeError:
@@ -373,7 +373,7 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
             "to protect its data or make it writable before converting it to a tensor. This type of warning will be "
             "suppressed for the rest of this program.",
         )
-    return made(numpy.frombuffer(buffer, kind, count, offset), requires_grad)
+    return new_leaf(numpy.frombuffer(buffer, kind, count, offset), requires_grad)
 
 
 class _CapsuleHolder:
@@ -428,7 +428,7 @@ def from_file(
 
     With ``shared=True`` the file is created or extended if necessary, and writing to the tensor writes to the file.
     """
-    kind = dtype_of("from_file", dtype)
+    kind = numpy_dtype_for("from_file", dtype)
     if shared:
         with open(filename, "ab") as file:  # extended to the required length
             file.truncate(max(file.tell(), (size or 0) * kind.itemsize))

@@ -14,9 +14,9 @@ from ...core.tensor import Tensor, new, wrap
 from ...dispatch.declare import public
 from ...runtime.user_frame import strips_frames, warn
 from ..shape.views import alias
-from .conversion import OLD_TYPES, to
-from .factory import sizes_of
-from .from_data import array_of
+from .conversion import LEGACY_TYPES, to
+from .factory import parse_sizes
+from .from_data import array_from_data
 
 
 @public(function=False, name="new")
@@ -48,7 +48,7 @@ def _legacy_tensor(kind: dtype, args: tuple[Any, ...], any_dtype: bool = False) 
                     f"new(): argument 'size' failed to unpack the object at pos {position + 1} with error \"type must be "
                     f'tuple of ints,but got {type_name(each)}"'
                 )
-        return wrap(numpy.zeros(sizes_of("new", args), kind.numpy))
+        return wrap(numpy.zeros(parse_sizes("new", args), kind.numpy))
     if len(args) > 1:
         shown = ", ".join(map(type_name, args))
         raise TypeError(f"new() received an invalid combination of arguments - got ({shown}), but expected one of:")
@@ -56,7 +56,7 @@ def _legacy_tensor(kind: dtype, args: tuple[Any, ...], any_dtype: bool = False) 
         return wrap(numpy.zeros(tuple(first), kind.numpy))
     if first is None or isinstance(first, (bool, int, float, complex, numpy.generic)):
         raise TypeError(f"new(): data must be a sequence (got {type_name(first)})")
-    return wrap(array_of(first, kind))
+    return wrap(array_from_data(first, kind))
 
 
 def _is_count(value: Any) -> bool:
@@ -136,16 +136,16 @@ def _legacy_type(name: str, kind: dtype, place: str) -> Any:
     )
 
 
-NAMES = {
+DTYPE_BY_LEGACY_NAME = {
     "FloatTensor": dtypes.float32, "DoubleTensor": dtypes.float64, "HalfTensor": dtypes.float16,
     "BFloat16Tensor": dtypes.bfloat16, "LongTensor": dtypes.int64, "IntTensor": dtypes.int32,
     "ShortTensor": dtypes.int16, "CharTensor": dtypes.int8, "ByteTensor": dtypes.uint8, "BoolTensor": dtypes.bool_,
     "ComplexFloatTensor": dtypes.complex64, "ComplexDoubleTensor": dtypes.complex128,
 }  # fmt: skip
-CPU_TYPES = {name: _legacy_type(name, kind, "cpu") for name, kind in NAMES.items()}
-CUDA_TYPES = {name: _legacy_type(name, kind, "cuda") for name, kind in NAMES.items()}
-OLD_TYPES.update({f"torch.{name}": each for name, each in CPU_TYPES.items()})
-OLD_TYPES.update({f"torch.cuda.{name}": each for name, each in CUDA_TYPES.items()})
+CPU_TYPES = {name: _legacy_type(name, kind, "cpu") for name, kind in DTYPE_BY_LEGACY_NAME.items()}
+CUDA_TYPES = {name: _legacy_type(name, kind, "cuda") for name, kind in DTYPE_BY_LEGACY_NAME.items()}
+LEGACY_TYPES.update({f"torch.{name}": each for name, each in CPU_TYPES.items()})
+LEGACY_TYPES.update({f"torch.cuda.{name}": each for name, each in CUDA_TYPES.items()})
 
 
 @public(method=False)
@@ -155,4 +155,4 @@ def set_default_tensor_type(t: Any) -> None:
         "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
         "torch.set_default_device() as alternatives.",
     )
-    dtypes.set_default_dtype((OLD_TYPES[t] if isinstance(t, str) else t).element)
+    dtypes.set_default_dtype((LEGACY_TYPES[t] if isinstance(t, str) else t).element)

@@ -18,15 +18,15 @@ from ...core.saved_tensor_hooks import before_writing
 from ...core.tensor import Tensor, preserve_format, strided, wrap
 from ...core.views import bump_version
 from ...dispatch.declare import op, public
-from ...dispatch.generic_path import at_hand, modify
-from ...dispatch.operand_promotion import F32, F64, PLAIN, mismatch
-from ...dispatch.transform_tensor import draw, in_slices, runs, slicing
+from ...dispatch.generic_path import is_directly_writable, modify
+from ...dispatch.operand_promotion import F32, F64, PLAIN, broadcast_mismatch
+from ...dispatch.transform_tensor import active_levels, batch_levels, draw, in_vmap
 from ...kernels import random as draws
 from ...kernels import samplers, small_arrays
 from ...runtime.user_frame import strips_frames
 from ..engine_ops import expand
 from ..indexing.masked_fill import copy_block
-from .factory import alike, dtype_of, made, place_of, plain_size, sizes_of
+from .factory import array_module_for, empty_array_like, new_leaf, numpy_dtype_for, parse_sizes, simple_shape
 
 
 class Generator:
@@ -153,20 +153,20 @@ def fork_rng(devices: Any = None, enabled: bool = True, **rest: Any) -> Iterator
 
 def _drawn(sample: Any, shape: tuple[int, ...], device: Any, requires_grad: bool) -> Tensor:
     """Return a leaf tensor of ``sample(shape)`` on ``device``; within vmap the draw follows its randomness mode."""
-    if in_slices():
+    if in_vmap():
         return draw(sample, shape)
     array = sample(shape)
     place = devices.get_default_device() if device is None else devices.as_device(device)
     if place is devices.CPU and requires_grad is False:
         return wrap(array)
-    return made(array if place.type == "cpu" else devices.move(array, place), requires_grad)
+    return new_leaf(array if place.type == "cpu" else devices.move(array, place), requires_grad)
 
 
 def _drawn_like(
     input: Tensor, kind: Any, order: Any, sample: Any, serial: Any, device: Any, requires_grad: bool
 ) -> Tensor:
     """Return a leaf tensor of ``sample`` in the shape and memory order of ``input``."""
-    if in_slices():
+    if in_vmap():
         return draw(sample, input._array.shape)
     drawn = _ordered(input, kind, order, sample, serial)
     return _drawn(lambda shape: drawn, drawn.shape, device or input.device, requires_grad)
@@ -179,14 +179,16 @@ def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
     """
 
     def common(given: tuple[Any, ...]) -> Any:
-        size = plain_size(given)
+        size = simple_shape(given)
         return (
-            None if size is None or runs() else sample(default_generator._stream, size, dtypes.default.floating.numpy)
+            None
+            if size is None or active_levels()
+            else sample(default_generator._stream, size, dtypes.default.floating.numpy)
         )
 
     def common_like(input: Any) -> Any:
         kind: Any = input.__class__
-        if kind not in PLAIN or runs() or input._array.__class__ is not numpy.ndarray:
+        if kind not in PLAIN or active_levels() or input._array.__class__ is not numpy.ndarray:
             return None
         array = input._array
         plain = array.dtype is F32 and array.flags.c_contiguous
@@ -196,17 +198,17 @@ def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
         *shape: Any, size: Any = None, generator: Generator | None = None, out: Tensor | None = None, dtype: Any = None,
         layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
     ) -> Tensor:  # fmt: skip
-        kind = dtypes.default.floating.numpy if dtype is None else dtype_of(name, dtype)
+        kind = dtypes.default.floating.numpy if dtype is None else numpy_dtype_for(name, dtype)
         if dtype is not None:
             _check_floating(name, kind)
         stream = _stream(generator)
-        return _drawn(lambda full: sample(stream, full, kind), sizes_of(name, shape, size), device, requires_grad)
+        return _drawn(lambda full: sample(stream, full, kind), parse_sizes(name, shape, size), device, requires_grad)
 
     def create_like(
         input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
         pin_memory: bool = False, memory_format: Any = preserve_format, generator: Generator | None = None,
     ) -> Tensor:  # fmt: skip
-        kind = input._array.dtype if dtype is None else dtype_of(name, dtype)
+        kind = input._array.dtype if dtype is None else numpy_dtype_for(name, dtype)
         _check_floating(name, kind)
         stream = _stream(generator)
         return _drawn_like(
@@ -234,15 +236,15 @@ def _ordered(like: Tensor, kind: Any, memory_format: Any, sample: Any, serial: d
     PyTorch fills memory in order, so the values are drawn for the dimensions by decreasing stride, with the keyword
     arguments ``serial`` if the result is not contiguous.
     """
-    array = alike(numpy, like, kind, memory_format)
-    order = by_memory(array)
+    array = empty_array_like(numpy, like, kind, memory_format)
+    order = dims_by_stride(array)
     if array.flags.c_contiguous:
         return sample(array.shape)
     array.transpose(order)[...] = sample(tuple(array.shape[axis] for axis in order), **serial)
     return array
 
 
-def by_memory(array: Any) -> list[int]:
+def dims_by_stride(array: Any) -> list[int]:
     """Return the dimensions of an array ordered by decreasing stride."""
     return sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
 
@@ -265,7 +267,7 @@ def _common_integers(given: tuple[Any, ...]) -> Any:
         low, high, size = given
     else:
         return None
-    size = None if size.__class__ is not tuple or runs() else plain_size((size,))
+    size = None if size.__class__ is not tuple or active_levels() else simple_shape((size,))
     if size is None or low.__class__ is not int or high.__class__ is not int or not 0 <= low < high < 2**28:
         return None
     return samplers.integers(default_generator._stream, size, draws.I64, low, high)
@@ -291,8 +293,8 @@ def randint(
     low, high = (each.__index__() for each in (0 if low is None else low, high))
     if hasattr(size, "__index__"):
         raise TypeError("a size is a sequence of ints")
-    kind = dtype_of("randint", dtype, dtypes.int64)
-    shape = sizes_of("randint", (size,))
+    kind = numpy_dtype_for("randint", dtype, dtypes.int64)
+    shape = parse_sizes("randint", (size,))
     if kind.kind == "c":
         raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
     _check_span(low, high, dtypes.of(kind))
@@ -317,7 +319,7 @@ def randint_like(
     """Return random integers in the shape and dtype of ``input``, from ``low`` (0 by default) to below ``high``."""
     if high is None:
         low, high = 0, low
-    kind = input._array.dtype if dtype is None else dtype_of("randint_like", dtype)
+    kind = input._array.dtype if dtype is None else numpy_dtype_for("randint_like", dtype)
     _check_span(low, high, dtypes.of(kind))
     stream = _stream(None)
     return _drawn_like(
@@ -333,7 +335,7 @@ def randint_like(
 
 def _common_order(n: Any) -> Any:
     """Return the array of ``randperm`` on the CPU, or None for the generic path."""
-    if n.__class__ is not int or n < 0 or runs() or place_of(None) is not numpy:
+    if n.__class__ is not int or n < 0 or active_levels() or array_module_for(None) is not numpy:
         return None
     return samplers.permutation(default_generator._stream, n, draws.I64)
 
@@ -346,7 +348,7 @@ def randperm(
     """Return a random permutation of the integers from 0 to ``n - 1``, int64 by default."""
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
-    kind = dtype_of("randperm", dtype, dtypes.int64)
+    kind = numpy_dtype_for("randperm", dtype, dtypes.int64)
     if kind.kind in "cb":
         raise dtypes.unsupported("randperm", kind)
     dtypes.converted(n, kind)
@@ -392,8 +394,8 @@ def normal(
         if size is None:
             raise TypeError("normal() needs a size if mean and std are numbers")
         _check_std(std)
-        kind = dtype_of("normal", dtype)
-        shape = sizes_of("normal", (size,))
+        kind = numpy_dtype_for("normal", dtype)
+        shape = parse_sizes("normal", (size,))
         stream = _stream(generator)
         return _drawn(
             lambda full: samplers.normal(stream, full, kind, float(mean), float(std)), shape, device, requires_grad
@@ -409,11 +411,11 @@ def normal(
     if shapes[0] == shapes[-1]:
         shape = shapes[0]
     else:
-        error = mismatch(shapes[0], shapes[-1])
+        error = broadcast_mismatch(shapes[0], shapes[-1])
         if error is not None:
             raise error
         shape = numpy.broadcast_shapes(*shapes)
-    if in_slices():
+    if in_vmap():
         return draw(lambda full: samplers.normal(stream, full, kind), shape) * std + mean
     noise = samplers.normal(stream, shape, kind)
     operands = [each if isinstance(each, Tensor) else wrap(numpy.asarray(each).astype(kind)) for each in (mean, std)]
@@ -494,7 +496,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
         raise RuntimeError(f"Found dtype {found} but expected {expected}")
     if count.dtype.numpy in dtypes.SHORT:
         raise dtypes.unsupported("binomial_cpu", count.dtype.numpy)
-    error = mismatch(count._array.shape, prob._array.shape)
+    error = broadcast_mismatch(count._array.shape, prob._array.shape)
     if error is not None:
         raise error
     return binomial_block(count, prob, _stream(generator))
@@ -567,8 +569,10 @@ def _writable_directly(x: Tensor) -> bool:
     if x.__class__ not in PLAIN or array.__class__ is not numpy.ndarray or not array.flags.c_contiguous:
         return False
     if x._grad_edge is not None or x._view is not None:
-        return at_hand(x) and array.dtype in (F32, F64) and not runs()
-    return (array.dtype is F32 or array.dtype is F64) and x._counter != () and not before_writing and not runs()
+        return is_directly_writable(x) and array.dtype in (F32, F64) and not active_levels()
+    return (
+        (array.dtype is F32 or array.dtype is F64) and x._counter != () and not before_writing and not active_levels()
+    )
 
 
 def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
@@ -576,14 +580,14 @@ def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
 
     ``one_by_one`` is the sampler for memory that is not contiguous; ``node`` names the recorded operation.
     """
-    if in_slices():
+    if in_vmap():
         return _write_drawn(x, sample)
     array = x._array
     if _writable_directly(x):
         array[...] = sample(array.shape)
         bump_version(x)
         return x
-    order = by_memory(array)
+    order = dims_by_stride(array)
     dense = array.flags.c_contiguous
     drawn = sample(array.shape) if dense else (one_by_one or sample)(tuple(array.shape[axis] for axis in order))
     values = drawn if dense else numpy.transpose(drawn, numpy.argsort(order))
@@ -595,7 +599,7 @@ def _write_drawn(x: Tensor, sample: Any) -> Tensor:
 
     Raises RuntimeError if each slice needs its own draw but ``x`` is not batched.
     """
-    if not {each for each in runs() if each.differs()} <= slicing(x):
+    if not {each for each in active_levels() if each.differs()} <= batch_levels(x):
         raise RuntimeError(
             "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same "
             "randomness. If this is necessary for your usage, please file an issue with functorch."
@@ -636,7 +640,9 @@ def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Ge
     array, stream = input._array, _stream(generator)
     kind = array.dtype
     if _writable_directly(input):
-        maker = samplers.standard(stream, array.size) if kind is F32 and mean == 0 and std == 1 else None
+        maker = (
+            samplers.standard_normal_converter(stream, array.size) if kind is F32 and mean == 0 and std == 1 else None
+        )
         if maker is None:
             array[...] = samplers.normal(stream, array.shape, kind, mean, std)
         else:
@@ -670,11 +676,11 @@ def random_(
     if kind.kind == "c":
         raise dtypes.unsupported("random_kernel_cpu", kind)
     if low is _MISSING and to is _MISSING:
-        return _write("RandomBackward2", input, lambda shape: samplers.whole_range(stream, shape, kind))
+        return _write("RandomBackward2", input, lambda shape: samplers.full_range_integers(stream, shape, kind))
     node = "RandomBackward1" if to is _MISSING or low is _MISSING else "RandomBackward0"
     low, high = (0, low) if to is _MISSING else (0 if low is _MISSING else low, to)
     if high is None:
-        high = samplers.top_of(kind) + 1
+        high = samplers.largest_integer(kind) + 1
     _check_span(low, high, input.dtype)
     return _write(node, input, lambda shape: samplers.integers(stream, shape, kind, low, high))
 

@@ -12,12 +12,12 @@ from ...core import dtypes
 from ...core.tensor import Tensor, strided
 from ...dispatch.declare import public
 from ...runtime.user_frame import warn
-from .factory import dtype_of, made, number_of, place_of
+from .factory import array_module_for, as_python_number, new_leaf, numpy_dtype_for
 
 
 def _common_arange(start: Any, end: Any, step: Any) -> Any:
     """Return the array of ``arange`` for plain ints in range, or None for the generic path."""
-    if start.__class__ is not int or step.__class__ is not int or place_of(None) is not numpy:
+    if start.__class__ is not int or step.__class__ is not int or array_module_for(None) is not numpy:
         return None
     if end is None:
         start, end = 0, start
@@ -41,9 +41,9 @@ def arange(
     """
     if end is None:
         start, end = None, start
-    first, last, stride = number_of(0 if start is None else start), number_of(end), number_of(step)
+    first, last, stride = as_python_number(0 if start is None else start), as_python_number(end), as_python_number(step)
     integral = isinstance(first, int) and isinstance(last, int) and isinstance(stride, int)
-    kind = dtype_of("arange", dtype, dtypes.int64 if integral else None)
+    kind = numpy_dtype_for("arange", dtype, dtypes.int64 if integral else None)
     if kind.kind in "bc":
         raise dtypes.unsupported("arange_cpu", kind)
     if kind == numpy.int64 and not integral and all(map(math.isfinite, (first, last, stride))):
@@ -56,8 +56,8 @@ def arange(
         raise RuntimeError("invalid size, possible overflow?")
     if not integral and kind.kind in "iu":
         first, stride, integral = int(first), int(stride), True
-    counted = place_of(device).arange(count, dtype=numpy.int64 if integral else numpy.float64)
-    return made((first + stride * counted).astype(kind), requires_grad)
+    counted = array_module_for(device).arange(count, dtype=numpy.int64 if integral else numpy.float64)
+    return new_leaf((first + stride * counted).astype(kind), requires_grad)
 
 
 def _check_range(start: Any, end: Any, step: Any) -> None:
@@ -79,11 +79,13 @@ def _range(
         "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
         "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
     )
-    start, end, step = (number_of(each) for each in (start, end, step))
+    start, end, step = (as_python_number(each) for each in (start, end, step))
     _check_range(start, end, step)
     count = math.floor((end - start) / step) + 1
-    array = (start + step * place_of(device).arange(count, dtype=numpy.float64)).astype(dtype_of("range", dtype))
-    return made(array, requires_grad)
+    array = (start + step * array_module_for(device).arange(count, dtype=numpy.float64)).astype(
+        numpy_dtype_for("range", dtype)
+    )
+    return new_leaf(array, requires_grad)
 
 
 def _common_linspace(start: Any, end: Any, steps: Any) -> Any:
@@ -92,7 +94,7 @@ def _common_linspace(start: Any, end: Any, steps: Any) -> Any:
     numbers = (start.__class__ is int or start.__class__ is float) and (end.__class__ is int or end.__class__ is float)
     if not numbers or steps.__class__ is not int or not 1 < steps <= 4096 or kind in dtypes.SHORT:
         return None
-    if place_of(None) is not numpy:
+    if array_module_for(None) is not numpy:
         return None
     low, high, half = kind.type(start), kind.type(end), steps // 2
     line = numpy.multiply(_from_both_ends(steps, kind), numpy.asarray((high - low) / kind.type(steps - 1)))
@@ -122,15 +124,15 @@ def linspace(
     tensor([0.0000, 0.5000, 1.0000])
     """
     first, last, count, kind = _bounds("linspace", start, end, steps, dtype)
-    return made(_evenly_spaced(place_of(device), first, last, count, kind), requires_grad)
+    return new_leaf(_evenly_spaced(array_module_for(device), first, last, count, kind), requires_grad)
 
 
 def _bounds(name: str, start: Any, end: Any, steps: Any, dtype: Any) -> tuple[Any, Any, int, Any]:
     """Return the checked arguments of ``linspace`` and ``logspace`` as numbers, and the dtype of the result."""
     _check_ends(name, start=start, end=end)
-    first, last = number_of(start), number_of(end)
+    first, last = as_python_number(start), as_python_number(end)
     inferred = dtypes.default.complex if isinstance(first + last, complex) else None
-    kind = dtype_of(name, dtype, inferred)
+    kind = numpy_dtype_for(name, dtype, inferred)
     if inferred is not None and kind.kind != "c":
         raise RuntimeError(
             f"torch.{name}(): inferred dtype c10::complex<{'double' if inferred is dtypes.complex128 else 'float'}> can't "
@@ -181,8 +183,8 @@ def logspace(
 ) -> Tensor:  # fmt: skip
     """Return ``steps`` values from ``base ** start`` to ``base ** end``, whose exponents are evenly spaced."""
     first, last, count, kind = _bounds("logspace", start, end, steps, dtype)
-    np = place_of(device)
+    np = array_module_for(device)
     if kind.kind in "iu":
         first, last = int(first), int(last)
     exponents = _evenly_spaced(np, first, last, count, np.dtype(np.complex128 if kind.kind == "c" else np.float64))
-    return made(np.power(float(base), exponents).astype(kind), requires_grad)
+    return new_leaf(np.power(float(base), exponents).astype(kind), requires_grad)

@@ -10,10 +10,10 @@ from ...core import dtypes
 from ...core.rule_namespace import RULE_NAMESPACES
 from ...core.tensor import Tensor, offset_in_memory
 from ...dispatch.declare import op, public
-from ...dispatch.operand_promotion import mismatch
+from ...dispatch.operand_promotion import broadcast_mismatch
 from ...runtime.user_frame import strips_frames
 from ..engine_ops import as_strided_of
-from ..rule_helpers import check_parts
+from ..rule_helpers import check_complex_parts
 from ..shape.slicing import select_block
 from ..shape.views import PROPERTIES
 
@@ -192,8 +192,8 @@ complex_pair.derivative(real=lambda F, g: F.real(g), imag=lambda F, g: F.imag_of
 @public(method=False, name="complex")
 def complex_(real: Tensor, imag: Tensor, *, out: Any = None) -> Tensor:
     """Complex tensor with the given real and imaginary parts, which are broadcast together."""
-    check_parts("complex", ("real", "imag"), (real, imag))
-    error = mismatch(real._array.shape, imag._array.shape)
+    check_complex_parts("complex", ("real", "imag"), (real, imag))
+    error = broadcast_mismatch(real._array.shape, imag._array.shape)
     if error is not None:
         raise error
     if real.dtype is dtypes.float16:

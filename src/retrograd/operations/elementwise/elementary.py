@@ -12,11 +12,11 @@ from ...core import dtypes, promotion
 from ...core.tensor import Tensor, wrap
 from ...dispatch.declare import ARRAYS, TENSORS, in_place_form, op, pointwise, public, variant
 from ...dispatch.generic_path import check_cast, modify
-from ...dispatch.operand_promotion import mismatch
+from ...dispatch.operand_promotion import broadcast_mismatch
 from ...dispatch.return_types import named
 from ...kernels.half_precision import ONE
 from ...kernels.numba_dispatch import LARGE, looped, multiply
-from ..rule_helpers import check_parts, operand_kinds, real_only
+from ..rule_helpers import check_complex_parts, operand_dtypes, real_only
 
 F: Any = TENSORS
 
@@ -198,11 +198,11 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Any:
     elif isinstance(exponent, Tensor):
         if isinstance(input, Tensor):
             return pow_tensor(input, exponent)
-        target = promotion.result_of(*operand_kinds(exponent), promotion.of_number(input))
+        target = promotion.result_of(*operand_dtypes(exponent), promotion.of_number(input))
         return pow_of_number(exponent.to(target), input)
     if not isinstance(input, Tensor):
         raise TypeError(f"pow(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-    target = promotion.result_of(*operand_kinds(input), promotion.of_number(exponent))
+    target = promotion.result_of(*operand_dtypes(input), promotion.of_number(exponent))
     return pow_scalar(input.to(target), exponent)
 
 
@@ -211,7 +211,7 @@ def pow_(input: Tensor, exponent: Any) -> Tensor:
     """In-place version of :func:`pow`."""
     if isinstance(exponent, Tensor):
         return modify(pow_tensor.op, (input, exponent), ())
-    target = promotion.result_of(*operand_kinds(input), promotion.of_number(exponent))
+    target = promotion.result_of(*operand_dtypes(input), promotion.of_number(exponent))
     if target.category == dtypes.INTEGER and exponent < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
     check_cast(target, input.dtype)
@@ -650,7 +650,7 @@ def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Any:
 
     Both must be float32 or both float64.
     """
-    check_parts("polar", ("abs", "angle"), (abs, angle))
+    check_complex_parts("polar", ("abs", "angle"), (abs, angle))
     if abs.dtype is dtypes.float16:
         raise dtypes.unsupported("polar_cpu", abs.dtype.numpy)
     return polar_block(abs, angle)
@@ -701,7 +701,7 @@ def ldexp_block(np: Any, self: Any, other: Any, /) -> Any:
     """Return ``self * 2 ** other`` for integers ``other``, without computing the power, which could overflow."""
     if other.dtype.kind == "b":
         raise dtypes.unsupported("ldexp_cpu_exp", other.dtype)
-    if (error := mismatch(self.shape, other.shape)) is not None:
+    if (error := broadcast_mismatch(self.shape, other.shape)) is not None:
         raise error
     return np.ldexp(self, other.astype(np.int32))
 

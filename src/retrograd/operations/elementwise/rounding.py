@@ -13,7 +13,7 @@ from ...core.tensor import Tensor
 from ...dispatch.declare import op, pointwise, public
 from ...dispatch.generic_path import check_cast, modify
 from ...kernels.numba_dispatch import LARGE, looped
-from ..rule_helpers import check_first, kind_of, no_complex, operand_kinds, real_only, zero_grad_rule
+from ..rule_helpers import check_first, kind_of, no_complex, operand_dtypes, real_only, zero_grad_rule
 
 # -- Rounding ----------------------------------------------------------------------------------------------------------
 
@@ -317,7 +317,7 @@ def _promoted(input: Tensor, bounds: tuple[Any, ...]) -> Tensor:
     """Return ``input``, promoted with the numbers ``bounds``."""
     for each in bounds:
         if each is not None:
-            target = promotion.result_of(*operand_kinds(input), promotion.of_number(each))
+            target = promotion.result_of(*operand_dtypes(input), promotion.of_number(each))
             if target is not input.dtype:
                 input = input.to(target)
     return input

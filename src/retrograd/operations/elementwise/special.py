@@ -374,7 +374,7 @@ _POLYNOMIALS = {
     },
     **{
         f"shifted_chebyshev_polynomial_{kind}": (
-            polynomials.shifted, kind, high, f"Shifted Chebyshev polynomial (on [0, 1]) of the {which} kind"
+            polynomials.shifted_chebyshev, kind, high, f"Shifted Chebyshev polynomial (on [0, 1]) of the {which} kind"
         )
         for kind, high, which in (("t", 6, "first"), ("u", 6, "second"), ("v", 6, "third"), ("w", 4, "fourth"))
     },

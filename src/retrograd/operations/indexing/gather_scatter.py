@@ -16,16 +16,16 @@ from ...core.tensor import Tensor, dimension, wrap
 from ...core.views import check_partial_overlap
 from ...dispatch.declare import TENSORS, op, public
 from ...dispatch.generic_path import modify
-from ...dispatch.operand_promotion import mismatch, plain_number
+from ...dispatch.operand_promotion import broadcast_mismatch, plain_number
 from ...dispatch.transform_tensor import TransformTensor
 from ...kernels import indexing
-from ...kernels.gather_scatter import SOME, fits, taken, taken_along, within
+from ...kernels.gather_scatter import SOME, all_in_range, index_fits, take_along, take_axis
 from ...kernels.numba_dispatch import LARGE, copied
 from ...runtime.user_frame import warn
 from ..engine_ops import expand
 
 #: The dtypes that an index tensor may have.
-INDICES = (dtypes.int64, dtypes.int32)
+INDEX_DTYPES = (dtypes.int64, dtypes.int32)
 INT = numpy.dtype(numpy.int64)
 
 # -- Along a dimension -----------------------------------------------------------------------------------------------
@@ -34,7 +34,7 @@ INT = numpy.dtype(numpy.int64)
 def _check_range(index: Tensor, size: int, error: Callable[[int], Exception], low: int = 0) -> None:
     """Raise ``error(bad)`` for an index that is not from ``low`` to below ``size``."""
     array = index._array
-    if not low and array.dtype is INT and array.__class__ is numpy.ndarray and within(array, size):
+    if not low and array.dtype is INT and array.__class__ is numpy.ndarray and all_in_range(array, size):
         return
     if array.size and (int(array.max()) >= size or int(array.min()) < low):
         raise error(int(array[(array >= size) | (array < low)].reshape(-1)[0]))
@@ -61,13 +61,13 @@ def _size(x: Tensor, dim: int) -> int:
     name="index_select_block", backward="IndexSelectBackward0", function=False, method=False, linear=True,
     inline_expr=("index.dtype is INT and index.ndim == 1 and self.ndim and within(index, self.shape[dim])",
             "self.take(index, dim) if index.size < SOME else much_taken(self, index, dim)",
-            {"INT": numpy.dtype(numpy.int64), "within": within, "SOME": SOME, "much_taken": taken}),
+            {"INT": numpy.dtype(numpy.int64), "within": all_in_range, "SOME": SOME, "much_taken": take_axis}),
 )  # fmt: skip
 def index_select_block(np: Any, self: Any, index: Any, /, dim: int) -> Any:
     """Return a copy of the slices at ``index`` of dimension ``dim``."""
     if not self.ndim:
         return self.copy()
-    return taken(self, index if index.ndim == 1 else index.reshape(-1), dim)
+    return take_axis(self, index if index.ndim == 1 else index.reshape(-1), dim)
 
 
 index_select_block.derivative(
@@ -99,7 +99,7 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Any = None) -> 
     at = dimension(dim, input._array.ndim)
     if index._array.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
-    if index.dtype not in INDICES:
+    if index.dtype not in INDEX_DTYPES:
         raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
     if not input._array.ndim and index._array.size != 1:
         raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index._array.size} value(s)")
@@ -112,11 +112,11 @@ _PLAIN_GATHER = (
     "index.dtype is INT and (index.shape == self.shape or fits(index.shape, self.shape, dim)) and self.ndim and "
     "within(index, self.shape[dim])",
     "taken_along(np, self, index, dim)",
-    {"INT": numpy.dtype(numpy.int64), "within": within, "fits": fits, "taken_along": taken_along},
+    {"INT": numpy.dtype(numpy.int64), "within": all_in_range, "fits": index_fits, "taken_along": take_along},
 )  # fmt: skip
 _PLAIN_SCATTER = (
     "index.dtype is INT and index.shape == self.shape == src.shape and src.dtype is self.dtype and self.ndim and "
-    "within(index, self.shape[dim])", "kernel(np, self, index, src, dim)", {"INT": INT, "within": within},
+    "within(index, self.shape[dim])", "kernel(np, self, index, src, dim)", {"INT": INT, "within": all_in_range},
 )  # fmt: skip
 
 
@@ -144,7 +144,7 @@ def _check_along(name: str, input: Tensor, dim: int, index: Tensor, src: Any = N
     """Check the arguments of ``gather`` and the ``scatter`` family and return ``dim`` as a non-negative int."""
     at = dimension(dim, input._array.ndim)
     shape, picked = input._array.shape or (1,), index._array.shape or (1,)
-    if index.dtype not in INDICES and index._array.size:
+    if index.dtype not in INDEX_DTYPES and index._array.size:
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
     if isinstance(src, Tensor) and src.dtype is not input.dtype:
         raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
@@ -406,7 +406,7 @@ def _shared_extremes(
     return F.gather_block(shared, index, dim), F.same(src, F.gather_block(out, index, dim))
 
 
-def reduce_segment(
+def segment_reduce_src_rule(
     F: Any, g: Any, self: Any, index: Any, index_shape: Any, src: Any, src_shape: Any, out: Any, dim: int, reduce: str,
     include_self: bool,
 ) -> Any:  # fmt: skip
@@ -574,7 +574,7 @@ def _check_slices(name: str, input: Tensor, dim: int, index: Tensor, source: Ten
             f"{name}_(): Index is supposed to be a vector, but got dim: {index._array.ndim} with type: "
             f"{dtypes.scalar_name(index.dtype)} and size: {list(index._array.shape)}"
         )
-    if index.dtype not in INDICES:
+    if index.dtype not in INDEX_DTYPES:
         shown = dtypes.scalar_name(index.dtype)
         raise RuntimeError(f"{name}_(): Expected dtype int32/int64 for index but got: {shown}")
     if source.dtype is not input.dtype:
@@ -802,7 +802,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
     index = _non_negative(indices, size)
     have = (*input._array.shape[:at], 1, *input._array.shape[at + 1 :])
     want = (*index._array.shape[:at], 1, *index._array.shape[at + 1 :])
-    error = mismatch(have, want)
+    error = broadcast_mismatch(have, want)
     if error is not None:
         raise error
     shape = numpy.broadcast_shapes(have, want)

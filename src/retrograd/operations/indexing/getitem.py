@@ -15,16 +15,16 @@ from ...core import dtypes, torch_function
 from ...core.tensor import Tensor, share_memory, wrap
 from ...core.views import bump_version, view_of
 from ...dispatch.declare import in_place_form, op, public
-from ...dispatch.generic_path import at_hand, bare
-from ...dispatch.operand_promotion import NUMBERS, storable
-from ...dispatch.transform_tensor import batched, runs
+from ...dispatch.generic_path import is_directly_writable, is_untracked
+from ...dispatch.operand_promotion import NUMBERS, stores_like_pytorch
+from ...dispatch.transform_tensor import active_levels, innermost_batch
 from ...kernels import indexing
 from ...runtime.user_frame import strip_frames, warn
-from ..creation.from_data import array_of
+from ..creation.from_data import array_from_data
 from ..engine_ops import expand
 from ..shape.slicing import select_block, slice_block
 from ..shape.views import alias, unsqueeze_block, view_block
-from .masked_fill import fill_with_
+from .masked_fill import fill_from_tensor_
 
 # -- Reading an index ------------------------------------------------------------------------------------------------
 
@@ -40,15 +40,15 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
     if kind is tuple and (part := _basic_view(self, index)) is not None:
         return alias(self) if part is self else part
     if indices := _simple_indices(self, index):
-        return pick(self, indices)
+        return index_with_tensors(self, indices)
     try:
-        viewed, indices = viewed_by(self, index)
+        viewed, indices = apply_basic_index(self, index)
     except Exception:
         if not _registers_override(index):
             raise
         return self[index]
     if indices:
-        return pick(viewed, indices)
+        return index_with_tensors(viewed, indices)
     return alias(self) if viewed is self else viewed
 
 
@@ -65,7 +65,7 @@ def _basic_view(x: Tensor, index: tuple[Any, ...]) -> Tensor | None:
     key = _numpy_view_key(index)
     if key is None:
         return None
-    if bare(x):
+    if is_untracked(x):
         try:
             return view_of(x, x._array[key])
         except (IndexError, TypeError):
@@ -159,7 +159,7 @@ def _numpy_key(index: Any) -> Any:
     return tuple(key)
 
 
-def viewed_by(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
+def apply_basic_index(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
     """Apply the integers, slices, ``...`` and ``None`` of ``index`` to ``x``.
 
     Return the view and the list of the remaining index tensors by dimension of the view (None: all of it), which is
@@ -249,9 +249,9 @@ def _part_of_index(item: Any) -> Any:
     The item is not a plain int, slice, None or bool. Raises IndexError for an unsupported class.
     """
     if isinstance(item, Tensor):
-        if item._array.ndim == 0 and item._array.dtype.kind in "iub" and batched((item,)) is None:
+        if item._array.ndim == 0 and item._array.dtype.kind in "iub" and innermost_batch((item,)) is None:
             scalar = item._array.item()
-            return bool(scalar) if item.dtype in MASKS else scalar
+            return bool(scalar) if item.dtype in MASK_DTYPES else scalar
         return item
     if isinstance(item, numpy.ndarray):
         return _part_of_index(wrap(item))
@@ -268,7 +268,7 @@ def _part_of_index(item: Any) -> Any:
 
 
 #: The dtypes of index tensors that are masks.
-MASKS = (dtypes.bool_, dtypes.uint8)
+MASK_DTYPES = (dtypes.bool_, dtypes.uint8)
 
 
 def _array_of_list(item: Any) -> Any:
@@ -286,7 +286,7 @@ def _array_of_list(item: Any) -> Any:
         if isinstance(each, (list, tuple)) and isinstance(items[0], int):
             raise TypeError(f"'{type(each).__name__}' object cannot be interpreted as an integer")
     try:
-        array = array_of(items, None)
+        array = array_from_data(items, None)
     except RuntimeError as error:
         raise ValueError(*error.args) from None
     return array if array.size and array.dtype.kind in "biu" else array.astype(numpy.int64)
@@ -306,7 +306,7 @@ def _dims_used(item: Any) -> int:
     """Return the number of dimensions that an item of an index uses."""
     if item.__class__ in _TAKES:
         return _TAKES[item.__class__]
-    if isinstance(item, Tensor) and item.dtype in MASKS:
+    if isinstance(item, Tensor) and item.dtype in MASK_DTYPES:
         return item._array.ndim
     return 1
 
@@ -320,7 +320,7 @@ def _expand_masks(picks: list[Any], x: Tensor) -> list[Any]:
     for item in picks:
         if item is None:
             tensors.append(None)
-        elif item.dtype in MASKS:
+        elif item.dtype in MASK_DTYPES:
             tensors += _mask_indices(item, x._array.shape, len(tensors))
         elif item.dtype in (dtypes.int64, dtypes.int32):
             tensors.append(item)
@@ -331,7 +331,7 @@ def _expand_masks(picks: list[Any], x: Tensor) -> list[Any]:
 
 def _mask_indices(item: Tensor, shape: tuple[int, ...], at: int) -> list[Tensor]:
     """Return the indices of the true elements of a mask for the dimensions of ``shape`` from ``at`` on."""
-    if batched((item,)) is not None:
+    if innermost_batch((item,)) is not None:
         raise RuntimeError(
             "vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over indexing "
             "with a boolean mask."
@@ -367,19 +367,19 @@ index_block.derivative(self=lambda F, g, self_shape, picks: F.index_backward(g, 
 @op(function=False, method=False, linear=True)
 def index_backward(np: Any, self: Any, /, shape: tuple[int, ...], picks: tuple[Any, ...]) -> Any:
     """Return zeros of ``shape`` to which ``self`` is added at the indices ``picks``."""
-    return indexing.spread(np, self, shape, picks)
+    return indexing.add_to_zeros(np, self, shape, picks)
 
 
 index_backward.derivative(self=lambda F, g, picks: F.index_block(g, picks))
 
 
-def pick(x: Tensor, picks: list[Any]) -> Tensor:
+def index_with_tensors(x: Tensor, picks: list[Any]) -> Tensor:
     """Return the elements of ``x`` at index tensors, one for each dimension (None: all of it), or at one mask."""
-    if runs() and (special := batched(picks)) is not None:
+    if active_levels() and (special := innermost_batch(picks)) is not None:
         return special.picked(x, _expand_masks(picks, x))
     arrays = tuple([None if each is None else each._array for each in picks])
     if _are_plain_indices(arrays):
-        if not bare(x):
+        if not is_untracked(x):
             arrays = tuple(
                 [None if each is None else each.copy() for each in arrays]
             )  # copies, because the node saves them
@@ -461,15 +461,17 @@ def _assign_recorded(x: Tensor, index: Any, value: Any) -> None:
     viewed, picks = _target(x, index)
     if not picks:
         if source._array.ndim == 0 and (source is not value or source.dtype is x.dtype or _real_floats(source, x)):
-            fill_with_(viewed, source)
+            fill_from_tensor_(viewed, source)
         else:
             _copy_into(viewed, source)
         return
-    if runs() and (special := batched(picks)) is not None:
+    if active_levels() and (special := innermost_batch(picks)) is not None:
         special.put_picked(viewed, picks, source, False)
         return
-    where = (() if runs() else _single_mask(viewed, picks)) or _checked_indices(viewed, _expand_masks(picks, viewed))
-    put_(viewed, _values_to_assign(source, viewed, where, _fills(picks, source)), where, False)
+    where = (() if active_levels() else _single_mask(viewed, picks)) or _checked_indices(
+        viewed, _expand_masks(picks, viewed)
+    )
+    index_put_in_place(viewed, _values_to_assign(source, viewed, where, _fills(picks, source)), where, False)
 
 
 def _real_floats(*given: Tensor) -> bool:
@@ -494,7 +496,7 @@ def _target(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
         return (x if part._array.shape == x._array.shape else part), []  # without steps, an equal shape means all of it
     if index is True:
         return unsqueeze_block(x, 0), []
-    return viewed_by(x, index)
+    return apply_basic_index(x, index)
 
 
 def _assigned_by_numpy(x: Tensor, index: Any, value: Any) -> bool:
@@ -503,16 +505,16 @@ def _assigned_by_numpy(x: Tensor, index: Any, value: Any) -> bool:
     NumPy assigns only if nothing is recorded, the memories do not overlap, and it interprets index and value as PyTorch
     does.
     """
-    if not at_hand(x):
+    if not is_directly_writable(x):
         return False
     array, given = x._array, value
     if value.__class__ not in NUMBERS:
-        if not bare(value) or share_memory(value._array, array):
+        if not is_untracked(value) or share_memory(value._array, array):
             return False
         given = value._array
         if given.dtype is not array.dtype and (given.dtype.kind not in _REAL or array.dtype.kind not in _REAL):
             return False
-    elif not storable(value, array.dtype):
+    elif not stores_like_pytorch(value, array.dtype):
         return False
     kind = index.__class__
     if kind is int:
@@ -538,7 +540,7 @@ _REAL = "fiub"
 def _fills(picks: list[Any], source: Tensor) -> bool:
     """Whether a single element is assigned through a single mask: its dtype may then differ."""
     tensors = [each for each in picks if each is not None]
-    return source._array.size == 1 and len(tensors) == 1 and tensors[0].dtype in MASKS
+    return source._array.size == 1 and len(tensors) == 1 and tensors[0].dtype in MASK_DTYPES
 
 
 def _number(value: Any, x: Tensor) -> Any:
@@ -616,7 +618,7 @@ def _put_self_rule(F: Any, g: Any, picks: Any, accumulate: bool) -> Any:
 index_put_block.derivative(self=_put_self_rule, values=lambda F, g, picks: F.index_block(g, picks))
 
 
-put_ = in_place_form(index_put_block.op, "index_put_")
+index_put_in_place = in_place_form(index_put_block.op, "index_put_")
 
 
 @op(function=False, method=False, linear=True)
@@ -628,7 +630,7 @@ def index_fill_zero(np: Any, self: Any, /, picks: tuple[Any, ...]) -> Any:
 index_fill_zero.derivative(self=lambda F, g, picks: F.index_fill_zero(g, picks))
 
 
-def put_at(x: Tensor, picks: list[Any], values: Tensor, accumulate: bool) -> Tensor:
+def index_put_values(x: Tensor, picks: list[Any], values: Tensor, accumulate: bool) -> Tensor:
     """Return a copy of ``x`` with ``values`` written (or added) at index tensors (None: all of a dimension)."""
     where = _checked_indices(x, _expand_masks(picks, x))
     return index_put_block(x, _values_to_assign(values, x, where, _fills(picks, values)), where, accumulate)
@@ -655,7 +657,7 @@ def _put_arguments(
         used = sum(map(_dims_used, picks))
         raise IndexError(f"too many indices for tensor of dimension {input._array.ndim} (got {used})")
     fills = _fills(picks, values) and not accumulate
-    if len(picks) == 1 and picks[0].dtype in MASKS and not picks[0]._array.ndim:
+    if len(picks) == 1 and picks[0].dtype in MASK_DTYPES and not picks[0]._array.ndim:
         picks = [wrap(numpy.broadcast_to(picks[0]._array, input._array.shape))]
     picks = _expand_masks(picks, input)
     if not picks:
@@ -670,7 +672,7 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 
     ``accumulate=True`` adds them instead.
     """
-    if isinstance(indices, (tuple, list)) and (special := batched(indices)) is not None:
+    if isinstance(indices, (tuple, list)) and (special := innermost_batch(indices)) is not None:
         return special.by_slices(index_put, (input, indices, values, accumulate), {})
     _, where, source = _put_arguments(input, indices, values, accumulate)
     return index_put_block(input, source, where, accumulate)
@@ -679,11 +681,11 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 @public()
 def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """In-place version of :func:`index_put`."""
-    if isinstance(indices, (tuple, list)) and (special := batched(indices)) is not None:
+    if isinstance(indices, (tuple, list)) and (special := innermost_batch(indices)) is not None:
         input.copy_(special.by_slices(index_put, (input, indices, values, accumulate), {}))
         return input
     _, where, source = _put_arguments(input, indices, values, accumulate)
-    put_(input, source, where, accumulate)
+    index_put_in_place(input, source, where, accumulate)
     return input
 
 

@@ -10,11 +10,11 @@ from ...core import dtypes
 from ...core.tensor import Tensor, element_strides, wrap
 from ...core.views import bump_version, check_in_place, check_partial_overlap
 from ...dispatch.declare import ARRAYS, TENSORS, in_place_form, op, public
-from ...dispatch.generic_path import at_hand, modify
-from ...dispatch.operand_promotion import mismatch, storable
-from ...dispatch.transform_tensor import batched
+from ...dispatch.generic_path import is_directly_writable, modify
+from ...dispatch.operand_promotion import broadcast_mismatch, stores_like_pytorch
+from ...dispatch.transform_tensor import innermost_batch
 from ...kernels.numba_dispatch import LARGE, looped
-from ..creation.conversion import type_name
+from ..creation.conversion import legacy_type_name
 from ..engine_ops import expand
 
 # -- Overwriting -----------------------------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 
 def _check_fits(target: tuple[int, ...], given: tuple[int, ...]) -> None:
     """Raise RuntimeError if the shape ``given`` does not broadcast to ``target``."""
-    error = mismatch(target, given)
+    error = broadcast_mismatch(target, given)
     if error is not None:
         raise error
     shape = numpy.broadcast_shapes(target, given)
@@ -60,7 +60,7 @@ def _check_fits(target: tuple[int, ...], given: tuple[int, ...]) -> None:
 
 @op(
     name="fill_block", backward="FillBackward0", in_place_backward="FillBackward2", function=False, method=False,
-    inplace_stmt=("storable(value, self.dtype)", "self.fill(value)", {"storable": storable}),
+    inplace_stmt=("storable(value, self.dtype)", "self.fill(value)", {"storable": stores_like_pytorch}),
 )  # fmt: skip
 def fill_block(np: Any, self: Any, /, value: Any) -> Any:
     """Return ``value`` in the shape and dtype of ``self``."""
@@ -84,7 +84,7 @@ def fill_tensor_block(np: Any, self: Any, value: Any, /) -> Any:
     return np.full(self.shape, value.astype(self.dtype))
 
 
-fill_with_ = in_place_form(fill_tensor_block.op, "fill_")
+fill_from_tensor_ = in_place_form(fill_tensor_block.op, "fill_")
 fill_tensor_block.derivative(self=lambda F, g: F.zeros_as(g), value=lambda F, g: F.sum_all(g))
 
 
@@ -96,7 +96,7 @@ def fill_(input: Tensor, value: Any) -> Tensor:
             raise RuntimeError(
                 f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
             )
-        fill_with_(input, value)
+        fill_from_tensor_(input, value)
         return input
     return modify(fill_block.op, (input,), (value,))
 
@@ -134,7 +134,12 @@ def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor
         raise RuntimeError("dimensions must larger than 1")
     if len(shape) > 2 and len(set(shape)) > 1:
         raise RuntimeError("all dimensions of input must be of equal length")
-    if not wrap and at_hand(input) and array.flags.c_contiguous and storable(fill_value, array.dtype):
+    if (
+        not wrap
+        and is_directly_writable(input)
+        and array.flags.c_contiguous
+        and stores_like_pytorch(fill_value, array.dtype)
+    ):
         step = sum(element_strides(array))
         array.reshape(-1)[: (min(shape) - 1) * step + 1 : step] = fill_value
         bump_version(input)
@@ -155,7 +160,7 @@ def _each(name: str, others: int) -> None:
 
     def in_place(input: Tensor, *arguments: Any) -> Tensor:
         tensors, function = arguments[:others], arguments[others]
-        if (special := batched((input, *tensors))) is not None:
+        if (special := innermost_batch((input, *tensors))) is not None:
             raise special.dynamic(name)
         if input.requires_grad or any(each.requires_grad for each in tensors):
             raise RuntimeError(
@@ -164,7 +169,9 @@ def _each(name: str, others: int) -> None:
         for position, each in enumerate(tensors):
             if each.dtype is not input.dtype:
                 argument = "other" if others == 1 else "xy"[position]
-                raise TypeError(f"{name}: expected {type_name(input)} for '{argument}' (got {type_name(each)})")
+                raise TypeError(
+                    f"{name}: expected {legacy_type_name(input)} for '{argument}' (got {legacy_type_name(each)})"
+                )
         array = input._array
         rows = [expand(each.detach(), array.shape)._array.ravel().tolist() for each in (input, *tensors)]
         results = [function(*values) for values in zip(*rows, strict=True)]
@@ -187,7 +194,7 @@ for _name, _others in (("apply_", 0), ("map_", 1), ("map2_", 2)):
 
 def _broadcast_shape(mask: Any, x: Any) -> tuple[int, ...]:
     """Return the shape to which a mask and a tensor broadcast."""
-    error = mismatch(mask.shape, x.shape)
+    error = broadcast_mismatch(mask.shape, x.shape)
     if error is not None:
         raise error
     return numpy.broadcast_shapes(mask.shape, x.shape)
@@ -196,13 +203,13 @@ def _broadcast_shape(mask: Any, x: Any) -> tuple[int, ...]:
 @op(
     name="masked_fill_number", backward="MaskedFillBackward0", function=False, method=False, linear=True, in_order=True,
     inplace_stmt=("mask.dtype.kind == 'b' and mask.shape == self.shape and storable(value, self.dtype)", "self[mask] = value",
-          {"storable": storable}),
+          {"storable": stores_like_pytorch}),
 )  # fmt: skip
 def masked_fill_number(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
     """Return a copy of ``self`` with a number where ``mask`` is true."""
     if mask.dtype.kind != "b":
         raise TypeError("a mask is made of booleans")
-    if mask.shape == self.shape and storable(value, self.dtype):
+    if mask.shape == self.shape and stores_like_pytorch(value, self.dtype):
         if self.size >= LARGE and (large := looped("fill_where", self, mask, numbers=(value,))) is not None:
             return large
         out = np.array(self, order="C")  # a gradient may be a NumPy scalar

@@ -10,7 +10,7 @@ import numpy
 from ...core import dtypes
 from ...core.tensor import Tensor, dimension, wrap
 from ...dispatch.declare import op, public
-from ...dispatch.transform_tensor import batched, slicewise
+from ...dispatch.transform_tensor import innermost_batch, slicewise
 from ...kernels import searching
 from ..shape.slicing import unbind
 
@@ -34,7 +34,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
     if as_tuple:
         rows = nonzero(input if input._array.ndim else input.unsqueeze(0))
         return unbind(rows, 1)
-    if (special := batched((input,))) is not None:
+    if (special := innermost_batch((input,))) is not None:
         raise special.dynamic("nonzero")
     indices = _nonzero_indices(input._array)
     return wrap(numpy.asfortranarray(indices))
@@ -138,7 +138,7 @@ def _distinct(np: Any, x: Any, dim: int | None) -> Any:
     if x.dtype.kind == "c":
         raise dtypes.unsupported("unique", x.dtype)
     if dim is None:
-        return searching.distinct(np, x)
+        return searching.unique_values(np, x)
     rows = _rows(np, x, dim)
     order = np.lexsort(rows.T[::-1]) if rows.shape[1] else np.arange(len(rows))
     new = _changes(np, rows[order])
@@ -328,7 +328,7 @@ def _search(rows: Tensor, values: Any, right: bool, int32: bool) -> Tensor:
         raise dtypes.unsupported("searchsorted_out_cpu", edges.dtype)
     if edges.dtype == dtypes.bfloat16.numpy:
         edges = edges.astype(numpy.float32)
-    positions = searching.among(edges, points, right) if edges.ndim == 1 else None
+    positions = searching.searchsorted(edges, points, right) if edges.ndim == 1 else None
     if positions is not None:
         pass
     elif edges.ndim == 1 and not (_any_nan(edges) or _any_nan(points)):

@@ -13,9 +13,9 @@ from ...dispatch.declare import op, public
 from ...dispatch.return_types import named
 from ...dispatch.transform_tensor import slicewise
 from ...kernels import searching, small_arrays
-from ...kernels.gather_scatter import along, taken_along
-from ...kernels.sorting import best, ordered
-from ..reductions.dims import WHOLE, chosen_rule, ordered_rule
+from ...kernels.gather_scatter import slice_along, take_along
+from ...kernels.sorting import stable_argsort, topk_along
+from ..reductions.dims import INT_DIM, select_one_rule, select_several_rule
 
 _Sort, _Topk, _Kth = (named(name, ("values", "indices")) for name in ("sort", "topk", "kthvalue"))
 
@@ -27,8 +27,8 @@ def _sorted(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
     if not self.ndim:
         dimension(dim, 0)
         return self.copy(), np.asarray(0)
-    order = ordered(np, self, dim, descending)
-    sorted_values = taken_along(np, self, order, dim)
+    order = stable_argsort(np, self, dim, descending)
+    sorted_values = take_along(np, self, order, dim)
     if self.flags.c_contiguous:
         return sorted_values, order
     values, indices = np.empty_like(self), np.empty_like(self, dtype=np.int64)  # in the memory order of the tensor
@@ -50,14 +50,14 @@ def _sorting(name: str, backward: str) -> Any:
     declared = op(backward=backward, outputs=("values", "indices"), differentiable=1, function=False, method=False)(
         kernel
     )
-    declared.derivative(self=ordered_rule)
+    declared.derivative(self=select_several_rule)
     return declared
 
 
 sort_block, stable_sort_block = _sorting("sort_block", "SortBackward0"), _sorting("stable_sort_block", "SortBackward1")
 
 
-@public(fast_path=sort_block, when=WHOLE, result_class=_Sort)
+@public(fast_path=sort_block, when=INT_DIM, result_class=_Sort)
 def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None, out: Any = None) -> Any:
     """Return the sorted elements along ``dim`` (the last by default) and their indices; equal ones keep their order.
 
@@ -77,7 +77,7 @@ def argsort_block(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
     return _sorted(np, self, dim, descending)[1]
 
 
-@public(fast_path=argsort_block, when=WHOLE)
+@public(fast_path=argsort_block, when=INT_DIM)
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False, out: Any = None) -> Tensor:
     """Return the indices that sort the elements along ``dim``; equal elements keep their order."""
     return argsort_block(input, dimension(dim, input._array.ndim), descending)
@@ -111,17 +111,17 @@ def topk_block(np: Any, self: Any, /, k: int, dim: int, largest: bool) -> Any:
     if not self.ndim:
         return self.copy(), np.asarray(0)
     if (found := small_arrays.topk(self, k, dim, largest)) is not None or (
-        found := best(np, self, k, dim, largest)
+        found := topk_along(np, self, k, dim, largest)
     ) is not None:
         return found
-    order = ordered(np, self, dim, largest)[along(dim, self.ndim, slice(k))].copy()
-    return taken_along(np, self, order, dim), order
+    order = stable_argsort(np, self, dim, largest)[slice_along(dim, self.ndim, slice(k))].copy()
+    return take_along(np, self, order, dim), order
 
 
-topk_block.derivative(self=ordered_rule)
+topk_block.derivative(self=select_several_rule)
 
 
-@public(fast_path=topk_block, when=WHOLE, result_class=_Topk)
+@public(fast_path=topk_block, when=INT_DIM, result_class=_Topk)
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:
     """Return the ``k`` largest elements along ``dim`` (``largest=False``: smallest) and their indices.
 
@@ -153,12 +153,12 @@ def kthvalue_block(np: Any, self: Any, /, k: int, dim: int, keepdim: bool) -> An
         raise unsupported("kthvalue_cpu", self.dtype)
     if not self.ndim:
         return self.copy(), np.asarray(0)
-    index = np.take(ordered(np, self, dim, False), [k - 1], dim)
+    index = np.take(stable_argsort(np, self, dim, False), [k - 1], dim)
     values = np.take_along_axis(self, index, dim)
     return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
 
 
-kthvalue_block.derivative(self=chosen_rule)
+kthvalue_block.derivative(self=select_one_rule)
 
 
 @public()
@@ -188,7 +188,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     array = input._array
     if array.dtype.kind not in "iu":
         raise unsupported("bincount_cpu", array.dtype)
-    low, high = searching.limits(array) if array.size else (0, -1)
+    low, high = searching.min_max(array) if array.size else (0, -1)
     if array.ndim != 1 or low < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if minlength < 0:
@@ -196,7 +196,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     if weights is not None and weights._array.shape != array.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
     if weights is None and array.size:
-        counts = searching.counted(array, 0, max(high, minlength - 1))
+        counts = searching.bincount_range(array, 0, max(high, minlength - 1))
     else:
         counts = numpy.bincount(array, None if weights is None else weights._array, minlength)
     if weights is not None and weights.dtype is dtypes.float32:

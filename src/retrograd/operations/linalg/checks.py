@@ -23,7 +23,7 @@ class LinAlgError(RuntimeError):
 LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"  # as in PyTorch's tracebacks
 
 
-def block(name: str, backward: str | None = None, **options: Any) -> Any:
+def linalg_op(name: str, backward: str | None = None, **options: Any) -> Any:
     """Declare an operation of linear algebra that is not public under its own name."""
     return op(name=name, backward=backward, function=False, method=False, holomorphic=False, **options)
 
@@ -31,12 +31,12 @@ def block(name: str, backward: str | None = None, **options: Any) -> Any:
 # -- Checks ----------------------------------------------------------------------------------------------------------
 
 
-def scalar(x: Any) -> str:
+def scalar_type_name(x: Any) -> str:
     """Return the name of an array's dtype as in error messages, such as ``Float``."""
     return dtypes.scalar_name(dtypes.of(x.dtype))
 
 
-def tensors(name: str, **given: Any) -> None:
+def check_tensors(name: str, **given: Any) -> None:
     """Raise TypeError if an argument is not a tensor."""
     for position, (argument, value) in enumerate(given.items(), 1):
         if not isinstance(value, Tensor):
@@ -45,16 +45,16 @@ def tensors(name: str, **given: Any) -> None:
             )
 
 
-def at_least_matrix(name: str, x: Any, what: str = "A") -> None:
+def check_matrix(name: str, x: Any, what: str = "A") -> None:
     """Raise if ``x`` is not a matrix or a batch of matrices."""
     if x.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor {what} must have at least 2 dimensions.")
 
 
-def square(name: str, x: Any, separator: str = ": ") -> None:
+def check_square(name: str, x: Any, separator: str = ": ") -> None:
     """Raise if ``x`` is not a square matrix or a batch of square matrices."""
     if name:
-        at_least_matrix(name, x)
+        check_matrix(name, x)
     if x.shape[-1] != x.shape[-2]:
         raise RuntimeError(
             f"{name}{separator if name else ''}A must be batches of square matrices, but they are "
@@ -62,22 +62,22 @@ def square(name: str, x: Any, separator: str = ": ") -> None:
         )
 
 
-def floating(name: str, x: Any, short: bool = True) -> None:
+def check_floating(name: str, x: Any, short: bool = True) -> None:
     """Raise for integers and booleans, and for half precision unless ``short``."""
     if x.dtype in dtypes.SHORT:
         if not short:
-            raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {scalar(x)}")
+            raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {scalar_type_name(x)}")
     elif x.dtype.kind not in "fc":
-        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {scalar(x)}")
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {scalar_type_name(x)}")
 
 
-def implemented(kernel: str, x: Any) -> None:
+def check_implemented(kernel: str, x: Any) -> None:
     """Raise for dtypes that LAPACK does not support: integers, booleans and half precision."""
     if x.dtype.kind not in "fc" or x.dtype in dtypes.SHORT:
         raise dtypes.unsupported(kernel, x.dtype)
 
 
-def compatible(name: str, a: tuple[int, ...], b: tuple[int, ...], left: bool) -> None:
+def check_compatible(name: str, a: tuple[int, ...], b: tuple[int, ...], left: bool) -> None:
     """Raise if a right side of shape ``b`` does not fit a matrix of shape ``a``."""
     if a[-1] != b[-2 if left else -1]:
         raise RuntimeError(
@@ -108,12 +108,12 @@ def array_of(x: Any) -> Any:
     return x._array if isinstance(x, Tensor) else x
 
 
-def rows(F: Any, x: Any) -> Any:
+def as_rows(F: Any, x: Any) -> Any:
     """Return vectors as matrices of one row."""
     return F.unsqueeze(x, len(shape_of(x)) - 1)
 
 
-def columns(F: Any, x: Any) -> Any:
+def as_columns(F: Any, x: Any) -> Any:
     """Return vectors as matrices of one column."""
     return F.unsqueeze(x, len(shape_of(x)))
 
@@ -140,24 +140,24 @@ def triangle(F: Any, x: Any, upper: bool, strict: bool = False) -> Any:
     return F.triu(x, int(strict)) if upper else F.tril(x, -int(strict))
 
 
-def part(F: Any, x: Any, dim: int, start: int, end: int) -> Any:
+def slice_matrix(F: Any, x: Any, dim: int, start: int, end: int) -> Any:
     """Return the rows (``dim`` -2) or columns (-1) from ``start`` to ``end`` (exclusive)."""
     return F.slice(x, len(shape_of(x)) + dim, start, end, 1)
 
 
-def padded(F: Any, x: Any, n: int, m: int) -> Any:
+def pad_matrix(F: Any, x: Any, n: int, m: int) -> Any:
     """Return matrices padded with zeros to n rows and m columns."""
     shape = shape_of(x)
     return x if shape[-2:] == (n, m) else F.padded_to(x, (*shape[:-2], n, m))
 
 
-def corner(F: Any, x: Any, n: int, m: int) -> Any:
+def leading_block(F: Any, x: Any, n: int, m: int) -> Any:
     """Return the upper left n × m submatrices."""
     shape = shape_of(x)
     return x if shape[-2:] == (n, m) else F.corner_of(x, (*shape[:-2], n, m))
 
 
-def plus(a: Any, b: Any) -> Any:
+def add_gradients(a: Any, b: Any) -> Any:
     """Return the sum of two gradients, each of which may be None."""
     if a is None or b is None:
         return b if a is None else a

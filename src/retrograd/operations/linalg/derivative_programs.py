@@ -19,7 +19,7 @@ from ..shape.join import cat, stack, where_
 from ..shape.views import alias
 
 #: One element, the function that computes gradients of tensors by others; ``autograd/backward.py`` appends it.
-solve: list[Callable[..., list[Any]]] = []
+AUTOGRAD_FUNCTION: list[Callable[..., list[Any]]] = []
 
 
 def vjp_by_autograd(F: Any, program: Callable[..., Any], values: Sequence[Any], g: Any) -> list[Any]:
@@ -42,7 +42,9 @@ def vjp_by_autograd(F: Any, program: Callable[..., Any], values: Sequence[Any], 
             for each in (g if isinstance(g, (tuple, list)) else (g,))
         ]
         pairs = [(out, grad) for out, grad in zip(outs, grads, strict=False) if grad is not None]
-        result = solve[0]([out for out, _ in pairs], inputs, [grad for _, grad in pairs], not arrays, not arrays)
+        result = AUTOGRAD_FUNCTION[0](
+            [out for out, _ in pairs], inputs, [grad for _, grad in pairs], not arrays, not arrays
+        )
     finally:
         restore_recording(before)
     result = [F.zeros_as(value) if grad is None else grad for value, grad in zip(values, result, strict=True)]
@@ -62,7 +64,7 @@ def _each_matrix(program: Callable[..., Any], *given: Any) -> Any:
 # --- Reflectors -----------------------------------------------------------------------------------------------------
 
 
-def reflectors(a: Tensor) -> tuple[Tensor, Tensor]:
+def geqrf_program(a: Tensor) -> tuple[Tensor, Tensor]:
     """Return the result of LAPACK's ``geqrf`` for a matrix (or a batch), computed column by column."""
     rows, columns = a.shape[-2:]
     done, factors, top = [], [], []
@@ -104,7 +106,7 @@ def _turned(a: Tensor, hermitian: bool) -> Tensor:
     return a.mH if hermitian else a.mT
 
 
-def symmetric_factors(a: Tensor, pivots: Any, hermitian: bool) -> Tensor:
+def ldl_factor_program(a: Tensor, pivots: Any, hermitian: bool) -> Tensor:
     """Return L and D of a matrix (or a batch) in one matrix, for LAPACK's ``pivots``."""
     return _each_matrix(lambda one, piv: _one_ldl(one, piv, hermitian), a, pivots)
 
@@ -130,7 +132,7 @@ def _one_ldl(a: Tensor, pivots: Any, hermitian: bool) -> Tensor:
     return stack(columns, 1)
 
 
-def symmetric_product(factors: Tensor, pivots: Any, hermitian: bool) -> Tensor:
+def ldl_product_program(factors: Tensor, pivots: Any, hermitian: bool) -> Tensor:
     """Return the matrix (or batch) whose factors L and D are ``factors``, and whose row exchanges are ``pivots``."""
     return _each_matrix(lambda one, piv: _one_product(one, piv, hermitian), factors, pivots)
 
@@ -161,7 +163,7 @@ def _one_product(factors: Tensor, pivots: Any, hermitian: bool) -> Tensor:
 LOG_ZERO = -1e30  # log-probability of the impossible; finite, so that sums of it have gradients
 
 
-def text_losses(log_probs: Tensor, labels: Any, input_lengths: Any, target_lengths: Any) -> Tensor:
+def ctc_losses(log_probs: Tensor, labels: Any, input_lengths: Any, target_lengths: Any) -> Tensor:
     """Return the CTC losses (N,) of target sequences with blanks (N, 2 S + 1), as in ``kernels/ctc.py``."""
     steps, _, _ = log_probs.shape
     width = labels.shape[1]
@@ -179,14 +181,14 @@ def text_losses(log_probs: Tensor, labels: Any, input_lengths: Any, target_lengt
     return -last.logsumexp(1)
 
 
-def text_gradient(
+def ctc_gradient(
     g: Any, log_probs: Tensor, labels: Any, input_lengths: Any, target_lengths: Any, zero_infinity: bool
 ) -> Tensor:
     """Return PyTorch's gradient of ctc_loss: the gradient of the loss plus the probabilities times ``g``."""
-    loss = text_losses(log_probs, labels, input_lengths, target_lengths)
+    loss = ctc_losses(log_probs, labels, input_lengths, target_lengths)
     possible = loss < -LOG_ZERO / 2
     whole = where_(possible, loss, loss * 0)
-    (slope,) = solve[0]([whole], [log_probs], [g], True, True)
+    (slope,) = AUTOGRAD_FUNCTION[0]([whole], [log_probs], [g], True, True)
     steps: Any = wrap(numpy.arange(log_probs.shape[0]))
     inside = steps[:, None] < input_lengths[None, :]
     share = slope + log_probs.exp() * g[None, :, None]
@@ -194,4 +196,4 @@ def text_gradient(
     return where_(inside[:, :, None], share, share * 0)
 
 
-__all__ = ["reflectors", "vjp_by_autograd", "symmetric_factors", "symmetric_product", "text_gradient"]
+__all__ = ["geqrf_program", "vjp_by_autograd", "ldl_factor_program", "ldl_product_program", "ctc_gradient"]

@@ -20,20 +20,20 @@ from ..shape.slicing import narrow
 from ..shape.views import transpose
 from .checks import (
     LinAlgError,
+    add_gradients,
     array_of,
-    at_least_matrix,
-    block,
-    columns,
+    as_columns,
+    as_rows,
+    check_floating,
+    check_implemented,
+    check_matrix,
+    check_square,
+    check_tensors,
     diagonal_of,
-    floating,
-    implemented,
-    part,
-    plus,
+    linalg_op,
     real_part,
-    rows,
     shape_of,
-    square,
-    tensors,
+    slice_matrix,
     with_diagonal,
 )
 from .factorizations import cholesky, qr
@@ -55,7 +55,7 @@ def _check_phase_invariant(F: Any, products: Any, message: str) -> None:
 def _gaps(F: Any, values: Any) -> Any:
     """Return ``values[j] - values[i]``, and 1 on the diagonal."""
     size = shape_of(values)[-1]
-    return rows(F, values) - columns(F, values) + F.identity_like(values, size, size)
+    return as_rows(F, values) - as_columns(F, values) + F.identity_like(values, size, size)
 
 
 def _off_diagonal(F: Any, x: Any) -> Any:
@@ -76,13 +76,13 @@ def _lower(UPLO: str) -> str:
     return UPLO.upper()
 
 
-@block("eigh_block", "LinalgEighBackward0", outputs=("eigenvalues", "eigenvectors"))
+@linalg_op("eigh_block", "LinalgEighBackward0", outputs=("eigenvalues", "eigenvectors"))
 def eigh_block(np: Any, self: Any, /, UPLO: str) -> Any:
     """Return the ascending eigenvalues, and the eigenvectors, of Hermitian matrices; one triangle is read."""
-    square("linalg.eigh", self)
-    implemented("linalg_eigh_cpu", self)
+    check_square("linalg.eigh", self)
+    check_implemented("linalg_eigh_cpu", self)
     if not self.size:
-        return np.zeros(self.shape[:-1], self.real.dtype), lapack.by_columns(np, self)
+        return np.zeros(self.shape[:-1], self.real.dtype), lapack.column_major(np, self)
     try:
         return lapack.eigh(np, self, UPLO == "L", True)
     except np.linalg.LinAlgError:
@@ -102,7 +102,7 @@ def _eigh_rule(F: Any, g: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     by_values, by_vectors = g
     turned = F.turned_fast(eigenvectors)
     if by_vectors is None:
-        return F.matmul(eigenvectors * rows(F, by_values), turned)
+        return F.matmul(eigenvectors * as_rows(F, by_values), turned)
     products = _skew(F, F.matmul(turned, by_vectors)) * 0.5  # changes that keep the vectors orthonormal
     _check_phase_invariant(F, products, EIGENVECTOR_PHASE_ERROR.format("linalg_eigh"))
     inner = _off_diagonal(F, products) / _gaps(F, eigenvalues)
@@ -132,11 +132,11 @@ def eigh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
     return _Eigh(eigh_block(input, _lower(UPLO)))
 
 
-@block("eigvalsh_block")
+@linalg_op("eigvalsh_block")
 def eigvalsh_block(np: Any, self: Any, /, UPLO: str) -> Any:
     """Return the eigenvalues of Hermitian matrices, ascending."""
-    square("linalg.eigh", self)
-    implemented("linalg_eigh_cpu", self)
+    check_square("linalg.eigh", self)
+    check_implemented("linalg_eigh_cpu", self)
     if not self.size:
         return np.zeros(self.shape[:-1], self.real.dtype)
     try:
@@ -160,19 +160,19 @@ def eigvalsh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Tensor:
 
 
 def _check_eig(np: Any, x: Any) -> None:
-    square("linalg.eig", x)
+    check_square("linalg.eig", x)
     if x.dtype.kind not in "fc":
         raise RuntimeError(f"Unknown Complex ScalarType for {dtypes.scalar_name(dtypes.of(x.dtype))}")
     if not bool(np.isfinite(x).all()):
         raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
-    implemented("linalg_eig_out_cpu", x)
+    check_implemented("linalg_eig_out_cpu", x)
 
 
 def _complex(np: Any, x: Any, like: Any) -> Any:
     return x.astype(np.result_type(like.dtype, np.complex64), copy=False)
 
 
-@block("eig_block", "LinalgEigBackward0", outputs=("eigenvalues", "eigenvectors"))
+@linalg_op("eig_block", "LinalgEigBackward0", outputs=("eigenvalues", "eigenvectors"))
 def eig_block(np: Any, self: Any, /) -> Any:
     """Return the complex eigenvalues and eigenvectors of square matrices."""
     _check_eig(np, self)
@@ -181,18 +181,18 @@ def eig_block(np: Any, self: Any, /) -> Any:
             np, self, self
         )
     values, vectors = np.linalg.eig(self)
-    return _complex(np, values, self), lapack.by_columns(np, _complex(np, vectors, self))
+    return _complex(np, values, self), lapack.column_major(np, _complex(np, vectors, self))
 
 
 def _eig_rule(F: Any, g: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     by_values, by_vectors = g
     turned = F.turned_fast(eigenvectors)
     if by_vectors is None:
-        return F.solve_block(turned, columns(F, by_values) * turned, True, False)[0]
+        return F.solve_block(turned, as_columns(F, by_values) * turned, True, False)[0]
     products = F.matmul(turned, by_vectors)
     _check_phase_invariant(F, products, EIGENVECTOR_PHASE_ERROR.format("linalg_eig"))
     lengths = real_part(F, diagonal_of(F, products))
-    inner = products - F.matmul(turned, eigenvectors * rows(F, lengths))
+    inner = products - F.matmul(turned, eigenvectors * as_rows(F, lengths))
     inner = _off_diagonal(F, inner) / _gaps(F, F.conj_physical(eigenvalues))
     if by_values is not None:
         inner = inner + with_diagonal(F, by_values)
@@ -209,7 +209,7 @@ def eig(input: Tensor, *, out: Any = None) -> Any:
     return _Eig(eig_block(input))
 
 
-@block("eigvals_block")
+@linalg_op("eigvals_block")
 def eigvals_block(np: Any, self: Any, /) -> Any:
     """Return the complex eigenvalues of square matrices."""
     _check_eig(np, self)
@@ -226,9 +226,9 @@ def eigvals(input: Tensor, *, out: Any = None) -> Tensor:
 
 
 def _check_svd(np: Any, x: Any) -> None:
-    at_least_matrix("linalg.svd", x)
-    floating("linalg.svd", x)
-    implemented("linalg_svd_cpu", x)
+    check_matrix("linalg.svd", x)
+    check_floating("linalg.svd", x)
+    check_implemented("linalg_svd_cpu", x)
     if not bool(np.isfinite(x).all()):
         finite = np.isfinite(x).all((-2, -1))
         batch = f"(Batch element {int(np.argmin(finite.reshape(-1)))}): " if x.ndim > 2 else ""
@@ -237,7 +237,7 @@ def _check_svd(np: Any, x: Any) -> None:
         )
 
 
-@block("svd_block", "LinalgSvdBackward0", outputs=("U", "S", "Vh"))
+@linalg_op("svd_block", "LinalgSvdBackward0", outputs=("U", "S", "Vh"))
 def svd_block(np: Any, self: Any, /, full: bool) -> Any:
     """Return ``(U, S, Vh)`` with ``self = U diag(S) Vh`` and the singular values S in descending order."""
     _check_svd(np, self)
@@ -254,23 +254,24 @@ def _empty_svd(np: Any, x: Any, full: bool) -> Any:
     u, vh = (np.broadcast_to(np.eye(*shape[-2:], dtype=x.dtype), shape) for shape in shapes)
     if not full and 0 in batch:
         u, vh = np.zeros((*batch, n, min(n, m)), x.dtype), np.zeros((*batch, min(n, m), m), x.dtype)
-    return lapack.by_columns(np, u), np.zeros((*batch, min(n, m)), x.real.dtype), lapack.by_columns(np, vh)
+    return lapack.column_major(np, u), np.zeros((*batch, min(n, m)), x.real.dtype), lapack.column_major(np, vh)
 
 
 def _svd_rule(F: Any, g: Any, U: Any, S: Any, Vh: Any) -> Any:
     by_u, by_s, by_vh = g
     k = shape_of(S)[-1]
-    U, Vh = part(F, U, -1, 0, k), part(F, Vh, -2, 0, k)
+    U, Vh = slice_matrix(F, U, -1, 0, k), slice_matrix(F, Vh, -2, 0, k)
     if by_u is None and by_vh is None:
-        return F.matmul(U * rows(F, by_s), Vh)
-    by_u = None if by_u is None else part(F, by_u, -1, 0, k)
-    by_vh = None if by_vh is None else part(F, by_vh, -2, 0, k)
+        return F.matmul(U * as_rows(F, by_s), Vh)
+    by_u = None if by_u is None else slice_matrix(F, by_u, -1, 0, k)
+    by_vh = None if by_vh is None else slice_matrix(F, by_vh, -2, 0, k)
     left = None if by_u is None else _skew(F, F.matmul(F.turned_fast(U), by_u))
     right = None if by_vh is None else _skew(F, F.matmul(Vh, F.turned_fast(by_vh)))
-    _check_phase_invariant(F, plus(left, right), SINGULAR_VECTOR_PHASE_ERROR)
+    _check_phase_invariant(F, add_gradients(left, right), SINGULAR_VECTOR_PHASE_ERROR)
     gaps = _gaps(F, S * S)
-    inner = plus(
-        None if left is None else left / gaps * rows(F, S), None if right is None else right / gaps * columns(F, S)
+    inner = add_gradients(
+        None if left is None else left / gaps * as_rows(F, S),
+        None if right is None else right / gaps * as_columns(F, S),
     )
     if by_s is not None:
         inner = inner + with_diagonal(F, by_s)
@@ -278,10 +279,10 @@ def _svd_rule(F: Any, g: Any, U: Any, S: Any, Vh: Any) -> Any:
         inner = inner + with_diagonal(F, diagonal_of(F, left) / (S * 2))
     result = F.matmul(U, F.matmul(inner, Vh))
     if by_u is not None and shape_of(U)[-2] > k:
-        beyond = by_u / rows(F, S)
+        beyond = by_u / as_rows(F, S)
         result = result + F.matmul(beyond - F.matmul(U, F.matmul(F.turned_fast(U), beyond)), Vh)
     if by_vh is not None and shape_of(Vh)[-1] > k:
-        beyond = by_vh / columns(F, S)
+        beyond = by_vh / as_columns(F, S)
         result = result + F.matmul(U, beyond - F.matmul(F.matmul(beyond, F.turned_fast(Vh)), Vh))
     return result
 
@@ -320,7 +321,7 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out
     return _Svd(svd_block(A, full_matrices))
 
 
-@block("svdvals_block")
+@linalg_op("svdvals_block")
 def svdvals_block(np: Any, self: Any, /) -> Any:
     """Return the singular values of matrices, descending."""
     _check_svd(np, self)
@@ -333,7 +334,7 @@ def svdvals_block(np: Any, self: Any, /) -> Any:
 def svdvals(A: Tensor, *, driver: str | None = None, out: Any = None) -> Tensor:
     """Return the singular values of a matrix, or of each matrix of a batch, in descending order."""
     _check_driver(driver)
-    tensors("linalg_svdvals", A=A)
+    check_tensors("linalg_svdvals", A=A)
     return svd_block(A, False)[1] if _may_need_gradient(A) else svdvals_block(A)
 
 

@@ -10,26 +10,26 @@ from ...dispatch.return_types import named
 from ...kernels import lapack
 from .checks import (
     LinAlgError,
-    at_least_matrix,
-    block,
-    columns,
-    compatible,
-    corner,
+    add_gradients,
+    as_columns,
+    check_compatible,
+    check_floating,
+    check_implemented,
+    check_matrix,
+    check_square,
+    check_tensors,
     diagonal_of,
     first_failure,
-    floating,
-    implemented,
-    padded,
-    part,
-    plus,
+    leading_block,
+    linalg_op,
+    pad_matrix,
     real_part,
-    scalar,
+    scalar_type_name,
     shape_of,
-    square,
-    tensors,
+    slice_matrix,
     with_diagonal,
 )
-from .derivative_programs import reflectors, symmetric_factors, symmetric_product, vjp_by_autograd
+from .derivative_programs import geqrf_program, ldl_factor_program, ldl_product_program, vjp_by_autograd
 
 # -- Cholesky --------------------------------------------------------------------------------------------------------
 
@@ -43,20 +43,20 @@ def _check_positive(name: str, info: Any) -> None:
         )
 
 
-@block("cholesky_ex_block", "LinalgCholeskyExBackward0", outputs=("L", "info"), differentiable=1)
+@linalg_op("cholesky_ex_block", "LinalgCholeskyExBackward0", outputs=("L", "info"), differentiable=1)
 def cholesky_ex_block(np: Any, self: Any, /, upper: bool) -> Any:
     """Return the triangular factors, and the order of each first minor that is not positive definite (0: none)."""
-    square("linalg.cholesky", self)
-    floating("linalg.cholesky", self)
-    implemented("cholesky_cpu", self)
+    check_square("linalg.cholesky", self)
+    check_floating("linalg.cholesky", self)
+    check_implemented("cholesky_cpu", self)
     return lapack.cholesky(np, self, upper)
 
 
-@block("cholesky_block", "CholeskyBackward0")
+@linalg_op("cholesky_block", "CholeskyBackward0")
 def cholesky_block(np: Any, self: Any, /, upper: bool) -> Any:
     """Return the triangular factors of positive definite matrices."""
-    square("cholesky", self)
-    implemented("cholesky_cpu", self)
+    check_square("cholesky", self)
+    check_implemented("cholesky_cpu", self)
     result, info = lapack.cholesky(np, self, upper)
     _check_positive("cholesky", info)
     return result
@@ -114,21 +114,21 @@ def old_cholesky(input: Tensor, upper: bool = False, *, out: Any = None) -> Tens
 # -- QR --------------------------------------------------------------------------------------------------------------
 
 
-@block("qr_block", "LinalgQrBackward0", outputs=("Q", "R"))
+@linalg_op("qr_block", "LinalgQrBackward0", outputs=("Q", "R"))
 def qr_block(np: Any, self: Any, /, mode: str) -> Any:
     """Return Q with orthonormal columns and the triangular R with ``self = Q R``."""
-    at_least_matrix("linalg.qr", self)
-    floating("linalg.qr", self)
+    check_matrix("linalg.qr", self)
+    check_floating("linalg.qr", self)
     if mode not in ("reduced", "complete", "r"):
         raise RuntimeError(
             f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
         )
-    implemented("geqrf_cpu", self)
+    check_implemented("geqrf_cpu", self)
     *batch, n, m = self.shape
     if not self.size:
         k = n if mode == "complete" else min(n, m)
         q = np.zeros(0, self.dtype) if mode == "r" else np.broadcast_to(np.eye(n, k, dtype=self.dtype), (*batch, n, k))
-        return q if mode == "r" else lapack.by_columns(np, q), lapack.by_columns(
+        return q if mode == "r" else lapack.column_major(np, q), lapack.column_major(
             np, np.zeros((*batch, k, m), self.dtype)
         )
     return lapack.qr(np, self, mode)
@@ -147,12 +147,12 @@ def _qr_rule(F: Any, g: Any, self_shape: Any, Q: Any, R: Any, mode: str) -> Any:
     if n >= m:
         return _tall_qr(F, by_q, by_r, Q, R)
     # A = [A1 A2]: Q and the square R1 depend on A1 alone, and R2 = Qᴴ A2.
-    square_r, rest_r = part(F, R, -1, 0, n), part(F, R, -1, n, m)
-    by_rest = None if by_r is None else part(F, by_r, -1, n, m)
+    square_r, rest_r = slice_matrix(F, R, -1, 0, n), slice_matrix(F, R, -1, n, m)
+    by_rest = None if by_r is None else slice_matrix(F, by_r, -1, n, m)
     if by_rest is not None:
-        by_q = plus(by_q, F.matmul(F.matmul(Q, rest_r), F.turned_fast(by_rest)))
-    first = _tall_qr(F, by_q, None if by_r is None else part(F, by_r, -1, 0, n), Q, square_r)
-    result = padded(F, first, n, m)
+        by_q = add_gradients(by_q, F.matmul(F.matmul(Q, rest_r), F.turned_fast(by_rest)))
+    first = _tall_qr(F, by_q, None if by_r is None else slice_matrix(F, by_r, -1, 0, n), Q, square_r)
+    result = pad_matrix(F, first, n, m)
     if by_rest is None:
         return result
     return result + F.slice_backward(F.matmul(Q, by_rest), self_shape, len(self_shape) - 1, n, m, 1)
@@ -161,10 +161,10 @@ def _qr_rule(F: Any, g: Any, self_shape: Any, Q: Any, R: Any, mode: str) -> Any:
 def _tall_qr(F: Any, by_q: Any, by_r: Any, Q: Any, R: Any) -> Any:
     inner = None if by_r is None else F.matmul(by_r, F.turned_fast(R))
     if by_q is not None:
-        inner = plus(inner, -F.matmul(F.turned_fast(Q), by_q))
+        inner = add_gradients(inner, -F.matmul(F.turned_fast(Q), by_q))
     upper = F.triu(inner, 0)
     both = upper + F.turned_fast(upper) - with_diagonal(F, real_part(F, diagonal_of(F, upper)))
-    slope = plus(by_q, F.matmul(Q, both))
+    slope = add_gradients(by_q, F.matmul(Q, both))
     return F.solve_triangular_block(F.turned_fast(R), slope, False, False, False)
 
 
@@ -187,16 +187,16 @@ def old_qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
     return _Qr(qr_block(input, "reduced" if some else "complete"))
 
 
-@block("geqrf_block", "GeqrfBackward0", outputs=("a", "tau"))
+@linalg_op("geqrf_block", "GeqrfBackward0", outputs=("a", "tau"))
 def geqrf_block(np: Any, self: Any, /) -> Any:
     """Return R with the Householder vectors of Q below its diagonal, and the scalar factors of the reflectors."""
     if self.ndim < 2:
         raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")
-    implemented("geqrf_cpu", self)
+    check_implemented("geqrf_cpu", self)
     return lapack.geqrf(np, self)
 
 
-geqrf_block.derivative(self=lambda F, g, self: vjp_by_autograd(F, reflectors, [self], g)[0])
+geqrf_block.derivative(self=lambda F, g, self: vjp_by_autograd(F, geqrf_program, [self], g)[0])
 _Geqrf = named("geqrf", ("a", "tau"))
 
 
@@ -220,9 +220,9 @@ def _reflect(F: Any, vector: Any, factor: Any, x: Any) -> Any:
 def _reflectors(F: Any, self: Any, tau: Any) -> list[tuple[Any, Any]]:
     """Return the vector, as a matrix of one column, and the factor of each reflector of Q."""
     n, k = shape_of(self)[-2], shape_of(tau)[-1]
-    below = F.tril(corner(F, self, n, k), -1) + F.identity_like(self, n, k)
+    below = F.tril(leading_block(F, self, n, k), -1) + F.identity_like(self, n, k)
     last = len(shape_of(tau)) - 1
-    return [(part(F, below, -1, i, i + 1), columns(F, F.slice(tau, last, i, i + 1, 1))) for i in range(k)]
+    return [(slice_matrix(F, below, -1, i, i + 1), as_columns(F, F.slice(tau, last, i, i + 1, 1))) for i in range(k)]
 
 
 def _reflect_gradients(F: Any, g: Any, self: Any, tau: Any, x: Any, adjoint: bool) -> tuple[Any, Any, Any]:
@@ -244,8 +244,10 @@ def _reflect_gradients(F: Any, g: Any, self: Any, tau: Any, x: Any, adjoint: boo
         back = F.matmul(before[i], F.matmul(F.turned_fast(g), vector))  # Gᴴ v
         by_factor = -F.matmul(F.turned_fast(vector), forth)
         by_vector = -(F.conj_physical(factor) * forth + factor * back)
-        by_self = plus(by_self, _column(F, by_vector, shape_of(self), i))
-        by_tau = plus(by_tau, _entry(F, F.conj_physical(by_factor) if adjoint else by_factor, shape_of(tau), i))
+        by_self = add_gradients(by_self, _column(F, by_vector, shape_of(self), i))
+        by_tau = add_gradients(
+            by_tau, _entry(F, F.conj_physical(by_factor) if adjoint else by_factor, shape_of(tau), i)
+        )
         g = _reflect(F, vector, F.conj_physical(factor), g)
     return (None if by_self is None else F.tril(by_self, -1)), by_tau, g
 
@@ -262,7 +264,7 @@ def _entry(F: Any, x: Any, shape: tuple[int, ...], i: int) -> Any:
     return F.slice_backward(x, shape, len(shape) - 1, i, i + 1, 1)
 
 
-@block("householder_block", "LinalgHouseholderProductBackward0")
+@linalg_op("householder_block", "LinalgHouseholderProductBackward0")
 def householder_block(np: Any, self: Any, tau: Any, /) -> Any:
     """Return the first columns of the product of reflectors."""
     name = "torch.linalg.householder_product"
@@ -272,7 +274,7 @@ def householder_block(np: Any, self: Any, tau: Any, /) -> Any:
     if self.shape[-1] < tau.shape[-1]:
         raise RuntimeError(f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
     _check_same_dtype(name, self, ("tau", tau))
-    implemented("orgqr_cpu", self)
+    check_implemented("orgqr_cpu", self)
     return lapack.householder_product(np, self, tau)
 
 
@@ -289,7 +291,9 @@ def _check_reflectors(name: str, x: Any, tau: Any) -> None:
 def _check_same_dtype(name: str, x: Any, *others: tuple[str, Any]) -> None:
     for what, other in others:
         if other.dtype != x.dtype:
-            raise RuntimeError(f"{name}: {what} dtype {scalar(other)} does not match input dtype {scalar(x)}")
+            raise RuntimeError(
+                f"{name}: {what} dtype {scalar_type_name(other)} does not match input dtype {scalar_type_name(x)}"
+            )
 
 
 def _householder_rule(which: int) -> Any:
@@ -315,7 +319,7 @@ def orgqr(input: Tensor, input2: Tensor, *, out: Any = None) -> Tensor:
     return householder_product(input, input2)
 
 
-@block("ormqr_block", "OrmqrBackward0")
+@linalg_op("ormqr_block", "OrmqrBackward0")
 def ormqr_block(np: Any, self: Any, tau: Any, other: Any, /, left: bool, transpose: bool) -> Any:
     """Return ``Q other`` (``other Q`` if not ``left``) for the square Q of the reflectors; ``transpose``: Qᴴ."""
     if self.ndim < 2 or other.ndim < 2:
@@ -330,8 +334,8 @@ def ormqr_block(np: Any, self: Any, tau: Any, other: Any, /, left: bool, transpo
         raise RuntimeError(f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])")
     _check_reflectors("torch.ormqr", self, tau)
     _check_same_dtype("torch.ormqr", self, ("tau", tau), ("other", other))
-    implemented("ormqr_cpu", self)
-    return lapack.multiplied(np, self, tau, other, left, transpose)
+    check_implemented("ormqr_cpu", self)
+    return lapack.multiply_q(np, self, tau, other, left, transpose)
 
 
 def _ormqr_rule(which: int) -> Any:
@@ -370,10 +374,10 @@ def _check_pivoting(pivot: bool) -> None:
 def _check_lu(name: str, x: Any) -> None:
     if x.ndim < 2:
         raise RuntimeError(f"{name}: Expected tensor with 2 or more dimensions. Got size: {list(x.shape)} instead")
-    implemented("lu_cpu", x)
+    check_implemented("lu_cpu", x)
 
 
-@block("lu_factor_block", "LinalgLuFactorExBackward0", outputs=("LU", "pivots", "info"), differentiable=1)
+@linalg_op("lu_factor_block", "LinalgLuFactorExBackward0", outputs=("LU", "pivots", "info"), differentiable=1)
 def lu_factor_block(np: Any, self: Any, /) -> Any:
     """Return L and U in one matrix, the pivots, and the position of the first zero pivot of each matrix."""
     _check_lu("torch.lu_factor", self)
@@ -384,31 +388,31 @@ def _triangles(F: Any, x: Any) -> tuple[Any, Any]:
     """Return L and U from the matrix that holds both."""
     n, m = shape_of(x)[-2:]
     k = min(n, m)
-    low = F.tril(corner(F, x, n, k), -1) + F.identity_like(x, n, k)
-    return low, F.triu(corner(F, x, k, m), 0)
+    low = F.tril(leading_block(F, x, n, k), -1) + F.identity_like(x, n, k)
+    return low, F.triu(leading_block(F, x, k, m), 0)
 
 
 def _lu_gradient(F: Any, by_l: Any, by_u: Any, L: Any, U: Any) -> Any:
     """Return the gradient with respect to the row-permuted matrix ``L U``."""
     n, m = shape_of(L)[-2], shape_of(U)[-1]
     k = min(n, m)
-    square_l, square_u = corner(F, L, k, k), corner(F, U, k, k)
-    low = None if by_l is None else F.matmul(F.turned_fast(square_l), corner(F, by_l, k, k))
-    high = None if by_u is None else F.matmul(corner(F, by_u, k, k), F.turned_fast(square_u))
+    square_l, square_u = leading_block(F, L, k, k), leading_block(F, U, k, k)
+    low = None if by_l is None else F.matmul(F.turned_fast(square_l), leading_block(F, by_l, k, k))
+    high = None if by_u is None else F.matmul(leading_block(F, by_u, k, k), F.turned_fast(square_u))
     beside = below = None
     if m > k and by_u is not None:  # U = [U1 U2] with U2 = L⁻¹ A2
-        rest = part(F, by_u, -1, k, m)
-        low = plus(low, -F.matmul(rest, F.turned_fast(part(F, U, -1, k, m))))
+        rest = slice_matrix(F, by_u, -1, k, m)
+        low = add_gradients(low, -F.matmul(rest, F.turned_fast(slice_matrix(F, U, -1, k, m))))
         beside = F.solve_triangular_block(F.turned_fast(square_l), rest, True, True, True)
     if n > k and by_l is not None:  # L = [L1; L2] with L2 = A2 U⁻¹
-        rest = part(F, by_l, -2, k, n)
-        high = plus(high, -F.matmul(F.turned_fast(part(F, L, -2, k, n)), rest))
+        rest = slice_matrix(F, by_l, -2, k, n)
+        high = add_gradients(high, -F.matmul(F.turned_fast(slice_matrix(F, L, -2, k, n)), rest))
         below = F.solve_triangular_block(F.turned_fast(square_u), rest, False, False, False)
-    inner = plus(None if low is None else F.tril(low, -1), None if high is None else F.triu(high, 0))
+    inner = add_gradients(None if low is None else F.tril(low, -1), None if high is None else F.triu(high, 0))
     inner = F.solve_triangular_block(F.turned_fast(square_l), inner, True, True, True)
     inner = F.solve_triangular_block(F.turned_fast(square_u), inner, False, False, False)
     shape = (*shape_of(inner)[:-2], n, m)
-    result = padded(F, inner, n, m)
+    result = pad_matrix(F, inner, n, m)
     if beside is not None:
         result = result + F.slice_backward(beside, shape, len(shape) - 1, k, m, 1)
     if below is not None:
@@ -420,14 +424,14 @@ def _lu_factor_rule(F: Any, g: Any, LU: Any, pivots: Any) -> Any:
     n, m = shape_of(LU)[-2:]
     k = min(n, m)
     low, high = _triangles(F, LU)
-    slope = _lu_gradient(F, F.tril(corner(F, g, n, k), -1), F.triu(corner(F, g, k, m), 0), low, high)
+    slope = _lu_gradient(F, F.tril(leading_block(F, g, n, k), -1), F.triu(leading_block(F, g, k, m), 0), low, high)
     return F.swap_rows(slope, pivots, True)
 
 
-@block("swap_rows")
+@linalg_op("swap_rows")
 def swap_rows(np: Any, self: Any, pivots: Any, /, back: bool) -> Any:
     """Return ``self`` with its rows permuted by ``pivots``, or by the inverse permutation if ``back``."""
-    return lapack.swapped(np, self, pivots, back)
+    return lapack.swap_rows(np, self, pivots, back)
 
 
 swap_rows.derivative(self=lambda F, g, pivots, back: F.swap_rows(g, pivots, not back))
@@ -476,11 +480,11 @@ def _unpacked(np: Any, factors: Any, pivots: Any) -> tuple[Any, Any, Any]:
     low = np.tril(factors[..., :k], -1)
     np.einsum("...ii->...i", low[..., :k, :])[...] = 1
     identity = np.broadcast_to(np.eye(n, dtype=factors.dtype), (*factors.shape[:-2], n, n))
-    exchanged = lapack.swapped(np, identity, pivots, False).swapaxes(-1, -2)
+    exchanged = lapack.swap_rows(np, identity, pivots, False).swapaxes(-1, -2)
     return low, np.triu(factors[..., :k, :]), np.ascontiguousarray(exchanged)
 
 
-@block("lu_block", "LinalgLuBackward0", outputs=("L", "U", "P", "pivots"), differentiable=2)
+@linalg_op("lu_block", "LinalgLuBackward0", outputs=("L", "U", "P", "pivots"), differentiable=2)
 def lu_block(np: Any, self: Any, /) -> Any:
     """Return L, U, the permutation matrix and LAPACK's pivots."""
     _check_lu("linalg.lu", self)
@@ -506,7 +510,7 @@ def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     return _LinalgLu(result)
 
 
-@block("lu_unpack_block", "LuUnpackBackward0", outputs=("L", "U", "P"), differentiable=2)
+@linalg_op("lu_unpack_block", "LuUnpackBackward0", outputs=("L", "U", "P"), differentiable=2)
 def lu_unpack_block(np: Any, self: Any, pivots: Any, /, data: bool, exchanges: bool) -> Any:
     """Return L, U and P from the factors in one matrix and the pivots; empty arrays for unrequested ones."""
     low, high, exchanged = _unpacked(np, self, pivots)
@@ -517,9 +521,9 @@ def lu_unpack_block(np: Any, self: Any, pivots: Any, /, data: bool, exchanges: b
 def _unpack_rule(F: Any, g: Any, self_shape: Any) -> Any:
     by_l, by_u = g[0], g[1]
     n, m = self_shape[-2:]
-    low = None if by_l is None or len(shape_of(by_l)) < 2 else padded(F, F.tril(by_l, -1), n, m)
-    high = None if by_u is None or len(shape_of(by_u)) < 2 else padded(F, F.triu(by_u, 0), n, m)
-    return plus(low, high)
+    low = None if by_l is None or len(shape_of(by_l)) < 2 else pad_matrix(F, F.tril(by_l, -1), n, m)
+    high = None if by_u is None or len(shape_of(by_u)) < 2 else pad_matrix(F, F.triu(by_u, 0), n, m)
+    return add_gradients(low, high)
 
 
 lu_unpack_block.derivative(self=_unpack_rule)
@@ -567,15 +571,15 @@ def lu_method(input: Tensor, pivot: bool = True, get_infos: bool = False) -> Any
     return tuple(old_lu(input, pivot, get_infos))
 
 
-@block("lu_solve_block", "LinalgLuSolveBackward0")
+@linalg_op("lu_solve_block", "LinalgLuSolveBackward0")
 def lu_solve_block(np: Any, self: Any, pivots: Any, B: Any, /, left: bool, adjoint: bool) -> Any:
     """Return the X with ``A X = B`` (``X A = B`` if not ``left``), from the LU factors of A; ``adjoint``: with Aᴴ."""
-    implemented("lu_solve_cpu", self)
+    check_implemented("lu_solve_cpu", self)
     if left:
         return lapack.lu_solve(np, self, pivots, B, 2 if adjoint else 0)
     # X A = B is Aᴴ Xᴴ = Bᴴ
-    result = lapack.lu_solve(np, self, pivots, lapack.turned(B), 0 if adjoint else 2)
-    return lapack.turned(result).copy()
+    result = lapack.lu_solve(np, self, pivots, lapack.adjoint_of(B), 0 if adjoint else 2)
+    return lapack.adjoint_of(result).copy()
 
 
 def _lu_solve_right(F: Any, g: Any, self: Any, pivots: Any, left: bool, adjoint: bool) -> Any:
@@ -603,19 +607,19 @@ def lu_solve(
 
     ``adjoint``: solve with Aᴴ instead of A.
     """
-    tensors("linalg_lu_solve", LU=LU, pivots=pivots, B=B)
+    check_tensors("linalg_lu_solve", LU=LU, pivots=pivots, B=B)
     factors, exchanged, b = LU._array, pivots._array, B._array
-    floating("linalg.lu_solve", factors)
+    check_floating("linalg.lu_solve", factors)
     if factors.dtype != b.dtype:
         raise RuntimeError(
-            f"linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type {scalar(factors)} and B of "
-            f"type {scalar(b)} instead"
+            f"linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type {scalar_type_name(factors)} and B of "
+            f"type {scalar_type_name(b)} instead"
         )
     if str(exchanged.dtype) != "int32":
         raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
-    square("torch.linalg.lu_solve", factors)
-    at_least_matrix("linalg.lu_solve", b, "B")
-    compatible("linalg.lu_solve", factors.shape, b.shape, left)
+    check_square("torch.linalg.lu_solve", factors)
+    check_matrix("linalg.lu_solve", b, "B")
+    check_compatible("linalg.lu_solve", factors.shape, b.shape, left)
     if exchanged.shape[-1] != factors.shape[-1]:
         raise RuntimeError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
     if exchanged.shape[:-1] != factors.shape[:-2]:
@@ -635,19 +639,19 @@ def old_lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any 
 # -- LDL -------------------------------------------------------------------------------------------------------------
 
 
-@block("ldl_factor_block", "NotImplemented", outputs=("LD", "pivots", "info"), differentiable=1)
+@linalg_op("ldl_factor_block", "NotImplemented", outputs=("LD", "pivots", "info"), differentiable=1)
 def ldl_factor_block(np: Any, self: Any, /, hermitian: bool) -> Any:
     """Return L and D of Hermitian or symmetric matrices in one matrix, the pivots, and the positions of zero blocks."""
-    square("torch.linalg.ldl_factor_ex", self)
-    floating("torch.linalg.ldl_factor_ex", self)
-    implemented("ldl_factor_cpu", self)
+    check_square("torch.linalg.ldl_factor_ex", self)
+    check_floating("torch.linalg.ldl_factor_ex", self)
+    check_implemented("ldl_factor_cpu", self)
     factors, pivots, info = lapack.ldl(np, self, hermitian)
-    return lapack.by_columns(np, np.tril(factors)), pivots, info
+    return lapack.column_major(np, np.tril(factors)), pivots, info
 
 
 ldl_factor_block.derivative(
     self=lambda F, g, self, pivots, hermitian: vjp_by_autograd(
-        F, lambda a: symmetric_factors(a, pivots, hermitian), [self], g
+        F, lambda a: ldl_factor_program(a, pivots, hermitian), [self], g
     )[0]
 )
 _LdlFactor = named("linalg_ldl_factor", ("LD", "pivots"))
@@ -678,7 +682,7 @@ def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool 
     return result
 
 
-@block("ldl_solve_block", "NotImplemented")
+@linalg_op("ldl_solve_block", "NotImplemented")
 def ldl_solve_block(np: Any, self: Any, pivots: Any, B: Any, /, hermitian: bool) -> Any:
     """Return the X with ``A X = B``, from the LDL factors of A."""
     return lapack.ldl_solve(np, self, pivots, B, hermitian)
@@ -692,7 +696,7 @@ def _solved(matrix: Tensor, right: Tensor) -> Tensor:
 @shared
 def _ldl_solve_rule(F: Any, g: Any, self: Any, pivots: Any, B: Any, hermitian: bool) -> Any:
     def program(factors: Tensor, right: Tensor) -> Tensor:
-        return _solved(symmetric_product(factors, pivots, hermitian), right)
+        return _solved(ldl_product_program(factors, pivots, hermitian), right)
 
     return vjp_by_autograd(F, program, [self, B], g)
 
@@ -703,9 +707,9 @@ ldl_solve_block.derivative(self=_ldl_solve_rule, B=_ldl_solve_rule)
 @exported("linalg")
 def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False, out: Any = None) -> Tensor:
     """Return the X with ``A @ X = B``, from the result of ``ldl_factor(A)``."""
-    tensors("linalg_ldl_solve", LD=LD, pivots=pivots, B=B)
+    check_tensors("linalg_ldl_solve", LD=LD, pivots=pivots, B=B)
     factors, b = LD._array, B._array
-    square("torch.linalg.ldl_solve", factors)
+    check_square("torch.linalg.ldl_solve", factors)
     dimension(-2, b.ndim)
     if b.shape[-2] != factors.shape[-1]:
         raise RuntimeError(
@@ -714,7 +718,7 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False,
         )
     if factors.dtype != b.dtype:
         raise RuntimeError(
-            f"torch.linalg.ldl_solve: Expected LD and B to have the same dtype, but found LD of type {scalar(factors)} "
-            f"and B of type {scalar(b)} instead"
+            f"torch.linalg.ldl_solve: Expected LD and B to have the same dtype, but found LD of type {scalar_type_name(factors)} "
+            f"and B of type {scalar_type_name(b)} instead"
         )
     return ldl_solve_block(LD, pivots, B, hermitian)

@@ -17,9 +17,9 @@ import numpy
 from ...core import dtypes, promotion
 from ...core.dtypes import c_name
 from ...core.tensor import Tensor, dimension, wrap
-from ...dispatch.argument_errors import INSTEAD
+from ...dispatch.argument_errors import ERROR_OVERRIDES
 from ...dispatch.declare import ARRAYS, TENSORS, exported, op, public
-from ...dispatch.operand_promotion import PLAIN, broadcast_error, mismatch
+from ...dispatch.operand_promotion import PLAIN, broadcast_error, broadcast_mismatch
 from ...kernels.matmul import FEW, batched, product
 from ...kernels.numba_dispatch import F32, F64, LARGE, add_row, available, loops, suits
 from ...runtime.user_frame import warn
@@ -542,7 +542,7 @@ def _inplace_shape_error(name: str) -> Callable[[dict[str, Any]], Exception | No
             return None
         fits = len(first) == {"addmm_": 2, "addmv_": 2, "baddbmm_": 3}[name] and first[-1] == second[-2:][0]
         target = (*first[:-1], *second[-1:]) if len(first) == len(second) else first[:-1]
-        broadcast = name == "addmm_" or (len(x) <= len(target) and mismatch(x, target) is None)
+        broadcast = name == "addmm_" or (len(x) <= len(target) and broadcast_mismatch(x, target) is None)
         if not fits or x == target or not broadcast or (name == "addmv_" and len(x) > 1):
             return None
         return RuntimeError(
@@ -552,7 +552,7 @@ def _inplace_shape_error(name: str) -> Callable[[dict[str, Any]], Exception | No
     return instead
 
 
-INSTEAD.update((name, _inplace_shape_error(name)) for name in ("addmm_", "addmv_", "addr_", "baddbmm_"))
+ERROR_OVERRIDES.update((name, _inplace_shape_error(name)) for name in ("addmm_", "addmv_", "addr_", "baddbmm_"))
 
 
 def _batch_gradient(F: Any, g: Any, other: Any) -> Any:

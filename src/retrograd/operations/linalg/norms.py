@@ -10,7 +10,7 @@ import numpy
 from ...core import dtypes, promotion
 from ...core.tensor import Tensor, dimension, wrap
 from ...dispatch.declare import FUNCTIONS, TENSORS, exported, public
-from ...dispatch.operand_promotion import mismatch
+from ...dispatch.operand_promotion import broadcast_mismatch
 from ...kernels import lapack
 from ..creation.conversion import clone
 from ..elementwise.rounding import nan_to_num
@@ -20,10 +20,10 @@ from ..reductions.sums import vector_norm
 from ..shape.join import cat
 from ..shape.slicing import narrow
 from ..shape.views import permute_block, squeeze, unsqueeze
-from .checks import at_least_matrix, block, floating, scalar, shape_of, square, tensors
+from .checks import check_floating, check_matrix, check_square, check_tensors, linalg_op, scalar_type_name, shape_of
 from .eigen_svd import eigvalsh, svdvals
 from .matmul import matmul, vdot
-from .solve import inv, inv_ex, tolerance
+from .solve import inv, inv_ex, singular_value_tolerance
 
 F: Any = TENSORS
 
@@ -54,9 +54,9 @@ def matrix_norm(
     or -1 (largest or smallest absolute sum of a column), inf or -inf (of a row).
     """
     name = "linalg.matrix_norm"
-    tensors("linalg_matrix_norm", input=input)
-    at_least_matrix(name, input._array)
-    floating(name, input._array)
+    check_tensors("linalg_matrix_norm", input=input)
+    check_matrix(name, input._array)
+    check_floating(name, input._array)
     if len(dim) != 2:
         raise RuntimeError(f"{name}: dim must be a 2-tuple. Got {', '.join(map(str, dim))}")
     ndim = input._array.ndim
@@ -138,7 +138,7 @@ def cond(input: Tensor, p: Any = None, *, out: Any = None) -> Tensor:
         ratio: Tensor = bottom / top if p == -2 else top / bottom
         result = squeeze(ratio, -1)
     else:
-        square(f"linalg.cond(ord={p if isinstance(p, str) else format(p, 'g')})", x)
+        check_square(f"linalg.cond(ord={p if isinstance(p, str) else format(p, 'g')})", x)
         result = _cond_by_inverse(input, p)
     return result
 
@@ -156,11 +156,11 @@ def _cond_by_inverse(A: Tensor, p: Any) -> Tensor:
     return result
 
 
-@block("matrix_rank_block")
+@linalg_op("matrix_rank_block")
 def matrix_rank_block(np: Any, self: Any, /, size: int, atol: Any, rtol: Any) -> Any:
     """Return the number of singular values above the tolerance."""
     return (
-        (self > tolerance(np, self, size, atol, rtol)).sum(-1)
+        (self > singular_value_tolerance(np, self, size, atol, rtol)).sum(-1)
         if self.shape[-1]
         else np.zeros(self.shape[:-1], np.int64)
     )
@@ -175,7 +175,7 @@ def matrix_rank(
     ``hermitian``: compute with eigenvalues. ``tol``: an older name of ``atol``, with ``rtol`` 0.
     """
     x = input._array
-    at_least_matrix("torch.linalg.matrix_rank", x, "input")
+    check_matrix("torch.linalg.matrix_rank", x, "input")
     if x.dtype.kind not in "fc":
         raise RuntimeError("This function doesn't handle types other than float and double")
     if tol is not None:
@@ -192,16 +192,16 @@ def matrix_rank(
 @exported("linalg")
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Any = None) -> Tensor:
     """Return the sum of products along ``dim``, with the first operand conjugated."""
-    floating("linalg.vecdot", x._array)
+    check_floating("linalg.vecdot", x._array)
     if x._array.dtype != y._array.dtype:
         raise RuntimeError(
             "linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
-            f"{scalar(x._array)} and y of type {scalar(y._array)} instead"
+            f"{scalar_type_name(x._array)} and y of type {scalar_type_name(y._array)} instead"
         )
     if x._array.ndim == y._array.ndim == 1:
         dimension(dim, 1)
         return vdot(x, y)
-    error = mismatch(x._array.shape, y._array.shape)
+    error = broadcast_mismatch(x._array.shape, y._array.shape)
     if error is not None:
         raise error
     return _reduce.sum(x.conj() * y, dim)
@@ -254,7 +254,7 @@ def old_vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Ten
 @public()
 def matrix_power(input: Tensor, n: int, *, out: Any = None) -> Tensor:
     """Return the ``n``-th power of a square matrix or a batch; for a negative ``n``, the power of its inverse."""
-    square("linalg.matrix_power", input._array)
+    check_square("linalg.matrix_power", input._array)
     result = _power(input, n)
     return result
 
@@ -285,11 +285,11 @@ def _power(A: Tensor, n: int) -> Tensor:
     return result
 
 
-@block("matrix_exp_block", "LinalgMatrixExpBackward0", opmath=True)
+@linalg_op("matrix_exp_block", "LinalgMatrixExpBackward0", opmath=True)
 def matrix_exp_block(np: Any, self: Any, /) -> Any:
     """Return the exponential of square matrices."""
-    square("linalg.matrix_exp", self)
-    floating("linalg.matrix_exp", self)
+    check_square("linalg.matrix_exp", self)
+    check_floating("linalg.matrix_exp", self)
     return lapack.exponential(np, self)
 
 

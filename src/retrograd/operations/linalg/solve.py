@@ -10,7 +10,7 @@ import numpy
 
 from ...core.tensor import Tensor
 from ...dispatch.declare import ARRAYS, TENSORS, exported, public, shared
-from ...dispatch.operand_promotion import mismatch
+from ...dispatch.operand_promotion import broadcast_mismatch
 from ...dispatch.return_types import named
 from ...kernels import lapack
 from ..reductions.scan import product_of_others
@@ -18,20 +18,20 @@ from ..shape.join import where_
 from ..shape.views import permute_block, reshape
 from .checks import (
     LinAlgError,
+    add_gradients,
     array_of,
-    at_least_matrix,
-    block,
-    columns,
-    compatible,
+    as_columns,
+    as_rows,
+    check_compatible,
+    check_floating,
+    check_implemented,
+    check_matrix,
+    check_square,
+    check_tensors,
     first_failure,
-    floating,
-    implemented,
-    plus,
-    rows,
-    scalar,
+    linalg_op,
+    scalar_type_name,
     shape_of,
-    square,
-    tensors,
     triangle,
 )
 from .matmul import matmul
@@ -54,11 +54,11 @@ def _check_not_singular(name: str, info: Any) -> None:
 
 
 def _check_inverse(x: Any) -> None:
-    square("linalg.inv", x)
-    floating("linalg.inv", x, short=False)
+    check_square("linalg.inv", x)
+    check_floating("linalg.inv", x, short=False)
 
 
-@block("inv", "LinalgInvExBackward0")
+@linalg_op("inv", "LinalgInvExBackward0")
 def inv_block(np: Any, self: Any, /, name: str = "linalg.inv") -> Any:
     """Return the inverses of square matrices; raise LinAlgError for a singular one."""
     _check_inverse(self)
@@ -67,13 +67,13 @@ def inv_block(np: Any, self: Any, /, name: str = "linalg.inv") -> Any:
     return result
 
 
-@block("inv_loose", "LinalgInvExBackward0")
+@linalg_op("inv_loose", "LinalgInvExBackward0")
 def inv_loose(np: Any, self: Any, /) -> Any:
     """Return the inverses of square matrices, infinite for singular ones."""
     return lapack.inverse(np, self)[0]
 
 
-@block("inv_ex_block", "LinalgInvExBackward0", outputs=("inverse", "info"), differentiable=1)
+@linalg_op("inv_ex_block", "LinalgInvExBackward0", outputs=("inverse", "info"), differentiable=1)
 def inv_ex_block(np: Any, self: Any, /) -> Any:
     """Return the inverses of square matrices, and the position of the first zero pivot of each (0: none)."""
     _check_inverse(self)
@@ -117,7 +117,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
 
 def _solution(np: Any, a: Any, b: Any, left: bool, vector: bool) -> tuple[Any, ...]:
     right = b[..., None] if vector else b
-    result, factors, pivots, info = lapack.solved(np, a, right if left else right.swapaxes(-1, -2), not left)
+    result, factors, pivots, info = lapack.solve_system(np, a, right if left else right.swapaxes(-1, -2), not left)
     return _with_pytorch_strides(np, result, left, vector), factors, pivots, info
 
 
@@ -125,7 +125,7 @@ def _with_pytorch_strides(np: Any, found: Any, left: bool, vector: bool) -> Any:
     """Return a solution with PyTorch's strides."""
     if vector:
         found = found[..., 0]
-        return lapack.by_columns(np, found) if found.ndim > 1 else found
+        return lapack.column_major(np, found) if found.ndim > 1 else found
     return found if left else found.swapaxes(-1, -2).copy()
 
 
@@ -135,27 +135,27 @@ def _check_solvable(name: str, info: Any) -> None:
         raise LinAlgError(f"torch.{name}: {failed[0]}The solver failed because the input matrix is singular.")
 
 
-@block("solve_block", "LinalgSolveExBackward0", outputs=("result", "LU", "pivots", "info"), differentiable=1)
+@linalg_op("solve_block", "LinalgSolveExBackward0", outputs=("result", "LU", "pivots", "info"), differentiable=1)
 def solve_block(np: Any, self: Any, B: Any, /, left: bool, vector: bool) -> Any:
     """Return the X with ``self @ X = B`` (``X @ self = B`` if not ``left``), and the LU factorization of ``self``.
 
     X is infinite for a singular matrix.
     """
-    square("linalg.solve", self)
-    floating("linalg.solve", self)
+    check_square("linalg.solve", self)
+    check_floating("linalg.solve", self)
     if self.dtype != B.dtype:
         raise RuntimeError(
-            f"linalg.solve: Expected A and B to have the same dtype, but found A of type {scalar(self)} and B of type "
-            f"{scalar(B)} instead"
+            f"linalg.solve: Expected A and B to have the same dtype, but found A of type {scalar_type_name(self)} and B of type "
+            f"{scalar_type_name(B)} instead"
         )
-    implemented("lu_cpu", self)
+    check_implemented("lu_cpu", self)
     return _solution(np, self, B, left, vector)
 
 
 @shared
 def _solve_rule(F: Any, g: Any, self: Any, result: Any, LU: Any, pivots: Any, left: bool, vector: bool) -> Any:
     if vector:
-        g, result = columns(F, g), columns(F, result)
+        g, result = as_columns(F, g), as_columns(F, result)
     if F is ARRAYS and LU.size:
         slope = F.lu_solve_block(LU, pivots, g, left, True)
     else:  # the factors have no derivative with respect to the matrix
@@ -176,13 +176,13 @@ def is_vector(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
 
 def _check_right_side(A: Tensor, B: Tensor, left: bool) -> bool:
     """Return whether B holds vectors; raise if its shape does not fit A."""
-    tensors("linalg_solve", A=A, B=B)
+    check_tensors("linalg_solve", A=A, B=B)
     a, b = A._array.shape, B._array.shape
     if A._array.dtype != B._array.dtype or len(a) < 2 or a[-1] != a[-2]:
         return is_vector(a, b)  # the kernel raises the error
     vector = is_vector(a, b)
     shape = (*b, 1) if vector else b
-    compatible("linalg.solve", a, shape, left)
+    check_compatible("linalg.solve", a, shape, left)
     return vector
 
 
@@ -214,12 +214,12 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
 # -- Triangular matrices ---------------------------------------------------------------------------------------------
 
 
-@block("solve_triangular_block", "LinalgSolveTriangularBackward0")
+@linalg_op("solve_triangular_block", "LinalgSolveTriangularBackward0")
 def solve_triangular_block(np: Any, self: Any, B: Any, /, upper: bool, left: bool, unit: bool) -> Any:
     """Return the X with ``self @ X = B`` (``X @ self = B`` if not ``left``) for triangular matrices ``self``."""
     common = np.result_type(self.dtype, B.dtype)
     a, b = self.astype(common, copy=False), B.astype(common, copy=False)
-    implemented("triangular_solve_cpu", a)
+    check_implemented("triangular_solve_cpu", a)
     return lapack.solve_triangular(np, a, b, upper, left, unit)
 
 
@@ -245,22 +245,22 @@ def solve_triangular(
 
     Only the upper or lower triangle of A is read. ``unitriangular``: the diagonal of A is not read and counts as ones.
     """
-    tensors("linalg_solve_triangular", input=input, B=B)
+    check_tensors("linalg_solve_triangular", input=input, B=B)
     a, b = input._array, B._array
-    at_least_matrix("linalg.solve_triangular", a)
-    at_least_matrix("linalg.solve_triangular", b, "B")
-    square("linalg.solve_triangular", a)
-    compatible("linalg.solve_triangular", a.shape, b.shape, left)
+    check_matrix("linalg.solve_triangular", a)
+    check_matrix("linalg.solve_triangular", b, "B")
+    check_square("linalg.solve_triangular", a)
+    check_compatible("linalg.solve_triangular", a.shape, b.shape, left)
     return solve_triangular_block(input, B, upper, left, unitriangular)
 
 
-@block("triangular_solve_block", "TriangularSolveBackward0", outputs=("solution", "cloned_coefficient"))
+@linalg_op("triangular_solve_block", "TriangularSolveBackward0", outputs=("solution", "cloned_coefficient"))
 def triangular_solve_block(np: Any, self: Any, A: Any, /, upper: bool, transpose: bool, unit: bool) -> Any:
     """Return the X with ``A @ X = self`` (``Aᵀ @ X = self`` if ``transpose``), and a copy of A."""
-    implemented("triangular_solve_cpu", self)
+    check_implemented("triangular_solve_cpu", self)
     turned = A.swapaxes(-1, -2) if transpose else A
     result = lapack.solve_triangular(np, turned, self, upper != transpose, True, unit)
-    return result, lapack.by_columns(np, np.broadcast_to(A, (*result.shape[:-2], *A.shape[-2:])).copy())
+    return result, lapack.column_major(np, np.broadcast_to(A, (*result.shape[:-2], *A.shape[-2:])).copy())
 
 
 def _old_triangular_right(F: Any, g: Any, A: Any, upper: bool, transpose: bool, unit: bool) -> Any:
@@ -280,7 +280,7 @@ def _old_triangular_matrix(F: Any, g: Any, A: Any, solution: Any, upper: bool, t
         result = F.matmul(F.conj_physical(solution), F.conj_physical(F.turned_fast(slope)))
     else:
         result = F.matmul(slope, F.turned_fast(solution))
-    return plus(-triangle(F, result, upper, unit), copied)
+    return add_gradients(-triangle(F, result, upper, unit), copied)
 
 
 triangular_solve_block.derivative(self=_old_triangular_right, A=_old_triangular_matrix)
@@ -288,7 +288,7 @@ _TriangularSolve = named("triangular_solve", ("solution", "cloned_coefficient"))
 
 
 def _old_sizes(name: str, a: Any, b: Any) -> None:
-    square("", a)
+    check_square("", a)
     if a.shape[-1] != b.shape[-2]:
         raise RuntimeError(
             f"Incompatible matrix sizes for {name}: each A matrix is {a.shape[-1]} by {a.shape[-1]} but each b matrix is "
@@ -320,10 +320,10 @@ def triangular_solve(
 # -- From a Cholesky factor ------------------------------------------------------------------------------------------
 
 
-@block("cholesky_solve_block", "CholeskySolveBackward0")
+@linalg_op("cholesky_solve_block", "CholeskySolveBackward0")
 def cholesky_solve_block(np: Any, self: Any, factor: Any, /, upper: bool) -> Any:
     """Return the X with ``L Lᴴ X = self``, or ``Uᴴ U X = self``."""
-    implemented("cholesky_solve_cpu", self)
+    check_implemented("cholesky_solve_cpu", self)
     return lapack.cholesky_solve(np, self, factor, upper)
 
 
@@ -347,18 +347,18 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *, out: A
             raise RuntimeError(f"{name} should have at least 2 dimensions, but has {x.ndim} dimensions instead")
     if b.dtype != factor.dtype:
         raise RuntimeError(
-            f"Expected b and A to have the same dtype, but found b of type {scalar(b)} and A of type {scalar(factor)} "
+            f"Expected b and A to have the same dtype, but found b of type {scalar_type_name(b)} and A of type {scalar_type_name(factor)} "
             "instead."
         )
     _old_sizes("cholesky_solve", factor, b)
     return cholesky_solve_block(input, input2, upper)
 
 
-@block("cholesky_inverse_block", "CholeskyInverseBackward0")
+@linalg_op("cholesky_inverse_block", "CholeskyInverseBackward0")
 def cholesky_inverse_block(np: Any, self: Any, /, upper: bool) -> Any:
     """Return the inverse of the matrix whose Cholesky factor is ``self``."""
-    square("cholesky_inverse", self)
-    implemented("cholesky_inverse_out_cpu", self)
+    check_square("cholesky_inverse", self)
+    check_implemented("cholesky_inverse_out_cpu", self)
     identity = np.broadcast_to(np.eye(self.shape[-1], dtype=self.dtype), self.shape)
     return lapack.cholesky_solve(np, identity, self, upper)
 
@@ -380,19 +380,19 @@ def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Any = None) -> 
 # -- Determinants ----------------------------------------------------------------------------------------------------
 
 
-@block("det_block", "LinalgDetBackward0")
+@linalg_op("det_block", "LinalgDetBackward0")
 def det_block(np: Any, self: Any, /) -> Any:
     """Return the determinants of square matrices."""
-    square("linalg.det", self)
-    floating("linalg.det", self)
-    implemented("lu_cpu", self)
+    check_square("linalg.det", self)
+    check_floating("linalg.det", self)
+    check_implemented("lu_cpu", self)
     return lapack.determinant(np, self)
 
 
 det_block.derivative(self=lambda F, g, self: F.per_matrix(g) * F.cofactors(self))
 
 
-@block("cofactors", opmath=True)
+@linalg_op("cofactors", opmath=True)
 def cofactors(np: Any, self: Any, /) -> Any:
     """Return the gradient of the determinant.
 
@@ -403,7 +403,7 @@ def cofactors(np: Any, self: Any, /) -> Any:
     if bool(
         ((determinant != 0) & np.isfinite(determinant)).all()
     ):  # both from one LU factorization: a small pivot cancels
-        return np.conj(determinant)[..., None, None] * lapack.turned(lapack.inverse(np, self)[0])
+        return np.conj(determinant)[..., None, None] * lapack.adjoint_of(lapack.inverse(np, self)[0])
     u, s, vh = np.linalg.svd(self)
     others = product_of_others.op.kernel(np, s, s.ndim - 1)
     phase = np.linalg.det(u) * np.linalg.det(vh)
@@ -413,14 +413,14 @@ def cofactors(np: Any, self: Any, /) -> Any:
 cofactors.derivative(self=lambda F, g, self: F.cofactors_backward(g, self))
 
 
-@block("cofactors_backward", opmath=True)
+@linalg_op("cofactors_backward", opmath=True)
 def cofactors_backward(np: Any, slope: Any, self: Any, /) -> Any:
     """Return the gradient of ``cofactors``, from the singular vectors and products of all singular values but two."""
     u, s, vh = np.linalg.svd(self)
     size = s.shape[-1]
     apart = ~np.eye(size, dtype=bool)
     others = product_of_others.op.kernel(np, np.where(apart, s[..., None, :], 1), s.ndim) * apart
-    turned = lapack.turned(np.matmul(lapack.turned(u), np.matmul(slope, lapack.turned(vh))))
+    turned = lapack.adjoint_of(np.matmul(lapack.adjoint_of(u), np.matmul(slope, lapack.adjoint_of(vh))))
     inner = -others * turned
     sums = np.matmul(others, np.einsum("...ii->...i", turned)[..., None])[..., 0]
     np.einsum("...ii->...i", inner)[...] = sums
@@ -459,11 +459,11 @@ def linalg_det(A: Tensor, *, out: Any = None) -> Tensor:
     return det(A)
 
 
-@block("slogdet_block", "LinalgSlogdetBackward0", outputs=("sign", "logabsdet", "LU", "pivots"), differentiable=2)
+@linalg_op("slogdet_block", "LinalgSlogdetBackward0", outputs=("sign", "logabsdet", "LU", "pivots"), differentiable=2)
 def slogdet_block(np: Any, self: Any, /) -> Any:
     """Return the sign of determinants and the logarithm of their absolute values, and the LU factors and pivots."""
-    square("linalg.slogdet", self)
-    floating("linalg.slogdet", self, short=False)
+    check_square("linalg.slogdet", self)
+    check_floating("linalg.slogdet", self, short=False)
     return lapack.log_determinant(np, self)
 
 
@@ -473,7 +473,7 @@ def _slogdet_rule(F: Any, g: Any, self: Any, sign: Any, LU: Any, pivots: Any) ->
     turning = None
     if by_sign is not None and array_of(by_sign).dtype.kind == "c":
         turning = F.imag_of(F.conj_physical(by_sign) * sign) * -1j
-    slope = plus(by_log, turning)
+    slope = add_gradients(by_log, turning)
     if slope is None:
         return None
     if F is ARRAYS and LU.size:
@@ -502,8 +502,8 @@ def linalg_slogdet(A: Tensor, *, out: Any = None) -> Any:
 @public()
 def logdet(input: Tensor) -> Tensor:
     """Return the logarithm of the determinant of a matrix or a batch; nan if the determinant is negative."""
-    square("logdet", input._array)
-    floating("logdet", input._array)
+    check_square("logdet", input._array)
+    check_floating("logdet", input._array)
     sign, log = slogdet_block(input)[:2]
     result: Tensor = sign.log() + log if input.is_complex() else where_(sign == -1, math.nan, log)
     return result
@@ -512,7 +512,7 @@ def logdet(input: Tensor) -> Tensor:
 # -- Pseudoinverses and least squares --------------------------------------------------------------------------------
 
 
-def tolerance(np: Any, values: Any, size: int, atol: Any, rtol: Any) -> Any:
+def singular_value_tolerance(np: Any, values: Any, size: int, atol: Any, rtol: Any) -> Any:
     """Return the tolerance of each matrix: singular values at most this large count as zero.
 
     It is ``max(atol, rtol * the largest)``; by default, ``rtol`` is the machine epsilon times ``size``.
@@ -524,19 +524,19 @@ def tolerance(np: Any, values: Any, size: int, atol: Any, rtol: Any) -> Any:
     return np.maximum(np.asarray(0.0 if atol is None else atol), np.asarray(rtol) * top)[..., None]
 
 
-@block("pinv_block", "LinalgPinvBackward0")
+@linalg_op("pinv_block", "LinalgPinvBackward0")
 def pinv_block(np: Any, self: Any, /, atol: Any, rtol: Any, hermitian: bool) -> Any:
     """Return pseudoinverses, from singular values (or eigenvalues) above a tolerance."""
     if not self.size:
         return np.zeros((*self.shape[:-2], self.shape[-1], self.shape[-2]), self.dtype)
     if hermitian:
-        square("linalg.eigh", self)
+        check_square("linalg.eigh", self)
         values, vectors = np.linalg.eigh(self)
-        left, right, sizes = vectors, lapack.turned(vectors), np.abs(values)
+        left, right, sizes = vectors, lapack.adjoint_of(vectors), np.abs(values)
     else:
         u, values, vh = np.linalg.svd(self, full_matrices=False)
-        left, right, sizes = lapack.turned(vh), lapack.turned(u), values
-    keep = sizes > tolerance(np, sizes, max(self.shape[-2:]), atol, rtol)
+        left, right, sizes = lapack.adjoint_of(vh), lapack.adjoint_of(u), values
+    keep = sizes > singular_value_tolerance(np, sizes, max(self.shape[-2:]), atol, rtol)
     inverse = np.where(keep, 1 / np.where(keep, values, 1), 0).astype(values.dtype)
     return np.matmul(left * inverse[..., None, :], right)
 
@@ -568,11 +568,11 @@ def pinv(
     Singular values up to ``max(atol, rtol * the largest)`` count as zero. ``hermitian``: compute with eigenvalues,
     reading only the lower triangle.
     """
-    tensors("linalg_pinv", input=input)
+    check_tensors("linalg_pinv", input=input)
     x = input._array
     if x.ndim < 2 or x.dtype.kind not in "fc":
         raise RuntimeError(
-            f"linalg.pinv({scalar(x)}{{{list(x.shape)}}}): expected a tensor with 2 or more dimensions of float, double, "
+            f"linalg.pinv({scalar_type_name(x)}{{{list(x.shape)}}}): expected a tensor with 2 or more dimensions of float, double, "
             "cfloat or cdouble types"
         )
     return pinv_block(input, _array_or_number(atol), _array_or_number(rcond if rtol is None else rtol), hermitian)
@@ -587,7 +587,7 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
 DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
-@block("lstsq_block", "LinalgLstsqBackward0", outputs=("solution", "residuals", "rank", "singular_values"),
+@linalg_op("lstsq_block", "LinalgLstsqBackward0", outputs=("solution", "residuals", "rank", "singular_values"),
        differentiable=2)  # fmt: skip
 def lstsq_block(np: Any, self: Any, B: Any, /, rcond: float, driver: str, vector: bool) -> Any:
     """Return the X that minimizes ``|self @ X - B|``, the residuals, the rank and the singular values."""
@@ -613,8 +613,8 @@ def _lstsq_rule(which: str) -> Callable[..., Any]:
     def rule(F: Any, g: Any, self: Any, B: Any, solution: Any, vector: bool) -> Any:
         slope, left = g[0], g[1]
         if vector:
-            B, solution = columns(F, B), columns(F, solution)
-            slope = None if slope is None else columns(F, slope)
+            B, solution = as_columns(F, B), as_columns(F, solution)
+            slope = None if slope is None else as_columns(F, slope)
         result = None
         if slope is not None:
             inverse = F.pinv_block(self, None, None, False)
@@ -623,8 +623,8 @@ def _lstsq_rule(which: str) -> Callable[..., Any]:
             else:
                 result = F.matmul(F.turned_fast(inverse), slope)
         if left is not None and shape_of(left) != (0,):
-            off = (F.matmul(self, solution) - B) * rows(F, left) * 2
-            result = plus(result, F.matmul(off, F.turned_fast(solution)) if which == "self" else -off)
+            off = (F.matmul(self, solution) - B) * as_rows(F, left) * 2
+            result = add_gradients(result, F.matmul(off, F.turned_fast(solution)) if which == "self" else -off)
         return F.reshape(result, shape_of(result)[:-1]) if which == "B" and vector and result is not None else result
 
     return rule
@@ -642,7 +642,7 @@ def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = N
     Residuals are empty with ``gelsy``, or unless A has full rank and more rows than columns; the rank is empty with
     ``gels``, and singular values are returned by ``gelsd`` and ``gelss`` only.
     """
-    tensors("linalg_lstsq", input=input, b=b)
+    check_tensors("linalg_lstsq", input=input, b=b)
     a, right = input._array, b._array
     if a.ndim < 2:
         raise RuntimeError("torch.linalg.lstsq: input must have at least 2 dimensions.")
@@ -651,14 +651,14 @@ def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = N
     if a.dtype != right.dtype:
         raise RuntimeError(
             "torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype "
-            f"{scalar(a)} and other's dtype {scalar(right)}"
+            f"{scalar_type_name(a)} and other's dtype {scalar_type_name(right)}"
         )
     if a.ndim - right.ndim not in (0, 1):
         raise RuntimeError(
             "torch.linalg.lstsq: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1"
         )
     vector = a.ndim - right.ndim == 1
-    error = mismatch(a.shape[:-2], right.shape[: -1 if vector else -2])
+    error = broadcast_mismatch(a.shape[:-2], right.shape[: -1 if vector else -2])
     if error is not None:
         raise error
     if a.shape[-2] != right.shape[-1 if vector else -2]:
@@ -667,7 +667,7 @@ def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = N
         raise RuntimeError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
     if a.dtype.kind not in "fc":
         raise RuntimeError("This function doesn't handle types other than float and double")
-    implemented("linalg_lstsq_cpu", a)
+    check_implemented("linalg_lstsq_cpu", a)
     if rcond is None:
         rcond = float(numpy.finfo(a.dtype).eps) * max(a.shape[-2:])
     return _Lstsq(lstsq_block(input, b, rcond, driver or "gelsy", vector))

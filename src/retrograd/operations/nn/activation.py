@@ -16,10 +16,10 @@ from ...core.dtypes import scalar_name, unsupported
 from ...core.tensor import Tensor, dimension, wrap
 from ...dispatch.declare import in_place_form, op, pointwise, public
 from ...dispatch.generic_path import modify
-from ...dispatch.transform_tensor import batched
+from ...dispatch.transform_tensor import innermost_batch
 from ...kernels.half_precision import upcast_all_half
 from ...kernels.numba_dispatch import LARGE, looped
-from ..creation.conversion import on_cpu
+from ..creation.conversion import numpy_array_of
 from ..creation.random import Generator, _stream
 from ..elementwise.arithmetic import abs as absolute
 from ..elementwise.arithmetic import div_true
@@ -649,12 +649,12 @@ def rrelu(
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:
         return _call(rrelu_mean, inplace, input, (lower + upper) / 2)
-    if (special := batched((input,))) is not None and special._run.differs():
+    if (special := innermost_batch((input,))) is not None and special._run.differs():
         return special.by_slices(rrelu, (input, lower, upper, True, False, generator), {})
     array = input._array
     if array.dtype.kind not in "fV" or array.dtype == numpy.float16:
         raise unsupported("rrelu_with_noise_out_cpu", array.dtype)
-    wide = upcast_all_half(on_cpu(input))[0]
+    wide = upcast_all_half(numpy_array_of(input))[0]
     noise = numpy.ones(array.shape, wide.dtype)
     low = wide <= 0
     noise[low] = _stream(generator).doubles(int(low.sum())) * (upper - lower) + lower

@@ -11,7 +11,7 @@ from ...core.devices import module_of
 from ...core.dtypes import c_name
 from ...core.tensor import Tensor, wrap
 from ...dispatch.declare import ARRAYS, FUNCTIONS, TENSORS, op, shared
-from ...dispatch.operand_promotion import mismatch
+from ...dispatch.operand_promotion import broadcast_mismatch
 from ...kernels import attention
 from ..linalg.matmul import addmm, baddbmm, bmm, matmul
 from ..shape.join import cat
@@ -22,7 +22,14 @@ from .softmax import softmax
 F: Any = TENSORS
 
 #: The attention implementations that a program has enabled. They have no effect, because this package has only one.
-ENABLED = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True, "overrideable": True, "reduced": False}
+ENABLED_BACKENDS = {
+    "flash": True,
+    "mem_efficient": True,
+    "math": True,
+    "cudnn": True,
+    "overrideable": True,
+    "reduced": False,
+}
 
 
 _KIND: Any = {
@@ -186,7 +193,7 @@ def scaled_dot_product_attention(
             raise RuntimeError("Number of heads in key and value must divide the number of heads in ")
         share = heads // key_heads
     if attn_mask is not None:
-        error = mismatch((*query._array.shape[:-1], key._array.shape[-2]), attn_mask._array.shape)
+        error = broadcast_mismatch((*query._array.shape[:-1], key._array.shape[-2]), attn_mask._array.shape)
         if error is not None:
             raise error
     if (

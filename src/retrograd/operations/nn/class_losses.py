@@ -10,23 +10,23 @@ import numpy
 from ...core import devices, dtypes
 from ...core.dtypes import scalar_name, unsupported
 from ...core.tensor import Tensor, wrap
-from ...dispatch.declare import fronted, op, pointwise, public, shared
+from ...dispatch.declare import op, pointwise, public, shared, with_fast_path
 from ...dispatch.fast_path_codegen import FIRST
 from ...dispatch.transform_tensor import slicewise
 from ...kernels import class_losses, ctc, small_arrays
 from ...kernels.half_precision import upcast_all_half
-from ...kernels.reductions import COUNTS, FEW, total
-from ..creation.conversion import on_cpu
+from ...kernels.reductions import COUNTS, FEW, sum_elements
+from ..creation.conversion import numpy_array_of
 from ..creation.factory import zeros_like
 from ..elementwise.arithmetic import neg
 from ..elementwise.comparison import eq, isinf
 from ..elementwise.rounding import clamp_min
-from ..linalg.derivative_programs import text_gradient, vjp_by_autograd
+from ..linalg.derivative_programs import ctc_gradient, vjp_by_autograd
 from ..reductions.sums import sum
 from ..shape.join import where_
 from ..shape.views import view
 from .linear import linear
-from .losses import REDUCTIONS, chosen, reduced
+from .losses import REDUCTIONS, parse_reduction, reduce_losses
 from .softmax import log_softmax_block
 
 # -- Negative log-likelihood -----------------------------------------------------------------------------------------
@@ -46,7 +46,7 @@ def _nll_and_weight(np: Any, x: Any, target: Any, weight: Any, reduction: str, i
         result, count = class_losses.pick(np, x, target), COUNTS[x.dtype][target.size]
         if reduction == "none":
             return -result, np.zeros((), x.dtype)
-        return -total(np, result) / count if reduction == "mean" else -total(np, result), count
+        return -sum_elements(np, result) / count if reduction == "mean" else -sum_elements(np, result), count
     short = x.dtype in dtypes.SHORT
     kind = np.dtype(np.float32) if short else x.dtype
     target, share = class_losses.class_weights(np, target, counts, weight, kind)
@@ -221,7 +221,7 @@ def nll_loss(
     for each class, by which the mean is weighted, too. ``ignore_index``: a class that is excluded from the loss.
     ``reduction``: ``"mean"``, ``"sum"``, or ``"none"`` for one loss per target.
     """
-    return _nll(input, target, weight, chosen(size_average, reduce, reduction), ignore_index)
+    return _nll(input, target, weight, parse_reduction(size_average, reduce, reduction), ignore_index)
 
 
 def _first_of_block(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, ignore_index: int) -> Any:
@@ -229,7 +229,7 @@ def _first_of_block(input: Tensor, target: Tensor, weight: Tensor | None, reduct
 
 
 #: ``nll_loss`` of checked arguments.
-_plain_nll = fronted(_first_of_block, nll_loss_block, "inline", result_class=FIRST)
+_plain_nll = with_fast_path(_first_of_block, nll_loss_block, "inline", result_class=FIRST)
 
 
 # -- Cross entropy ---------------------------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ def cross_entropy(
     tensor(0.6931)
     """
     plain = reduction == "mean" and size_average is None and reduce is None
-    reduction_name = reduction if plain else chosen(size_average, reduce, reduction)
+    reduction_name = reduction if plain else parse_reduction(size_average, reduce, reduction)
     x, labels = input._array, target._array
     if weight is None and not label_smoothing and x.ndim == 2 and labels.ndim == 1 and labels.dtype is class_losses.INT:
         return _nll(log_softmax_block(input, 1), target, None, reduction_name, ignore_index)
@@ -439,7 +439,7 @@ def multi_margin_loss(
     ``input``: (N, C) or (C,) scores. ``target``: (N,) or () class indices. ``p``: 1 or 2. ``weight`` (C,): a factor for
     each target class.
     """
-    reduction_name = chosen(size_average, reduce, reduction)
+    reduction_name = parse_reduction(size_average, reduce, reduction)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.ndim != 1:
@@ -514,7 +514,7 @@ def multilabel_margin_loss(
 
     ``input``: (N, C) or (C,) scores. ``target``, of the same shape, lists the classes of each row, up to the first -1.
     """
-    reduction_name = chosen(size_average, reduce, reduction)
+    reduction_name = parse_reduction(size_average, reduce, reduction)
     if input.shape != target.shape and not (input.ndim <= 1 and input.numel() == target.numel()):
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
     result: Tensor = multilabel_margin_loss_block(input, target, reduction_name)
@@ -571,16 +571,14 @@ def _ctc_backward_rule(
         each if isinstance(each, Tensor) else wrap(each) for each in (labels, input_lengths, target_lengths)
     )
     given = [grad_output, self]
-    return vjp_by_autograd(
-        F, lambda slope, probs: text_gradient(slope, probs, lab, have, want, zero_infinity), given, g
-    )
+    return vjp_by_autograd(F, lambda slope, probs: ctc_gradient(slope, probs, lab, have, want, zero_infinity), given, g)
 
 
 ctc_loss_backward.derivative(grad_output=_ctc_backward_rule, self=_ctc_backward_rule)
 
 
 def _lengths(name: str, given: Any, batch: int) -> Any:
-    values = on_cpu(given) if isinstance(given, Tensor) else numpy.asarray(given)
+    values = numpy_array_of(given) if isinstance(given, Tensor) else numpy.asarray(given)
     values = values.reshape(-1).astype(numpy.int64)
     if values.size != batch:
         raise RuntimeError(f"{name} must be of size batch_size")
@@ -593,7 +591,7 @@ WHILE_CHECKING = "(while checking arguments for ctc_loss_allocate_outputs)"
 def _padded_targets(targets: Tensor, lengths: Any, blank: int) -> Any:
     """Return the target sequences as rows (N, S), padded with the blank."""
     width = int(lengths.max()) if lengths.size else 0
-    given = on_cpu(targets).astype(numpy.int64)
+    given = numpy_array_of(targets).astype(numpy.int64)
     rows = numpy.full((lengths.size, width), blank, numpy.int64)
     inside = numpy.arange(width)[None, :] < lengths[:, None]
     if given.ndim == 1:
@@ -630,7 +628,7 @@ def ctc_loss(
     ``target_lengths``: (N,). The mean is that of the losses divided by their target lengths. ``zero_infinity``: the
     loss of a target too long for its input is 0, not infinity.
     """
-    reduction_name = chosen(None, None, reduction)
+    reduction_name = parse_reduction(None, None, reduction)
     batched = log_probs.ndim == 3
     probs = log_probs if batched else log_probs.unsqueeze(1)
     if not batched and targets.ndim == 1:
@@ -643,7 +641,7 @@ def ctc_loss(
         raise RuntimeError(
             f"Expected input_lengths to have value at most {steps}, but got value {int(have.max())} {WHILE_CHECKING}"
         )
-    labels = ctc.spelled(numpy, _padded_targets(targets, want, blank), blank)
+    labels = ctc.with_blanks(numpy, _padded_targets(targets, want, blank), blank)
     given = [wrap(devices.move(each, probs.device)) for each in (labels, have, want)]
     each = ctc_loss_block(probs, *given, zero_infinity)[0]
     if zero_infinity:
@@ -652,7 +650,7 @@ def ctc_loss(
         return each.squeeze(0)
     if reduction_name == "mean":
         each = each / clamp_min(given[2].to(each.dtype), 1)
-    return reduced(each, reduction_name)
+    return reduce_losses(each, reduction_name)
 
 
 __all__ = [

@@ -30,7 +30,7 @@ def convolution_output(
     np: Any, input: Any, weight: Any, /, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:
     """Return the convolution of ``input`` with ``weight``; ``shape``: the shape of the result."""
-    out = convolution_kernels.output_of(np, input, weight, shape, stride, padding, dilation, groups)
+    out = convolution_kernels.convolve(np, input, weight, shape, stride, padding, dilation, groups)
     return in_memory_format_of(np, out, input, weight)
 
 
@@ -39,7 +39,7 @@ def convolution_input(
     np: Any, output: Any, weight: Any, /, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:
     """Return the gradient of ``convolution_output`` with respect to its input, of shape ``shape``."""
-    out = convolution_kernels.input_of(np, output, weight, shape, stride, padding, dilation, groups)
+    out = convolution_kernels.input_adjoint(np, output, weight, shape, stride, padding, dilation, groups)
     return in_memory_format_of(np, out, output, weight)
 
 
@@ -48,7 +48,7 @@ def convolution_weight(
     np: Any, output: Any, input: Any, /, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:
     """Return the gradient of ``convolution_output`` with respect to its weight, of shape ``shape``."""
-    out = convolution_kernels.weight_of(np, output, input, shape, stride, padding, dilation, groups)
+    out = convolution_kernels.weight_adjoint(np, output, input, shape, stride, padding, dilation, groups)
     return in_memory_format_of(np, out, output, input)
 
 
@@ -96,7 +96,7 @@ def convolution_block(
             f"Given input size per channel: ({line}{_sizes(input.shape[2:])}). Calculated output size per channel: "
             f"({line}{_sizes(shape[2:])}). Output size is too small"
         )
-    kernel_of = convolution_kernels.input_of if transposed else convolution_kernels.output_of
+    kernel_of = convolution_kernels.input_adjoint if transposed else convolution_kernels.convolve
     out = kernel_of(np, input, weight, shape, stride, padding, dilation, groups, bias)
     return in_memory_format_of(np, out, input, weight)
 
@@ -456,7 +456,7 @@ def conv_tbc_block(np: Any, self: Any, weight: Any, bias: Any, /, pad: int) -> A
             f"Trying to create tensor with negative dimension {time}: [{time}, {self.shape[1]}, {weight.shape[2]}]"
         )
     shape = (self.shape[1], weight.shape[2], time)
-    out = convolution_kernels.output_of(
+    out = convolution_kernels.convolve(
         np, self.transpose(1, 2, 0), weight.transpose(2, 1, 0), shape, (1,), (pad,), (1,), 1, bias
     )
     return np.ascontiguousarray(out.transpose(2, 0, 1))

@@ -11,7 +11,7 @@ from ...core.devices import module_of
 from ...core.tensor import Tensor, wrap
 from ...dispatch.declare import op, public
 from ...dispatch.operand_promotion import F32, F64
-from ...dispatch.transform_tensor import draw, in_slices
+from ...dispatch.transform_tensor import draw, in_vmap
 from ...kernels import samplers
 from ...runtime.user_frame import warn
 from ..creation.random import bernoulli_, default_generator
@@ -31,7 +31,7 @@ def _keep_mask(input: Tensor, p: float, feature: bool) -> Tensor:
         blank = np.empty((*input.shape[:2], *[1] * (input.ndim - 2)), input._array.dtype)
     else:
         blank = np.empty_like(input._array)
-    if in_slices():
+    if in_vmap():
         return bernoulli_(draw(lambda shape: np.empty(shape, blank.dtype), blank.shape), 1 - p)
     return bernoulli_(wrap(blank), 1 - p)
 
@@ -40,13 +40,13 @@ def _zero(input: Tensor) -> Tensor:
     return wrap(module_of(input._array).zeros((), input._array.dtype))
 
 
-def _factor(input: Tensor, p: float, feature: bool) -> Tensor:
+def scaled_keep_mask(input: Tensor, p: float, feature: bool) -> Tensor:
     """Return 1 / (1 - p) for elements that stay and 0 for dropped ones."""
     if p == 1:
         return _zero(input)
     array = input._array
     if (
-        in_slices()
+        in_vmap()
         or feature
         or array.dtype not in (F32, F64)
         or not array.flags.c_contiguous
@@ -62,7 +62,7 @@ def _drop(input: Tensor, p: float, train: bool, inplace: bool, feature: bool = F
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
     if p == 0 or not train or input._array.size == 0:
         return input
-    factor = _factor(input, p, feature)
+    factor = scaled_keep_mask(input, p, feature)
     return input.mul_(factor) if inplace else mul(input, factor)
 
 

@@ -11,9 +11,9 @@ from ...core.devices import module_of
 from ...core.tensor import Tensor, wrap
 from ...core.views import bump_version
 from ...dispatch.declare import op, public
-from ...dispatch.transform_tensor import batched, slicewise
+from ...dispatch.transform_tensor import innermost_batch, slicewise
 from ...kernels import embedding as embedding_kernels
-from ...kernels.gather_scatter import SOME, taken, within
+from ...kernels.gather_scatter import SOME, all_in_range, take_axis
 from ...kernels.half_precision import upcast_all_half
 from ...runtime.user_frame import warn
 from ..shape.views import reshape
@@ -25,13 +25,13 @@ from ..shape.views import reshape
     function=False, method=False, name="embedding_block", backward="EmbeddingBackward0", linear=True,
     inline_expr=("indices.dtype is INT and self.ndim == 2 and within(indices, len(self))",
             "self.take(indices, 0) if indices.size < SOME else much_taken(self, indices, 0)",
-            {"INT": numpy.dtype(numpy.int64), "within": within, "SOME": SOME, "much_taken": taken}),
+            {"INT": numpy.dtype(numpy.int64), "within": all_in_range, "SOME": SOME, "much_taken": take_axis}),
 )  # fmt: skip
 def embedding_block(np: Any, self: Any, indices: Any, /, padding_idx: int, scale: bool) -> Any:
     """Return the rows of ``self`` at ``indices``."""
     if indices.size and not (indices.min() >= 0 and indices.max() < self.shape[0]):
         raise IndexError("index out of range in self")
-    return taken(self, indices, 0)
+    return take_axis(self, indices, 0)
 
 
 @op(function=False, method=False, linear=True)
@@ -40,9 +40,9 @@ def embedding_dense_backward(
 ) -> Any:
     """Return the gradient of embedding: for each row of the table, the sum of the gradients of its uses."""
     grad, flat = upcast_all_half(grad_output)[0].reshape(indices.size, -1), indices.reshape(-1)
-    factor = embedding_kernels.usefulness(np, flat, padding_idx, scale, grad.dtype)
-    return embedding_kernels.added(
-        np, grad if factor is None else embedding_kernels.weighted(np, grad, factor[:, None]), flat, count
+    factor = embedding_kernels.gradient_factors(np, flat, padding_idx, scale, grad.dtype)
+    return embedding_kernels.sum_rows(
+        np, grad if factor is None else embedding_kernels.multiply_rows(np, grad, factor[:, None]), flat, count
     )
 
 
@@ -50,8 +50,8 @@ def embedding_dense_backward(
 def embedding_double(np: Any, self: Any, indices: Any, /, padding_idx: int, scale: bool) -> Any:
     """Return the gradient of ``embedding_dense_backward``: the rows at ``indices``, scaled as the gradient is."""
     result = np.take(self, indices, 0)
-    factor = embedding_kernels.usefulness(np, indices.reshape(-1), padding_idx, scale, result.dtype)
-    return result if factor is None else embedding_kernels.weighted(np, result, factor.reshape(*indices.shape, 1))
+    factor = embedding_kernels.gradient_factors(np, indices.reshape(-1), padding_idx, scale, result.dtype)
+    return result if factor is None else embedding_kernels.multiply_rows(np, result, factor.reshape(*indices.shape, 1))
 
 
 embedding_block.derivative(
@@ -92,11 +92,11 @@ def _embedding(
 @public(method=False)
 def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
     """Scale the rows of ``input`` at ``indices`` whose norm exceeds ``max_norm`` down to it, in place."""
-    if (special := batched((input, indices))) is not None:  # slices are views, so this modifies ``input``
+    if (special := innermost_batch((input, indices))) is not None:  # slices are views, so this modifies ``input``
         special.by_slices(embedding_renorm_, (input, indices, max_norm, norm_type), {})
         return input
     _check_indices("embedding_renorm_", indices)
-    if embedding_kernels.shorten(module_of(input._array), input._array, indices._array, max_norm, norm_type):
+    if embedding_kernels.renormalise_rows(module_of(input._array), input._array, indices._array, max_norm, norm_type):
         bump_version(input)
     return input
 
@@ -151,7 +151,7 @@ def embedding_bag_block(
     """Return the sum, mean or maximum of the rows in each bag; for maxima also the row of each element."""
     wide, share = upcast_all_half(self, weights)
     if mode == 2:
-        out, tops = embedding_kernels.largest(np, wide, indices, sizes)
+        out, tops = embedding_kernels.bag_maxima(np, wide, indices, sizes)
         return out.astype(self.dtype), tops
     out = _sum_bags(np, wide[indices], bags, sizes, share, mode)
     return out.astype(self.dtype), np.zeros(sizes.shape, np.int64)
@@ -160,7 +160,7 @@ def embedding_bag_block(
 def _sum_bags(np: Any, picked: Any, bags: Any, sizes: Any, weights: Any, mode: int) -> Any:
     if weights is not None:
         picked *= weights[:, None]
-    out = embedding_kernels.added(np, picked, bags, sizes.size)
+    out = embedding_kernels.sum_rows(np, picked, bags, sizes.size)
     return out / np.maximum(sizes, 1).astype(out.dtype)[:, None] if mode == 1 else out
 
 
@@ -172,14 +172,14 @@ def embedding_bag_backward(
     """Return the gradient of ``embedding_bag`` with respect to the table."""
     grad, share = upcast_all_half(grad_output, weights)
     if mode == 2:
-        return embedding_kernels.added_each(np, grad, tops, count)
+        return embedding_kernels.add_to_maxima(np, grad, tops, count)
     if mode == 1:
         grad = grad / np.maximum(sizes, 1).astype(grad.dtype)[:, None]
     each = grad[bags]
-    for by in (share, embedding_kernels.usefulness(np, indices, -1, scale, grad.dtype)):
+    for by in (share, embedding_kernels.gradient_factors(np, indices, -1, scale, grad.dtype)):
         if by is not None:
             each *= by[:, None]
-    return embedding_kernels.added(np, each, indices, count)
+    return embedding_kernels.sum_rows(np, each, indices, count)
 
 
 @op(function=False, method=False)
@@ -188,9 +188,9 @@ def embedding_bag_again(
 ) -> Any:
     """Return the gradient of ``embedding_bag_backward``: bags of ``self``; ``tops``: the rows of the maxima."""
     if mode == 2:
-        return embedding_kernels.picked_each(np, self, tops)
+        return embedding_kernels.take_maxima(np, self, tops)
     each = self[indices]
-    factor = embedding_kernels.usefulness(np, indices, -1, scale, self.dtype)
+    factor = embedding_kernels.gradient_factors(np, indices, -1, scale, self.dtype)
     if factor is not None:
         each *= factor[:, None]
     return _sum_bags(np, each, bags, sizes, weights, mode)
@@ -205,7 +205,7 @@ def row_products(np: Any, self: Any, other: Any, first: Any, second: Any, /) -> 
 @op(function=False, method=False)
 def row_sums(np: Any, weights: Any, self: Any, source: Any, target: Any, /, count: int) -> Any:
     """Return ``count`` rows: the sums at ``target`` of the rows of ``self`` at ``source``, times ``weights``."""
-    return embedding_kernels.added(np, self[source] * weights[:, None], target, count)
+    return embedding_kernels.sum_rows(np, self[source] * weights[:, None], target, count)
 
 
 row_products.derivative(
@@ -280,7 +280,7 @@ def _embedding_bag(
     _check_offsets(index, start)
     _check_rows(index, weight.size(0))
     np = module_of(index)
-    bags, sizes = embedding_kernels.bag_numbers(np, index.size, start)
+    bags, sizes = embedding_kernels.bag_indices(np, index.size, start)
     share = per_sample_weights
     if padding_idx is not None:
         kept = index != _padding(padding_idx, weight)

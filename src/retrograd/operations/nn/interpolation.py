@@ -25,9 +25,9 @@ def _upsampling(name: str, title: str) -> Any:
     def resized(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
         """Return ``self`` resampled along its last dimensions."""
         if self.dtype.kind == "u":  # uint8 is computed in float32, and rounded
-            exact = interpolation.along(np, self.astype(np.float32), plan)
+            exact = interpolation.apply_maps(np, self.astype(np.float32), plan)
             return np.clip(np.floor(exact + 0.5), 0, 255).astype(self.dtype)
-        return interpolation.along(np, self, plan)
+        return interpolation.apply_maps(np, self, plan)
 
     resized.derivative(self=lambda F, g, plan: F.resample_back(g, plan))
     return resized
@@ -150,7 +150,7 @@ def _taps(
     mode: str, antialias: bool, size: int, out: int, scale: float | None, align: bool, rank: int
 ) -> interpolation.Taps:
     if antialias:
-        return interpolation.smoothed(size, out, scale, align, mode)
+        return interpolation.antialiased(size, out, scale, align, mode)
     if mode.startswith("nearest"):
         return interpolation.nearest(size, out, scale, mode == "nearest-exact", rank == 2)
     return (interpolation.cubic if mode == "bicubic" else interpolation.linear)(size, out, scale, align)
@@ -503,7 +503,7 @@ for _shuffle in (channel_shuffle, native_channel_shuffle):
 @op(name="im2col", backward="Im2ColBackward0", function=False, method=False, linear=True)
 def im2col(np: Any, self: Any, /, kernel: Any, stride: Any, padding: Any, dilation: Any, places: Any) -> Any:
     """Return the windows of images as columns."""
-    return convolution.unfolded(np, self, kernel, stride, padding, dilation, places)
+    return convolution.unfold_windows(np, self, kernel, stride, padding, dilation, places)
 
 
 @op(name="col2im", backward="Col2ImBackward0", function=False, method=False, linear=True)
@@ -511,7 +511,7 @@ def col2im(
     np: Any, self: Any, /, space: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, places: Any
 ) -> Any:
     """Return images that are the sums of columns at the positions of their windows."""
-    return convolution.folded(np, self, space, kernel, stride, padding, dilation, places)
+    return convolution.fold_windows(np, self, space, kernel, stride, padding, dilation, places)
 
 
 im2col.derivative(

@@ -15,9 +15,9 @@ from ...core.tensor import Tensor
 from ...dispatch.declare import op, public
 from ...dispatch.generic_path import check_cast
 from ...dispatch.operand_promotion import common_dtype
-from ...dispatch.transform_tensor import batched
+from ...dispatch.transform_tensor import innermost_batch
 from ...kernels.numba_dispatch import LARGE, looped
-from ...kernels.reductions import MOST, total
+from ...kernels.reductions import MOST, sum_elements
 from ...runtime.user_frame import warn
 from ..creation.factory import ones_like, zeros_like
 from ..elementwise.arithmetic import abs as absolute
@@ -36,7 +36,7 @@ REDUCTIONS = ("none", "mean", "sum")
 # -- Reductions ------------------------------------------------------------------------------------------------------
 
 
-def chosen(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
+def parse_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
     """Return the name of the reduction, also from the two deprecated arguments (with PyTorch's warning)."""
     if reduction == "mean" and size_average is None and reduce is None:
         return reduction
@@ -54,7 +54,7 @@ def chosen(size_average: bool | None, reduce: bool | None, reduction: str) -> st
     return reduction
 
 
-def reduced(each: Tensor, reduction: str) -> Tensor:
+def reduce_losses(each: Tensor, reduction: str) -> Tensor:
     """Return the mean or the sum of the losses, or the unreduced losses."""
     if reduction == "none":
         return each
@@ -64,7 +64,7 @@ def reduced(each: Tensor, reduction: str) -> Tensor:
 def _reduce_array(np: Any, each: Any, reduction: str) -> Any:
     if reduction == "none":
         return each
-    result = total(np, each)
+    result = sum_elements(np, each)
     return result / each.dtype.type(each.size) if reduction == "mean" else result
 
 
@@ -299,7 +299,7 @@ def _weighted(each: Tensor, weight: Tensor, input: Tensor, reduction: str, by_we
     result = each * weight
     if reduction == "mean" and by_weight:
         return sum(result) / sum(weight)
-    return reduced(result, reduction)
+    return reduce_losses(result, reduction)
 
 
 @public(function=False, method=False, fast_path=mse_loss_block, when="inline", parameter=0.0)
@@ -316,7 +316,7 @@ def mse_loss(
     >>> torch.nn.functional.mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
     tensor(2.)
     """
-    reduction_name = chosen(size_average, reduce, reduction)
+    reduction_name = parse_reduction(size_average, reduce, reduction)
     x, y = _in_common_dtype(*_broadcast_pair(input, target))
     if weight is None:
         result: Tensor = mse_loss_block(x, y, reduction_name, 0.0)
@@ -332,10 +332,10 @@ def l1_loss(
 
     ``reduction`` and ``weight`` are those of :func:`mse_loss`.
     """
-    reduction_name = chosen(size_average, reduce, reduction)
+    reduction_name = parse_reduction(size_average, reduce, reduction)
     x, y = _broadcast_pair(input, target)
     each = absolute(x - y)
-    return reduced(each, reduction_name) if weight is None else _weighted(each, weight, input, reduction_name)
+    return reduce_losses(each, reduction_name) if weight is None else _weighted(each, weight, input, reduction_name)
 
 
 def smooth_l1_loss(
@@ -346,12 +346,12 @@ def smooth_l1_loss(
 
     With ``d = abs(input - target)``: ``0.5 * d**2 / beta`` where ``d < beta``, otherwise ``d - 0.5 * beta``.
     """
-    reduction_name = chosen(size_average, reduce, reduction)
+    reduction_name = parse_reduction(size_average, reduce, reduction)
     x, y = _in_common_dtype(*_broadcast_pair(input, target))
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0:
-        return reduced(absolute(x - y), reduction_name)
+        return reduce_losses(absolute(x - y), reduction_name)
     result: Tensor = smooth_l1_loss_block(x, y, reduction_name, float(beta))
     return result
 
@@ -363,7 +363,7 @@ def huber_loss(
 
     With ``d = abs(input - target)``: ``0.5 * d**2`` where ``d <= delta``, otherwise ``delta * (d - 0.5 * delta)``.
     """
-    reduction_name = chosen(None, None, reduction)
+    reduction_name = parse_reduction(None, None, reduction)
     x, y = _broadcast_pair(input, target)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
@@ -378,7 +378,7 @@ def soft_margin_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
     """Return ``log(1 + exp(-target * input))`` for targets of 1 and -1, reduced as by :func:`mse_loss`."""
-    reduction_name = chosen(size_average, reduce, reduction)
+    reduction_name = parse_reduction(size_average, reduce, reduction)
     if input.dtype.category < FLOATING:
         check_cast(float32, input.dtype)
     result: Tensor = soft_margin_loss_block(*_in_common_dtype(input, target, input.dtype), reduction_name, 0.0)
@@ -564,7 +564,7 @@ def binary_cross_entropy(
     ``weight``: a factor for each loss, broadcast to the shape of ``input``. ``reduction``: ``"mean"``, ``"sum"`` or
     ``"none"``; a mean is divided by the number of elements, also with ``weight``.
     """
-    reduction_name = chosen(size_average, reduce, reduction)
+    reduction_name = parse_reduction(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(
             f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is deprecated. "
@@ -590,7 +590,7 @@ def binary_cross_entropy_with_logits(
     reduce: bool | None = None, reduction: str = "mean", pos_weight: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Return :func:`binary_cross_entropy` of ``sigmoid(input)``; ``pos_weight`` multiplies the loss of targets of 1."""
-    reduction_name = chosen(size_average, reduce, reduction)
+    reduction_name = parse_reduction(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
     _check_not_differentiated("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
@@ -643,15 +643,15 @@ def kl_div(
             "same as 'batchmean' in the next major release.",
         )
     batch = reduction == "batchmean" and not legacy
-    reduction_name = "sum" if batch else chosen(size_average, reduce, reduction)
-    result = reduced(_divergence(input, target, log_target), reduction_name)
+    reduction_name = "sum" if batch else parse_reduction(size_average, reduce, reduction)
+    result = reduce_losses(_divergence(input, target, log_target), reduction_name)
     return result / input.size()[0] if batch and input.ndim else result
 
 
 @public(method=False, name="kl_div")
 def _kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: bool = False) -> Tensor:
     """Return the Kullback-Leibler divergence; see ``nn.functional``. ``reduction``: 0 none, 1 mean, 2 sum."""
-    return reduced(_divergence(input, target, log_target), REDUCTIONS[reduction])
+    return reduce_losses(_divergence(input, target, log_target), REDUCTIONS[reduction])
 
 
 def _export_with_int_reduction(
@@ -667,7 +667,7 @@ def _export_with_int_reduction(
                 **dict(zip([*defaults, "reduction"], args, strict=False)),
                 **kwargs,
             }
-            missing = [key for key, value in arguments.items() if value is REQUIRED]
+            missing = [key for key, value in arguments.items() if value is REQUIRED_ARGUMENT]
             if missing:
                 raise TypeError(
                     f"{name}() missing {len(missing)} required positional arguments: "
@@ -684,11 +684,12 @@ def _export_with_int_reduction(
     return declare
 
 
-REQUIRED = object()
+REQUIRED_ARGUMENT = object()
 
 
 @_export_with_int_reduction(
-    "cosine_embedding_loss", {"input1": REQUIRED, "input2": REQUIRED, "target": REQUIRED, "margin": 0.0}
+    "cosine_embedding_loss",
+    {"input1": REQUIRED_ARGUMENT, "input2": REQUIRED_ARGUMENT, "target": REQUIRED_ARGUMENT, "margin": 0.0},
 )
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
@@ -699,7 +700,7 @@ def cosine_embedding_loss(
     ``cos`` is the cosine similarity of the inputs along the last dimension: (N, D) inputs with an (N,) target, or (D,)
     inputs with a 0-d target.
     """
-    reduction_name = chosen(size_average, reduce, reduction)
+    reduction_name = parse_reduction(size_average, reduce, reduction)
     if target.ndim not in (0, 1):
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if target.ndim and (input1.ndim, input2.ndim) != (2, 2):
@@ -717,23 +718,26 @@ def cosine_embedding_loss(
     cos = dot / lengths.sqrt()
     zero = zeros_like(cos)
     alike = where_(eq(target, 1), 1 - cos, zero)
-    return reduced(alike + where_(eq(target, -1), clamp_min(cos - margin, 0), zero), reduction_name)
+    return reduce_losses(alike + where_(eq(target, -1), clamp_min(cos - margin, 0), zero), reduction_name)
 
 
-@_export_with_int_reduction("hinge_embedding_loss", {"input": REQUIRED, "target": REQUIRED, "margin": 1.0})
+@_export_with_int_reduction(
+    "hinge_embedding_loss", {"input": REQUIRED_ARGUMENT, "target": REQUIRED_ARGUMENT, "margin": 1.0}
+)
 def hinge_embedding_loss(
     input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     """Return ``input`` where ``target`` is 1, and ``max(0, margin - input)`` where ``target`` is -1, reduced."""
-    reduction_name = chosen(size_average, reduce, reduction)
+    reduction_name = parse_reduction(size_average, reduce, reduction)
     zero = zeros_like(input)
     apart = where_(ne(target, 1), clamp_min(margin - input, 0), zero)
-    return reduced(apart + where_(ne(target, -1), input, zero), reduction_name)
+    return reduce_losses(apart + where_(ne(target, -1), input, zero), reduction_name)
 
 
 @_export_with_int_reduction(
-    "margin_ranking_loss", {"input1": REQUIRED, "input2": REQUIRED, "target": REQUIRED, "margin": 0.0}
+    "margin_ranking_loss",
+    {"input1": REQUIRED_ARGUMENT, "input2": REQUIRED_ARGUMENT, "target": REQUIRED_ARGUMENT, "margin": 0.0},
 )
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
@@ -743,13 +747,13 @@ def margin_ranking_loss(
 
     A target of 1 ranks ``input1`` higher, a target of -1 ``input2``.
     """
-    reduction_name = chosen(size_average, reduce, reduction)
+    reduction_name = parse_reduction(size_average, reduce, reduction)
     if input1.ndim != input2.ndim or input1.ndim != target.ndim:
         raise RuntimeError(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
             f"{input1.size()}, input2: {input2.size()}, target: {target.size()} "
         )
-    return reduced(clamp_min(-target * (input1 - input2) + margin, 0), reduction_name)
+    return reduce_losses(clamp_min(-target * (input1 - input2) + margin, 0), reduction_name)
 
 
 def gaussian_nll_loss(
@@ -764,7 +768,7 @@ def gaussian_nll_loss(
         if var < 0:
             raise ValueError("var has negative entry/entries")
         var = var * ones_like(input)
-    elif batched((var,)) is None and bool((var < 0).any()):
+    elif innermost_batch((var,)) is None and bool((var < 0).any()):
         raise ValueError("var has negative entry/entries")
     if var.size() != input.size():
         if input.size()[:-1] == var.size():
@@ -777,7 +781,7 @@ def gaussian_nll_loss(
     with no_grad():
         var.clamp_(min=eps)
     each = 0.5 * (log(var) + (input - target) ** 2 / var)
-    return reduced(each + 0.5 * math.log(2 * math.pi) if full else each, reduction)
+    return reduce_losses(each + 0.5 * math.log(2 * math.pi) if full else each, reduction)
 
 
 def poisson_nll_loss(
@@ -789,12 +793,12 @@ def poisson_nll_loss(
     The mean of the distribution is ``exp(input)`` if ``log_input``, otherwise ``input``. ``full``: add Stirling's
     approximation of ``log(target!)``, the term that does not depend on ``input``.
     """
-    reduction_name = chosen(size_average, reduce, reduction)
+    reduction_name = parse_reduction(size_average, reduce, reduction)
     each = exp(input) - target * input if log_input else input - target * log(input + eps)
     if full:
         stirling = target * log(target) - target + 0.5 * log(2 * math.pi * target)
         each = each + stirling.masked_fill(target <= 1, 0)
-    return reduced(each, reduction_name)
+    return reduce_losses(each, reduction_name)
 
 
 @public(method=False, name="poisson_nll_loss")
@@ -809,14 +813,14 @@ def multilabel_soft_margin_loss(
 ) -> Tensor:  # fmt: skip
     """Return the binary cross entropy of ``sigmoid(input)``, averaged over the last dimension (classes), reduced."""
     if size_average is not None or reduce is not None:
-        reduction = chosen(size_average, reduce, reduction)
+        reduction = parse_reduction(size_average, reduce, reduction)
     each = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     if weight is not None:
         each = each * weight
     each = sum(each, input.ndim - 1) / input.size(input.ndim - 1)
     if reduction not in REDUCTIONS:
         raise ValueError(f"{reduction} is not valid")
-    return reduced(each, reduction)
+    return reduce_losses(each, reduction)
 
 
 # -- Triplet losses --------------------------------------------------------------------------------------------------
@@ -840,12 +844,12 @@ def _triplet(
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = minimum(far, distance(positive, negative))
-    return reduced(clamp_min(margin + near - far, 0), reduction)
+    return reduce_losses(clamp_min(margin + near - far, 0), reduction)
 
 
 @_export_with_int_reduction(
     "triplet_margin_loss",
-    {"anchor": REQUIRED, "positive": REQUIRED, "negative": REQUIRED, "margin": 1.0, "p": 2.0, "eps": 1e-06,
+    {"anchor": REQUIRED_ARGUMENT, "positive": REQUIRED_ARGUMENT, "negative": REQUIRED_ARGUMENT, "margin": 1.0, "p": 2.0, "eps": 1e-06,
      "swap": False},
 )  # fmt: skip
 def triplet_margin_loss(
@@ -857,7 +861,7 @@ def triplet_margin_loss(
     ``| |`` is the p-norm along the last dimension; ``eps`` is added to each difference.
     ``swap``: use the smaller of ``|anchor - negative|`` and ``|positive - negative|``.
     """
-    reduction_name = chosen(size_average, reduce, reduction)
+    reduction_name = parse_reduction(size_average, reduce, reduction)
     return _triplet(lambda a, b: _distance(a, b, p, eps), anchor, positive, negative, margin, swap, reduction_name)
 
 
@@ -867,7 +871,7 @@ def triplet_margin_with_distance_loss(
     reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     """Return :func:`triplet_margin_loss` with ``distance_function`` instead of the p-norm (default: the 2-norm)."""
-    reduction_name = chosen(None, None, reduction)
+    reduction_name = parse_reduction(None, None, reduction)
     measure = distance_function or (lambda a, b: _distance(a, b, 2.0, 1e-06))
     return _triplet(measure, anchor, positive, negative, margin, swap, reduction_name)
 

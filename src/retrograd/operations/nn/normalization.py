@@ -20,7 +20,7 @@ from ...core.views import bump_version
 from ...dispatch.declare import op, public
 from ...dispatch.fast_path_codegen import FIRST
 from ...dispatch.operand_promotion import PLAIN
-from ...dispatch.transform_tensor import batched, runs
+from ...dispatch.transform_tensor import active_levels, innermost_batch
 from ...kernels import normalization, normalization_numba, small_arrays
 from ...kernels.half_precision import upcast_all_half
 from ...kernels.numba_dispatch import LARGE
@@ -87,14 +87,14 @@ def _normalised(np: Any, x: Any, weight: Any, bias: Any, layout: Layout, eps: fl
         result = by(reshaped, weight, bias, eps)
         if result is not None:
             return result
-    mean, variance = normalization.moments(np, reshaped, layout.axes)
+    mean, variance = normalization.mean_and_variance(np, reshaped, layout.axes)
     rstd = 1 / np.sqrt(variance + eps)
     if x.size >= LARGE:
         affine = [None if each is None else each.reshape(layout.weight) for each in (weight, bias)]
         out = normalization_numba.scaled(reshaped, mean, rstd, *affine)
         if out is not None:
             return out, mean, variance, rstd
-    return _affine(np, normalization.standardised(np, reshaped, mean, rstd), weight, bias, layout), mean, variance, rstd
+    return _affine(np, normalization.normalise(np, reshaped, mean, rstd), weight, bias, layout), mean, variance, rstd
 
 
 # -- Gradients -------------------------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ def _upcast_operands(np: Any, layout: Layout, eps: float | None, x: Any, mean: A
     x, mean, rstd = upcast_all_half(x, mean, rstd)
     x = x.reshape(layout.shape)
     if short:
-        mean, variance = normalization.moments(np, x, layout.axes)
+        mean, variance = normalization.mean_and_variance(np, x, layout.axes)
         return x, mean, 1 / np.sqrt(variance + eps)
     kept = tuple(1 if axis in layout.axes else size for axis, size in enumerate(layout.shape))
     return x, mean.reshape(kept), rstd.reshape(kept)
@@ -416,7 +416,7 @@ def batch_norm_block(
     if eps is None:
         mean, variance = (each.astype(self.dtype).reshape(layout.weight) for each in running)
         rstd = 1 / np.sqrt(variance + small)
-        flat = normalization.standardised(np, self.reshape(layout.shape), mean, rstd)
+        flat = normalization.normalise(np, self.reshape(layout.shape), mean, rstd)
         out = _affine(np, flat, weight, bias, layout)
     else:
         out, mean, variance, rstd = _normalised(np, self, weight, bias, layout, eps)
@@ -487,7 +487,7 @@ def native_batch_norm(
 
     Both statistics are empty if not ``training``.
     """
-    if runs() and (special := batched((running_mean, running_var))) is not None:
+    if active_levels() and (special := innermost_batch((running_mean, running_var))) is not None:
         given = (input, weight, bias, running_mean, running_var, training, momentum, eps)
         return special.by_slices(native_batch_norm, given, {})
     _check_channels(
@@ -543,7 +543,7 @@ def _instance_norm(
     """Return ``input`` normalized over each channel of each sample; see ``nn.functional.instance_norm``."""
     if not use_input_stats and (running_mean is None or running_var is None):
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
-    if (special := batched((running_mean, running_var))) is not None:
+    if (special := innermost_batch((running_mean, running_var))) is not None:
         given = (input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
         return special.by_slices(_instance_norm, given, {})
     batch, channels = input.shape[:2]

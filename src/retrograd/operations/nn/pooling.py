@@ -13,7 +13,7 @@ from ...core.dtypes import scalar_name, unsupported
 from ...core.tensor import Tensor, wrap
 from ...dispatch.declare import FUNCTIONS, op, public
 from ...dispatch.fast_path_codegen import FIRST
-from ...dispatch.transform_tensor import batched, slicewise
+from ...dispatch.transform_tensor import innermost_batch, slicewise
 from ...kernels import interpolation, pooling
 from ...kernels.memory_format import in_memory_format_of
 from ..elementwise.arithmetic import sign
@@ -57,13 +57,13 @@ def spread_at(np: Any, self: Any, indices: Any, /, shape: Any, rank: int, once: 
 
     ``once``: no index occurs twice in a plane.
     """
-    return in_memory_format_of(np, pooling.spread(np, self, indices, shape, rank, once), self)
+    return in_memory_format_of(np, pooling.add_flat(np, self, indices, shape, rank, once), self)
 
 
 @op(function=False, method=False, linear=True)
 def collect_at(np: Any, self: Any, indices: Any, /, rank: int, once: bool) -> Any:
     """Return the elements of ``self`` at flat ``indices`` into its last ``rank`` dimensions."""
-    return pooling.collect(np, self, indices, rank)
+    return pooling.take_flat(np, self, indices, rank)
 
 
 spread_at.derivative(self=lambda F, g, indices, rank, once: F.collect_at(g, indices, rank, once))
@@ -135,7 +135,7 @@ def _max_pooled(
 @lru_cache(maxsize=64, typed=True)
 def _cached_windows(
     rank: int, shape: tuple[int, ...], kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
-) -> pooling.Regular:
+) -> pooling.StridedWindows:
     """Return the windows for an input of ``shape``; cached by the arguments as the user passed them."""
     name = f"max_pool{rank}d"
     kernel = _per_dimension(name, "kernel_size", kernel_size, rank)
@@ -146,7 +146,7 @@ def _cached_windows(
 
 def _windows(
     rank: int, shape: tuple[int, ...], kernel: Any, steps: Any, pads: Any, dilations: Any, ceil_mode: bool
-) -> pooling.Regular:
+) -> pooling.StridedWindows:
     """Return the windows for an input of ``shape``. Raises PyTorch's errors."""
     if len(shape) not in (rank + 1, rank + 2):
         raise RuntimeError(f"non-empty {rank + 1}D or {rank + 2}D (batch mode) tensor expected for input")
@@ -154,7 +154,7 @@ def _windows(
         raise RuntimeError("stride should not be zero")
     geometry = list(zip(shape[-rank:], kernel, steps, pads, dilations, strict=True))
     _check_windows(shape, kernel, steps, pads, dilations, [pooling.out_size(*each, ceil_mode) for each in geometry])
-    return pooling.Regular(geometry, ceil_mode)
+    return pooling.StridedWindows(geometry, ceil_mode)
 
 
 def _max_pooled_1d(
@@ -214,7 +214,9 @@ def _max_pool_of(rank: int) -> tuple[Any, Any, Any]:
         result = pooled(input, not return_indices, kernel_size, stride, padding, dilation, ceil_mode)
         return result if return_indices else result[0]
 
-    def places(x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: Any) -> pooling.Regular:
+    def places(
+        x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: Any
+    ) -> pooling.StridedWindows:
         if x.dtype.kind in "bc":
             raise TypeError
         return _cached_windows(rank, x.shape, kernel_size, stride, padding, dilation, ceil_mode)
@@ -290,7 +292,7 @@ def _adaptive_maxima(input: Tensor, rank: int, output_size: tuple[int, ...]) -> 
         shape_of_result = [*shape[: len(shape) - rank], *output_size]
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(output_size)}: {shape_of_result}")
     sizes = list(zip(shape[-rank:], output_size, strict=True))
-    places = [pooling.adaptive_places(n, o) for n, o in sizes]
+    places = [pooling.adaptive_indices(n, o) for n, o in sizes]
     return _adaptive_max[rank](input, places, all(o and n % o == 0 for n, o in sizes))
 
 
@@ -374,7 +376,7 @@ def _fractional_maxima(
         raise unsupported(f"{name}_out_frame", array.dtype)
     if samples is None:
         samples = FUNCTIONS["rand"](batch, channels, rank, dtype=input.dtype, device=input.device)
-    if (special := batched((samples,))) is not None:
+    if (special := innermost_batch((samples,))) is not None:
         given = (input, rank, kernel_size, output_size, None, samples)
         return special.by_slices(_fractional_maxima, given, {})
     _check_samples(samples, batch, channels, rank)
@@ -385,7 +387,7 @@ def _fractional_maxima(
     drawn = samples._array[:batch] if array.ndim == rank + 2 else samples._array[0]
     order = (1, 0) if rank == 2 else (0, 1, 2)  # in 2-d, the first random number is for the width
     places = [
-        pooling.fractional_places(module_of(array), drawn[..., which], n, o, k)
+        pooling.fractional_indices(module_of(array), drawn[..., which], n, o, k)
         for which, n, o, k in zip(order, array.shape[-rank:], out, kernel, strict=True)
     ]
     return _fractional[rank](input, places, False)
@@ -440,7 +442,7 @@ def _unpool_operation(rank: int) -> Any:
         """Return zeros with the elements of ``self`` at flat ``indices``."""
         _check_unpooling(self, indices, size, rank)
         shape = (*self.shape[: self.ndim - rank], *size)
-        return in_memory_format_of(np, pooling.spread(np, self, indices, shape, rank, True), self)
+        return in_memory_format_of(np, pooling.add_flat(np, self, indices, shape, rank, True), self)
 
     unpooled.derivative(self=lambda F, g, indices, size: F.collect_at(g, indices, len(size), False))
     return unpooled
@@ -521,8 +523,8 @@ def _average_operation(name: str, backward: str) -> Any:
     def averaged(np: Any, self: Any, /, plan: Any, divisor: Any) -> Any:
         """Return the mean of each window, or its sum divided by ``divisor``."""
         if divisor is None:
-            return interpolation.along(np, self, plan)
-        total = interpolation.along(np, self, plan)
+            return interpolation.apply_maps(np, self, plan)
+        total = interpolation.apply_maps(np, self, plan)
         return (
             np.trunc(total / divisor).astype(self.dtype)
             if self.dtype.kind == "i"
@@ -590,10 +592,10 @@ def _check_averaged(array: Any, rank: int) -> None:
 def _integer_means(input: Tensor, plan: Any, geometry: Any, out: Any, include_pad: bool) -> Tensor:
     """Return the means of integers, rounded towards zero."""
     np = module_of(input._array)
-    total, divisor = interpolation.along(np, input._array, plan), 1
+    total, divisor = interpolation.apply_maps(np, input._array, plan), 1
     for dim, ((n, k, s, p), o) in enumerate(zip(geometry, out, strict=True)):
-        ones = interpolation.along(np, np.ones(n), (interpolation.averages(n, o, k, s, p, include_pad, True),))
-        sums = interpolation.along(np, np.ones(n), (interpolation.averages(n, o, k, s, p, include_pad, False),))
+        ones = interpolation.apply_maps(np, np.ones(n), (interpolation.averages(n, o, k, s, p, include_pad, True),))
+        sums = interpolation.apply_maps(np, np.ones(n), (interpolation.averages(n, o, k, s, p, include_pad, False),))
         count = np.rint(sums / ones).astype(np.int64)
         divisor = divisor * count.reshape(-1, *(1,) * (len(geometry) - dim - 1))
     return wrap(np.trunc(total / divisor).astype(np.int64))

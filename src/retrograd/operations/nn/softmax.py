@@ -12,17 +12,17 @@ from ...dispatch.declare import op as declared
 from ...dispatch.declare import public
 from ...dispatch.transform_tensor import draw
 from ...kernels import small_arrays
-from ...kernels.gather_scatter import largest
+from ...kernels.gather_scatter import max_along
 from ...kernels.half_precision import upcast_all_half
-from ...kernels.normalization import PIECE, pieces
+from ...kernels.normalization import PIECE, iterate_slices
 from ...kernels.numba_dispatch import LARGE
-from ...kernels.reductions import spread_sum
+from ...kernels.reductions import sum_broadcast
 from ...kernels.reductions_numba import by_rows
 from ...runtime.user_frame import warn
 from ..creation.factory import zeros_like
 from ..elementwise.arithmetic import neg
 from ..indexing.gather_scatter import scatter_
-from ..reductions.dims import WHOLE
+from ..reductions.dims import INT_DIM
 
 op = partial(declared, in_order=True)  # results are contiguous; NumPy would keep the operand's memory order
 
@@ -36,7 +36,7 @@ def _check(name: str, x: Any, dim: int) -> None:
 def _minus_maximum(np: Any, x: Any, dim: int) -> Any:
     """Return ``x`` minus its maximum along ``dim``, as a new array."""
     result = np.empty(x.shape, x.dtype)
-    return np.subtract(x, largest(np, x, dim), result) if x.size else result
+    return np.subtract(x, max_along(np, x, dim), result) if x.size else result
 
 
 @op(name="softmax_block", backward="SoftmaxBackward0", opmath=True, function=False, method=False)
@@ -52,7 +52,7 @@ def softmax_block(np: Any, self: Any, /, dim: int) -> Any:
         return result
     exponentials = _minus_maximum(np, self, dim)
     np.exp(exponentials, exponentials)
-    exponentials /= spread_sum(np, exponentials, dim)
+    exponentials /= sum_broadcast(np, exponentials, dim)
     return exponentials
 
 
@@ -66,7 +66,7 @@ def softmax_backward_data(np: Any, grad_output: Any, output: Any, /, dim: int) -
     if output.size >= LARGE and (result := by_rows("softmax_backward", output, dim, grad_output)) is not None:
         return result
     slope = grad_output * output
-    np.subtract(grad_output, spread_sum(np, slope, dim), out=slope)
+    np.subtract(grad_output, sum_broadcast(np, slope, dim), out=slope)
     slope *= output
     return slope
 
@@ -97,9 +97,9 @@ def log_softmax_block(np: Any, self: Any, /, dim: int) -> Any:
         return result
     shifted = _minus_maximum(np, self, dim)
     if shifted.size <= PIECE:
-        return shifted - np.log(spread_sum(np, np.exp(shifted), dim))
-    for piece in pieces(shifted, (dimension(dim, self.ndim),)):
-        shifted[piece] -= np.log(spread_sum(np, np.exp(shifted[piece]), dim))
+        return shifted - np.log(sum_broadcast(np, np.exp(shifted), dim))
+    for piece in iterate_slices(shifted, (dimension(dim, self.ndim),)):
+        shifted[piece] -= np.log(sum_broadcast(np, np.exp(shifted[piece]), dim))
     return shifted
 
 
@@ -113,7 +113,7 @@ def log_softmax_backward_data(np: Any, grad_output: Any, output: Any, /, dim: in
     if output.size >= LARGE and (result := by_rows("log_softmax_backward", output, dim, grad_output)) is not None:
         return result
     slope = np.exp(output)
-    slope *= spread_sum(np, grad_output, dim)
+    slope *= sum_broadcast(np, grad_output, dim)
     return np.subtract(grad_output, slope, out=slope)
 
 
@@ -142,7 +142,7 @@ def _along(block: Any, input: Tensor, dim: int, dtype: Any) -> Tensor:
     return result
 
 
-@public(name="softmax", fast_path=softmax_block, when=WHOLE)
+@public(name="softmax", fast_path=softmax_block, when=INT_DIM)
 def _softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None) -> Tensor:
     """Return ``exp(x) / sum(exp(x))`` along ``dim``: positive elements whose sum is 1.
 
@@ -155,7 +155,7 @@ def _softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None) -> 
     return _along(softmax_block, input, dim, dtype)
 
 
-@public(name="log_softmax", fast_path=log_softmax_block, when=WHOLE)
+@public(name="log_softmax", fast_path=log_softmax_block, when=INT_DIM)
 def _log_softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None) -> Tensor:
     """Return the logarithm of :func:`softmax` along ``dim``, computed without overflow.
 
@@ -172,7 +172,7 @@ def _implicit_dim(name: str, ndim: int) -> int:
     return 0 if ndim in (0, 1, 3) else 1
 
 
-@public(function=False, method=False, fast_path=softmax_block, when=WHOLE)
+@public(function=False, method=False, fast_path=softmax_block, when=INT_DIM)
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """Return ``exp(x) / sum(exp(x))`` along ``dim``: positive elements whose sum is 1.
 
@@ -188,7 +188,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     return _along(softmax_block, neg(input), at, dtype)
 
 
-@public(function=False, method=False, fast_path=log_softmax_block, when=WHOLE)
+@public(function=False, method=False, fast_path=log_softmax_block, when=INT_DIM)
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """Return the logarithm of :func:`softmax` along ``dim``, computed without overflow.
 

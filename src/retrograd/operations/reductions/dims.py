@@ -9,7 +9,7 @@ from ...dispatch.declare import op
 from ...kernels import gather_scatter
 
 #: The condition for the fast path of functions with one int as ``dim``; the kernels accept negative ones.
-WHOLE = "dim.__class__ is int"
+INT_DIM = "dim.__class__ is int"
 
 
 def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:
@@ -29,7 +29,7 @@ def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:
     return axes if ndim else ()
 
 
-def kept_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
+def keepdim_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
     """Return ``shape`` with size 1 for the reduced dimensions."""
     axes = axes_of(dim, len(shape))
     if len(axes) == 1:
@@ -37,9 +37,9 @@ def kept_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
     return tuple([1 if axis in axes else size for axis, size in enumerate(shape)])
 
 
-def restored(F: Any, x: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
+def restore_dims(F: Any, x: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
     """Return the result ``x`` of a reduction of ``shape`` reshaped to have the reduced dimensions with size 1."""
-    return x if keepdim or not shape else F.reshape(x, kept_shape(shape, dim))
+    return x if keepdim or not shape else F.reshape(x, keepdim_shape(shape, dim))
 
 
 @op(function=False, method=False, linear=True)
@@ -58,19 +58,22 @@ put_along.derivative(self=lambda F, g, index, dim: F.take_along(g, index, dim))
 @op(function=False, method=False, linear=True)
 def take_along(np: Any, self: Any, index: Any, /, dim: int) -> Any:
     """Return the elements at ``index`` along ``dim``, in the shape of ``index``."""
-    return gather_scatter.taken_along(np, self, index, dim) if self.ndim else self.reshape(index.shape)
+    return gather_scatter.take_along(np, self, index, dim) if self.ndim else self.reshape(index.shape)
 
 
 take_along.derivative(self=lambda F, g, index, self_shape, dim: F.put_along(g, index, self_shape, dim))
 
 
-def chosen_rule(F: Any, g: Any, indices: Any, self_shape: Any, dim: int, keepdim: bool) -> Any:
+def select_one_rule(F: Any, g: Any, indices: Any, self_shape: Any, dim: int, keepdim: bool) -> Any:
     """Derivative rule of an operation that selects one element along ``dim``: zeros with ``g`` at ``indices``."""
     return F.put_along(
-        restored(F, g, self_shape, dim, keepdim), restored(F, indices, self_shape, dim, keepdim), self_shape, dim
+        restore_dims(F, g, self_shape, dim, keepdim),
+        restore_dims(F, indices, self_shape, dim, keepdim),
+        self_shape,
+        dim,
     )
 
 
-def ordered_rule(F: Any, g: Any, indices: Any, self_shape: Any, dim: int) -> Any:
+def select_several_rule(F: Any, g: Any, indices: Any, self_shape: Any, dim: int) -> Any:
     """Derivative rule of an operation that selects several elements along ``dim``: zeros with ``g`` at ``indices``."""
     return F.put_along(g, indices, self_shape, dim)

@@ -16,13 +16,13 @@ from ...core.grad_mode import no_grad
 from ...core.tensor import Tensor, dimension, wrap
 from ...dispatch.declare import op, public
 from ...dispatch.generic_path import modify
-from ...dispatch.operand_promotion import common_dtype, mismatch
+from ...dispatch.operand_promotion import broadcast_mismatch, common_dtype
 from ...kernels import pairwise_distance as distance_kernels
-from ..creation.factory import place_of
+from ..creation.factory import array_module_for
 from ..elementwise.arithmetic import add, div, mul, sub
 from ..engine_ops import expand
 from ..shape.views import reshape
-from .sums import norm_rule, slope_of_norm, sum, vector_norm, vector_norm_block
+from .sums import norm_gradient, norm_rule, sum, vector_norm, vector_norm_block
 
 
 def _together(*tensors: Tensor) -> list[Tensor]:
@@ -70,7 +70,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
         raise RuntimeError(
             f"norm(): input dtype should be either floating point or complex. Got {dtypes.scalar_name(a.dtype)} instead."
         )
-    error = mismatch(a._array.shape, b._array.shape)
+    error = broadcast_mismatch(a._array.shape, b._array.shape)
     if error is not None:
         raise error
     return dist_block(a, b, float(p))
@@ -110,7 +110,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         raise RuntimeError(
             f"expected common dtype to be floating point, yet common dtype is {dtypes.scalar_name(a.dtype)}"
         )
-    error = mismatch(a._array.shape, b._array.shape)
+    error = broadcast_mismatch(a._array.shape, b._array.shape)
     if error is not None:
         raise error
     shape = numpy.broadcast_shapes(a._array.shape, b._array.shape)
@@ -133,7 +133,7 @@ def _difference_gradient(F: Any, g: Any, difference: Any, out: Any, p: float) ->
         return g * F.sgn(difference) * F.same(F.abs(difference), out)
     if p == 2 or p < 1:  # for other p, slope_of_norm returns 0 where the norm is 0
         g = F.masked_fill_scalar(g, out == 0, 0)
-    return slope_of_norm(F, g, difference, out, p)
+    return norm_gradient(F, g, difference, out, p)
 
 
 def _all_pairs(F: Any, g: Any, x1: Any, x2: Any, out: Any, shapes: tuple[Any, Any, Any], p: float) -> Any:
@@ -174,7 +174,7 @@ cdist_block.derivative(x1=_cdist_rule_1, x2=_cdist_rule_2)
 @op(backward="EuclideanDistBackward0", opmath=True, function=False, method=False)
 def euclidean_block(np: Any, x1: Any, x2: Any, /) -> Any:
     """Return the Euclidean distances of all pairs of rows, computed by a matrix product."""
-    return distance_kernels.lengths(np, x1, x2)
+    return distance_kernels.euclidean_distances(np, x1, x2)
 
 
 def _euclidean_rule(F: Any, g: Any, x: Any, other: Any, out: Any, out_shape: Any) -> Any:
@@ -216,7 +216,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = _MODES[0])
             )
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
-    error = mismatch(one[:-2], two[:-2])
+    error = broadcast_mismatch(one[:-2], two[:-2])
     if error is not None:
         raise error
     if x1.dtype is not x2.dtype:
@@ -264,7 +264,7 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
         raise RuntimeError("pdist only supports floating-point dtypes")
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
-    np = place_of(input.device)
+    np = array_module_for(input.device)
     first, second = np.triu_indices(input._array.shape[0], 1)
     return pdist_block(input, wrap(first), wrap(second), float(p))
 

@@ -12,11 +12,11 @@ from ...dispatch.declare import op as declared
 from ...dispatch.declare import public
 from ...dispatch.return_types import named
 from ...kernels import reductions_numba, small_arrays
-from ...kernels.gather_scatter import taken_along
+from ...kernels.gather_scatter import take_along
 from ...kernels.numba_dispatch import LARGE
 from ...kernels.reductions import FEW
 from ..elementwise.rounding import maximum, minimum
-from .dims import WHOLE, axes_of, chosen_rule, kept_shape, restored
+from .dims import INT_DIM, axes_of, keepdim_shape, restore_dims, select_one_rule
 
 op = partial(declared, in_order=True)  # NumPy's results would have the operand's order of strides
 
@@ -61,8 +61,8 @@ extreme_share.derivative(self=lambda g: None, top=lambda g: None)
 
 def _shared_gradient(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, keepdim: bool) -> Any:
     """Return the gradient of extremes, divided evenly among the elements equal to them; nan if the extreme is nan."""
-    top = restored(F, out, self_shape, dim, keepdim)
-    grad = F.masked_fill_scalar(restored(F, g, self_shape, dim, keepdim), top != top, math.nan)
+    top = restore_dims(F, out, self_shape, dim, keepdim)
+    grad = F.masked_fill_scalar(restore_dims(F, g, self_shape, dim, keepdim), top != top, math.nan)
     return grad * F.extreme_share(self, top, dim)
 
 
@@ -139,9 +139,9 @@ def _extreme_along(name: str, doc: str) -> Any:
         if self.shape[dim] == 0:
             raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
         index = first_extreme(np, self, dim, name)
-        values = taken_along(np, self, index, dim)
+        values = take_along(np, self, index, dim)
         if keepdim:
-            shape = kept_shape(self.shape, dim)
+            shape = keepdim_shape(self.shape, dim)
             return values.reshape(shape), index.reshape(shape)
         return values, index
 
@@ -151,7 +151,7 @@ def _extreme_along(name: str, doc: str) -> Any:
         backward=f"{name.capitalize()}Backward0", opmath=True, outputs=("values", "indices"), differentiable=1,
         function=False, method=False,
     )(kernel)  # fmt: skip
-    block.derivative(self=chosen_rule)
+    block.derivative(self=select_one_rule)
     return block
 
 
@@ -192,7 +192,7 @@ def _public_extreme(name: str, of_all: Any, along: Any, pairwise: Any, result: A
         f"Return the {title} of all elements; with ``dim`` the named tuple (values, indices) of the {title} along it; with "
         f"another tensor the elementwise {title}."
     )
-    public(name=name, fast_path=of_all, then_try=[(along, WHOLE)], result_class=result)(extreme)
+    public(name=name, fast_path=of_all, then_try=[(along, INT_DIM)], result_class=result)(extreme)
 
 
 _public_extreme("max", max_all, max_dim, maximum, _Max, "maximum")
@@ -362,7 +362,7 @@ def _median(name: str, ignore_nan: bool) -> None:
         backward=f"{name.capitalize()}Backward1", outputs=("values", "indices"), differentiable=1, opmath=True,
         function=False, method=False,
     )(along)  # fmt: skip
-    block.derivative(self=chosen_rule)
+    block.derivative(self=select_one_rule)
 
     def of_all(np: Any, self: Any, /) -> Any:
         if self.dtype.kind in "bc":
@@ -423,7 +423,7 @@ def mode_block(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:
     return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
 
 
-mode_block.derivative(self=chosen_rule)
+mode_block.derivative(self=select_one_rule)
 
 
 @public()

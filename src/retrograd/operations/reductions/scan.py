@@ -18,12 +18,12 @@ from ...dispatch.declare import op, pointwise, public
 from ...dispatch.generic_path import modify
 from ...dispatch.return_types import named
 from ...kernels import reductions_numba, scan
-from ...kernels.gather_scatter import flipped
+from ...kernels.gather_scatter import flip_view
 from ...kernels.numba_dispatch import LARGE
 from ..elementwise.arithmetic import add, mul, sub
 from ..shape.slicing import select_block, slice_block
 from ..shape.views import reshape
-from .dims import WHOLE
+from .dims import INT_DIM
 from .sums import sum, upcast_integers
 
 # -- Shifts and recurrences ------------------------------------------------------------------------------------------
@@ -32,7 +32,7 @@ from .sums import sum, upcast_integers
 @op(function=False, method=False, linear=True)
 def shifted(np: Any, self: Any, /, dim: int, by: int, fill: float) -> Any:
     """Return the elements shifted by one index along ``dim`` (``by``: 1 or -1); the free element is ``fill``."""
-    return scan.shifted(np, self, dim, by, fill)
+    return scan.shift_by_one(np, self, dim, by, fill)
 
 
 shifted.derivative(self=lambda F, g, dim, by: F.shifted(g, dim, -by, 0))
@@ -101,7 +101,7 @@ def cumsum_reversed(np: Any, self: Any, /, dim: int) -> Any:
     """Return the cumulative sum from the end of a dimension to its beginning."""
     if self.size >= LARGE and (found := reductions_numba.running(self, dim, False, True)) is not None:
         return found
-    return flipped(cumsum_block.op.kernel(np, flipped(self, dim), dim), dim) if self.ndim else self.copy()
+    return flip_view(cumsum_block.op.kernel(np, flip_view(self, dim), dim), dim) if self.ndim else self.copy()
 
 
 cumsum_reversed.derivative(self=lambda F, g, dim: F.cumsum_block(g, dim))
@@ -149,7 +149,7 @@ def _scan(name: str, block: Any, title: str) -> Any:
     ):
         function.__name__ = function.__qualname__ = public_name
         function.__doc__ = doc
-        shortcut = {"fast_path": block, "when": WHOLE} if function is cumulative else {}
+        shortcut = {"fast_path": block, "when": INT_DIM} if function is cumulative else {}
         public(name=public_name, function=function is cumulative, **shortcut)(function)
     return cumulative
 
@@ -173,8 +173,8 @@ def product_of_others(np: Any, self: Any, /, dim: int) -> Any:
     """Return for each element the product of all other elements along ``dim``, without division: correct with zeros."""
     if self.size >= LARGE and (found := reductions_numba.products_of_others(self, dim)) is not None:
         return found
-    before = scan.shifted(np, self.cumprod(dim), dim, 1, 1)
-    after = scan.shifted(np, np.flip(np.flip(self, dim).cumprod(dim), dim), dim, -1, 1)
+    before = scan.shift_by_one(np, self.cumprod(dim), dim, 1, 1)
+    after = scan.shift_by_one(np, np.flip(np.flip(self, dim).cumprod(dim), dim), dim, -1, 1)
     return before * after
 
 

@@ -12,11 +12,11 @@ from ...core.tensor import Tensor, wrap
 from ...dispatch.declare import public, variant
 from ...dispatch.generic_path import apply
 from ..creation.factory import full
-from ..indexing.gather_scatter import reduce_segment, scatter_reduce_block
+from ..indexing.gather_scatter import scatter_reduce_block, segment_reduce_src_rule
 from ..shape.slicing import narrow
 
 _segments = variant(scatter_reduce_block, backward="SegmentReduceBackward0")
-_segments.derivative(self=scatter_reduce_block.op.rules[0], src=reduce_segment)
+_segments.derivative(self=scatter_reduce_block.op.rules[0], src=segment_reduce_src_rule)
 #: By reduction: the name of the scattered reduction, and its value for an empty segment.
 _KINDS = {
     "sum": ("sum", 0.0), "mean": ("mean", math.nan), "max": ("amax", -math.inf), "amax": ("amax", -math.inf),

@@ -14,7 +14,7 @@ from ...dispatch.declare import METHODS, public
 from ...dispatch.return_types import named
 from ...dispatch.transform_tensor import innermost, slicewise
 from ...runtime.user_frame import warn
-from ..creation.factory import made, place_of, scalar_tensor
+from ..creation.factory import array_module_for, new_leaf, scalar_tensor
 from ..elementwise.arithmetic import div, mul, sub
 from ..elementwise.complex import complex_pair, imag, real
 from ..elementwise.elementary import sqrt
@@ -96,7 +96,7 @@ def _quantile(
     result = METHODS["gather"](ordered, -1, below)
     if rounding is None:
         above = METHODS["gather"](ordered, -1, detached.ceil().to(dtypes.int64))
-        weight = sub(ranks, below) if interpolation == "linear" else made(numpy.full_like(ranks._array, 0.5))
+        weight = sub(ranks, below) if interpolation == "linear" else new_leaf(numpy.full_like(ranks._array, 0.5))
         result = METHODS["lerp_"](result, above, weight)
     if level._array.ndim:
         result = METHODS["transpose_"](METHODS["unsqueeze_"](result, 0), 0, -1)
@@ -371,7 +371,7 @@ def _histogram(
     input: Tensor, points: Any, bins: Sequence[Any], range: Any, weight: Any, density: bool
 ) -> tuple[Any, list[Any]]:
     """Return the counts and the edges as arrays, for points of any number of dimensions."""
-    np = place_of(input.device)
+    np = array_module_for(input.device)
     given = [each._array if isinstance(each, Tensor) else int(each) for each in bins]
     _check_points(points, given, weight)
     edges = _edges(np, points, given, range)
@@ -430,7 +430,7 @@ def histc(input: Tensor, bins: int = 100, min: Any = 0, max: Any = 0, *, out: An
         raise RuntimeError("torch.histc: max must be larger than min")
     if low == high:
         low, high = low - 1, high + 1
-    return wrap(_evenly_counted(place_of(input.device), array.reshape(-1), bins, low, high))
+    return wrap(_evenly_counted(array_module_for(input.device), array.reshape(-1), bins, low, high))
 
 
 def _evenly_counted(np: Any, values: Any, bins: int, low: float, high: float) -> Any:

@@ -14,13 +14,13 @@ from ...dispatch.declare import ARRAYS, TENSORS, exported, public
 from ...dispatch.declare import op as declared
 from ...dispatch.operand_promotion import F32, numbers_in, plain_number
 from ...kernels import reductions_numba, small_arrays
-from ...kernels.gather_scatter import largest
+from ...kernels.gather_scatter import max_along
 from ...kernels.numba_dispatch import LARGE, copy_into
-from ...kernels.reductions import FEW, MOST, ONES, mean_along, spread_sum, summed, total
+from ...kernels.reductions import FEW, MOST, ONES, mean_along, sum_axes, sum_broadcast, sum_elements
 from ...runtime.user_frame import warn
 from ..elementwise.arithmetic import true_divide
-from ..shape.views import spread
-from .dims import axes_of, kept_shape, restored
+from ..shape.views import parse_int_arguments
+from .dims import axes_of, keepdim_shape, restore_dims
 
 op = partial(declared, in_order=True)  # NumPy's results would have the operand's order of strides
 
@@ -28,7 +28,7 @@ F: Any = TENSORS
 INT = numpy.dtype(numpy.int64)
 
 
-def count_of(shape: tuple[int, ...], dim: Any) -> int:
+def reduced_count(shape: tuple[int, ...], dim: Any) -> int:
     """Return the number of elements that are reduced to one result."""
     if dim.__class__ is int and -len(shape) <= dim < len(shape):
         return shape[dim]
@@ -74,7 +74,7 @@ _NAMED = {
     ))  # fmt: skip
 def sum_all(np: Any, self: Any, /) -> Any:
     """Return the sum of all elements; integers are summed as int64."""
-    return np.asarray(np.count_nonzero(self)) if self.dtype.kind == "b" else total(np, upcast_integers(np, self))
+    return np.asarray(np.count_nonzero(self)) if self.dtype.kind == "b" else sum_elements(np, upcast_integers(np, self))
 
 
 sum_all.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape))
@@ -83,11 +83,11 @@ sum_all.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape))
 @op(name="sum_dim", backward="SumBackward1", opmath=True, function=False, method=False, linear=True)
 def sum_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     """Return the sum over dimensions; integers are summed as int64."""
-    return summed(np, upcast_integers(np, self), axes_of(dim, self.ndim), keepdim)
+    return sum_axes(np, upcast_integers(np, self), axes_of(dim, self.ndim), keepdim)
 
 
 sum_dim.derivative(
-    self=lambda F, g, self_shape, dim, keepdim: F.expand(restored(F, g, self_shape, dim, keepdim), self_shape)
+    self=lambda F, g, self_shape, dim, keepdim: F.expand(restore_dims(F, g, self_shape, dim, keepdim), self_shape)
 )
 
 
@@ -126,7 +126,7 @@ def sum(
 def mean_all(np: Any, self: Any, /) -> Any:
     """Return the mean of all elements; nan for an empty tensor."""
     _floats_only("mean", self, True)
-    return total(np, self) / self.size if self.size else self.dtype.type(np.nan)
+    return sum_elements(np, self) / self.size if self.size else self.dtype.type(np.nan)
 
 
 @op(name="evenly_spread", backward="DivBackward0", opmath=True, function=False, method=False, linear=True)
@@ -167,12 +167,12 @@ def mean_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     axes = axes_of(dim, self.ndim)
     if len(axes) == 1:
         return mean_along(np, self, axes[0], keepdim)
-    return summed(np, self, axes, keepdim) / self.dtype.type(count_of(self.shape, dim))
+    return sum_axes(np, self, axes, keepdim) / self.dtype.type(reduced_count(self.shape, dim))
 
 
 mean_dim.derivative(
     self=lambda F, g, self_shape, dim, keepdim: F.evenly_spread(
-        restored(F, g, self_shape, dim, keepdim), self_shape, count_of(self_shape, dim)
+        restore_dims(F, g, self_shape, dim, keepdim), self_shape, reduced_count(self_shape, dim)
     )
 )
 
@@ -211,14 +211,14 @@ def mean(
 @op(name="nansum_block", backward="NansumBackward0", opmath=True, function=False, method=False)
 def nansum_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     """Return the sum over dimensions, with nan treated as 0."""
-    return summed(
+    return sum_axes(
         np, upcast_integers(np, np.where(self != self, self.dtype.type(0), self)), axes_of(dim, self.ndim), keepdim
     )
 
 
 nansum_block.derivative(
     self=lambda F, g, self, self_shape, self_dtype, dim, keepdim: (
-        restored(F, g, self_shape, dim, keepdim) * F.to_dtype(self == self, dtypes.of(self_dtype))
+        restore_dims(F, g, self_shape, dim, keepdim) * F.to_dtype(self == self, dtypes.of(self_dtype))
     )
 )
 
@@ -269,7 +269,7 @@ def prod_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
 
 prod_dim.derivative(
     self=lambda F, g, self, self_shape, dim, keepdim: (
-        restored(F, g, self_shape, dim, keepdim) * F.product_of_others(self, dimension(dim, len(self_shape)))
+        restore_dims(F, g, self_shape, dim, keepdim) * F.product_of_others(self, dimension(dim, len(self_shape)))
         if self_shape
         else g
     )
@@ -294,7 +294,7 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
 @public(function=False)
 def sum_to_size(input: Tensor, *size: Any, **kwargs: Any) -> Tensor:
     """Return the sum over the dimensions along which a tensor of shape ``size`` is broadcast to this one's shape."""
-    target, shape = spread("sum_to_size", size, "size", kwargs), input._array.shape
+    target, shape = parse_int_arguments("sum_to_size", size, "size", kwargs), input._array.shape
     lead = len(shape) - len(target)
     if lead < 0 or any(want not in (1, have) for have, want in zip(shape[lead:], target, strict=True)):
         raise RuntimeError(f"size {{{list(target)}}} is not expandable to size {{{list(shape)}}}.")
@@ -316,7 +316,7 @@ def _variance(np: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> An
     """
     if x.dtype.kind in "biu":
         raise RuntimeError("std and var only support floating point and complex dtypes")
-    count = count_of(x.shape, dim)
+    count = reduced_count(x.shape, dim)
     left = max(count - correction, 0)
     if dim.__class__ is int and (found := small_arrays.variance(x, dim, left, keepdim)) is not None:
         return found
@@ -324,7 +324,7 @@ def _variance(np: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> An
         return small_arrays.variance_of_all(x, left)
     if dim is None and not keepdim and 0 < x.size <= FEW and x.dtype.kind == "f":
         flat = x.ravel().astype(np.float64)
-        flat -= total(np, flat) / count
+        flat -= sum_elements(np, flat) / count
         return np.divide(flat.dot(flat), left)
     axes = axes_of(dim, x.ndim)
     squares = _squares(np, x, axes, count, keepdim)
@@ -340,14 +340,14 @@ TINY = 1e-30
 def _squares(np: Any, x: Any, axes: tuple[int, ...], count: int, keepdim: bool) -> Any:
     """Return the sum over ``axes`` of the squared distances from the mean."""
     if x.size >= LARGE and x.dtype.kind == "f":
-        centre = summed(np, x, axes, True) / x.dtype.type(count)
+        centre = sum_axes(np, x, axes, True) / x.dtype.type(count)
         found = reductions_numba.squares(x, centre, axes, keepdim)
         if found is not None:
             return found
-    sums = spread_sum(np, x, axes[0]) if len(axes) == 1 else summed(np, x, axes, True)
+    sums = sum_broadcast(np, x, axes[0]) if len(axes) == 1 else sum_axes(np, x, axes, True)
     centred = x - sums / x.dtype.type(max(count, 1))
     squares = (centred * centred.conj()).real if x.dtype.kind == "c" else centred * centred
-    return summed(np, squares, axes, keepdim)
+    return sum_axes(np, squares, axes, keepdim)
 
 
 def _as_real(np: Any, result: Any, x: Any) -> Any:
@@ -359,7 +359,7 @@ def _as_real(np: Any, result: Any, x: Any) -> Any:
 _FREE = (
     "FLOATS and count_of(self.shape, dim) > correction",
     "kernel(np, self, dim, correction, keepdim)",
-    {"count_of": count_of},
+    {"count_of": reduced_count},
 )
 
 
@@ -378,9 +378,9 @@ def var_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool)
 
 
 def _var_rule(F: Any, g: Any, self: Any, self_shape: Any, dim: Any, correction: float, keepdim: bool) -> Any:
-    left = max(count_of(self_shape, dim) - correction, 0)
+    left = max(reduced_count(self_shape, dim) - correction, 0)
     scale = 2.0 / left if left else math.nan
-    return restored(F, g, self_shape, dim, keepdim) * scale * (self - F.mean_dim(self, dim, True))
+    return restore_dims(F, g, self_shape, dim, keepdim) * scale * (self - F.mean_dim(self, dim, True))
 
 
 var_block.derivative(self=_var_rule)
@@ -419,7 +419,7 @@ def _spread_arguments(dim: Any, unbiased: Any, correction: Any, axis: Any) -> tu
 
 def _freedom(input: Tensor, dim: Any, correction: float, name: str) -> None:
     """Issue PyTorch's warning if the degrees of freedom, the element count less ``correction``, are not positive."""
-    if count_of(input._array.shape, dim) - correction <= 0:
+    if reduced_count(input._array.shape, dim) - correction <= 0:
         warn(
             f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
             f"numel divided by output numel).",
@@ -471,7 +471,7 @@ def _add_mean_gradient(F: Any, g: Any, other: Any, shape: tuple[int, ...], dim: 
     """Return the gradient for the mean, whose gradient is ``g``, plus ``other``; either may be None."""
     if g is None:
         return other
-    mean_part = F.evenly_spread(restored(F, g, shape, dim, keepdim), shape, count_of(shape, dim))
+    mean_part = F.evenly_spread(restore_dims(F, g, shape, dim, keepdim), shape, reduced_count(shape, dim))
     return mean_part if other is None else other + mean_part
 
 
@@ -580,31 +580,31 @@ def vector_norm_block(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool
     if ord == 2 and self.dtype.kind == "f":
         if self.size >= LARGE and (found := reductions_numba.squares(self, None, axes, keepdim)) is not None:
             return np.sqrt(found)
-        return np.sqrt(summed(np, self * self, axes, keepdim))
+        return np.sqrt(sum_axes(np, self * self, axes, keepdim))
     size = np.absolute(self)
     if ord == 2:
-        return np.sqrt(summed(np, size * size, axes, keepdim))
+        return np.sqrt(sum_axes(np, size * size, axes, keepdim))
     if ord == 1:
-        return summed(np, size, axes, keepdim)
+        return sum_axes(np, size, axes, keepdim)
     if ord == math.inf:
         return np.amax(size, axis=axes, keepdims=keepdim)
     if ord == -math.inf:
         return np.amin(size, axis=axes, keepdims=keepdim)
     if ord == 0:
         return np.add.reduce(size != 0, axis=axes, keepdims=keepdim).astype(size.dtype)
-    total = summed(np, np.power(size, size.dtype.type(ord)), axes, keepdim)
+    total = sum_axes(np, np.power(size, size.dtype.type(ord)), axes, keepdim)
     return np.power(total, size.dtype.type(1 / ord))
 
 
 def norm_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, ord: float, dim: Any, keepdim: bool) -> Any:
     """Derivative rule of a norm over dimensions; for infinite ``ord``, equal extremes share the gradient evenly."""
-    g, norm = restored(F, g, self_shape, dim, keepdim), restored(F, out, self_shape, dim, keepdim)
+    g, norm = restore_dims(F, g, self_shape, dim, keepdim), restore_dims(F, out, self_shape, dim, keepdim)
     if ord in (math.inf, -math.inf):
         return g * F.sgn(self) * F.extreme_share(F.abs(self), norm, dim)
-    return slope_of_norm(F, g, self, norm, ord)
+    return norm_gradient(F, g, self, norm, ord)
 
 
-def slope_of_norm(F: Any, g: Any, x: Any, norm: Any, ord: float) -> Any:
+def norm_gradient(F: Any, g: Any, x: Any, norm: Any, ord: float) -> Any:
     """Return ``g`` times the derivative of a norm with respect to each element; 0 where the norm has no derivative."""
     if ord == 0:
         return F.zeros_as(x)
@@ -676,15 +676,17 @@ def logsumexp_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     if self.size >= LARGE and len(axes) == 1 and (found := reductions_numba.logsumexp(self, axes[0])) is not None:
         return found if keepdim else found.squeeze(axes)
     if not self.size:
-        top = np.zeros(kept_shape(self.shape, dim), self.dtype)
+        top = np.zeros(keepdim_shape(self.shape, dim), self.dtype)
     elif len(axes) == 1 and self.dtype.kind == "f":
-        top = largest(np, self, axes[0])
+        top = max_along(np, self, axes[0])
     else:
         top = np.maximum.reduce(self.real, axis=axes, keepdims=True)
     if not np.isfinite(top).all():
         top = np.where(np.isfinite(top), top, 0)
     top = top.astype(self.dtype, copy=False)
-    logs = np.log(summed(np, np.exp(self - top), axes, True)) + (top if top.shape != self.shape else top[_first(axes)])
+    logs = np.log(sum_axes(np, np.exp(self - top), axes, True)) + (
+        top if top.shape != self.shape else top[_first(axes)]
+    )
     return logs if keepdim else logs.reshape(tuple([n for i, n in enumerate(self.shape) if i not in axes]))
 
 
@@ -695,7 +697,7 @@ def _first(axes: tuple[int, ...]) -> tuple[slice, ...]:
 
 logsumexp_block.derivative(
     self=lambda F, g, self, out, self_shape, dim, keepdim: (
-        restored(F, g, self_shape, dim, keepdim) * F.exp(self - restored(F, out, self_shape, dim, keepdim))
+        restore_dims(F, g, self_shape, dim, keepdim) * F.exp(self - restore_dims(F, out, self_shape, dim, keepdim))
     )
 )
 

@@ -10,9 +10,9 @@ from ...core.tensor import Tensor, memory_of
 from ...core.views import bump_version, check_in_place
 from ...dispatch.declare import public
 from ...dispatch.generic_path import resized
-from ...dispatch.transform_tensor import TransformTensor, batched
+from ...dispatch.transform_tensor import TransformTensor, innermost_batch
 from .slicing import as_strided
-from .views import renamed, spread, squeeze, swapaxes, t, transpose, unsqueeze
+from .views import parse_int_arguments, renamed_node_class, squeeze, swapaxes, t, transpose, unsqueeze
 
 #: PyTorch's names for the nodes of the in-place forms.
 _IN_PLACE = {
@@ -24,7 +24,7 @@ _IN_PLACE = {
 
 def _in_place_node_class(kind: type) -> type:
     """Return the node class of the in-place form of a view, which PyTorch numbers separately."""
-    return renamed(kind, _IN_PLACE.get(kind.__name__, kind.__name__))
+    return renamed_node_class(kind, _IN_PLACE.get(kind.__name__, kind.__name__))
 
 
 def _define_in_place_view(name: str, out_of_place: Any) -> None:
@@ -78,10 +78,10 @@ def resize_(input: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     """
     if input.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
-    shape = spread("resize_", size)
+    shape = parse_int_arguments("resize_", size)
     if min(shape, default=0) < 0:
         raise RuntimeError("numel: integer multiplication overflow")
-    if (special := batched((input,))) is not None:
+    if (special := innermost_batch((input,))) is not None:
         raise special.dynamic("resize_")
     input._array = resized(input._array, shape)
     bump_version(input)
@@ -105,7 +105,7 @@ def set_(input: Tensor, source: Tensor | None = None, **rest: Any) -> Tensor:
         raise RuntimeError(
             f"Could not set tensor of type {dtypes.c_name(source.dtype)} to a tensor of type {dtypes.c_name(input.dtype)}"
         )
-    if (special := batched((input, source))) is not None:
+    if (special := innermost_batch((input, source))) is not None:
         raise special.dynamic("set_")
     recorded = input.requires_grad or (source is not None and source.requires_grad)
     check_in_place(input, recorded, overlap=True)

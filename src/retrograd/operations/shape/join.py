@@ -20,7 +20,7 @@ from ...core.rule_namespace import rule_namespace_of
 from ...core.tensor import Tensor, contiguous_format, dimension, new, wrap
 from ...core.views import current_edge
 from ...dispatch.declare import ARRAYS, TENSORS, op, public
-from ...dispatch.operand_promotion import NUMBERS, PLAIN, common_dtype, mismatch, storable
+from ...dispatch.operand_promotion import NUMBERS, PLAIN, broadcast_mismatch, common_dtype, stores_like_pytorch
 from ...dispatch.transform_tensor import innermost
 from ...kernels import rearrangement
 from ...kernels.numba_dispatch import LARGE, looped
@@ -28,7 +28,7 @@ from ...kernels.numpy_internals import concatenate
 from ...kernels.numpy_internals import where as choose
 from ...runtime import user_frame
 from ...runtime.user_frame import warn
-from .views import reshape, spread, unsqueeze, view
+from .views import parse_int_arguments, reshape, unsqueeze, view
 
 
 class CatBackward(Node):
@@ -162,7 +162,7 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
         try:
             arrays, edges = _fast_operands(tensors)
             if arrays[0].size * len(arrays) >= LARGE:
-                array = rearrangement.joined(numpy, arrays, dim)
+                array = rearrangement.concatenate_arrays(numpy, arrays, dim)
             else:
                 array = concatenate(arrays, dim)
             result, node = _tensor_of(CatBackward, edges, array if array.flags.c_contiguous else array.copy())
@@ -286,14 +286,14 @@ def _zero_tensor(shape: tuple[int, ...], dtype: Any, near: Sequence[Any]) -> Ten
 
 
 def _concatenate(arrays: Sequence[Any], dim: int = 0) -> Any:
-    return rearrangement.joined(module_of(arrays[0]), list(arrays), dim)
+    return rearrangement.concatenate_arrays(module_of(arrays[0]), list(arrays), dim)
 
 
 def _stack(arrays: Sequence[Any], dim: int = 0) -> Any:
     first = arrays[0]
     if dim == 0 and first.__class__ is numpy.ndarray and first.size * len(arrays) < LARGE:
         return numpy.array(arrays)  # numpy.stack takes five times as long
-    return rearrangement.stacked(module_of(first), arrays, dim)
+    return rearrangement.stack_arrays(module_of(first), arrays, dim)
 
 
 for _level, _entries in (
@@ -402,7 +402,7 @@ def repeat(input: Tensor, *repeats: Any, **kwargs: Any) -> Tensor:
     If ``repeats`` has more entries than the tensor has dimensions, new dimensions are added in front. Fewer entries
     raise RuntimeError.
     """
-    times = spread("repeat", repeats, "repeats", kwargs)
+    times = parse_int_arguments("repeat", repeats, "repeats", kwargs)
     lead = len(times) - input._array.ndim
     if lead < 0:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
@@ -415,7 +415,7 @@ def repeat(input: Tensor, *repeats: Any, **kwargs: Any) -> Tensor:
 @public()
 def tile(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
     """Return the tensor repeated as by :func:`repeat`; if ``dims`` is short, it applies to the last dimensions."""
-    times = spread("tile", dims, "dims", kwargs)
+    times = parse_int_arguments("tile", dims, "dims", kwargs)
     return repeat(input, (1,) * (input._array.ndim - len(times)) + times)
 
 
@@ -621,7 +621,7 @@ def where_block(np: Any, condition: Any, self: Any, other: Any, /) -> Any:
     except ValueError:
         raise next(
             error for a, b in ((condition, self), (self, other), (condition, other))
-            if (error := mismatch(a.shape, b.shape)) is not None
+            if (error := broadcast_mismatch(a.shape, b.shape)) is not None
         ) from None  # fmt: skip
 
 
@@ -662,7 +662,7 @@ def where_(condition: Tensor, input: Any = None, other: Any = None, *, out: Tens
 def _as_one(*operands: Any) -> list[Any]:
     """Return two operands, of which one may be a number, as tensors of their promoted dtype."""
     x, number = operands if isinstance(operands[0], Tensor) else operands[::-1]
-    if number.__class__ in NUMBERS and isinstance(x, Tensor) and storable(number, x._array.dtype):
+    if number.__class__ in NUMBERS and isinstance(x, Tensor) and stores_like_pytorch(number, x._array.dtype):
         number = wrap(module_of(x._array).asarray(number, x._array.dtype))
         return [x, number] if x is operands[0] else [number, x]
     target = common_dtype(operands)

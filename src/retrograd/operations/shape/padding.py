@@ -71,7 +71,7 @@ def _border_op(name: str, backward: str) -> Any:
     @op(name=name, backward=backward, function=False, method=False, linear=True)
     def border(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
         """Return ``self`` padded with its own elements."""
-        return interpolation.along(np, self, plan)
+        return interpolation.apply_maps(np, self, plan)
 
     border.derivative(self=lambda F, g, plan: F.resample_back(g, plan))
     return border
@@ -80,13 +80,13 @@ def _border_op(name: str, backward: str) -> Any:
 @op(name="resample", backward="ResampleBackward0", function=False, method=False, linear=True)
 def resampled(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
     """Return ``self`` with each linear map of ``plan`` applied along one of the last dimensions."""
-    return interpolation.along(np, self, plan)
+    return interpolation.apply_maps(np, self, plan)
 
 
 @op(name="resample_back", function=False, method=False, linear=True)
 def resample_back(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
     """Return ``self`` with the adjoint of each map of ``plan`` applied along one of the last dimensions."""
-    return interpolation.along(np, self, tuple(taps.turned for taps in plan))
+    return interpolation.apply_maps(np, self, tuple(taps.turned for taps in plan))
 
 
 resampled.derivative(self=lambda F, g, plan: F.resample_back(g, plan))
@@ -133,7 +133,7 @@ def _pad_from_input(input: Tensor, pad: tuple[int, ...], mode: str) -> Tensor:
     if mode != "circular" and input._array.dtype.kind == "b":
         raise unsupported(f"{'reflection' if mode == 'reflect' else 'replication'}_pad{rank}d", input._array.dtype)
     plan = tuple(
-        interpolation.bordered(size, before, after, mode)
+        interpolation.pad_map(size, before, after, mode)
         for size, (before, after) in zip(shape[-rank:], pairs, strict=True)
     )
     return (_circular if mode == "circular" else _BORDERS[mode, rank])(input, plan)

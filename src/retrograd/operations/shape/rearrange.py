@@ -11,8 +11,8 @@ from ...core.tensor import Tensor, dimension, wrap
 from ...dispatch.declare import in_place_form, op, public
 from ...kernels import rearrangement, small_arrays
 from .slicing import diagonal_block, writable_diagonal
-from .view_copies import copied
-from .views import ints, reshape, spread
+from .view_copies import copy_of_view
+from .views import as_int_tuple, parse_int_arguments, reshape
 
 # -- Diagonals and triangles -------------------------------------------------------------------------------------------
 
@@ -29,7 +29,7 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Any = None) -> Tensor:
     ndim = input._array.ndim
     if ndim not in (1, 2):
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {ndim}D")
-    return diag_embed(input, diagonal) if ndim == 1 else copied(diagonal_block(input, diagonal, 0, 1), input)
+    return diag_embed(input, diagonal) if ndim == 1 else copy_of_view(diagonal_block(input, diagonal, 0, 1), input)
 
 
 @op(name="diag_embed_block", backward="DiagEmbedBackward0", function=False, method=False, linear=True)
@@ -158,7 +158,7 @@ trace_backward.derivative(self=lambda F, g: F.trace(g))
 @op(name="flip_block", backward="FlipBackward0", function=False, method=False, linear=True)
 def flip_block(np: Any, self: Any, /, dims: tuple[int, ...]) -> Any:
     """Return the elements in reverse order along ``dims``."""
-    return rearrangement.reversed_along(np, self, dims) if self.ndim else self.copy()
+    return rearrangement.flip_axes(np, self, dims) if self.ndim else self.copy()
 
 
 flip_block.derivative(self=lambda F, g, dims: F.flip_block(g, dims))
@@ -172,7 +172,7 @@ def flip(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
     >>> torch.flip(torch.tensor([1, 2, 3]), (0,))
     tensor([3, 2, 1])
     """
-    given = spread("flip", dims, "dims", kwargs)
+    given = parse_int_arguments("flip", dims, "dims", kwargs)
     order = tuple(dimension(each, input._array.ndim) for each in given)
     if len(set(order)) != len(order):
         raise RuntimeError(
@@ -201,7 +201,7 @@ def flipud(input: Tensor) -> Tensor:
 def roll_block(np: Any, self: Any, /, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Any:
     """Return the elements shifted cyclically by ``shifts`` along ``dims``."""
     small = small_arrays.rolled(self, shifts, dims)
-    return rearrangement.rolled(np, self, shifts, dims) if small is None else small
+    return rearrangement.roll_axes(np, self, shifts, dims) if small is None else small
 
 
 roll_block.derivative(self=lambda F, g, shifts, dims: F.roll_block(g, tuple(-each for each in shifts), dims))
@@ -218,10 +218,10 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     >>> torch.roll(torch.tensor([1, 2, 3]), 1)
     tensor([3, 1, 2])
     """
-    steps = ints(shifts)
+    steps = as_int_tuple(shifts)
     if not steps:
         raise RuntimeError("`shifts` required")
-    axes = () if dims is None else ints(dims)
+    axes = () if dims is None else as_int_tuple(dims)
     if axes:
         axes = tuple(dimension(each, input._array.ndim, wrap_scalar=False) for each in axes)
     if len(steps) != len(axes) and not (not axes and len(steps) == 1):
@@ -232,7 +232,7 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
 @public()
 def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     """Return the tensor rotated ``k`` times by 90° in the plane ``dims``, from the first dimension towards the second."""
-    ndim, plane = input._array.ndim, ints(dims)
+    ndim, plane = input._array.ndim, as_int_tuple(dims)
     if len(plane) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(plane)}")
     if ndim < 2:

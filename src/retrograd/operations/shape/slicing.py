@@ -9,9 +9,9 @@ from ...core import dtypes
 from ...core.tensor import Tensor, dimension, memory_of
 from ...core.views import StridedLayout, strided_layout
 from ...dispatch.declare import AXIS, op, public
-from ...dispatch.public_wrapper import guarded
+from ...dispatch.public_wrapper import public_wrapper
 from ..engine_ops import as_strided_of, overlaps, strided_add
-from .views import ints, view_op
+from .views import as_int_tuple, view_op
 
 # -- Selecting and slicing -------------------------------------------------------------------------------------------
 
@@ -159,7 +159,7 @@ for _block in (split_uneven, split_even, unsafe_split_uneven, unsafe_split_even)
 
 
 def _by_sizes(block: Any, input: Tensor, sizes: Any, dim: int) -> tuple[Tensor, ...]:
-    at, pieces = _split_dim(input, dim), ints(sizes)
+    at, pieces = _split_dim(input, dim), as_int_tuple(sizes)
     total = input._array.shape[at]
     if any(each < 0 for each in pieces):
         raise RuntimeError(
@@ -214,7 +214,7 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Ten
 
 
 # PyTorch's split calls split_with_sizes, whose name is in its errors.
-_split_with_sizes = guarded(split_with_sizes, "torch", "split_with_sizes")
+_split_with_sizes = public_wrapper(split_with_sizes, "torch", "split_with_sizes")
 
 
 @public()

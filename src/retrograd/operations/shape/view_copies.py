@@ -13,7 +13,7 @@ from ...core.graph import OutputEdge
 from ...core.tensor import Tensor, contiguous_format, dimension, wrap
 from ...core.views import StridedLayout, strided_layout
 from ...dispatch.declare import op, public
-from ...dispatch.transform_tensor import TransformTensor, batched
+from ...dispatch.transform_tensor import TransformTensor, innermost_batch
 from ..creation.conversion import clone
 from ..elementwise.complex import view_as_complex, view_as_real
 from ..engine_ops import strided_write
@@ -31,7 +31,7 @@ from .slicing import (
     unbind,
     unfold,
 )
-from .views import alias, expand_method, permute, renamed, squeeze, t, transpose, unsqueeze, view
+from .views import alias, expand_method, permute, renamed_node_class, squeeze, t, transpose, unsqueeze, view
 
 # -- Copies ----------------------------------------------------------------------------------------------------------
 
@@ -47,7 +47,7 @@ def slice_(input: Tensor, dim: int = 0, start: int | None = None, end: int | Non
     return slice_block(input, at, first, max(first, last), step)
 
 
-def copied(shown: Tensor, input: Tensor) -> Tensor:
+def copy_of_view(shown: Tensor, input: Tensor) -> Tensor:
     """Return a contiguous copy of ``shown``, a view of ``input``, with the view's gradient edge.
 
     The view's node is renamed to PyTorch's name for the copying form (``…_copy``).
@@ -59,7 +59,7 @@ def copied(shown: Tensor, input: Tensor) -> Tensor:
     if recording() and edge is not None and edge is not input._grad_edge:
         node = edge.node if edge.__class__ is OutputEdge else edge
         if not node.__class__.__name__.endswith("_copy"):
-            node.__class__ = renamed(node.__class__, node.__class__.__name__ + "_copy")
+            node.__class__ = renamed_node_class(node.__class__, node.__class__.__name__ + "_copy")
         out._grad_edge = edge
     return out
 
@@ -70,8 +70,8 @@ def _copy_form(name: str, of: Any) -> None:
     def copy_form(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         shown = of(input, *args, **kwargs)
         if isinstance(shown, Tensor):
-            return copied(shown, input)
-        return tuple(copied(each, input) for each in shown)
+            return copy_of_view(shown, input)
+        return tuple(copy_of_view(each, input) for each in shown)
 
     copy_form.__name__ = copy_form.__qualname__ = name
     copy_form.__doc__ = f"Return the result of :func:`{name.removesuffix('_copy')}` as a copy."
@@ -100,9 +100,9 @@ for _name, _function in {
 def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Any = None) -> Tensor:
     """Return a copy of ``length`` elements of dimension ``dim`` from ``start`` on."""
     shown = narrow(input, dim, start, length)
-    result = copied(shown, input)
+    result = copy_of_view(shown, input)
     if result._grad_edge is not None:
-        result._grad_edge.__class__ = renamed(type(result._grad_edge), "NarrowCopyBackward0")
+        result._grad_edge.__class__ = renamed_node_class(type(result._grad_edge), "NarrowCopyBackward0")
     return result
 
 
@@ -240,7 +240,7 @@ def slice_inverse(
     The other arguments are those of the slice and are not used, because the layouts of the two tensors determine the
     view.
     """
-    if (special := batched((input, src))) is not None:
+    if (special := innermost_batch((input, src))) is not None:
         raise special.refuse_out("slice_inverse")
     return slice_inverse_block(
         input, src, strided_layout(src._array, src._array), strided_layout(input._array, input._array)

@@ -10,7 +10,7 @@ from ...core import dtypes
 from ...core.devices import module_of
 from ...core.size import Size
 from ...core.tensor import Tensor, contiguous_format, dimension, element_strides
-from ...dispatch.declare import ARRAYS, AXIS, FUNCTIONS, NEW_AXIS, TENSORS, fronted, op, public
+from ...dispatch.declare import ARRAYS, AXIS, FUNCTIONS, NEW_AXIS, TENSORS, op, public, with_fast_path
 from ...dispatch.operand_promotion import broadcast_error
 from ...dispatch.transform_tensor import slicewise
 from ...runtime.user_frame import strips_frames, warn
@@ -26,7 +26,7 @@ def view_op(name: str, backward: str | None = None, **options: Any) -> Any:
 _RENAMED: dict[tuple[type, str], type] = {}
 
 
-def renamed(kind: type, name: str) -> type:
+def renamed_node_class(kind: type, name: str) -> type:
     """Return the node class ``kind`` under another name; PyTorch has several names for the forms of one view."""
     if name == kind.__name__:
         return kind
@@ -35,14 +35,16 @@ def renamed(kind: type, name: str) -> type:
     return _RENAMED[kind, name]
 
 
-def ints(value: Any) -> tuple[int, ...]:
+def as_int_tuple(value: Any) -> tuple[int, ...]:
     """Return an int or a sequence of ints as a tuple; 0-d tensors count as ints."""
     return (value.__index__(),) if hasattr(value, "__index__") and not isinstance(value, (tuple, list)) else tuple(
         each.__index__() for each in value
     )  # fmt: skip
 
 
-def spread(name: str, given: tuple[Any, ...], argument: str = "size", kwargs: Any = None) -> tuple[int, ...]:
+def parse_int_arguments(
+    name: str, given: tuple[Any, ...], argument: str = "size", kwargs: Any = None
+) -> tuple[int, ...]:
     """Return the ints of the argument ``argument`` of the function ``name`` as a tuple.
 
     ``given`` holds them one by one or as one sequence; ``kwargs`` may hold them by keyword. Raises TypeError in
@@ -88,7 +90,7 @@ _SIZES = "{0} if {0}[0].__class__ is int or len({0}) > 1 else {0}[0]"
 # -- view, reshape and flatten ---------------------------------------------------------------------------------------
 
 
-def resolved(shape: Sequence[int], size: Sequence[int]) -> tuple[int, ...]:
+def infer_size(shape: Sequence[int], size: Sequence[int]) -> tuple[int, ...]:
     """Return ``size`` with its -1 replaced by the size that a tensor of ``shape`` leaves for it.
 
     Raises RuntimeError if the numbers of elements differ.
@@ -117,7 +119,7 @@ def resolved(shape: Sequence[int], size: Sequence[int]) -> tuple[int, ...]:
 @view_op("view", "ViewBackward0", inline_expr=("self.flags.c_contiguous and min(size) > -2", "self.reshape(size)"))
 def view_block(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
     """Return a view of ``self`` of shape ``size``; raise RuntimeError if its strides do not allow one."""
-    target = resolved(self.shape, size)
+    target = infer_size(self.shape, size)
     if self.flags.c_contiguous:
         return self.reshape(target)
     strides = view_strides(self.shape, self.strides, target)
@@ -181,7 +183,7 @@ def view(input: Tensor, *size: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
         return _view_dtype(input, size[0])
     if dtype is not None:
         return _view_dtype(input, dtype)
-    return view_block(input, spread("view", size, "size", kwargs))
+    return view_block(input, parse_int_arguments("view", size, "size", kwargs))
 
 
 @slicewise
@@ -248,7 +250,7 @@ def _reshape(input: Tensor, *shape: Any, **kwargs: Any) -> Tensor:
     tensor([[0, 1],
             [2, 3]])
     """
-    size = resolved(input._array.shape, spread("reshape", shape, "shape", kwargs))
+    size = infer_size(input._array.shape, parse_int_arguments("reshape", shape, "shape", kwargs))
     array = input._array
     if array.flags.c_contiguous:
         return view_block(input, size)
@@ -334,7 +336,7 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
             f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} ({shape[at]}) in the "
             "input tensor"
         )
-    return view(input, (*shape[:at], *resolved((shape[at],), sizes), *shape[at + 1 :]))
+    return view(input, (*shape[:at], *infer_size((shape[at],), sizes), *shape[at + 1 :]))
 
 
 @view_op("alias", "AliasBackward0", inline_expr=("True", "self.view()"))
@@ -432,7 +434,7 @@ def expand_method(input: Tensor, *size: Any, implicit: bool = False, **kwargs: A
 
     -1 keeps the size of a dimension. Additional sizes add dimensions in front.
     """
-    return expand(input, spread("expand", size, "size", kwargs))
+    return expand(input, parse_int_arguments("expand", size, "size", kwargs))
 
 
 @public(function=False)
@@ -444,7 +446,7 @@ def expand_as(input: Tensor, other: Tensor) -> Tensor:
 @public()
 def broadcast_to(input: Tensor, *size: Any, **kwargs: Any) -> Tensor:
     """Return a view expanded to ``size``."""
-    return expand(input, spread("broadcast_to", size, "size", kwargs))
+    return expand(input, parse_int_arguments("broadcast_to", size, "size", kwargs))
 
 
 @public(method=False)
@@ -567,7 +569,7 @@ def permute(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
     >>> torch.permute(torch.zeros(2, 3, 4), (2, 0, 1)).shape
     torch.Size([4, 2, 3])
     """
-    given = spread("permute", dims, "dims", kwargs)
+    given = parse_int_arguments("permute", dims, "dims", kwargs)
     ndim = input._array.ndim
     if len(given) != ndim:
         raise RuntimeError(
@@ -587,16 +589,16 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     The other dimensions keep their order.
     """
     ndim = input._array.ndim
-    sources = [dimension(each, ndim) for each in ints(source)]
-    targets = [dimension(each, ndim) for each in ints(destination)]
+    sources = [dimension(each, ndim) for each in as_int_tuple(source)]
+    targets = [dimension(each, ndim) for each in as_int_tuple(destination)]
     if len(sources) != len(targets):
         raise RuntimeError(
-            f"movedim: Invalid source or destination dims: source ({list(ints(source))} dims) should contain the same "
-            f"number of dims as destination ({list(ints(destination))} dims)"
+            f"movedim: Invalid source or destination dims: source ({list(as_int_tuple(source))} dims) should contain the same "
+            f"number of dims as destination ({list(as_int_tuple(destination))} dims)"
         )
     for name, given, resolved_dims in (("source", source, sources), ("destination", destination, targets)):
         if len(set(resolved_dims)) != len(resolved_dims):
-            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(ints(given))})")
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(as_int_tuple(given))})")
     if not ndim and sources:
         return alias(input)
     rest = iter(axis for axis in range(ndim) if axis not in sources)
@@ -663,8 +665,8 @@ def _h(self: Tensor) -> Tensor:
     return _adjoint(self, "H")
 
 
-_fast_t = fronted(_reversed_dims, permute_block, "self.ndim == 2", dims=(1, 0))
-_fast_mt = fronted(_mt, transpose_block, "self.ndim == 2", dim0=0, dim1=1)
+_fast_t = with_fast_path(_reversed_dims, permute_block, "self.ndim == 2", dims=(1, 0))
+_fast_mt = with_fast_path(_mt, transpose_block, "self.ndim == 2", dim0=0, dim1=1)
 
 PROPERTIES = {
     "T": property(_fast_t, doc="View with the dimensions in reverse order."),

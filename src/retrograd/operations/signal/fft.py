@@ -14,7 +14,7 @@ from ...core.tensor import Tensor, dimension, strided
 from ...dispatch.declare import TENSORS, op
 from ...kernels import fft as fft_kernels
 from ..creation.conversion import to
-from ..creation.factory import made, place_of
+from ..creation.factory import array_module_for, new_leaf
 from ..shape.padding import constant_pad_nd_block
 from ..shape.rearrange import roll
 from ..shape.slicing import slice_block
@@ -68,7 +68,7 @@ fft_c2r.derivative(
 @op(function=False, method=False, linear=True)
 def mirrored_scaled(np: Any, self: Any, /, dim: int, size: int, factor: float) -> Any:
     """Return a one-sided spectrum with the elements that have a mirror image multiplied by ``factor``."""
-    return fft_kernels.mirrored_scaled(np, self, dim, size, factor)
+    return fft_kernels.scale_mirrored(np, self, dim, size, factor)
 
 
 mirrored_scaled.derivative(self=lambda F, g, dim, size, factor: F.mirrored_scaled(g, dim, size, factor))
@@ -365,11 +365,11 @@ def _frequencies(name: str, n: Any, d: float, half: bool, dtype: Any, device: An
     size = int(n / 2) + 1 if half else n  # rounded towards zero, also for a negative n
     if size < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {size}: [{size}]")
-    np = place_of(device)
+    np = array_module_for(device)
     indices = np.arange(size)
     if not half:
         indices = np.where(indices < (n + 1) // 2, indices, indices - n)
-    return made(fft_kernels.frequencies(np, indices, n, d, kind.numpy), requires_grad)
+    return new_leaf(fft_kernels.frequencies(np, indices, n, d, kind.numpy), requires_grad)
 
 
 def fftfreq(

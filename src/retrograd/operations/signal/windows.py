@@ -13,7 +13,7 @@ from typing import Any
 from ...core import dtypes
 from ...core.tensor import Tensor, strided
 from ...dispatch.declare import public
-from ..creation.factory import empty, made, ones, place_of
+from ..creation.factory import array_module_for, empty, new_leaf, ones
 from ..creation.from_data import tensor
 from ..creation.ranges import arange, linspace
 from ..elementwise.elementary import cos, exp, sin, sqrt
@@ -73,12 +73,12 @@ def _window(name: str, shape: Any, length: Any, periodic: bool, dtype: Any, devi
     one of ``length + 1`` elements without its last element.
     """
     kind = _checked(name, length, dtype)
-    np = place_of(device)
+    np = array_module_for(device)
     if length <= 1:
-        return made(np.ones(length, kind.numpy), requires_grad)
+        return new_leaf(np.ones(length, kind.numpy), requires_grad)
     size = length + 1 if periodic else length
     elements = shape(_Steps(np, np.arange(size).astype(kind.numpy)), size).array
-    return made(elements[:length], requires_grad)
+    return new_leaf(elements[:length], requires_grad)
 
 
 @public(method=False)

@@ -11,7 +11,7 @@ import numpy
 
 from ...core import dtypes
 from ...core.tensor import Tensor
-from ...dispatch.declare import of_package
+from ...dispatch.declare import package_function
 from ...operations.creation.from_data import as_tensor, tensor
 
 _TEXT = re.compile("[SaUO]")  # NumPy's dtypes of text and objects
@@ -82,7 +82,7 @@ def collate(batch: Any, *, collate_fn_map: Collators | None = None) -> Any:
 
 def collate_tensor_fn(batch: Any, *, collate_fn_map: Collators | None = None) -> Tensor:
     """Stack tensors."""
-    return of_package("stack")(list(batch), 0)  # the public function, because samples may be of a tensor subclass
+    return package_function("stack")(list(batch), 0)  # the public function, because samples may be of a tensor subclass
 
 
 def collate_numpy_array_fn(batch: Any, *, collate_fn_map: Collators | None = None) -> Any:

@@ -17,8 +17,8 @@ from ...operations.creation.random import Generator
 from ...runtime.timed_functions import profiled
 from ...runtime.user_frame import warn
 from .collate import default_collate, default_convert
-from .dataset import IterableDataset, fetched
-from .sampler import BatchSampler, RandomSampler, SequentialSampler, drawn_seed
+from .dataset import IterableDataset, fetch_samples
+from .sampler import BatchSampler, RandomSampler, SequentialSampler, draw_seed
 from .worker import BATCH, END, ERROR, READY, EndOfData, Job, get_worker_info, receive, start
 
 Batch = TypeVar("Batch", covariant=True)
@@ -220,7 +220,7 @@ def fetcher(batched: bool, collate: Callable[[Any], Any], drop_last: bool, datas
     For an iterable data set it raises EndOfData at the end.
     """
     if not isinstance(dataset, IterableDataset):
-        return lambda index: collate(fetched(dataset, index) if batched else dataset[index])
+        return lambda index: collate(fetch_samples(dataset, index) if batched else dataset[index])
     samples, ended = iter(dataset), [False]
 
     def fetch(index: Any) -> Any:
@@ -259,7 +259,7 @@ class _BaseDataLoaderIter:
             )
         self._loader = loader
         self._begin()
-        self._base_seed = drawn_seed(loader.generator)
+        self._base_seed = draw_seed(loader.generator)
 
     def _begin(self) -> None:
         self._indices = iter(self._loader._index_sampler)

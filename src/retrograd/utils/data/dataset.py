@@ -94,7 +94,7 @@ class StackDataset(Dataset[Any]):
     def __getitems__(self, indices: list[Any]) -> list[Any]:
         columns = []
         for dataset in self._parts():
-            items = fetched(dataset, indices)
+            items = fetch_samples(dataset, indices)
             if len(items) != len(indices):
                 raise ValueError(f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(items)}")
             columns.append(items)
@@ -104,7 +104,7 @@ class StackDataset(Dataset[Any]):
         return self._length
 
 
-def fetched(dataset: Any, indices: list[Any]) -> Any:
+def fetch_samples(dataset: Any, indices: list[Any]) -> Any:
     """Return several samples, in one call if the data set defines ``__getitems__``."""
     several = getattr(dataset, "__getitems__", None)
     return several(indices) if callable(several) else [dataset[index] for index in indices]
@@ -186,7 +186,7 @@ class Subset(Dataset[Any]):
         return self.dataset[[self.indices[each] for each in idx] if isinstance(idx, list) else self.indices[idx]]
 
     def __getitems__(self, indices: list[int]) -> list[Any]:
-        return fetched(self.dataset, [self.indices[index] for index in indices])
+        return fetch_samples(self.dataset, [self.indices[index] for index in indices])
 
     def __len__(self) -> int:
         return len(self.indices)

@@ -14,7 +14,7 @@ from ...operations.creation.random import Generator, multinomial, randint, randp
 Index = TypeVar("Index", covariant=True)
 
 
-def drawn_seed(generator: Generator | None = None) -> int:
+def draw_seed(generator: Generator | None = None) -> int:
     """Draw a seed from a generator, by default the default generator."""
     return int(empty((), dtype=dtypes.int64).random_(generator=generator).item())
 
@@ -66,7 +66,7 @@ class RandomSampler(Sampler[int]):
     def __iter__(self) -> Iterator[int]:
         length, wanted, generator = len(self.data_source), self.num_samples, self.generator
         if generator is None:
-            generator = Generator().manual_seed(drawn_seed())
+            generator = Generator().manual_seed(draw_seed())
         if self.replacement:
             for count in (
                 *[32] * (wanted // 32),

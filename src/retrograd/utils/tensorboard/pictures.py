@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 
 
-def coloured(array: Any, order: str) -> Any:
+def to_image(array: Any, order: str) -> Any:
     """Return one image (height, width, channels) from an array with dimensions ``order`` ("NCHW", "HW", …).
 
     Several images are arranged in a grid.
@@ -35,7 +35,7 @@ def coloured(array: Any, order: str) -> Any:
     return array if array.ndim == 3 else grid(array, 8)
 
 
-def coloured_each(pictures: Any) -> Any:
+def to_images(pictures: Any) -> Any:
     """Return images (number, channels, height, width) as (number, height, width, 3)."""
     pictures = pictures.transpose(0, 2, 3, 1)
     return numpy.concatenate([pictures] * 3, -1) if pictures.shape[-1] == 1 else pictures
@@ -52,7 +52,7 @@ def grid(pictures: Any, columns: int) -> Any:
     return made
 
 
-def bytes_of(array: Any) -> Any:
+def to_uint8(array: Any) -> Any:
     """Convert an image to uint8; floats range from 0 to 1."""
     factor = 1 if array.dtype == numpy.uint8 else 255
     return (array.astype(numpy.float32) * factor).clip(0, 255).astype(numpy.uint8)
@@ -104,7 +104,7 @@ def with_boxes(array: Any, boxes: Any, labels: Any) -> Any:
     return numpy.array(picture)
 
 
-def drawn(figures: Any, close: bool) -> Any:
+def render_figures(figures: Any, close: bool) -> Any:
     """Render matplotlib figures to uint8 images."""
     canvases = importlib.import_module("matplotlib.backends.backend_agg")
     found = []
@@ -128,4 +128,15 @@ def wav(sound: Any, rate: int) -> bytes:
     return file.getvalue()
 
 
-__all__ = ["bytes_of", "coloured", "coloured_each", "drawn", "gif", "grid", "png", "side_by_side", "wav", "with_boxes"]
+__all__ = [
+    "to_uint8",
+    "to_image",
+    "to_images",
+    "render_figures",
+    "gif",
+    "grid",
+    "png",
+    "side_by_side",
+    "wav",
+    "with_boxes",
+]

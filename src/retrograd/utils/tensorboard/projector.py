@@ -56,8 +56,8 @@ def _sprite(images: Any, path: str) -> None:
         raise AssertionError("Image should be square, see tensorflow/tensorboard#670")
     if images.shape[3] * side > 8192:
         raise AssertionError("Sprite too large, see label_img shape limits")
-    rows = pictures.grid(pictures.coloured_each(images), side)
+    rows = pictures.grid(pictures.to_images(images), side)
     square = numpy.zeros((rows.shape[1], rows.shape[1], 3), rows.dtype)
     square[: rows.shape[0]] = rows
     with open(path, "wb") as file:
-        file.write(pictures.png(pictures.bytes_of(square))[2])
+        file.write(pictures.png(pictures.to_uint8(square))[2])

@@ -101,7 +101,7 @@ def text(tag: str, words: str) -> Any:
 # -- Histograms
 
 
-def usual_bins() -> list[float]:
+def default_bins() -> list[float]:
     """Return the default bin edges: 0 and ±1e-12 · 1.1^k up to 1e20."""
     edges = [1e-12]
     while (last := edges[-1] * 1.1) < 1e20:
@@ -149,7 +149,7 @@ def image(tag: str, array: Any, rescale: float = 1) -> Any:
 
 def video(tag: str, films: Any, per_second: float) -> Any:
     """Return a summary of videos (number, frames, channels, height, width), in a grid, as an animated GIF."""
-    frames = pictures.bytes_of(pictures.side_by_side(films))
+    frames = pictures.to_uint8(pictures.side_by_side(films))
     fields = {"height": frames.shape[1], "width": frames.shape[2], "colorspace": frames.shape[3]}
     return _value(tag, image=_summaries.Summary.Image(**fields, encoded_image_string=pictures.gif(frames, per_second)))
 
@@ -248,7 +248,7 @@ def _typed(value: Any) -> tuple[Any, str]:
     raise ValueError("value should be one of int, float, str, bool, or torch.Tensor")
 
 
-def settings(given: dict[str, Any], measures: dict[str, Any], discrete: dict[str, Any] | None) -> list[Any]:
+def hyperparameters(given: dict[str, Any], measures: dict[str, Any], discrete: dict[str, Any] | None) -> list[Any]:
     """Return three summaries of hyperparameters and metrics: of the experiment, of its start and of its end."""
     if not isinstance(given, dict) or not isinstance(measures, dict):
         raise TypeError("hparam_dict and metric_dict should be dictionary.")

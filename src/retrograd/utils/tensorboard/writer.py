@@ -83,7 +83,7 @@ class SummaryWriter:
         self.max_queue, self.flush_secs, self.filename_suffix = max_queue, flush_secs, filename_suffix
         self.file_writer: FileWriter | None = None
         self.all_writers: dict[str, FileWriter] = {}
-        self.default_bins = summaries.usual_bins()
+        self.default_bins = summaries.default_bins()
         self._points = projector.configuration()
         self._get_file_writer()
 
@@ -185,7 +185,7 @@ class SummaryWriter:
         self, tag: str, img_tensor: Any, global_step: Step = None, walltime: When = None, dataformats: str = "CHW"
     ) -> None:
         """Write an image: uint8, or floats between 0 and 1. ``dataformats`` names its dimensions."""
-        array = pictures.bytes_of(pictures.coloured(array_of(img_tensor), dataformats))
+        array = pictures.to_uint8(pictures.to_image(array_of(img_tensor), dataformats))
         self._add(summaries.image(tag, array), global_step, walltime)
 
     def add_images(
@@ -204,7 +204,7 @@ class SummaryWriter:
         boxes = array_of(box_tensor)
         labels = [labels] if isinstance(labels, str) else labels
         labels = None if labels is None or len(labels) != len(boxes) else labels
-        array = pictures.bytes_of(pictures.coloured(array_of(img_tensor), dataformats))
+        array = pictures.to_uint8(pictures.to_image(array_of(img_tensor), dataformats))
         self._add(summaries.image(tag, pictures.with_boxes(array, boxes, labels), rescale), global_step, walltime)
 
     def add_figure(
@@ -212,7 +212,7 @@ class SummaryWriter:
     ) -> None:
         """Write a matplotlib figure, or several as one image, and close them."""
         several = figure if isinstance(figure, list) else [figure]
-        self.add_image(tag, pictures.drawn(several, close), global_step, walltime, "NHWC")
+        self.add_image(tag, pictures.render_figures(several, close), global_step, walltime, "NHWC")
 
     def add_video(
         self, tag: str, vid_tensor: Any, global_step: Step = None, fps: float = 4, walltime: When = None
@@ -267,7 +267,7 @@ class SummaryWriter:
         run_name: str | None = None, global_step: Step = None,
     ) -> None:  # fmt: skip
         """Write hyperparameters and metrics to a separate file below the folder."""
-        found = summaries.settings(hparam_dict, metric_dict, hparam_domain_discrete)
+        found = summaries.hyperparameters(hparam_dict, metric_dict, hparam_domain_discrete)
         with SummaryWriter(os.path.join(self.log_dir, run_name or str(time.time()))) as writer:
             for each in found:
                 writer._add(each, global_step, None)
