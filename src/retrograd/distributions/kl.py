@@ -202,7 +202,9 @@ def _one_hot_categorical(p: Any, q: Any) -> Tensor:
 
 @register_kl(Cauchy, Cauchy)
 def _cauchy(p: Any, q: Any) -> Tensor:
-    """Source: Chyzak and Nielsen, "A closed-form formula for the KL divergence between Cauchy distributions", 2019."""
+    """Return the divergence. Source: Chyzak and Nielsen, "A closed-form formula for the KL divergence between Cauchy
+    distributions", 2019.
+    """
     return ((p.scale + q.scale).pow(2) + (p.loc - q.loc).pow(2)).log() - (4 * p.scale * q.scale).log()
 
 
@@ -276,7 +278,7 @@ def _normal(p: Any, q: Any) -> Tensor:
 
 @register_kl(Pareto, Pareto)
 def _pareto(p: Any, q: Any) -> Tensor:
-    """Source: Gil, "On Rényi divergence measures for continuous alphabet sources", 2011."""
+    """Return the divergence. Source: Gil, "On Rényi divergence measures for continuous alphabet sources", 2011."""
     ratio = q.alpha / p.alpha
     found = q.alpha * (p.scale / q.scale).log() - ratio.log() + ratio - 1
     return _infinite_unless(p.support.lower_bound >= q.support.lower_bound, found)
