@@ -24,7 +24,7 @@ from typing import Any
 
 from ..runtime import fp_warnings, user_frame
 from .annotations import show_annotations
-from .missing_names import MissingModules, raise_missing
+from .missing_names import MissingModules, missing_name_error
 from .pickle_names import name_constructors
 
 #: For each module, the names that it loads on demand, and the module with which each comes.
@@ -49,7 +49,7 @@ def module_getattr(module_name: str, later: dict[str, str] | None = None) -> Cal
     def __getattr__(name: str) -> Any:  # noqa: N807 - this is the name Python calls
         if name in lazy_names:
             return _load(module_name, name, lazy_names[name])
-        raise_missing(module_name, name, sys._getframe(1))
+        raise missing_name_error(module_name, name, sys._getframe(1))
 
     return __getattr__
 

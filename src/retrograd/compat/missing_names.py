@@ -63,24 +63,25 @@ def why_missing(full_name: str) -> str:
     return f"left out of retrograd on purpose: {what}; see {PAGE}" if what else f"not in retrograd; see {PAGE}"
 
 
-def raise_missing(module_name: str, name: str, frame: FrameType) -> NoReturn:
-    """Raise the error for the missing attribute ``name`` of a module, which the code of ``frame`` reads.
+def missing_name_error(module_name: str, name: str, frame: FrameType) -> AttributeError | ImportError:
+    """Return the error for the missing attribute ``name`` of a module, which the code of ``frame`` reads.
 
-    AttributeError, or ImportError in a from-import (see Note [Missing names in from-imports]).
+    It is an ImportError in a from-import (see Note [Missing names in from-imports]). The caller raises it, so tracebacks
+    show one frame of the package.
     """
     torch_module = torch_name(module_name)
     message = f"module {torch_module!r} has no attribute {name!r}"
     # Python and its libraries read __path__, __wrapped__ and the like from any module: such a name needs no
     # explanation.
     if name.startswith("__") and name.endswith("__"):
-        raise AttributeError(message)
+        return AttributeError(message)
     why = why_missing(f"{torch_module}.{name}")
     if frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == IMPORT_FROM:
         if f"{module_name}.{name}" in sys.modules:  # an internal package: Python takes it from there
-            raise AttributeError(message)
+            return AttributeError(message)
         text = f"cannot import name {name!r} from {torch_module!r} ({why}){_suggestion(module_name, name)}"
-        raise ImportError(text, name=torch_module)
-    raise AttributeError(f"{message} ({why}){_suggestion(module_name, name)}", name=name)
+        return ImportError(text, name=torch_module)
+    return AttributeError(f"{message} ({why}){_suggestion(module_name, name)}", name=name)
 
 
 def _suggestion(module_name: str, name: str) -> str:
@@ -139,4 +140,4 @@ class UnsupportedAttribute:
         raise AttributeError(f"{subject} has no attribute {self.name!r} ({why})", name=self.name, obj=obj)
 
 
-__all__ = ["PAGE", "UnsupportedAttribute", "raise_missing", "torch_name", "why_missing"]
+__all__ = ["PAGE", "UnsupportedAttribute", "missing_name_error", "torch_name", "why_missing"]
