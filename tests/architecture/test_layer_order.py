@@ -58,7 +58,7 @@ def imports(source: str, file: str) -> Iterator[tuple[int, str, bool]]:
 
 
 def wrong(source: str, file: str) -> list[str]:
-    """What in a file's imports breaks the layers."""
+    """Return the imports of a file that break the layers."""
     own = TOP if file in FACES else rank(module_of(file))
     found = []
     for line, name, inside in imports(source, file):

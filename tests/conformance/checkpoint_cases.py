@@ -118,7 +118,7 @@ def answer(torch: Any, network: Any, shape: tuple[int, ...]) -> list[float]:
 
 
 class Outlined:
-    """Stands for an object of any class while a pickle is outlined."""
+    """Substitute for an object of any class while a pickle is outlined."""
 
     def __init__(self, *arguments: Any) -> None:
         self.said: Any = arguments

@@ -1,4 +1,4 @@
-"""What an imported submodule is as an attribute of its package; used by the test of it and by its recorder."""
+"""The kind of attribute that an imported submodule is in its package; used by the test and by its recorder."""
 
 from __future__ import annotations
 

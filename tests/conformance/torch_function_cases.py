@@ -1,6 +1,6 @@
 """Every overridable function, called with overriding arguments, and the arguments of the handler.
 
-``calls`` (recorded with PyTorch's list of signatures) has for each function the arguments: ``x`` stands for an
+``calls`` (recorded with PyTorch's list of signatures) has for each function the arguments: ``x`` denotes an
 overriding object, ``[x, x]`` for a list of two.
 """
 

@@ -541,7 +541,7 @@ def dispatch_order(torch, log):
     return found, torch.where(torch.ones(1), b(), c())
 
 
-# -- Types that stand for tensors ------------------------------------------------------------------------------------
+# -- Types that imitate tensors -------------------------------------------------------------------------------------
 
 
 def documented_scalar(torch, log):
@@ -904,7 +904,6 @@ def handle_torch_function_not_implemented(torch, log):
 def wrap_torch_function(torch, log):
     @torch.overrides.wrap_torch_function(lambda a, b=None: (a, b))
     def twice(a, b=None):
-        """Twice."""
         return "itself"
 
     with _mode(torch, log):

@@ -39,7 +39,7 @@ def matrix(kind: Any, *shape: int, seed: int = 0) -> Any:
 
 
 def close(kind: Any, found: Any, wanted: Any) -> None:
-    """Whether two tensors are equal within rounding."""
+    """Assert that two tensors are equal within rounding."""
     numpy.testing.assert_allclose(found.resolve_conj().numpy(), wanted.resolve_conj().numpy(),
                                   atol=2000 * numpy.finfo(kind).eps, rtol=0)  # fmt: skip
 

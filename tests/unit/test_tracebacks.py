@@ -81,7 +81,7 @@ def test_errors_of_user_functions_keep_their_context() -> None:
             try:
                 return {}[0]
             except KeyError:
-                raise RuntimeError("not found")  # noqa: B904 - what is asked for here
+                raise RuntimeError("not found")  # noqa: B904 - the implicit cause is tested here
 
     with pytest.raises(RuntimeError, match="not found") as seen:
         Careful.apply(torch.ones(1))
