@@ -1,4 +1,4 @@
-"""``backward`` and ``grad``, which begin the backward pass, and ``gradients_of_tensors``, which computes gradients for transforms."""
+"""``backward`` and ``grad``, which begin the backward pass, and the gradients of tensors that transforms compute."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..core.graph import AccumulateGrad, dead_ref
 from ..core.rule_namespace import rule_namespace_of
 from ..core.tensor import Tensor, wrap
 from ..dispatch.transform_tensor import active_levels, innermost
-from ..operations.linalg.derivative_programs import AUTOGRAD_FUNCTION as programs
+from ..operations.linalg.derivative_programs import AUTOGRAD_FUNCTION
 from ..operations.tensor_methods import add_method
 from ..runtime.timed_functions import profiled
 from ..runtime.user_frame import strip_frames, warn
@@ -400,7 +400,8 @@ def _batch_size(outs: tuple[Any, ...], grads: tuple[Any, ...]) -> int:
                 "The sizes of the remaining dimensions are expected to match the shape of corresponding output, but a "
                 f"mismatch was detected: grad_output[{index}] has a shape of {grad.shape[2:]} and output[{index}] has a "
                 f"shape of {expected}. If you only want some tensors in `grad_output` to be considered batched, consider "
-                f"using vmap.{_output_origin(index, like._array, gradient_edge_of(out))} Remedy: stack the gradients along a first "
+                f"using vmap.{_output_origin(index, like._array, gradient_edge_of(out))} "
+                "Remedy: stack the gradients along a first "
                 "dimension."
             )
     sizes = [each._array.shape[0] for each in grads]
@@ -452,5 +453,5 @@ def _initial_value(out: Tensor, grad: Any, as_tensors: bool) -> Any:
     return grad if as_tensors else grad._array
 
 
-programs.append(gradients_of_tensors)
+AUTOGRAD_FUNCTION.append(gradients_of_tensors)
 __all__ = ["backward", "grad", "gradient_edge_of", "gradients_of_tensors"]

@@ -172,7 +172,8 @@ class _LoopSource:
             else:
                 rounds = -(-size // BLOCK_ELEMENTS)
                 body = ["for k in prange(rounds):", *_indent(self.round),
-                        f"    for i in range(k * {BLOCK_ELEMENTS}, min({size}, (k + 1) * {BLOCK_ELEMENTS})):", *_indent(_indent(self.inner)),
+                        f"    for i in range(k * {BLOCK_ELEMENTS}, min({size}, (k + 1) * {BLOCK_ELEMENTS})):",
+                        *_indent(_indent(self.inner)),
                         *_indent(self.round_end)]  # fmt: skip
         else:
             rows, across = int(numpy.prod(self.sizes[:-1])), self.sizes[-1]

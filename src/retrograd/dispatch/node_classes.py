@@ -171,7 +171,8 @@ def _compile_vjp(op: Any, saved: Sequence[Any], conjugate: bool, record: bool, o
     live = range(len(op.rules)) if only is None else (only,)
     rules = [op.rules[i] for i in live]
     space: dict[str, Any] = {
-        "freed": freed_error, "stale": modified_inplace_error, "level_of": rule_namespace_of, "NUMBERS": NUMBERS, "new": new, "Tensor": Tensor,
+        "freed": freed_error, "stale": modified_inplace_error, "level_of": rule_namespace_of,
+        "NUMBERS": NUMBERS, "new": new, "Tensor": Tensor,
         "ndarray": numpy.ndarray, "ARRAYS": RULE_NAMESPACES[numpy.ndarray], "TENSORS": RULE_NAMESPACES[Tensor], "raised": raised,
         "plain": plain, "SCALARS": SCALARS,
         "__name__": None,  # see Note [Silenced modules]

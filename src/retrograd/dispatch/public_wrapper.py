@@ -55,7 +55,8 @@ def _write(function: FunctionType) -> None:
     # Methods have no out=, so that even out=None is an error.
     passed = {each: value for each, value in defaults.items() if each != "out" or space["space"] != "Tensor"}
     space.update(
-        _call=target, _explain=explain, _noticed=retry_with_override, _brief=user_frame.strip_frames, _vet=vet, _MISSING=MISSING, _defaults=passed,
+        _call=target, _explain=explain, _noticed=retry_with_override, _brief=user_frame.strip_frames, _vet=vet,
+        _MISSING=MISSING, _defaults=passed,
         _common=getattr(target, "common", None), _new=new, _Tensor=Tensor, _leaf=graded_leaf, _in_inference=in_inference,
         _known=frozenset(target.__kwdefaults__ or ()), _into=call_into_out, _space=space["space"], _name=name,
         _SCALARS=SCALARS, _plain=plain_number,

@@ -63,7 +63,8 @@ class Memory:
         if not self.rows and not self.leaves:
             return "No graph: nothing is kept alive"
         text = [
-            f"The graph keeps {format_bytes(self.nbytes)} alive, and {format_bytes(self.leaf_nbytes)} of {format_count(self.leaves, 'leaf')}"
+            f"The graph keeps {format_bytes(self.nbytes)} alive, and {format_bytes(self.leaf_nbytes)} of "
+            f"{format_count(self.leaves, 'leaf')}"
         ]
         if self.packed:
             text.append(f"  ({format_count(self.packed, 'value')} packed by hooks: counted only if they are arrays)")
@@ -72,7 +73,8 @@ class Memory:
         if len(shown) < len(self.rows):
             rest = self.rows[len(shown) :]
             text.append(
-                f"  {format_bytes(sum(each.nbytes for each in rest)):>10}  {format_count(len(rest), 'further row')} (limit=None shows all)"
+                f"  {format_bytes(sum(each.nbytes for each in rest)):>10}  {format_count(len(rest), 'further row')} "
+                "(limit=None shows all)"
             )
         return "\n".join(text)
 

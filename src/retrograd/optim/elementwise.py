@@ -1,4 +1,4 @@
-"""Base classes of optimisers: ``ElementwiseOptimizer`` for elementwise update rules, ``WholeParameterOptimizer`` for rules on whole
+"""Base classes of optimisers: ``ElementwiseOptimizer`` for elementwise rules, ``WholeParameterOptimizer`` for rules on whole
 parameters.
 
 Adafactor and Muon derive from ``WholeParameterOptimizer``, all others except LBFGS from ``ElementwiseOptimizer``. A subclass of

@@ -43,7 +43,8 @@ def lt(np: Any, self: Any, other: Any, /) -> Any:
 
 
 @pointwise(
-    zero_grad_rule, zero_grad_rule, result=bool, numbers="second", in_place=False, aliases=("less_equal",), refuses=("le_cpu", "c"),
+    zero_grad_rule, zero_grad_rule, result=bool, numbers="second", in_place=False, aliases=("less_equal",),
+    refuses=("le_cpu", "c"),
 )  # fmt: skip
 def le(np: Any, self: Any, other: Any, /) -> Any:
     """Return True where ``input <= other`` (a bool tensor)."""
@@ -59,7 +60,8 @@ def gt(np: Any, self: Any, other: Any, /) -> Any:
 
 
 @pointwise(
-    zero_grad_rule, zero_grad_rule, result=bool, numbers="second", in_place=False, aliases=("greater_equal",), refuses=("ge_cpu", "c"),
+    zero_grad_rule, zero_grad_rule, result=bool, numbers="second", in_place=False, aliases=("greater_equal",),
+    refuses=("ge_cpu", "c"),
 )  # fmt: skip
 def ge(np: Any, self: Any, other: Any, /) -> Any:
     """Return True where ``input >= other`` (a bool tensor)."""

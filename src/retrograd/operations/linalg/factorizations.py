@@ -612,7 +612,8 @@ def lu_solve(
     check_floating("linalg.lu_solve", factors)
     if factors.dtype != b.dtype:
         raise RuntimeError(
-            f"linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type {scalar_type_name(factors)} and B of "
+            f"linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type "
+            f"{scalar_type_name(factors)} and B of "
             f"type {scalar_type_name(b)} instead"
         )
     if str(exchanged.dtype) != "int32":

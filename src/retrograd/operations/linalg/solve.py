@@ -347,7 +347,8 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *, out: A
             raise RuntimeError(f"{name} should have at least 2 dimensions, but has {x.ndim} dimensions instead")
     if b.dtype != factor.dtype:
         raise RuntimeError(
-            f"Expected b and A to have the same dtype, but found b of type {scalar_type_name(b)} and A of type {scalar_type_name(factor)} "
+            f"Expected b and A to have the same dtype, but found b of type {scalar_type_name(b)} and "
+            f"A of type {scalar_type_name(factor)} "
             "instead."
         )
     _old_sizes("cholesky_solve", factor, b)
@@ -572,7 +573,8 @@ def pinv(
     x = input._array
     if x.ndim < 2 or x.dtype.kind not in "fc":
         raise RuntimeError(
-            f"linalg.pinv({scalar_type_name(x)}{{{list(x.shape)}}}): expected a tensor with 2 or more dimensions of float, double, "
+            f"linalg.pinv({scalar_type_name(x)}{{{list(x.shape)}}}): expected a tensor with 2 or more dimensions of "
+            "float, double, "
             "cfloat or cdouble types"
         )
     return pinv_block(input, _array_or_number(atol), _array_or_number(rcond if rtol is None else rtol), hermitian)

@@ -849,7 +849,8 @@ def _triplet(
 
 @_export_with_int_reduction(
     "triplet_margin_loss",
-    {"anchor": REQUIRED_ARGUMENT, "positive": REQUIRED_ARGUMENT, "negative": REQUIRED_ARGUMENT, "margin": 1.0, "p": 2.0, "eps": 1e-06,
+    {"anchor": REQUIRED_ARGUMENT, "positive": REQUIRED_ARGUMENT, "negative": REQUIRED_ARGUMENT,
+     "margin": 1.0, "p": 2.0, "eps": 1e-06,
      "swap": False},
 )  # fmt: skip
 def triplet_margin_loss(
