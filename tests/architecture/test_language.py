@@ -32,7 +32,9 @@ PHRASES = (
 )  # fmt: skip
 PHRASE = re.compile(r"\b(" + "|".join(PHRASES) + r")\b", re.IGNORECASE)
 #: Findings that stay: a file with the exact words, and the reason.
-EXCEPTIONS: dict[tuple[str, str], str] = {}
+EXCEPTIONS: dict[tuple[str, str], str] = {
+    ("tests/scenarios/torch_function.py", "one-word docstring: Twice."): "the docstring is part of the recorded answer",
+}
 
 Documented = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module
 

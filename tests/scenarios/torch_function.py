@@ -904,6 +904,7 @@ def handle_torch_function_not_implemented(torch, log):
 def wrap_torch_function(torch, log):
     @torch.overrides.wrap_torch_function(lambda a, b=None: (a, b))
     def twice(a, b=None):
+        """Twice."""
         return "itself"
 
     with _mode(torch, log):

@@ -181,7 +181,7 @@ class Signature:
 def argument_error_text(space: str, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> str | None:
     """Return PyTorch's error text for these arguments of a function, or None if they fit or no signature is recorded.
 
-    >>> refusal("torch", "exp", ("a",), {})
+    >>> argument_error_text("torch", "exp", ("a",), {})
     "exp(): argument 'input' (position 1) must be Tensor, not str"
     """
     known = signatures(space, name)

@@ -170,7 +170,7 @@ WIDTH = 110
 def format_bytes(nbytes: int) -> str:
     """Return a number of bytes as text with a unit.
 
-    >>> size(512), size(3 * 1024), size(5 * 2**20)
+    >>> format_bytes(512), format_bytes(3 * 1024), format_bytes(5 * 2**20)
     ('512 bytes', '3.0 KiB', '5.0 MiB')
     """
     if nbytes < 1024:

@@ -29,7 +29,7 @@ def fold_repeats(keys: Sequence[Any]) -> Iterator[Stretch]:
     A single item must occur three times in a row to be folded, a longer stretch twice. At each item the repeat that
     covers the most items is chosen.
 
-    >>> [(each.start, each.length, each.times) for each in folded("xabababyzzzz")]
+    >>> [(each.start, each.length, each.times) for each in fold_repeats("xabababyzzzz")]
     [(0, 1, 1), (1, 2, 3), (7, 1, 1), (8, 1, 4)]
     """
     numbers: dict[Any, int] = {}

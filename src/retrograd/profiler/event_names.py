@@ -253,7 +253,7 @@ def name_in_rules(name: str) -> str:
 def with_aten_prefix(name: str) -> str:
     """Return a name with the prefix ``aten::`` at each of its parts that has no prefix.
 
-    >>> full("mul"), full("matmul>mm"), full("retrograd::put_along")
+    >>> with_aten_prefix("mul"), with_aten_prefix("matmul>mm"), with_aten_prefix("retrograd::put_along")
     ('aten::mul', 'aten::matmul>aten::mm', 'retrograd::put_along')
     """
     return re.sub(r"(?<![\w:])\w+(?![\w:])", r"aten::\g<0>", name)

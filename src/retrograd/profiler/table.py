@@ -29,7 +29,7 @@ class Column:
 def format_time(microseconds: float, unit: str | None = None) -> str:
     """Return a duration as text in ``unit``, or in the largest unit in which it is at least 1.
 
-    >>> shown_time(2.5), shown_time(1250), shown_time(3e6), shown_time(1250, "s")
+    >>> format_time(2.5), format_time(1250), format_time(3e6), format_time(1250, "s")
     ('2.500us', '1.250ms', '3.000s', '0.001s')
     """
     if unit not in _UNITS:
@@ -40,7 +40,7 @@ def format_time(microseconds: float, unit: str | None = None) -> str:
 def format_memory(count: float) -> str:
     """Return a number of bytes as text.
 
-    >>> shown_memory(-512), shown_memory(1536), shown_memory(3 * 2**20)
+    >>> format_memory(-512), format_memory(1536), format_memory(3 * 2**20)
     ('-512 B', '1.50 KB', '3.00 MB')
     """
     for power, unit in ((30, "GB"), (20, "MB"), (10, "KB")):
