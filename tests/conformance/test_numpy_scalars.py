@@ -237,3 +237,12 @@ def test_numpy_scalars_give_what_torch_gives(expression: str) -> None:
             continue
         found = eval(expression, space)
         assert (str(found.dtype), found.tolist()) == (f"torch.{dtype}", pytest.approx(values, rel=1e-6))
+
+
+def test_extended_precision_scalars_are_python_numbers() -> None:
+    x = torch.tensor([1.0])
+    for number in (numpy.longdouble(0.5), numpy.float32(0.5)):
+        assert (x * number).dtype is torch.float32
+        assert x.clamp(number).dtype is torch.float32
+        assert torch.nn.functional.leaky_relu(-x, number).tolist() == [-0.5]
+    assert (x * numpy.clongdouble(1j)).dtype is torch.complex64

@@ -375,3 +375,12 @@ def test_transforms_within_inference_mode(call: str, values: Any) -> None:
         assert not torch.is_grad_enabled()
     assert found.tolist() == values
     assert not found.requires_grad
+
+
+def test_transforms_differentiate_tensors_created_in_inference_mode() -> None:
+    with torch.inference_mode():
+        x = torch.ones(2)
+        assert torch.func.grad(lambda a: (a**2).sum())(x).tolist() == [2.0, 2.0]
+        assert torch.func.vjp(lambda a: a * 3, x)[1](x)[0].tolist() == [3.0, 3.0]
+        assert torch.func.hessian(lambda a: (a**3).sum())(x).tolist() == [[6.0, 0.0], [0.0, 6.0]]
+        assert torch.vmap(torch.func.grad(lambda a: a**2))(x).tolist() == [2.0, 2.0]

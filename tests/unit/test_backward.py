@@ -772,3 +772,24 @@ def test_a_leaf_that_an_operation_in_place_has_made_a_result_accumulates_nothing
     x.add_(y)
     with pytest.raises(RuntimeError, match="leaf variable has been moved into the graph interior"):
         y.sum().backward()
+
+
+def test_a_frozen_leaf_is_freed_with_its_hooks() -> None:
+    layer = torch.nn.Linear(3, 3)
+    layer.weight.register_hook(lambda grad, layer=layer: grad)
+    layer.requires_grad_(False)
+    layer_ref = weakref.ref(layer)
+    del layer
+    gc.collect()
+    assert layer_ref() is None
+
+
+def test_a_leaf_that_was_computed_in_between_has_lost_its_hooks() -> None:
+    x, factor = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    x.register_hook(lambda grad: grad * 10)
+    x.requires_grad_(False)
+    x.mul_(factor)
+    x.detach_()
+    x.requires_grad_()
+    (x * 3).sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]

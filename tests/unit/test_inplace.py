@@ -429,3 +429,8 @@ def test_copy_from_number() -> None:
     assert torch.zeros(2, dtype=torch.int8).copy_(300).tolist() == [44, 44]
     with pytest.raises(TypeError, match=r"^copy_\(\): argument 'other' \(position 1\) must be Tensor, not str"):
         torch.zeros(2).copy_("a")
+
+
+def test_filling_an_expanded_tensor_writes_the_sign_of_zero() -> None:
+    assert torch.zeros(1).expand(3).fill_(-0.0).signbit().all()
+    assert not torch.tensor([-0.0]).expand(3).zero_().signbit().any()

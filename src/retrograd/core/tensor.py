@@ -86,6 +86,7 @@ class Tensor:
         "_array",
         "_counter",
         "_creation_meta",
+        "_frozen_edge",
         "_grad",
         "_grad_edge",
         "_view",
@@ -100,6 +101,7 @@ class Tensor:
     _view: Tensor | None
     _view_version: int
     _creation_meta: int
+    _frozen_edge: AccumulateGrad | None
     _construct: ClassVar[Callable[..., Tensor]]  # PyTorch's legacy constructor; set by operations/creation/factory.py
     _current: ClassVar[Callable[..., Any]]  # current_edge; set by views.py
 
@@ -327,7 +329,8 @@ class Tensor:
             raise RuntimeError(with_remedy(text, "convert it, as by .float()"))
         if self._version_counter is None and not in_inference():
             raise RuntimeError(with_remedy(LEAF_OF_INFERENCE, "clone() it first, or make it under torch.no_grad()"))
-        self._grad_edge = _frozen.pop(id(self), None)
+        self._grad_edge = getattr(self, "_frozen_edge", None)
+        self._frozen_edge = None
         if self._grad_edge is None:
             self._grad_edge = AccumulateGrad(self, self._array, self._version_counter)
         else:
@@ -558,17 +561,18 @@ def graded_leaf(array: Any) -> Tensor:
     return out
 
 
-#: AccumulateGrads of leaves whose ``requires_grad`` was set to False, by the leaf's id. Hooks and recorded graphs refer
-#: to them, so ``requires_grad_()`` restores them.
-_frozen: dict[int, AccumulateGrad] = {}
-
-
 def _freeze(x: Tensor) -> None:
-    """Detach ``x`` from the graph; the AccumulateGrad of a leaf is kept as long as the leaf exists."""
-    edge, key = x._grad_edge, id(x)
+    """Detach ``x`` from the graph.
+
+    The AccumulateGrad of a leaf is kept in ``_frozen_edge``, because its hooks and recorded graphs refer to it:
+    ``requires_grad_()`` restores it. A tensor that was computed by a node in between has lost it.
+    """
+    edge = x._grad_edge
     if edge.__class__ is AccumulateGrad and edge.variable_ref is not dead_ref:
-        edge.variable_ref = weakref.ref(x, lambda _: _frozen.pop(key, None))
-        _frozen[key] = edge
+        edge.variable_ref = weakref.ref(x)
+        x._frozen_edge = edge
+    elif edge is not None:
+        x._frozen_edge = None
     x._grad_edge = None
 
 

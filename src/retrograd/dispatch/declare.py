@@ -235,7 +235,7 @@ def public(
                    tuple) if no keyword argument but ``requires_grad=True`` is passed
     identity_if    a condition under which the fast path returns its first operand itself
     fixed          values for the operation's parameters that the function does not have under the same name: a value,
-                   an expression of the function's arguments, a function (see :class:`Front`), or ``AXIS``/``NEW_AXIS``:
+                   an expression of the function's arguments, a function (see :class:`FastPathSpec`), or ``AXIS``/``NEW_AXIS``:
                    a dimension to be normalised
     """
 

@@ -319,7 +319,7 @@ class FunctionWriter:
         return _brief([*lines, *watched, f"    {self.slow}"])
 
     def watched(self) -> list[str]:
-        """Lines for a call whose work is done, but what is saved has to be shown to hooks (see ``modes.WATCHED``)."""
+        """Lines for a call whose work is done, but what is saved has to be shown to hooks (see ``grad_mode.HOOKED``)."""
         operands, params = range(self.count), [self.values[each] for each in self.op.params]
         outs = ["*_y"] if self.op.several else [f"_y{k}" if k in self.shown else f"_r{k}" for k in self.every]
         parts = (self.names, [f"_a{i}" for i in operands], params, [f"_n{i}" for i in operands], outs)
@@ -413,7 +413,7 @@ class FunctionWriter:
         """Lines that find the places of the operands, and whether the call is to be recorded (``_w``).
 
         Left to the readable way: a leaf or a view of one that is modified, a view made in a special way, a tensor with
-        hooks, what shares its memory, and what has to be shown to hooks (see ``modes.WATCHED``).
+        hooks, what shares its memory, and what has to be shown to hooks (see ``grad_mode.HOOKED``).
         """
         op, first = self.op, self.names[0]
         leaf = f"_b._grad_edge.__class__ is Leaf or (_b._grad_edge is None and {first}._grad_edge is not None)"

@@ -518,8 +518,16 @@ def _write_changed(op: Any, array: Any, result: Any) -> None:
             f"Use of {_FILLS[op.name]} on expanded tensors is deprecated. Please clone() the tensor before performing "
             "this operation. This also applies to advanced indexing e.g. tensor[mask] = scalar",
         )
-    changed = (result != array) & ((result == result) | (array == array))
+    changed = _differs(result, array)
     array[changed] = result[changed]
+
+
+def _differs(a: Any, b: Any) -> Any:
+    """Return where the elements of two arrays differ; a nan equals a nan, and -0.0 differs from 0.0."""
+    if a.dtype.kind == "c":
+        return _differs(a.real, b.real) | _differs(a.imag, b.imag)
+    changed = (a != b) & ((a == a) | (b == b))
+    return changed | ((a == 0) & (numpy.signbit(a) != numpy.signbit(b))) if a.dtype.kind in "fV" else changed
 
 
 def _check_shape(x: Tensor, shape: tuple[int, ...]) -> None:

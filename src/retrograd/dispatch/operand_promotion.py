@@ -30,7 +30,9 @@ SCALARS: frozenset[Any] = frozenset(numpy.sctypeDict.values()) - {
 def plain_number(value: Any) -> Any:
     """Return a NumPy scalar as a Python number (a bool as a float, as in PyTorch), and any other value unchanged."""
     if isinstance(value, numpy.generic):
-        return float(value) if isinstance(value, numpy.bool_) else value.item()
+        if isinstance(value, (numpy.bool_, numpy.longdouble)):
+            return float(value)
+        return complex(value) if isinstance(value, numpy.clongdouble) else value.item()
     return value
 
 

@@ -18,8 +18,9 @@ from ..core.error_context import describe_definition, with_remedy
 from ..core.grad_mode import in_inference, inference_mode, no_grad, recording, restore_recording, set_recording
 from ..core.graph import AccumulateGrad, OutputEdge, dead_ref
 from ..core.pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, wrap
 from ..dispatch.op import TENSORS as F
+from ..dispatch.operand_promotion import PLAIN
 from ..dispatch.transform_tensor import TransformLevel, TransformTensor, active_levels, placeholder
 from .batched_tensor import Batch, VmapRun, batch, expand_over_slices
 
@@ -65,6 +66,11 @@ def _expand_for_vmap(x: Any, around: Sequence[TransformLevel]) -> Any:
     return _expand_for_vmap(x, rest)
 
 
+def _without_inference(x: Any) -> Any:
+    """Return a tensor on the memory of an inference tensor that derivatives may be taken of; any other value as it is."""
+    return wrap(x._array) if x.__class__ in PLAIN and x.is_inference() else x
+
+
 def _alias(x: Any) -> Any:
     """Return an alias of ``x`` with a new gradient edge."""
     if isinstance(x, Batch):
@@ -75,7 +81,7 @@ def _alias(x: Any) -> Any:
         alias = F.alias(x)
         alias._view = None  # an in-place operation on the alias must not count as one on the argument
         return alias
-    return x.detach().requires_grad_()
+    return _without_inference(x.detach()).requires_grad_()
 
 
 def make_alias(x: Any) -> Any:

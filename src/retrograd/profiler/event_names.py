@@ -61,6 +61,7 @@ OTHERWISE = {
 INSIDE = {
     "_mt": "t", "_turned": "t", "turned": "t", "turned_fast": "t", "fft_c2c": "_fft_c2c", "fft_c2r": "_fft_c2r",
     "fft_r2c": "_fft_r2c", "sum_to_size": "sum", "to_device": "_to_copy", "to_dtype": "_to_copy", "where_else": "where",
+    "masked_product": "mul",
     "pow_of": "pow", "remainder_of": "remainder", "softmax_backward_data": "_softmax_backward_data",
     "log_softmax_backward_data": "_log_softmax_backward_data", "nll_loss_block": "nll_loss_forward",
     **{f"{each}_backward": f"retrograd::{each}_backward" for each in ("cofactors", "index", "norm", "norm_weight", "take")},

@@ -1,6 +1,6 @@
 """Numba loops of cross_entropy with class targets and its gradient, for small matrices, on one thread.
 
-Compiled programs (``compiler/patterns.py``) call them.
+Compiled programs (``compiler/cross_entropy_pattern.py``) call them.
 """
 
 from __future__ import annotations

@@ -429,7 +429,7 @@ def batch_norm_block(
     return out.reshape(self.shape), mean.reshape(-1), rstd.reshape(-1)
 
 
-#: Mixed dtypes are checked by ``_check_kinds``. Without this flag the kernel could run twice, and so update the running
+#: Mixed dtypes are checked by ``_check_dtypes``. Without this flag the kernel could run twice, and so update the running
 #: statistics twice.
 batch_norm_block.op.mixes = True
 

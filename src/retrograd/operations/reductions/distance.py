@@ -1,6 +1,6 @@
 """Distances between points: ``dist``, ``cdist``, ``pdist``, ``pairwise_distance``, ``cosine_similarity``; ``renorm``.
 
-Each is a norm of differences; the gradients are those of the norm (``slope_of_norm`` in
+Each is a norm of differences; the gradients are those of the norm (``norm_gradient`` in
 ``operations/reductions/sums.py``).
 """
 

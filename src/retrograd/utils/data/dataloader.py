@@ -420,16 +420,15 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         if not ready:
             raise RuntimeError(f"DataLoader timed out after {self._loader.timeout} seconds")
         found = []
+        ended = {ends[each] for each in ready if each in ends}  # type: ignore[index]
         for pipe in ready:
             if pipe in pipes:
                 try:
                     found.append((pipes[pipe], receive(pipe)))  # type: ignore[arg-type]
-                except (EOFError, OSError):
-                    continue
+                except (EOFError, OSError):  # a worker's pipe closes before its sentinel is ready
+                    ended.add(pipes[pipe])  # type: ignore[index]
         if not found:
-            gone = ", ".join(
-                str(self._processes[worker].pid) for worker in sorted({ends.get(each, -1) for each in ready} - {-1})
-            )
+            gone = ", ".join(str(self._processes[worker].pid) for worker in sorted(ended))
             raise RuntimeError(f"DataLoader worker (pid(s) {gone}) exited unexpectedly")
         return found
 
