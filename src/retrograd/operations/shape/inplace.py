@@ -1,4 +1,7 @@
-"""In-place shape operations: in-place view methods, ``resize_`` and ``set_``; and comparisons of layouts."""
+"""In-place shape functions (``transpose_`` and other view functions, ``resize_``, ``set_``) and comparisons of layouts.
+
+The layout of a tensor is its storage, offset, shape and strides.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +26,18 @@ _IN_PLACE = {
 
 
 def _in_place_node_class(kind: type) -> type:
-    """Return the node class of the in-place form of a view, which PyTorch numbers separately."""
+    """Return the class of the backward nodes of an in-place view function, which has its own name in PyTorch.
+
+    ``kind`` is the node class of the view function.
+    """
     return renamed_node_class(kind, _IN_PLACE.get(kind.__name__, kind.__name__))
 
 
 def _define_in_place_view(name: str, out_of_place: Any) -> None:
-    """Register the in-place form of a view function: a method that gives the tensor the view's shape and strides.
+    """Register the in-place form of a view function as the method ``name`` followed by an underscore.
 
-    The new gradient edge is the view's. If nothing is recorded, the tensor stays a leaf.
+    ``out_of_place`` is the view function, for example ``transpose``. The method gives its tensor the shape, the strides
+    and the gradient edge of the view. If nothing is recorded, the tensor stays a leaf.
     """
 
     def in_place(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -71,10 +78,10 @@ for _name, _function in (
 
 @public(function=False)
 def resize_(input: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
-    """Resize the tensor in place to ``size`` (ints or one sequence) and return it.
+    """Resize ``input`` in place to the shape ``size`` (ints or one sequence of ints) and return ``input``.
 
-    The elements in storage are kept in order. If the storage is too small, it is reallocated with undefined new
-    elements. Raises RuntimeError if the tensor requires gradients.
+    The elements keep their order in the storage. If the storage is too small, it is reallocated, and the new elements
+    are undefined. Raises RuntimeError if ``input`` requires gradients.
     """
     if input.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
@@ -90,16 +97,16 @@ def resize_(input: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
 
 @public()
 def resize_as_(input: Tensor, other: Tensor, *, memory_format: Any = None) -> Tensor:
-    """Resize the tensor in place to the size of ``other`` and return it."""
+    """Resize ``input`` in place to the shape of ``other`` and return ``input``."""
     return resize_(input, other._array.shape)
 
 
 @public(function=False)
 def set_(input: Tensor, source: Tensor | None = None, **rest: Any) -> Tensor:
-    """Make the tensor share the storage, shape and strides of ``source`` and return it.
+    """Make ``input`` share the storage, shape and strides of the tensor ``source`` and return ``input``.
 
-    Without ``source`` the tensor becomes empty. Raises RuntimeError if the dtypes differ, or if a gradient would be
-    recorded.
+    Without ``source``, ``input`` becomes a tensor without elements. Raises RuntimeError if the dtypes differ, or if a
+    gradient would be recorded.
     """
     if source is not None and source.dtype is not input.dtype:
         raise RuntimeError(
@@ -118,7 +125,7 @@ def set_(input: Tensor, source: Tensor | None = None, **rest: Any) -> Tensor:
 
 @public(function=False)
 def is_set_to(input: Tensor, tensor: Tensor) -> bool:
-    """Whether both tensors have the same storage, offset, shape and strides."""
+    """Whether ``input`` and ``tensor`` have the same storage, storage offset, shape and strides."""
     return (
         memory_of(input._array) is memory_of(tensor._array)
         and input.storage_offset() == tensor.storage_offset()
@@ -129,13 +136,16 @@ def is_set_to(input: Tensor, tensor: Tensor) -> bool:
 
 @public()
 def is_same_size(input: Tensor, other: Tensor) -> bool:
-    """Whether both tensors have the same shape."""
+    """Whether ``input`` and ``other`` have the same shape."""
     return input._array.shape == other._array.shape
 
 
 @public(function=False)
 def dim_order(input: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
-    """Return the dimensions ordered by decreasing stride, from the outermost in memory to the innermost."""
+    """Return the dimensions of ``input`` as a tuple, ordered by decreasing stride (the outermost in memory first).
+
+    ``ambiguity_check`` has no effect.
+    """
     steps = input.stride()
     return tuple(sorted(range(len(steps)), key=lambda dim: -steps[dim]))
 

@@ -1,7 +1,7 @@
-"""Joining tensors, and building larger tensors from smaller ones.
+"""``cat``, ``stack`` and functions based on them; and ``repeat``, ``meshgrid``, ``block_diag``, ``where`` and the like.
 
-``cat`` and ``stack`` take any number of tensors, so their node classes are written here by hand instead of being
-generated from an operation's declaration.
+``cat``, ``stack`` and ``block_diag`` take any number of tensors, so their node classes are written here by hand instead
+of being generated from a declaration.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .views import parse_int_arguments, reshape, unsqueeze, view
 
 
 class CatBackward(Node):
-    """Backward node of ``cat``: passes each input its slice of the gradient along ``dim``."""
+    """Backward node of ``cat``, which passes each input tensor its slice of the gradient along ``dim``."""
 
     __slots__ = ("dim", "sizes")
     __module__ = "builtins"
@@ -51,7 +51,7 @@ class CatBackward(Node):
 
 
 class StackBackward(Node):
-    """Backward node of ``stack``: passes each input the gradient at its index of ``dim``."""
+    """Backward node of ``stack``, which passes the ``i``-th input tensor slice ``i`` of the gradient along ``dim``."""
 
     __slots__ = ("dim",)
     __module__ = "builtins"
@@ -70,10 +70,10 @@ for _kind in (CatBackward, StackBackward):
 
 
 def _tensor_of(kind: Any, edges: Sequence[Any], array: Any) -> tuple[Tensor, Any]:
-    """Return a new tensor of ``array`` and its backward node of class ``kind``, or None if nothing is recorded.
+    """Return a new tensor of ``array`` and its new backward node of class ``kind``, or None instead of the node.
 
-    ``edges`` are the gradient edges of the operands (None for an operand that requires no gradient). The node records
-    the user's frame two levels above this function, for error messages.
+    The node is None if nothing is recorded. ``edges`` are the gradient edges of the operands (None for an operand that
+    requires no gradient). For error messages, the node records the frame of the user two calls above this function.
     """
     result: Tensor = new(Tensor)
     result._array = array
@@ -103,7 +103,8 @@ def _gradient_edges(tensors: Sequence[Tensor]) -> list[Any]:
 def _fast_operands(tensors: Any) -> tuple[list[Any], list[Any]]:
     """Return the arrays and the gradient edges of ``tensors`` if the fast path applies, else two empty lists.
 
-    It applies to a list or tuple of plain tensors of one dtype on the CPU, which NumPy joins exactly as PyTorch does.
+    The fast path applies if ``tensors`` is a list or tuple of plain tensors of one dtype on the CPU, because NumPy
+    joins these exactly as PyTorch does.
     """
     arrays: list[Any] = []
     edges: list[Any] = []
@@ -140,7 +141,7 @@ def _all_tensors(tensors: tuple[Any, ...]) -> tuple[Tensor, ...]:
 
 
 def _common(tensors: Sequence[Tensor]) -> list[Any]:
-    """Return the arrays of the tensors, converted to their promoted dtype."""
+    """Return the arrays of ``tensors``, converted to the dtype to which the tensors promote."""
     first = tensors[0]._array.dtype
     if all(each._array.dtype is first for each in tensors):
         return [each._array for each in tensors]
@@ -150,7 +151,9 @@ def _common(tensors: Sequence[Tensor]) -> list[Any]:
 
 @public(method=False, aliases=("concat", "concatenate"))
 def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any) -> Tensor:
-    """Return the tensors concatenated along dimension ``dim``; their sizes in all other dimensions must agree.
+    """Return the tensors of the sequence ``tensors`` concatenated along dimension ``dim``.
+
+    Their sizes in all other dimensions must be equal.
 
     >>> import retrograd as torch
     >>> torch.cat([torch.zeros(1, 2), torch.ones(2, 2)])
@@ -194,9 +197,9 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
 
 
 def _save_sizes(node: Any, arrays: list[Any], dim: int) -> None:
-    """Save on the node the sizes by which ``cat`` splits its gradient.
+    """Save on ``node`` the sizes of ``arrays`` along ``dim``, by which the gradient of ``cat`` is split.
 
-    Raises ValueError for an empty tensor, because the fast path does not handle PyTorch's legacy tensors of shape (0,).
+    Raises ValueError for an empty array, because the fast path does not handle PyTorch's legacy tensors of shape (0,).
     """
     sizes = []
     for each in arrays:
@@ -222,7 +225,7 @@ def _check_sizes(arrays: Sequence[Any], first: Any, dim: int) -> None:
 
 @public(method=False)
 def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
-    """Return the tensors, all of one shape, joined along a new dimension ``dim``.
+    """Return the tensors of the sequence ``tensors``, which have equal shapes, joined along a new dimension ``dim``.
 
     >>> import retrograd as torch
     >>> torch.stack([torch.tensor([1, 2]), torch.tensor([3, 4])], 1)
@@ -308,9 +311,9 @@ for _level, _entries in (
 
 @public(method=False)
 def hstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
-    """Return the tensors joined horizontally: along the second dimension, or the first for 1-d tensors.
+    """Return ``tensors`` joined along the second dimension, or along the first dimension if they are 1-d.
 
-    0-d tensors count as 1-d.
+    0-d tensors are treated as 1-d tensors of one element.
     """
     given = [atleast_1d(each) for each in _tensors("hstack", tensors)]
     if not given:
@@ -320,7 +323,7 @@ def hstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
 
 @public(method=False, aliases=("row_stack",))
 def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
-    """Return the tensors joined along the first dimension; 0-d and 1-d tensors count as rows of a matrix."""
+    """Return ``tensors`` joined along the first dimension; 0-d and 1-d tensors are treated as single rows."""
     given = [atleast_2d(each) for each in _tensors("vstack", tensors)]
     if not given:
         raise RuntimeError("vstack expects a non-empty TensorList")
@@ -329,7 +332,7 @@ def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
 
 @public(method=False)
 def dstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
-    """Return the tensors joined along the third dimension, after :func:`atleast_3d`."""
+    """Return ``tensors`` joined along the third dimension, after :func:`atleast_3d` has added missing dimensions."""
     given = [atleast_3d(each) for each in _tensors("dstack", tensors)]
     if not given:
         raise RuntimeError("dstack expects a non-empty TensorList")
@@ -338,7 +341,7 @@ def dstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
 
 @public(method=False)
 def column_stack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
-    """Return the tensors joined along the second dimension; 0-d and 1-d tensors count as columns of a matrix."""
+    """Return ``tensors`` joined along the second dimension; 0-d and 1-d tensors are treated as single columns."""
     given = [
         reshape(each, (each._array.size, 1)) if each._array.ndim <= 1 else each
         for each in _tensors("column_stack", tensors)
@@ -397,10 +400,10 @@ repeat_block.derivative(self=_repeat_rule)
 
 @public(function=False)
 def repeat(input: Tensor, *repeats: Any, **kwargs: Any) -> Tensor:
-    """Return a copy of the tensor repeated ``repeats[i]`` times along each dimension ``i``.
+    """Return a copy of ``input`` repeated ``repeats[i]`` times along each dimension ``i``.
 
-    If ``repeats`` has more entries than the tensor has dimensions, new dimensions are added in front. Fewer entries
-    raise RuntimeError.
+    ``repeats`` are ints or one sequence of ints. If there are more of them than ``input`` has dimensions, new
+    dimensions are added in front. If there are fewer, RuntimeError is raised.
     """
     times = parse_int_arguments("repeat", repeats, "repeats", kwargs)
     lead = len(times) - input._array.ndim
@@ -414,7 +417,11 @@ def repeat(input: Tensor, *repeats: Any, **kwargs: Any) -> Tensor:
 
 @public()
 def tile(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
-    """Return the tensor repeated as by :func:`repeat`; if ``dims`` is short, it applies to the last dimensions."""
+    """Return ``input`` repeated ``dims[i]`` times along each dimension ``i``.
+
+    Unlike for :func:`repeat`, there may be fewer ``dims`` than dimensions of ``input``. They then apply to the last
+    dimensions.
+    """
     times = parse_int_arguments("tile", dims, "dims", kwargs)
     return repeat(input, (1,) * (input._array.ndim - len(times)) + times)
 
@@ -423,10 +430,11 @@ def tile(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
 def repeat_interleave(
     input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
-    """Return the tensor with each element (or each slice along ``dim``) repeated ``repeats`` times in a row.
+    """Return ``input`` with each element (or each slice along ``dim``) repeated ``repeats`` times in a row.
 
-    ``repeats`` is an int or a 1-d tensor with one count for each element. Without ``dim`` the tensor is flattened
-    first. ``repeat_interleave(counts)`` returns each index ``i`` repeated ``counts[i]`` times.
+    ``repeats`` is an int, or a 1-d tensor with one count for each element. Without ``dim`` the input is flattened
+    first. ``repeat_interleave(counts)`` returns each index ``i`` of ``counts`` repeated ``counts[i]`` times.
+    ``output_size`` is the size of the result along ``dim``, if the caller knows it.
 
     >>> import retrograd as torch
     >>> torch.repeat_interleave(torch.tensor([4, 5]), torch.tensor([1, 2]))
@@ -457,7 +465,10 @@ def repeat_interleave(
 
 
 def _interleaved(counts: Tensor, output_size: int | None) -> Tensor:
-    """Return a 1-d tensor in which each index ``i`` is repeated ``counts[i]`` times."""
+    """Return a 1-d tensor in which each index ``i`` of the 1-d tensor ``counts`` is repeated ``counts[i]`` times.
+
+    ``output_size`` is the number of elements of the result, or None.
+    """
     array = counts._array
     if array.ndim != 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
@@ -472,9 +483,9 @@ def _interleaved(counts: Tensor, output_size: int | None) -> Tensor:
 
 @public(method=False)
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
-    """Return the coordinates of a grid: each 1-d tensor broadcast over the dimensions of all others.
+    """Return the coordinates of a grid: each of the 1-d ``tensors``, expanded along the dimensions of all others.
 
-    ``indexing`` is ``"ij"`` (the first tensor varies along the first dimension) or ``"xy"`` (along the second).
+    With ``indexing="ij"`` the first tensor varies along the first dimension, with ``indexing="xy"`` along the second.
     """
     given = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else list(tensors)
     if indexing is None:
@@ -505,7 +516,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
 
 
 class BlockDiagBackward(Node):
-    """Backward node of ``block_diag``: passes each input its block of the gradient, in the input's shape."""
+    """Backward node of ``block_diag``, which passes each input tensor its part of the gradient."""
 
     __slots__ = ("shapes",)
     __module__ = "builtins"
@@ -528,9 +539,9 @@ BlockDiagBackward.__name__ = BlockDiagBackward.__qualname__ = "BlockDiagBackward
 
 @public(method=False)
 def block_diag(*tensors: Tensor) -> Tensor:
-    """Return a matrix with the tensors as blocks along its diagonal and zeros elsewhere.
+    """Return a matrix with ``tensors`` as blocks along its diagonal and zeros elsewhere.
 
-    1-d tensors count as rows, 0-d tensors as single elements.
+    A 1-d tensor is treated as a matrix of one row, a 0-d tensor as a matrix of one element.
     """
     if not tensors:
         return wrap(numpy.zeros((1, 0), dtypes.default.floating.numpy))
@@ -563,9 +574,9 @@ def _check_vector(x: Tensor) -> None:
 
 @public(method=False)
 def cartesian_prod(*tensors: Tensor) -> Tensor:
-    """Return the Cartesian product of 1-d tensors: one row for each combination of their elements.
+    """Return the Cartesian product of the 1-d ``tensors``: a matrix with one row for each combination of elements.
 
-    A single tensor is returned as it is.
+    If only one tensor is passed, it is returned unchanged.
 
     >>> import retrograd as torch
     >>> torch.cartesian_prod(torch.tensor([1, 2]), torch.tensor([3, 4]))
@@ -583,9 +594,9 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 
 @public(method=False)
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """Return all combinations of ``r`` elements of a 1-d tensor, as rows.
+    """Return all combinations of ``r`` elements of the 1-d tensor ``input``, as the rows of a matrix.
 
-    ``with_replacement=True`` allows the same element more than once in a row.
+    If ``with_replacement`` is true, an element may occur more than once in a row.
     """
     _check_vector(input)
     if r < 0:
@@ -608,9 +619,9 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
             {"BOOL": numpy.dtype(bool), "choose": choose}),
 )  # fmt: skip
 def where_block(np: Any, condition: Any, self: Any, other: Any, /) -> Any:
-    """Return elements of ``self`` where ``condition`` is true, else of ``other``; both have one dtype.
+    """Return the elements of ``self`` where ``condition`` is true, else of ``other``.
 
-    Raises TypeError if the dtypes differ, so that the public wrapper promotes the operands.
+    Raises TypeError if the dtypes of ``self`` and ``other`` differ; the public wrapper then promotes the operands.
     """
     if condition.dtype.kind != "b" or self.dtype != other.dtype:
         raise TypeError  # the public wrapper promotes
@@ -632,9 +643,9 @@ where_block.derivative(
 
 
 def where_(condition: Tensor, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:
-    """Return elements of ``input`` where ``condition`` is true, else of ``other``, broadcast together.
+    """Return the elements of ``input`` where ``condition`` is true, else of ``other``; all three broadcast together.
 
-    ``input`` and ``other`` are tensors or numbers. ``where(condition)`` alone returns
+    ``input`` and ``other`` are tensors or numbers. ``where(condition)`` without them returns
     ``condition.nonzero(as_tuple=True)``.
 
     >>> import retrograd as torch
@@ -660,7 +671,7 @@ def where_(condition: Tensor, input: Any = None, other: Any = None, *, out: Tens
 
 
 def _as_one(*operands: Any) -> list[Any]:
-    """Return two operands, of which one may be a number, as tensors of their promoted dtype."""
+    """Return the two ``operands`` as tensors of the dtype to which they promote; one of them may be a number."""
     x, number = operands if isinstance(operands[0], Tensor) else operands[::-1]
     if number.__class__ in NUMBERS and isinstance(x, Tensor) and stores_like_pytorch(number, x._array.dtype):
         number = wrap(module_of(x._array).asarray(number, x._array.dtype))
@@ -676,5 +687,5 @@ public(method=False, name="where", fast_path=where_block)(where_)
 
 @public(function=False, name="where", fast_path=where_block, operands=("condition", "self", "other"))
 def _method_where(self: Tensor, condition: Tensor, other: Any) -> Any:
-    """Return elements of this tensor where ``condition`` is true, else of ``other``."""
+    """Return the elements of ``self`` where ``condition`` is true, else of ``other``."""
     return where_(condition, self, other)

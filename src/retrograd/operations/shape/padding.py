@@ -1,4 +1,4 @@
-"""Padding: adding elements around the last dimensions, or removing them (negative padding)."""
+"""``pad`` and ``constant_pad_nd``: add elements around the last dimensions; negative padding removes elements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from ...kernels.memory_format import in_memory_format_of
 
 @op(name="constant_pad_nd_block", backward="ConstantPadNdBackward0", function=False, method=False, linear=True)
 def constant_pad_nd_block(np: Any, self: Any, /, pad: tuple[int, ...], value: Any) -> Any:
-    """Return ``self`` padded with ``value``; negative padding removes elements."""
+    """Return ``self`` padded with the number ``value``; negative padding removes elements.
+
+    ``pad`` holds two ints, before and after, for each padded dimension, and starts at the last dimension.
+    """
     shape, target, source = _pad_layout(self.shape, pad)
     out = np.full(shape, value, self.dtype) if value != 0 else np.zeros(shape, self.dtype)
     out[target] = self if source is None else self[source]
@@ -27,9 +30,10 @@ constant_pad_nd_block.derivative(self=lambda F, g, pad: F.constant_pad_nd_block(
 
 @lru_cache(maxsize=64)
 def _pad_layout(shape: tuple[int, ...], pad: tuple[int, ...]) -> tuple[tuple[int, ...], Any, Any]:
-    """Return the padded shape, the index of ``self`` in the result, and the index of the part of ``self`` that is used.
+    """Return the padded shape, the index of ``self`` in the result, and the index of the part of ``self`` that is kept.
 
-    The last is None if no padding is negative, because then all of ``self`` is used.
+    ``shape`` is the shape of ``self`` and ``pad`` the padding, which starts at the last dimension. The second index is
+    None if no padding is negative, because then all of ``self`` is kept.
     """
     pairs = _pairs(pad, len(shape))
     if any(n + min(before, 0) + min(after, 0) < 0 for n, (before, after) in zip(shape, pairs, strict=True)):
@@ -41,7 +45,7 @@ def _pad_layout(shape: tuple[int, ...], pad: tuple[int, ...]) -> tuple[tuple[int
 
 
 def _pairs(pad: Sequence[int], ndim: int) -> list[tuple[int, int]]:
-    """Return ``pad``, which starts at the last dimension, as one (before, after) pair for each dimension."""
+    """Return ``pad``, which starts at the last dimension, as a pair (before, after) for each of ``ndim`` dimensions."""
     if len(pad) % 2:
         raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
     if len(pad) // 2 > ndim:
@@ -55,9 +59,10 @@ def _pairs(pad: Sequence[int], ndim: int) -> list[tuple[int, int]]:
 
 @public(method=False)
 def constant_pad_nd(input: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
-    """Return ``input`` padded with ``value`` (default 0).
+    """Return ``input`` padded with the number ``value``; negative padding removes elements.
 
-    ``pad`` starts at the last dimension: (before, after, before and after of the one before it, …).
+    ``pad`` starts at the last dimension: the numbers of elements before and after that dimension are followed by those
+    of the dimension before it, and so on.
     """
     return constant_pad_nd_block(input, tuple(pad), value)
 
@@ -66,11 +71,18 @@ def constant_pad_nd(input: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor
 
 
 def _border_op(name: str, backward: str) -> Any:
-    """Declare a linear operation that pads with elements of the tensor itself."""
+    """Declare the linear operation ``name``, which pads a tensor with elements of the tensor, and return it.
+
+    ``backward`` is the name of the backward node.
+    """
 
     @op(name=name, backward=backward, function=False, method=False, linear=True)
     def border(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
-        """Return ``self`` padded with its own elements."""
+        """Return ``self`` padded with its own elements.
+
+        ``plan`` has one item for each of the last dimensions: the indices and weights of the elements that each result
+        is computed from (``Taps``).
+        """
         return interpolation.apply_maps(np, self, plan)
 
     border.derivative(self=lambda F, g, plan: F.resample_back(g, plan))
@@ -79,13 +91,19 @@ def _border_op(name: str, backward: str) -> Any:
 
 @op(name="resample", backward="ResampleBackward0", function=False, method=False, linear=True)
 def resampled(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
-    """Return ``self`` with each linear map of ``plan`` applied along one of the last dimensions."""
+    """Return ``self`` resampled along its last dimensions: each element is a weighted sum of elements of ``self``.
+
+    ``plan`` has one item for each of these dimensions, which holds the indices and the weights of the sums (``Taps``).
+    """
     return interpolation.apply_maps(np, self, plan)
 
 
 @op(name="resample_back", function=False, method=False, linear=True)
 def resample_back(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
-    """Return ``self`` with the adjoint of each map of ``plan`` applied along one of the last dimensions."""
+    """Return the gradient of the input of ``resampled`` for the gradient ``self`` of its result.
+
+    ``plan`` is that of ``resampled``; the adjoint (transpose) of each linear map is applied along its dimension.
+    """
     return interpolation.apply_maps(np, self, tuple(taps.turned for taps in plan))
 
 
@@ -101,7 +119,7 @@ _circular = _border_op("circular_pad", "CopySlices")
 
 
 def _check_border(input: Tensor, pad: tuple[int, ...], mode: str) -> int:
-    """Check the arguments of a non-constant padding and return how many dimensions are padded."""
+    """Check ``input``, ``pad`` and ``mode`` (any but ``"constant"``) and return the number of dimensions to pad."""
     array, rank = input._array, len(pad) // 2
     if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
@@ -140,9 +158,10 @@ def _pad_from_input(input: Tensor, pad: tuple[int, ...], mode: str) -> Tensor:
 
 
 def _check_reach(shape: tuple[int, ...], padded: list[int], back: int, pair: tuple[int, int], mode: str) -> None:
-    """Raise RuntimeError if the padding of the ``back``-th dimension from the end exceeds its limits.
+    """Raise RuntimeError if the padding ``pair`` (before, after) of the ``back``-th dimension from the end is invalid.
 
-    The limit is the size of the dimension (circular), the size - 1 (reflect), or a result of at least one element.
+    ``shape`` is the shape before padding, ``padded`` the shape after it. ``mode="circular"`` allows at most the size of
+    the dimension, ``"reflect"`` at most the size - 1; in each mode the result must have at least one element.
     """
     (before, after), size, result = pair, shape[-back], padded[-back]
     if mode == "circular":
@@ -162,10 +181,12 @@ def _check_reach(shape: tuple[int, ...], padded: list[int], back: int, pair: tup
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """Return ``input`` with elements added around its last dimensions.
 
-    ``pad`` starts at the last dimension: (before, after, before and after of the one before it, …); negative entries
-    remove elements. ``mode`` is ``"constant"`` (``value``, default 0), ``"reflect"`` (mirrored about the edge element),
-    ``"replicate"`` (the edge element repeated) or ``"circular"`` (elements from the opposite end). All modes but
-    ``"constant"`` pad the last 1, 2 or 3 dimensions and need one or two further dimensions in front.
+    ``pad`` starts at the last dimension: the numbers of elements before and after that dimension are followed by those
+    of the dimension before it, and so on. A negative number removes elements. ``mode`` selects the added elements:
+    ``"constant"`` adds the number ``value`` (default 0), ``"reflect"`` mirrors the input about its first and last
+    element, ``"replicate"`` repeats the first or last element, and ``"circular"`` adds elements from the opposite end.
+    All modes but ``"constant"`` pad the last 1, 2 or 3 dimensions and need one or two further dimensions in front of
+    these.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.pad(torch.tensor([[1.0, 2.0, 3.0]]), (2, 1), mode="reflect")

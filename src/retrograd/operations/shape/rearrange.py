@@ -1,4 +1,4 @@
-"""Operations that move elements and return copies: diagonals, triangles, flips, rotations and rolls."""
+"""``diag``, ``tril``, ``triu``, ``trace``, ``flip``, ``roll``, ``rot90`` and similar operations that return copies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from .views import as_int_tuple, parse_int_arguments, reshape
 
 @public()
 def diag(input: Tensor, diagonal: int = 0, *, out: Any = None) -> Tensor:
-    """Return a matrix with a 1-d tensor on a diagonal, or a copy of a diagonal of a matrix.
+    """Return a matrix with the 1-d tensor ``input`` on a diagonal, or a copy of a diagonal of the matrix ``input``.
+
+    ``diagonal`` selects the diagonal: 0 is the main diagonal, positive numbers are above it, negative numbers below.
 
     >>> import retrograd as torch
     >>> torch.diag(torch.tensor([1, 2]))
@@ -34,7 +36,10 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Any = None) -> Tensor:
 
 @op(name="diag_embed_block", backward="DiagEmbedBackward0", function=False, method=False, linear=True)
 def diag_embed_block(np: Any, self: Any, /, offset: int, dim1: int, dim2: int) -> Any:
-    """Return matrices in dimensions ``dim1`` and ``dim2`` with the last dimension of ``self`` on a diagonal."""
+    """Return matrices that have the last dimension of ``self`` on a diagonal and zeros elsewhere.
+
+    The matrices are in dimensions ``dim1`` and ``dim2`` of the result. ``offset`` selects the diagonal.
+    """
     size = self.shape[-1] + abs(offset)
     ndim = self.ndim + 1
     shape = list(self.shape[:-1])
@@ -51,10 +56,10 @@ diag_embed_block.derivative(self=lambda F, g, offset, dim1, dim2: F.diagonal(g, 
 
 @public()
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Return matrices with the last dimension of ``input`` on a diagonal and zeros elsewhere.
+    """Return matrices that have the last dimension of ``input`` on a diagonal and zeros elsewhere.
 
     The matrices are in dimensions ``dim1`` and ``dim2`` of the result. ``offset`` selects the diagonal: 0 is the main
-    one, positive ones are above it.
+    diagonal, positive numbers are above it, negative numbers below.
     """
     ndim = input._array.ndim + 1
     first, second = dimension(dim1, ndim), dimension(dim2, ndim)
@@ -65,12 +70,12 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 
 @public()
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
-    """Return a matrix with all elements of ``input``, flattened, on a diagonal."""
+    """Return a matrix with all elements of ``input``, flattened, on the diagonal ``offset`` (0: the main diagonal)."""
     return diag(reshape(input.contiguous(), (-1,)), offset)
 
 
 def _triangle(name: str, doc: str) -> Any:
-    """Declare ``tril`` or ``triu`` and its in-place form."""
+    """Declare the operation ``name`` (``tril`` or ``triu``), with the docstring ``doc``, and its in-place form."""
 
     def kernel(np: Any, self: Any, /, diagonal: int = 0) -> Any:
         if self.ndim < 2:
@@ -132,7 +137,7 @@ _triangle_indices("triu_indices", _upper)
 
 @op(name="trace", opmath=True, linear=True)
 def trace(np: Any, self: Any, /) -> Any:
-    """Return the sum of the diagonal of a matrix."""
+    """Return the sum of the main diagonal of the matrix ``self``."""
     if self.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
     return np.asarray(self.trace())
@@ -143,7 +148,7 @@ trace.derivative(self=lambda F, g, self_shape: F.trace_backward(g, self_shape))
 
 @op(function=False, method=False, linear=True)
 def trace_backward(np: Any, self: Any, /, shape: tuple[int, ...]) -> Any:
-    """Return zeros of ``shape`` with the 0-d ``self`` on the diagonal."""
+    """Return a matrix of zeros of ``shape`` with the 0-d ``self`` in every element of the main diagonal."""
     out = np.zeros(shape, self.dtype)
     writable_diagonal(np, out, 0, 0, 1)[...] = self
     return out
@@ -157,7 +162,7 @@ trace_backward.derivative(self=lambda F, g: F.trace(g))
 
 @op(name="flip_block", backward="FlipBackward0", function=False, method=False, linear=True)
 def flip_block(np: Any, self: Any, /, dims: tuple[int, ...]) -> Any:
-    """Return the elements in reverse order along ``dims``."""
+    """Return ``self`` with its elements in reverse order along each of the dimensions ``dims``."""
     return rearrangement.flip_axes(np, self, dims) if self.ndim else self.copy()
 
 
@@ -166,7 +171,7 @@ flip_block.derivative(self=lambda F, g, dims: F.flip_block(g, dims))
 
 @public()
 def flip(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
-    """Return a copy with the elements in reverse order along ``dims``.
+    """Return a copy of ``input`` with its elements in reverse order along each of the dimensions ``dims``.
 
     >>> import retrograd as torch
     >>> torch.flip(torch.tensor([1, 2, 3]), (0,))
@@ -183,7 +188,7 @@ def flip(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
 
 @public()
 def fliplr(input: Tensor) -> Tensor:
-    """Return a copy with the second dimension (columns) in reverse order."""
+    """Return a copy of ``input`` with its second dimension (the columns of a matrix) in reverse order."""
     if input._array.ndim < 2:
         raise RuntimeError("Input must be >= 2-d.")
     return flip_block(input, (1,))
@@ -191,7 +196,7 @@ def fliplr(input: Tensor) -> Tensor:
 
 @public()
 def flipud(input: Tensor) -> Tensor:
-    """Return a copy with the first dimension (rows) in reverse order."""
+    """Return a copy of ``input`` with its first dimension (the rows of a matrix) in reverse order."""
     if input._array.ndim < 1:
         raise RuntimeError("Input must be >= 1-d.")
     return flip_block(input, (0,))
@@ -199,7 +204,7 @@ def flipud(input: Tensor) -> Tensor:
 
 @op(name="roll_block", backward="RollBackward0", function=False, method=False, linear=True)
 def roll_block(np: Any, self: Any, /, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Any:
-    """Return the elements shifted cyclically by ``shifts`` along ``dims``."""
+    """Return ``self`` with its elements shifted cyclically by ``shifts[i]`` places along each dimension ``dims[i]``."""
     small = small_arrays.rolled(self, shifts, dims)
     return rearrangement.roll_axes(np, self, shifts, dims) if small is None else small
 
@@ -209,10 +214,10 @@ roll_block.derivative(self=lambda F, g, shifts, dims: F.roll_block(g, tuple(-eac
 
 @public()
 def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
-    """Return the elements shifted cyclically by ``shifts`` along ``dims``.
+    """Return ``input`` with its elements shifted cyclically by ``shifts[i]`` places along each dimension ``dims[i]``.
 
-    Elements shifted past the end reappear at the start. Without ``dims`` the flattened tensor is shifted and the shape
-    restored.
+    Both arguments are ints or tuples of ints. Elements shifted past the end reappear at the start. Without ``dims`` the
+    input is flattened, shifted and returned in its original shape.
 
     >>> import retrograd as torch
     >>> torch.roll(torch.tensor([1, 2, 3]), 1)
@@ -231,7 +236,10 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
 
 @public()
 def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
-    """Return the tensor rotated ``k`` times by 90° in the plane ``dims``, from the first dimension towards the second."""
+    """Return ``input`` rotated ``k`` times by 90° in the plane of the two dimensions ``dims``.
+
+    The rotation is from the first of these dimensions towards the second.
+    """
     ndim, plane = input._array.ndim, as_int_tuple(dims)
     if len(plane) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(plane)}")
@@ -245,7 +253,7 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
 
 @op(name="rot90_block", backward="Rot90Backward0", function=False, method=False, linear=True)
 def rot90_block(np: Any, self: Any, /, k: int, first: int, second: int) -> Any:
-    """Return ``self`` rotated by 90° ``k`` times (0 to 3) in the plane of two dimensions."""
+    """Return ``self`` rotated ``k`` times (0 to 3) by 90° from dimension ``first`` towards dimension ``second``."""
     axes = {0: (), 1: (second,), 2: (first, second), 3: (first,)}[k]
     flipped = np.array(np.flip(self, axes), order="K")
     return flipped.swapaxes(first, second) if k % 2 else flipped

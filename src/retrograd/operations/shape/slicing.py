@@ -1,4 +1,4 @@
-"""Views of parts of a tensor: select, slice, split, diagonal, unfold and arbitrary strides."""
+"""Views of parts of a tensor: ``select``, ``narrow``, ``split``, ``diagonal``, ``unfold``, ``as_strided`` and more."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ALL = {"ALL": (slice(None),) * 64}  # NumPy arrays have at most 64 dimensions
     "True", "self[index, ...] if dim == 0 else self[:, index, ...] if dim == 1 else "
     "self[(*ALL[:dim], index, ...)]", _ALL))  # fmt: skip
 def select_block(np: Any, self: Any, /, dim: int, index: int) -> Any:
-    """Return the view at ``index`` of dimension ``dim``, without that dimension."""
+    """Return the view of ``self`` at ``index`` of dimension ``dim``, without that dimension."""
     return self[index, ...] if dim == 0 else self[(slice(None),) * dim + (index, ...)]
 
 
@@ -32,7 +32,7 @@ select_block.derivative(self=lambda F, g, self_shape, dim, index: F.select_backw
 
 @op(function=False, method=False, linear=True)
 def select_backward(np: Any, self: Any, /, shape: tuple[int, ...], dim: int, index: int) -> Any:
-    """Return zeros of ``shape`` with ``self`` at ``index`` of dimension ``dim``."""
+    """Return a tensor of zeros of ``shape`` with ``self`` written at ``index`` of dimension ``dim``."""
     out = np.zeros(shape, self.dtype)
     out[(slice(None),) * dim + (index,)] = self
     return out
@@ -43,7 +43,7 @@ select_backward.derivative(self=lambda F, g, dim, index: F.select(g, dim, index)
 
 @public()
 def select(input: Tensor, dim: int, index: int) -> Tensor:
-    """Return the view at ``index`` of dimension ``dim``, without that dimension."""
+    """Return the view of ``input`` at ``index`` of dimension ``dim``, without that dimension."""
     shape = input._array.shape
     if not shape:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
@@ -57,7 +57,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     "True", "self[start:end:step] if dim == 0 else self[:, start:end:step] if dim == 1 else "
     "self[(*ALL[:dim], slice(start, end, step))]", _ALL))  # fmt: skip
 def slice_block(np: Any, self: Any, /, dim: int, start: Any, end: Any, step: int) -> Any:
-    """Return the view of every ``step``-th element of dimension ``dim`` from ``start`` to below ``end``."""
+    """Return the view ``self[start:end:step]``, where the slice is taken along dimension ``dim``."""
     return self[(slice(None),) * dim + (slice(start, end, step),)]
 
 
@@ -68,7 +68,7 @@ slice_block.derivative(
 
 @op(function=False, method=False, linear=True)
 def slice_backward(np: Any, self: Any, /, shape: tuple[int, ...], dim: int, start: Any, end: Any, step: int) -> Any:
-    """Return zeros of ``shape`` with ``self`` in the slice of dimension ``dim``."""
+    """Return zeros of ``shape`` with ``self`` written to the slice ``start:end:step`` of dimension ``dim``."""
     out = np.zeros(shape, self.dtype)
     out[(slice(None),) * dim + (slice(start, end, step),)] = self
     return out
@@ -79,7 +79,7 @@ slice_backward.derivative(self=lambda F, g, dim, start, end, step: F.slice(g, di
 
 @public()
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
-    """Return the view of ``length`` elements of dimension ``dim`` from ``start`` on."""
+    """Return the view of ``length`` elements of ``input`` along dimension ``dim``, from index ``start`` on."""
     shape = input._array.shape
     if not shape:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
@@ -98,7 +98,7 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
 
 @view_op("unbind", "UnbindBackward0", several=True)
 def unbind_block(np: Any, self: Any, /, dim: int) -> Any:
-    """Return the slices along dimension ``dim``, without that dimension."""
+    """Return the slices of ``self`` along dimension ``dim``, each without that dimension."""
     if self.ndim == 1:
         return tuple([self[i, ...] for i in range(self.size)])
     return tuple(self if dim == 0 else self.transpose(dim, *[axis for axis in range(self.ndim) if axis != dim]))
@@ -117,7 +117,7 @@ unbind_block.derivative(self=_unbind_rule)
 
 @public(fast_path=unbind_block, dim=AXIS)
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return a tuple of the slices along dimension ``dim``, as views without that dimension."""
+    """Return a tuple of the slices of ``input`` along dimension ``dim``, as views without that dimension."""
     if input._array.ndim == 0:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     return unbind_block(input, dimension(dim, input._array.ndim))
@@ -125,13 +125,13 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 
 @view_op("split_uneven", "SplitWithSizesBackward0", several=True)
 def split_uneven(np: Any, self: Any, /, sizes: tuple[int, ...], dim: int) -> Any:
-    """Return consecutive slices of ``sizes`` along dimension ``dim``."""
+    """Return consecutive slices of ``self`` along dimension ``dim``; ``sizes`` are their numbers of elements there."""
     return _pieces(self, sizes, dim)
 
 
 @view_op("split_even", "SplitBackward0", several=True)
 def split_even(np: Any, self: Any, /, sizes: tuple[int, ...], dim: int) -> Any:
-    """Return consecutive slices along dimension ``dim``, all of one size except the last."""
+    """Return consecutive slices of ``self`` along dimension ``dim``; all ``sizes`` are equal except the last one."""
     return _pieces(self, sizes, dim)
 
 
@@ -209,7 +209,7 @@ def _by_count(even: Any, uneven: Any, input: Tensor, chunks: int, dim: int) -> t
 
 @public()
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return consecutive slices of sizes ``split_sizes`` along dimension ``dim``, as a tuple of views."""
+    """Return consecutive slices of ``input`` along dimension ``dim`` as a tuple of views, of sizes ``split_sizes``."""
     return _by_sizes(split_uneven, input, split_sizes, dim)
 
 
@@ -219,15 +219,18 @@ _split_with_sizes = public_wrapper(split_with_sizes, "torch", "split_with_sizes"
 
 @public()
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return the slices of :func:`split_with_sizes`, but not recorded as views.
+    """Return the slices that :func:`split_with_sizes` returns, but do not record them as views of ``input``.
 
-    Each slice may therefore be modified in place without invalidating the others; they still share memory.
+    Modifying one slice in place therefore does not invalidate the others, although they share the memory of ``input``.
     """
     return _by_sizes(unsafe_split_uneven, input, split_sizes, dim)
 
 
 def _split_sizes(array: Any, split_size_or_sections: Any, dim: int) -> tuple[int, ...]:
-    """Return the slice sizes of ``split`` for a positive int; raise ValueError for anything else."""
+    """Return the sizes of the slices of ``split`` along ``dim``, if ``split_size_or_sections`` is a positive int.
+
+    Raises ValueError for any other value.
+    """
     if split_size_or_sections.__class__ is not int or split_size_or_sections <= 0:
         raise ValueError
     return _even_sizes(array.shape[dim], split_size_or_sections)
@@ -235,9 +238,10 @@ def _split_sizes(array: Any, split_size_or_sections: Any, dim: int) -> tuple[int
 
 @public(fast_path=split_even, dim=AXIS, sizes=_split_sizes)
 def split(input: Tensor, split_size_or_sections: Any = None, dim: int = 0, **kwargs: Any) -> tuple[Tensor, ...]:
-    """Return consecutive slices along dimension ``dim``, as a tuple of views.
+    """Return consecutive slices of ``input`` along dimension ``dim``, as a tuple of views.
 
-    ``split_size_or_sections`` is the size of each slice (the last may be smaller), or a list of sizes.
+    ``split_size_or_sections`` is the size of each slice (the last may be smaller), or a list of the sizes of the
+    slices.
 
     >>> import retrograd as torch
     >>> torch.split(torch.arange(5), 2)
@@ -251,15 +255,15 @@ def split(input: Tensor, split_size_or_sections: Any = None, dim: int = 0, **kwa
 
 @public()
 def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return the slices of :func:`split`, but not recorded as views.
+    """Return the slices that :func:`split` returns, but do not record them as views of ``input``.
 
-    Each slice may therefore be modified in place without invalidating the others; they still share memory.
+    Modifying one slice in place therefore does not invalidate the others, although they share the memory of ``input``.
     """
     return _by_size(unsafe_split_even, input, split_size, dim)
 
 
 def _chunk_sizes(array: Any, chunks: int, dim: int) -> tuple[int, ...]:
-    """Return the slice sizes of ``chunk``; raise ValueError if there are no chunks or no elements."""
+    """Return the sizes of the slices that ``chunk`` returns; raise ValueError if there are no chunks or no elements."""
     total = array.shape[dim]
     if chunks <= 0 or not total:
         raise ValueError
@@ -268,7 +272,9 @@ def _chunk_sizes(array: Any, chunks: int, dim: int) -> tuple[int, ...]:
 
 @public(fast_path=split_even, dim=AXIS, sizes=_chunk_sizes)
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return at most ``chunks`` slices of equal size (the last may be smaller) along dimension ``dim``, as views.
+    """Return at most ``chunks`` slices of ``input`` of equal size along dimension ``dim``, as views.
+
+    The last slice may be smaller.
 
     >>> import retrograd as torch
     >>> torch.chunk(torch.arange(5), 2)
@@ -279,20 +285,20 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 
 @public(fast_path=unsafe_split_even, dim=AXIS, sizes=_chunk_sizes)
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return the slices of :func:`chunk`, but not recorded as views.
+    """Return the slices that :func:`chunk` returns, but do not record them as views of ``input``.
 
-    Each slice may therefore be modified in place without invalidating the others; they still share memory.
+    Modifying one slice in place therefore does not invalidate the others, although they share the memory of ``input``.
     """
     return _by_count(unsafe_split_even, unsafe_split_uneven, input, chunks, dim)
 
 
 @public()
 def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, **kwargs: Any) -> tuple[Tensor, ...]:
-    """Return slices along dimension ``dim``, as a tuple of views.
+    """Return consecutive slices of ``input`` along dimension ``dim``, as a tuple of views.
 
-    ``indices_or_sections`` is the number of slices, whose sizes differ by at most one, or the indices at which to cut
-    (a sequence, or an int64 tensor of at most one dimension). Raises RuntimeError for a 0-d tensor and for a number
-    below 1.
+    If ``indices_or_sections`` is an int, it is the number of slices, whose sizes differ by at most one. Otherwise it
+    holds the indices at which the slices start after the first one (a sequence of ints, or a 1-d int64 tensor). Raises
+    RuntimeError for a 0-d ``input`` and for a number of slices below 1.
     """
     if input._array.ndim == 0:
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
@@ -362,7 +368,10 @@ for _name, _dim, _least in (("hsplit", 1, 1), ("vsplit", 0, 2), ("dsplit", 2, 3)
 
 @view_op("diagonal", "DiagonalBackward0")
 def diagonal_block(np: Any, self: Any, /, offset: int, dim1: int, dim2: int) -> Any:
-    """Return the view of the diagonal of dimensions ``dim1`` and ``dim2``, as the last dimension."""
+    """Return the view of the diagonals of the matrices in dimensions ``dim1`` and ``dim2`` of ``self``.
+
+    The diagonal is the last dimension of the result. ``offset`` selects the diagonal.
+    """
     return writable_diagonal(np, self, offset, dim1, dim2)
 
 
@@ -372,7 +381,10 @@ diagonal_block.derivative(
 
 
 def writable_diagonal(np: Any, array: Any, offset: int, dim1: int, dim2: int) -> Any:
-    """Return the diagonal as a writable view (NumPy marks it read-only)."""
+    """Return a diagonal of the matrices in dimensions ``dim1`` and ``dim2`` of ``array`` as a writable view.
+
+    ``numpy.diagonal`` returns a read-only view. ``offset`` selects the diagonal.
+    """
     view = array.diagonal(offset, dim1, dim2)
     if np.__name__ == "numpy":
         view.flags.writeable = True
@@ -381,7 +393,10 @@ def writable_diagonal(np: Any, array: Any, offset: int, dim1: int, dim2: int) ->
 
 @op(function=False, method=False, linear=True)
 def diagonal_backward(np: Any, self: Any, /, shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Any:
-    """Return zeros of ``shape`` with ``self`` on the diagonal."""
+    """Return zeros of ``shape`` with ``self`` written to the diagonals of the matrices in ``dim1`` and ``dim2``.
+
+    ``offset`` selects the diagonal. The last dimension of ``self`` holds its elements.
+    """
     out = np.zeros(shape, self.dtype)
     writable_diagonal(np, out, offset, dim1, dim2)[...] = self
     return out
@@ -392,10 +407,10 @@ diagonal_backward.derivative(self=lambda F, g, offset, dim1, dim2: F.diagonal(g,
 
 @public(fast_path=diagonal_block, dim1=AXIS, dim2=AXIS)
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Return the view of the diagonals of the matrices in dimensions ``dim1`` and ``dim2``.
+    """Return the view of the diagonals of the matrices in dimensions ``dim1`` and ``dim2`` of ``input``.
 
-    The diagonal is the last dimension of the result. ``offset`` selects it: 0 is the main diagonal, positive ones are
-    above it.
+    The diagonal is the last dimension of the result. ``offset`` selects the diagonal: 0 is the main diagonal, positive
+    numbers are above it, negative numbers below.
     """
     ndim = input._array.ndim
     first, second = dimension(dim1, ndim), dimension(dim2, ndim)
@@ -409,7 +424,10 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
 
 @view_op("unfold", "UnfoldBackward0")
 def unfold_block(np: Any, self: Any, /, dim: int, size: int, step: int) -> Any:
-    """Return the view of windows of ``size`` along ``dim``, ``step`` apart, as a new last dimension."""
+    """Return the view of the windows of ``self`` along ``dim``: slices of ``size`` elements that start ``step`` apart.
+
+    Dimension ``dim`` of the view counts the windows; a new last dimension holds their elements.
+    """
     if self.ndim == 0:
         return self.reshape(1)[:size]
     count = (self.shape[dim] - size) // step + 1
@@ -425,7 +443,10 @@ unfold_block.derivative(
 
 @op(function=False, method=False, linear=True)
 def unfold_backward(np: Any, self: Any, /, shape: tuple[int, ...], dim: int, size: int, step: int) -> Any:
-    """Return zeros of ``shape`` to which every window is added at the elements it was read from."""
+    """Return zeros of ``shape`` to which each window in ``self`` is added at the elements it was a view of.
+
+    ``self`` has the shape that ``unfold`` with ``dim``, ``size`` and ``step`` returns for an input of ``shape``.
+    """
     out = np.zeros(shape, self.dtype)
     if not shape:
         return self.reshape(shape)
@@ -440,10 +461,10 @@ unfold_backward.derivative(self=lambda F, g, dim, size, step: F.unfold(g, dim, s
 
 @public(function=False)
 def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    """Return the view of windows of ``size`` elements along a dimension.
+    """Return the view of the windows of ``input`` along ``dimension``: slices of ``size`` elements.
 
-    The windows start ``step`` elements apart. The dimension then counts the windows, and a new last dimension of
-    ``size`` holds their elements.
+    The windows start ``step`` elements apart. ``dimension`` counts the windows in the result, and a new last dimension
+    holds the ``size`` elements of each window.
     """
     at = resolve_dimension(dimension, input._array.ndim)
     total = input._array.shape[at] if input._array.ndim else 1
@@ -464,7 +485,10 @@ resolve_dimension = dimension  # an alias, because the argument of ``unfold`` hi
 
 @view_op("as_strided_block", "AsStridedBackward0")
 def as_strided_block(np: Any, self: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """Return a view of the storage of ``self`` with the layout ``part``."""
+    """Return a view of the storage of ``self``, with the shape, strides and offset of ``part``.
+
+    ``whole`` is the layout of ``self``, from which the gradient is computed.
+    """
     memory = memory_of(self)
     flat = memory.reshape(-1) if memory.flags.c_contiguous else memory.ravel(order="K")
     if self.dtype != flat.dtype:
@@ -477,9 +501,10 @@ as_strided_block.derivative(self=lambda F, g, whole, part: F.shared_out(F.stride
 
 @op(function=False, method=False, linear=True)
 def shared_out(np: Any, self: Any, /, whole: StridedLayout) -> Any:
-    """Return ``self`` divided by the number of its elements that overlap in a storage of layout ``whole``.
+    """Return each element of ``self`` divided by the number of elements that share its memory location.
 
-    This splits a gradient evenly between elements that share one memory location.
+    ``whole`` is the layout that determines the memory locations. A gradient is thereby split evenly between elements
+    that overlap in memory.
     """
     if not overlaps(whole):
         return self
@@ -491,10 +516,10 @@ shared_out.derivative(self=lambda F, g, whole: F.shared_out(g, whole))
 
 @public()
 def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
-    """Return a view of the tensor's storage with any shape and strides (both counted in elements).
+    """Return a view of the storage of ``input`` with shape ``size`` and strides ``stride``, counted in elements.
 
-    ``storage_offset`` is the tensor's own by default. Raises RuntimeError for negative strides and for elements outside
-    of the storage.
+    ``storage_offset`` is by default that of ``input``. Raises RuntimeError for negative strides and for elements
+    outside of the storage.
     """
     shape, strides = tuple(size), tuple(stride)
     if len(shape) != len(strides):

@@ -1,7 +1,7 @@
-"""View functions that copy.
+"""View functions that copy: ``*_copy`` (such as ``transpose_copy``) and ``*_scatter`` (such as ``slice_scatter``).
 
-``*_copy`` returns a view's elements as a new contiguous tensor, ``*_scatter`` a copy of the whole tensor in which the
-view's elements are replaced.
+``*_copy`` returns the elements of a view as a new contiguous tensor. ``*_scatter`` returns a copy of the whole tensor
+in which the elements of the view are replaced.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .views import alias, expand_method, permute, renamed_node_class, squeeze, t
 
 
 def slice_(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
-    """Return the view of every ``step``-th element of dimension ``dim`` from ``start`` to below ``end``."""
+    """Return the view ``input[start:end:step]``, where the slice is taken along dimension ``dim``."""
     at = dimension(dim, input._array.ndim)
     if not input._array.ndim:
         raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
@@ -48,9 +48,9 @@ def slice_(input: Tensor, dim: int = 0, start: int | None = None, end: int | Non
 
 
 def copy_of_view(shown: Tensor, input: Tensor) -> Tensor:
-    """Return a contiguous copy of ``shown``, a view of ``input``, with the view's gradient edge.
+    """Return a contiguous copy of ``shown``, which is a view of ``input``, with the gradient edge of the view.
 
-    The view's node is renamed to PyTorch's name for the copying form (``…_copy``).
+    The backward node of the view is renamed to PyTorch's name for the copying function (``…_copy``).
     """
     if isinstance(shown, TransformTensor):
         return clone(shown, memory_format=contiguous_format)
@@ -65,7 +65,7 @@ def copy_of_view(shown: Tensor, input: Tensor) -> Tensor:
 
 
 def _copy_form(name: str, of: Any) -> None:
-    """Register the function ``name``, which returns a copy of the view that ``of`` returns."""
+    """Register the public function ``name``, which returns a copy of the view that the function ``of`` returns."""
 
     def copy_form(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         shown = of(input, *args, **kwargs)
@@ -98,7 +98,7 @@ for _name, _function in {
 
 @public()
 def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Any = None) -> Tensor:
-    """Return a copy of ``length`` elements of dimension ``dim`` from ``start`` on."""
+    """Return a copy of ``length`` elements of ``input`` along dimension ``dim``, from index ``start`` on."""
     shown = narrow(input, dim, start, length)
     result = copy_of_view(shown, input)
     if result._grad_edge is not None:
@@ -110,10 +110,11 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Any = 
 
 
 def _scatter_form(name: str, block: Any, backward: str) -> Any:
-    """Declare the operation that returns a copy of ``self`` with ``src`` in the elements of a view.
+    """Declare and return the operation ``name``: a copy of ``self`` in which ``src`` replaces the elements of a view.
 
-    ``block`` is the view's operation. A second operation, ``name_hole``, writes zeros there instead: it is the
-    derivative with respect to ``self``.
+    ``block`` is the operation that returns the view, and ``backward`` the name of the backward node. A second
+    operation, ``name`` followed by ``_hole``, writes zeros to the elements of the view: it is the derivative with
+    respect to ``self``.
     """
     part_of = block.op.kernel
 
@@ -156,7 +157,7 @@ diagonal_scatter_block = _scatter_form("diagonal_scatter_block", diagonal_block,
 
 @public()
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
-    """Return a copy of the tensor with ``src`` at ``index`` of dimension ``dim``.
+    """Return a copy of ``input`` with ``src`` written at ``index`` of dimension ``dim``.
 
     >>> import retrograd as torch
     >>> torch.select_scatter(torch.zeros(2, 2), torch.ones(2), 0, 1)
@@ -175,7 +176,7 @@ def slice_scatter(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1, *,
     out: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Return a copy with ``src`` in every ``step``-th element of ``dim`` from ``start`` to below ``end``."""
+    """Return a copy of ``input`` with ``src`` written to the slice ``start:end:step`` of dimension ``dim``."""
     at = dimension(dim, input._array.ndim)
     if step <= 0:
         raise RuntimeError("slice step must be positive")
@@ -185,7 +186,10 @@ def slice_scatter(
 
 @public()
 def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Return a copy of the tensor with ``src`` on the diagonal of dimensions ``dim1`` and ``dim2``."""
+    """Return a copy of ``input`` with ``src`` written to the diagonal of dimensions ``dim1`` and ``dim2``.
+
+    ``offset`` selects the diagonal: 0 is the main diagonal, positive numbers are above it, negative numbers below.
+    """
     ndim = input._array.ndim
     first, second = dimension(dim1, ndim), dimension(dim2, ndim)
     if first == second:
@@ -195,7 +199,10 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
 
 @op(name="as_strided_scatter_block", backward="AsStridedScatterBackward0", function=False, method=False, linear=True)
 def as_strided_scatter_block(np: Any, self: Any, src: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """Return a copy of ``self``, of layout ``whole``, with ``src`` in the elements of layout ``part``."""
+    """Return a copy of ``self`` with ``src`` written to the elements that a view with the layout ``part`` has.
+
+    ``whole`` is the layout of ``self``. A layout consists of shape, strides and storage offset.
+    """
     return strided_write.op.kernel(np, self, src, whole, part)
 
 
@@ -207,7 +214,10 @@ as_strided_scatter_block.derivative(
 
 @public()
 def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
-    """Return a copy with ``src`` in the elements that :func:`as_strided` selects with the same arguments."""
+    """Return a copy of ``input`` with ``src`` written to the elements that :func:`as_strided` selects.
+
+    ``size``, ``stride`` and ``storage_offset`` are the arguments of :func:`as_strided`.
+    """
     shown = as_strided(input.detach(), size, stride, storage_offset)
     if shown._array.shape != src._array.shape:
         raise RuntimeError(
@@ -220,7 +230,10 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, stora
 
 @op(view=True, name="slice_inverse_block", backward="SliceInverseBackward0", function=False, method=False, linear=True)
 def slice_inverse_block(np: Any, self: Any, src: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """Return the tensor of layout ``whole`` of which ``self`` is a slice, as a view of the same storage."""
+    """Return the tensor of which ``self`` is a slice, as a view of the same storage with the layout ``whole``.
+
+    ``part`` is the layout of ``self``. ``src`` only receives a gradient.
+    """
     return as_strided_block.op.kernel(np, self, part, whole)
 
 
@@ -235,10 +248,10 @@ def slice_inverse(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1, *,
     out: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Return the view of the shape of ``src`` of which ``input`` is a slice.
+    """Return the tensor of which ``input`` is a slice, as a view of the storage of ``input`` in the shape of ``src``.
 
-    The other arguments are those of the slice and are not used, because the layouts of the two tensors determine the
-    view.
+    ``dim``, ``start``, ``end`` and ``step`` describe the slice. They are not used, because the layouts of ``input`` and
+    ``src`` determine the view.
     """
     if (special := innermost_batch((input, src))) is not None:
         raise special.refuse_out("slice_inverse")

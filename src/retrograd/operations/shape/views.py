@@ -1,4 +1,7 @@
-"""Views that change shape (view, reshape, squeeze, expand, permute), and the copies that reshape needs."""
+"""Views in another shape: ``view``, ``reshape``, ``flatten``, ``squeeze``, ``expand``, ``transpose``, ``permute``, ….
+
+``reshape`` and the functions based on it return a copy where the strides allow no view.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ from ..engine_ops import as_strided_of, expand
 
 
 def view_op(name: str, backward: str | None = None, **options: Any) -> Any:
-    """Return the decorator for the declaration of a linear view operation."""
+    """Return the decorator that declares a linear operation ``name`` whose result is a view.
+
+    ``backward`` is the name of the backward node, and ``options`` are further arguments of ``op``.
+    """
     return op(view=True, name=name, backward=backward, function=False, method=False, linear=True, **options)
 
 
@@ -27,7 +33,10 @@ _RENAMED: dict[tuple[type, str], type] = {}
 
 
 def renamed_node_class(kind: type, name: str) -> type:
-    """Return the node class ``kind`` under another name; PyTorch has several names for the forms of one view."""
+    """Return a subclass of the node class ``kind`` called ``name``, or ``kind`` if that is its name already.
+
+    PyTorch uses several node names for the different forms of one view function.
+    """
     if name == kind.__name__:
         return kind
     if (kind, name) not in _RENAMED:
@@ -36,7 +45,7 @@ def renamed_node_class(kind: type, name: str) -> type:
 
 
 def as_int_tuple(value: Any) -> tuple[int, ...]:
-    """Return an int or a sequence of ints as a tuple; 0-d tensors count as ints."""
+    """Return ``value``, an int or a sequence of ints, as a tuple of ints; a 0-d tensor is treated as an int."""
     return (value.__index__(),) if hasattr(value, "__index__") and not isinstance(value, (tuple, list)) else tuple(
         each.__index__() for each in value
     )  # fmt: skip
@@ -45,10 +54,10 @@ def as_int_tuple(value: Any) -> tuple[int, ...]:
 def parse_int_arguments(
     name: str, given: tuple[Any, ...], argument: str = "size", kwargs: Any = None
 ) -> tuple[int, ...]:
-    """Return the ints of the argument ``argument`` of the function ``name`` as a tuple.
+    """Return the ints that were passed to the function ``name`` for its parameter ``argument``, as a tuple.
 
-    ``given`` holds them one by one or as one sequence; ``kwargs`` may hold them by keyword. Raises TypeError in
-    PyTorch's words otherwise.
+    ``given`` holds the positional arguments: ints or one sequence of ints. ``kwargs`` holds the keyword arguments,
+    which may contain ``argument``. Raises TypeError with PyTorch's message if there are no ints or other arguments.
     """
     if kwargs:
         given = (*given, kwargs.pop(argument)) if argument in kwargs else given
@@ -91,7 +100,7 @@ _SIZES = "{0} if {0}[0].__class__ is int or len({0}) > 1 else {0}[0]"
 
 
 def infer_size(shape: Sequence[int], size: Sequence[int]) -> tuple[int, ...]:
-    """Return ``size`` with its -1 replaced by the size that a tensor of ``shape`` leaves for it.
+    """Return ``size`` with a -1 replaced by the size for which the number of elements is that of a tensor of ``shape``.
 
     Raises RuntimeError if the numbers of elements differ.
     """
@@ -118,7 +127,7 @@ def infer_size(shape: Sequence[int], size: Sequence[int]) -> tuple[int, ...]:
 
 @view_op("view", "ViewBackward0", inline_expr=("self.flags.c_contiguous and min(size) > -2", "self.reshape(size)"))
 def view_block(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
-    """Return a view of ``self`` of shape ``size``; raise RuntimeError if its strides do not allow one."""
+    """Return a view of ``self`` in the shape ``size``; raise RuntimeError if its strides do not allow one."""
     target = infer_size(self.shape, size)
     if self.flags.c_contiguous:
         return self.reshape(target)
@@ -135,9 +144,10 @@ view_block.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 
 def view_strides(shape: Sequence[int], strides: Sequence[int], size: Sequence[int]) -> tuple[int, ...] | None:
-    """Return the strides with which a view of shape ``size`` keeps the order of the elements, or None.
+    """Return the strides for a view of shape ``size`` of a tensor of ``shape`` and ``strides``, or None.
 
-    ``shape`` and ``strides`` are the tensor's. None means that a reshape to ``size`` must copy.
+    The view has the elements of the tensor in the same order. None means that there are no such strides, so a reshape
+    to ``size`` must copy.
     """
     if math.prod(shape) == 0:
         step, steps = 1, []
@@ -166,7 +176,7 @@ def view_strides(shape: Sequence[int], strides: Sequence[int], size: Sequence[in
 
 @view_op("reshape_alias", "ReshapeAliasBackward0")
 def reshape_alias(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
-    """Return a view of shape ``size`` of a tensor that is not contiguous."""
+    """Return a view of shape ``size`` of ``self``, which is not contiguous."""
     return view_block.op.kernel(np, self, size)
 
 
@@ -175,9 +185,10 @@ reshape_alias.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 @public(function=False, fast_path=view_block, when="inline", size=_SIZES.format("size"))
 def view(input: Tensor, *size: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
-    """Return a view of another shape, or of another dtype on the same memory.
+    """Return a view of ``input`` in the shape ``size``, or of its memory as elements of ``dtype``.
 
-    One size may be -1, which is inferred. Raises RuntimeError if the strides do not allow a view.
+    ``size`` are ints or one sequence of ints. One of them may be -1 and is then inferred from the number of elements.
+    Raises RuntimeError if the strides do not allow a view.
     """
     if size and isinstance(size[0], dtypes.dtype):
         return _view_dtype(input, size[0])
@@ -188,7 +199,10 @@ def view(input: Tensor, *size: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
 
 @slicewise
 def _view_dtype(input: Tensor, target: Any) -> Tensor:
-    """Return the storage reinterpreted as another dtype: outside of the graph and, as in PyTorch, without ``_base``."""
+    """Return a tensor on the memory of ``input`` whose elements have the dtype ``target``.
+
+    The result is not part of the graph and, as in PyTorch, its ``_base`` is None.
+    """
     array = input._array
     have, want = array.itemsize, target.itemsize
     names = f"view {dtypes.scalar_name(input.dtype)} as {dtypes.scalar_name(target)} (different element sizes)"
@@ -228,13 +242,13 @@ def _check_wider(input: Tensor, ratio: int, steps: tuple[int, ...], names: str) 
 
 @public(function=False)
 def view_as(input: Tensor, other: Tensor) -> Tensor:
-    """Return a view of the shape of ``other``."""
+    """Return a view of ``input`` in the shape of ``other``."""
     return view_block(input, other._array.shape)
 
 
 @op(name="reshape_copy", backward="UnsafeViewBackward0", function=False, method=False, linear=True)
 def reshape_copy(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
-    """Return a copy of shape ``size``."""
+    """Return a copy of ``self`` in the shape ``size``."""
     return self.reshape(size)
 
 
@@ -243,7 +257,9 @@ reshape_copy.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 @public(name="reshape", fast_path=view_block, when="inline", size=_SIZES.format("shape"))
 def _reshape(input: Tensor, *shape: Any, **kwargs: Any) -> Tensor:
-    """Return the tensor in another shape: a view if the strides allow it, else a copy. One size may be -1.
+    """Return ``input`` in the shape ``shape``: a view if the strides allow one, else a copy.
+
+    One size may be -1 and is then inferred from the number of elements.
 
     >>> import retrograd as torch
     >>> torch.reshape(torch.arange(4), (2, -1))
@@ -265,7 +281,10 @@ def _contiguous() -> Any:
 
 @op(name="unsafe_view", backward="UnsafeViewBackward0", function=False, method=False, linear=True)
 def unsafe_view(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
-    """Return ``self``, to which no other reference exists, in another shape and not recorded as a view."""
+    """Return ``self`` in the shape ``size`` without recording the result as a view.
+
+    The caller must hold the only reference to ``self`` and not use it afterwards.
+    """
     return self.reshape(size)
 
 
@@ -282,12 +301,15 @@ ARRAYS.__dict__["reshape"], TENSORS.__dict__["reshape"] = _reshape_array, reshap
 
 @public(function=False)
 def reshape_as(input: Tensor, other: Tensor) -> Tensor:
-    """Return the tensor in the shape of ``other``: a view if the strides allow it, else a copy."""
+    """Return ``input`` in the shape of ``other``: a view if the strides allow one, else a copy."""
     return reshape(input, other._array.shape)
 
 
 def _flat(array: Any, start_dim: int, end_dim: int) -> tuple[int, ...]:
-    """Return the shape after ``flatten``; raise ValueError if it changes nothing."""
+    """Return the shape of ``array`` after ``flatten`` with ``start_dim`` and ``end_dim``.
+
+    Raises ValueError if ``flatten`` does not change the shape.
+    """
     shape = array.shape
     if start_dim == 0 and end_dim == -1 and len(shape) > 1:
         return (array.size,)
@@ -299,7 +321,7 @@ def _flat(array: Any, start_dim: int, end_dim: int) -> tuple[int, ...]:
 
 @public(fast_path=view_block, when="inline", size=_flat)
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """Return the tensor with dimensions ``start_dim`` to ``end_dim`` merged into one (all by default).
+    """Return ``input`` with dimensions ``start_dim`` to ``end_dim``, by default all dimensions, merged into one.
 
     >>> import retrograd as torch
     >>> torch.flatten(torch.tensor([[1, 2], [3, 4]]))
@@ -316,13 +338,13 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 @public()
 def ravel(input: Tensor) -> Tensor:
-    """Return all elements in one dimension: a view if the tensor is contiguous, else a copy."""
+    """Return all elements of ``input`` in one dimension: a view if ``input`` is contiguous, else a copy."""
     return reshape(input.contiguous(), (-1,))
 
 
 @public()
 def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
-    """Return the tensor with dimension ``dim`` split into dimensions of ``sizes``, of which one may be -1."""
+    """Return ``input`` with dimension ``dim`` split into dimensions of the sizes ``sizes``, of which one may be -1."""
     shape = input._array.shape
     at = dimension(dim, len(shape))
     sizes = tuple(sizes)
@@ -341,7 +363,7 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
 
 @view_op("alias", "AliasBackward0", inline_expr=("True", "self.view()"))
 def alias(np: Any, self: Any, /) -> Any:
-    """Return a view of the whole tensor."""
+    """Return a view of ``self`` with the same shape and strides."""
     return self.view()
 
 
@@ -357,7 +379,7 @@ alias.derivative(self=1)
     inline_expr=("dim >= 0", "self.reshape((*self.shape[:dim], 1, *self.shape[dim:]))"),
 )
 def unsqueeze_block(np: Any, self: Any, /, dim: int) -> Any:
-    """Return a view with a new dimension of size 1 before dimension ``dim``."""
+    """Return a view of ``self`` with a new dimension of size 1 inserted before dimension ``dim``."""
     return np.expand_dims(self, dim)
 
 
@@ -366,7 +388,7 @@ unsqueeze_block.derivative(self=lambda F, g, dim: F.squeeze_dim(g, dim))
 
 @public(fast_path=unsqueeze_block, dim=NEW_AXIS)
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
-    """Return a view with a new dimension of size 1 at position ``dim``.
+    """Return a view of ``input`` with a new dimension of size 1 at position ``dim`` of the result.
 
     >>> import retrograd as torch
     >>> torch.unsqueeze(torch.zeros(2), 0).shape
@@ -377,7 +399,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
 
 @view_op("squeeze_all", "SqueezeBackward0", inline_expr=("True", "self.squeeze()"))
 def squeeze_all(np: Any, self: Any, /) -> Any:
-    """Return a view without the dimensions of size 1."""
+    """Return a view of ``self`` without its dimensions of size 1."""
     return self.squeeze()
 
 
@@ -386,7 +408,7 @@ squeeze_all.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 @view_op("squeeze_dim", "SqueezeBackward1")
 def squeeze_dim(np: Any, self: Any, /, dim: int) -> Any:
-    """Return a view without dimension ``dim`` if its size is 1."""
+    """Return a view of ``self`` without dimension ``dim`` if the size of that dimension is 1."""
     return self.squeeze(dim) if self.ndim and self.shape[dim] == 1 else self.view()
 
 
@@ -395,7 +417,7 @@ squeeze_dim.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 @view_op("squeeze_dims", "SqueezeBackward2")
 def squeeze_dims(np: Any, self: Any, /, dims: tuple[int, ...]) -> Any:
-    """Return a view without those of ``dims`` whose size is 1."""
+    """Return a view of ``self`` without those of the dimensions ``dims`` whose size is 1."""
     if not self.ndim:
         return self.view()
     return self.squeeze(tuple(dim for dim in dims if self.shape[dim] == 1))
@@ -406,9 +428,9 @@ squeeze_dims.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 @public(fast_path=squeeze_all)
 def squeeze(input: Tensor, dim: Any = None) -> Tensor:
-    """Return a view without the dimensions of size 1.
+    """Return a view of ``input`` without its dimensions of size 1.
 
-    ``dim`` (an int or a tuple) restricts this to some dimensions; those of another size stay.
+    If ``dim`` (an int or a tuple of ints) is passed, only these dimensions are removed, and only if their size is 1.
 
     >>> import retrograd as torch
     >>> torch.squeeze(torch.zeros(1, 2, 1)).shape
@@ -430,28 +452,29 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
 
 @public(function=False, name="expand", fast_path=expand, size=_SIZES.format("size"))
 def expand_method(input: Tensor, *size: Any, implicit: bool = False, **kwargs: Any) -> Tensor:
-    """Return a view with dimensions of size 1 expanded to ``size``, without copying.
+    """Return a view of ``input`` in the shape ``size``, where dimensions of size 1 are expanded without copying.
 
-    -1 keeps the size of a dimension. Additional sizes add dimensions in front.
+    ``size`` are ints or one sequence of ints. -1 keeps the size of a dimension. If there are more sizes than
+    dimensions, new dimensions are added in front. ``implicit`` has no effect.
     """
     return expand(input, parse_int_arguments("expand", size, "size", kwargs))
 
 
 @public(function=False)
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
-    """Return a view expanded to the shape of ``other``."""
+    """Return a view of ``input`` expanded to the shape of ``other``."""
     return expand(input, other._array.shape)
 
 
 @public()
 def broadcast_to(input: Tensor, *size: Any, **kwargs: Any) -> Tensor:
-    """Return a view expanded to ``size``."""
+    """Return a view of ``input`` expanded to the shape ``size`` (ints or one sequence of ints)."""
     return expand(input, parse_int_arguments("broadcast_to", size, "size", kwargs))
 
 
 @public(method=False)
 def broadcast_shapes(*shapes: Any) -> Any:
-    """Return the shape to which ``shapes`` broadcast; an int counts as a shape of one dimension.
+    """Return the shape to which all ``shapes`` broadcast together; an int is treated as a shape of one dimension.
 
     >>> import retrograd as torch
     >>> torch.broadcast_shapes((2, 1), 3)
@@ -476,7 +499,7 @@ def broadcast_shapes(*shapes: Any) -> Any:
 
 @public(method=False)
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """Return the tensors expanded to their common broadcast shape."""
+    """Return ``tensors`` expanded to the shape to which they broadcast together."""
     for position, each in enumerate(tensors):
         if not isinstance(each, Tensor):
             raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(each).__name__}")
@@ -494,7 +517,7 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 @view_op("transpose", "TransposeBackward0", inline_expr=("self.ndim", "self.swapaxes(dim0, dim1)"))
 def transpose_block(np: Any, self: Any, /, dim0: int, dim1: int) -> Any:
-    """Return a view with two dimensions exchanged."""
+    """Return a view of ``self`` with dimensions ``dim0`` and ``dim1`` exchanged."""
     return self.swapaxes(dim0, dim1) if self.ndim else self.view()
 
 
@@ -503,7 +526,7 @@ transpose_block.derivative(self=lambda F, g, dim0, dim1: F.transpose(g, dim0, di
 
 @public(aliases=("swapdims",), fast_path=transpose_block, when="inline", dim0=AXIS, dim1=AXIS)
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Return a view with dimensions ``dim0`` and ``dim1`` exchanged.
+    """Return a view of ``input`` with dimensions ``dim0`` and ``dim1`` exchanged.
 
     >>> import retrograd as torch
     >>> torch.transpose(torch.tensor([[1, 2], [3, 4]]), 0, 1)
@@ -516,13 +539,13 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
 
 @public()
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
-    """Return a view with two dimensions exchanged; another name of :func:`transpose`."""
+    """Return a view of ``input`` with dimensions ``axis0`` and ``axis1`` exchanged, like :func:`transpose`."""
     return transpose(input, axis0, axis1)
 
 
 @view_op("t", "TBackward0", inline_expr=("self.ndim < 3", "self.T"))
 def t_block(np: Any, self: Any, /) -> Any:
-    """Return the transpose of a matrix as a view."""
+    """Return the transpose of the matrix ``self`` as a view; a 0-d or 1-d ``self`` keeps its shape."""
     return self.T
 
 
@@ -531,7 +554,7 @@ t_block.derivative(self=lambda F, g: F.t(g))
 
 @public(fast_path=t_block, when="inline")
 def t(input: Tensor) -> Tensor:
-    """Return the transpose of a matrix as a view; 0-d and 1-d tensors keep their shape."""
+    """Return the transpose of the matrix ``input`` as a view; a 0-d or 1-d ``input`` keeps its shape."""
     if input._array.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input._array.ndim}D")
     return t_block(input)
@@ -539,7 +562,7 @@ def t(input: Tensor) -> Tensor:
 
 @view_op("permute", "PermuteBackward0", inline_expr=("True", "self.transpose(dims)"))
 def permute_block(np: Any, self: Any, /, dims: tuple[int, ...]) -> Any:
-    """Return a view with the dimensions in the order ``dims``."""
+    """Return a view of ``self`` whose ``i``-th dimension is dimension ``dims[i]`` of ``self``."""
     return self.transpose(dims)
 
 
@@ -551,7 +574,10 @@ def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _order(array: Any, dims: tuple[Any, ...]) -> tuple[int, ...]:
-    """Return the dimensions' order, passed one by one or as a sequence, non-negative; NumPy checks the rest."""
+    """Return ``dims``, which are ints or one sequence of ints, as a tuple of non-negative dimensions of ``array``.
+
+    NumPy raises an error later if the dimensions are not a permutation.
+    """
     order = tuple(dims[0]) if len(dims) == 1 and dims[0].__class__ in _SEQUENCES else dims
     if min(order) < 0:
         ndim = array.ndim
@@ -563,7 +589,7 @@ def _order(array: Any, dims: tuple[Any, ...]) -> tuple[int, ...]:
 
 @public(fast_path=permute_block, dims=_order)
 def permute(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
-    """Return a view with the dimensions in the order ``dims``.
+    """Return a view of ``input`` whose ``i``-th dimension is dimension ``dims[i]`` of ``input``.
 
     >>> import retrograd as torch
     >>> torch.permute(torch.zeros(2, 3, 4), (2, 0, 1)).shape
@@ -584,9 +610,9 @@ def permute(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
 
 @public(aliases=("moveaxis",))
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
-    """Return a view with dimensions ``source`` (an int or several) moved to positions ``destination``.
+    """Return a view of ``input`` with the dimensions ``source`` moved to the positions ``destination``.
 
-    The other dimensions keep their order.
+    Both are ints or tuples of ints. The other dimensions keep their order.
     """
     ndim = input._array.ndim
     sources = [dimension(each, ndim) for each in as_int_tuple(source)]
@@ -609,7 +635,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
 
 @public()
 def adjoint(input: Tensor) -> Tensor:
-    """Return the last two dimensions exchanged and complex elements conjugated."""
+    """Return ``input`` with its last two dimensions exchanged; complex elements are conjugated."""
     return _adjoint(input, "adjoint()")
 
 
