@@ -1,4 +1,4 @@
-"""Reading and writing at index tensors: gather, scatter, index_add, take and their relatives.
+"""Operations with an index tensor: ``index_select``, ``gather``, ``scatter``, ``index_add``, ``take``, ``put``, ….
 
 The indices count along one dimension, or in the flattened tensor (``take`` and ``put``).
 """
@@ -32,7 +32,7 @@ INT = numpy.dtype(numpy.int64)
 
 
 def _check_range(index: Tensor, size: int, error: Callable[[int], Exception], low: int = 0) -> None:
-    """Raise ``error(bad)`` for an index that is not from ``low`` to below ``size``."""
+    """Raise the exception ``error(i)`` for the first element ``i`` of ``index`` outside of ``low`` to ``size - 1``."""
     array = index._array
     if not low and array.dtype is INT and array.__class__ is numpy.ndarray and all_in_range(array, size):
         return
@@ -41,7 +41,7 @@ def _check_range(index: Tensor, size: int, error: Callable[[int], Exception], lo
 
 
 def _c_order_copy(np: Any, x: Any) -> Any:
-    """Return a copy in C order."""
+    """Return a copy of the array ``x`` in C order."""
     large = x.size >= LARGE and x.flags.c_contiguous
     return copied(x) if large else np.array(x, order="C")  # a gradient may be a NumPy scalar
 
@@ -49,7 +49,11 @@ def _c_order_copy(np: Any, x: Any) -> Any:
 def _bounds_error(
     dim: int, size: int, kind: type[Exception] = RuntimeError, name: str = ""
 ) -> Callable[[int], Exception]:
-    """Return the function that creates PyTorch's error for an index out of bounds."""
+    """Return a function that returns PyTorch's exception for an index out of bounds, given the index.
+
+    ``dim`` and ``size`` are the indexed dimension and its size, ``kind`` is the class of the exception, and ``name`` is
+    the beginning of the message.
+    """
     return lambda bad: kind(f"{name}index {bad} is out of bounds for dimension {dim} with size {size}")
 
 
@@ -64,7 +68,7 @@ def _size(x: Tensor, dim: int) -> int:
             {"INT": numpy.dtype(numpy.int64), "within": all_in_range, "SOME": SOME, "much_taken": take_axis}),
 )  # fmt: skip
 def index_select_block(np: Any, self: Any, index: Any, /, dim: int) -> Any:
-    """Return a copy of the slices at ``index`` of dimension ``dim``."""
+    """Return a copy of the slices of ``self`` along dimension ``dim`` at the indices ``index``."""
     if not self.ndim:
         return self.copy()
     return take_axis(self, index if index.ndim == 1 else index.reshape(-1), dim)
@@ -77,7 +81,7 @@ index_select_block.derivative(
 
 @op(function=False, method=False, linear=True, opmath=True)
 def index_select_backward(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: int) -> Any:
-    """Return zeros of ``shape`` to which the slices of ``self`` are added at ``index`` of ``dim``."""
+    """Return zeros of ``shape`` to which the slices of ``self`` are added at the indices ``index`` along ``dim``."""
     if not shape:
         return self.reshape(shape)
     return indexing.add(
@@ -90,7 +94,7 @@ index_select_backward.derivative(self=lambda F, g, index, dim: F.index_select_bl
 
 @public(fast_path=index_select_block, when="inline", operands=("input", "index"))
 def index_select(input: Tensor, dim: int, index: Tensor, *, out: Any = None) -> Tensor:
-    """Return a copy of the slices of dimension ``dim`` at ``index``, an integer tensor of at most one dimension.
+    """Return a copy of the slices of ``input`` along ``dim`` at ``index``, an integer tensor of at most one dimension.
 
     >>> import retrograd as torch
     >>> torch.index_select(torch.tensor([[1, 2], [3, 4]]), 0, torch.tensor([1]))
@@ -124,7 +128,10 @@ _PLAIN_SCATTER = (
     name="gather_block", backward="GatherBackward0", function=False, method=False, linear=True, inline_expr=_PLAIN_GATHER
 )  # fmt: skip
 def gather_block(np: Any, self: Any, index: Any, /, dim: int) -> Any:
-    """Return the elements of ``self`` at ``index`` along ``dim``."""
+    """Return the elements of ``self`` at the indices ``index`` along dimension ``dim``, in the shape of ``index``.
+
+    For ``dim=0`` in two dimensions: ``out[i, j] = self[index[i, j], j]``.
+    """
     return indexing.gather(np, self, index, dim)
 
 
@@ -133,7 +140,10 @@ gather_block.derivative(self=lambda F, g, self_shape, index, dim: F.gather_backw
 
 @op(function=False, method=False, linear=True, opmath=True)
 def gather_backward(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: int) -> Any:
-    """Return zeros of ``shape`` to which ``self`` is added at ``index`` along ``dim``."""
+    """Return zeros of ``shape`` to which the elements of ``self`` are added at the indices ``index`` along ``dim``.
+
+    For ``dim=0`` in two dimensions: ``out[index[i, j], j] += self[i, j]``.
+    """
     return indexing.scatter_add(np, np.zeros(shape, self.dtype), index, self, dim)
 
 
@@ -141,7 +151,10 @@ gather_backward.derivative(self=lambda F, g, index, dim: F.gather_block(g, index
 
 
 def _check_along(name: str, input: Tensor, dim: int, index: Tensor, src: Any = None) -> int:
-    """Check the arguments of ``gather`` and the ``scatter`` family and return ``dim`` as a non-negative int."""
+    """Check the arguments of ``gather`` or of a ``scatter`` function and return ``dim`` as a non-negative int.
+
+    ``name`` is the function's name in error messages, and ``src`` its source tensor or number, if there is one.
+    """
     at = dimension(dim, input._array.ndim)
     shape, picked = input._array.shape or (1,), index._array.shape or (1,)
     if index.dtype not in INDEX_DTYPES and index._array.size:
@@ -179,9 +192,9 @@ def _check_source(shape: tuple[int, ...], picked: tuple[int, ...], given: tuple[
 
 @public(fast_path=gather_block, when="inline", operands=("input", "index"))
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Any = None) -> Tensor:
-    """Return the elements of ``input`` selected by ``index`` along ``dim``, in the shape of ``index``.
+    """Return the elements of ``input`` at the indices ``index`` along dimension ``dim``, in the shape of ``index``.
 
-    For ``dim=0`` in two dimensions: ``out[i, j] = input[index[i, j], j]``.
+    For ``dim=0`` in two dimensions: ``out[i, j] = input[index[i, j], j]``. ``sparse_grad`` has no effect.
 
     >>> import retrograd as torch
     >>> torch.gather(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([[0], [1]]))
@@ -195,7 +208,10 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False,
     name="scatter_src", backward="ScatterBackward0", function=False, method=False, linear=True, inline_expr=_PLAIN_SCATTER
 )  # fmt: skip
 def scatter_src(np: Any, self: Any, index: Any, src: Any, /, dim: int) -> Any:
-    """Return a copy of ``self`` with elements of ``src`` written at ``index`` along ``dim``."""
+    """Return a copy of ``self`` with the elements of ``src`` written at the indices ``index`` along dimension ``dim``.
+
+    For ``dim=0`` in two dimensions: ``out[index[i, j], j] = src[i, j]``.
+    """
     return indexing.scatter(np, _c_order_copy(np, self), index, src, dim)
 
 
@@ -207,7 +223,10 @@ scatter_src.derivative(
 
 @op(name="scatter_value", backward="ScatterBackward1", function=False, method=False, linear=True)
 def scatter_value(np: Any, self: Any, index: Any, /, dim: int, value: Any) -> Any:
-    """Return a copy of ``self`` with the number ``value`` written at ``index`` along ``dim``."""
+    """Return a copy of ``self`` with the number ``value`` written at the indices ``index`` along dimension ``dim``.
+
+    For ``dim=0`` in two dimensions: ``out[index[i, j], j] = value``.
+    """
     return indexing.scatter(np, _c_order_copy(np, self), index, dtypes.converted(value, self.dtype), dim)
 
 
@@ -219,7 +238,10 @@ scatter_value.derivative(self=lambda F, g, index, dim: F.scatter_value(g, index,
     inline_expr=_PLAIN_SCATTER,
 )  # fmt: skip
 def scatter_add_block(np: Any, self: Any, index: Any, src: Any, /, dim: int) -> Any:
-    """Return a copy of ``self`` with elements of ``src`` added at ``index`` along ``dim``."""
+    """Return a copy of ``self`` with the elements of ``src`` added at the indices ``index`` along dimension ``dim``.
+
+    For ``dim=0`` in two dimensions: ``out[index[i, j], j] += src[i, j]``.
+    """
     return indexing.scatter_add(np, _c_order_copy(np, self), index, src, dim)
 
 
@@ -230,7 +252,7 @@ scatter_add_block.derivative(
 
 @op(function=False, method=False, linear=True)
 def padded_to(np: Any, self: Any, /, shape: tuple[int, ...]) -> Any:
-    """Return zeros of ``shape`` with ``self`` at the start of each dimension."""
+    """Return ``self`` padded with zeros to ``shape``, at the end of each dimension."""
     if self.size == math.prod(shape):
         return self.reshape(shape)
     out = np.zeros(shape, self.dtype)
@@ -243,7 +265,7 @@ padded_to.derivative(self=lambda F, g, self_shape: F.corner_of(g, self_shape))
 
 @op(function=False, method=False, linear=True)
 def corner_of(np: Any, self: Any, /, shape: tuple[int, ...]) -> Any:
-    """Return the first elements of ``self`` along each dimension, in ``shape``."""
+    """Return the part of ``self`` that has the size ``shape[i]`` and starts at index 0 in each dimension ``i``."""
     return self.reshape(shape) if len(shape) != self.ndim else self[tuple(slice(0, n) for n in shape)].copy()
 
 
@@ -253,9 +275,9 @@ corner_of.derivative(self=lambda F, g, self_shape: F.padded_to(g, self_shape))
 def _scatter(
     input: Tensor, dim: int, index: Tensor, src: Any, reduce: Any
 ) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
-    """Check the arguments of ``scatter``.
+    """Check the arguments of ``scatter`` and return the operation to call, its tensors and its other arguments.
 
-    Return the operation to call, its tensors and its other arguments.
+    ``src`` is a tensor or a number. ``reduce`` is ``"add"``, ``"multiply"`` or None.
     """
     at = _check_along("scatter", input, dim, index, src)
     if reduce is not None:
@@ -277,10 +299,7 @@ def _scatter(
 def _scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
-    """Check the arguments of ``scatter_reduce``.
-
-    Return the operation to call, its tensors and its other arguments.
-    """
+    """Check the arguments of ``scatter_reduce`` and return the operation, its tensors and its other arguments."""
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise RuntimeError("reduce argument must be either sum, prod, mean, amax or amin, got " + reduce)
     at = _check_along("scatter", input, dim, index, src)
@@ -298,10 +317,11 @@ def scatter(
     reduce: str | None = None,
     out: Any = None,
 ) -> Tensor:
-    """Return a copy with elements of ``src`` (or the number ``value``) written at ``index`` along ``dim``.
+    """Return a copy of ``input`` with the elements of ``src`` written at the indices ``index`` along dimension ``dim``.
 
-    For ``dim=0`` in two dimensions: ``out[index[i, j], j] = src[i, j]``. ``reduce="add"`` or ``"multiply"`` combines
-    them with the tensor's elements instead (see also :func:`scatter_reduce`).
+    For ``dim=0`` in two dimensions: ``out[index[i, j], j] = src[i, j]``. A number, passed as ``src`` or ``value``, is
+    written at all indices. ``reduce="add"`` or ``"multiply"`` adds or multiplies to the elements of ``input`` instead
+    (see also :func:`scatter_reduce`).
 
     >>> import retrograd as torch
     >>> torch.scatter(torch.zeros(3), 0, torch.tensor([2, 0]), torch.tensor([1.0, 2.0]))
@@ -315,7 +335,7 @@ def scatter(
 def scatter_(
     input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
-    """In-place version of :func:`scatter`."""
+    """Overwrite ``input`` with the result of :func:`scatter` for the same arguments, and return ``input``."""
     check_partial_overlap(input, (index, src), same=False)
     call, tensors, params = _scatter(input, dim, index, value if src is None else src, reduce)
     return modify(call.op, tensors, params)
@@ -323,13 +343,16 @@ def scatter_(
 
 @public(fast_path=scatter_add_block, when="inline", operands=("input", "index", "src"))
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Any = None) -> Tensor:
-    """Return a copy of the tensor with elements of ``src`` added at ``index`` along ``dim``."""
+    """Return a copy of ``input`` with the elements of ``src`` added at the indices ``index`` along dimension ``dim``.
+
+    For ``dim=0`` in two dimensions: ``out[index[i, j], j] += src[i, j]``.
+    """
     return scatter_add_block(input, index, src, _check_along("scatter", input, dim, index, src))
 
 
 @public(function=False)
 def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    """In-place version of :func:`scatter_add`."""
+    """Overwrite ``input`` with the result of :func:`scatter_add` for the same arguments, and return ``input``."""
     check_partial_overlap(input, (index, src), same=False)
     return modify(scatter_add_block.op, (input, index, src), (_check_along("scatter", input, dim, index, src),))
 
@@ -338,10 +361,11 @@ def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True, out: Any = None
 ) -> Tensor:
-    """Return a copy of the tensor with elements of ``src`` reduced into it at ``index`` along ``dim``.
+    """Return a copy of ``input`` in which each element is reduced with the elements of ``src`` that have its index.
 
-    ``reduce`` is ``"sum"``, ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``. With ``include_self=False`` the tensor's
-    own elements at the written indices are not part of the reduction.
+    For ``dim=0`` in two dimensions, ``src[i, j]`` belongs to the element ``input[index[i, j], j]``. ``reduce`` is
+    ``"sum"``, ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``. If ``include_self`` is false, an element of ``input``
+    to which elements of ``src`` belong is replaced by their reduction.
     """
     call, tensors, params = _scatter_reduce(input, dim, index, src, reduce, include_self=include_self)
     return call(*tensors, *params)
@@ -351,7 +375,7 @@ def scatter_reduce(
 def scatter_reduce_(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """In-place version of :func:`scatter_reduce`."""
+    """Overwrite ``input`` with the result of :func:`scatter_reduce` for the same arguments, and return ``input``."""
     check_partial_overlap(input, (index, src), same=False)
     call, tensors, params = _scatter_reduce(input, dim, index, src, reduce, include_self=include_self)
     return modify(call.op, tensors, params)
@@ -362,7 +386,12 @@ def scatter_reduce_(
 
 @op(name="scatter_reduce_block", backward="ScatterReduceBackward0", function=False, method=False)
 def scatter_reduce_block(np: Any, self: Any, index: Any, src: Any, /, dim: int, reduce: str, include_self: bool) -> Any:
-    """Return a copy of ``self`` with elements of ``src`` reduced into it at ``index`` along ``dim``."""
+    """Return a copy of ``self`` in which each element is reduced with the elements of ``src`` that have its index.
+
+    For ``dim=0`` in two dimensions, ``src[i, j]`` belongs to the element ``self[index[i, j], j]``. ``reduce`` is
+    ``"sum"``, ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``. If ``include_self`` is false, an element of ``self`` to
+    which elements of ``src`` belong is replaced by their reduction.
+    """
     return indexing.scatter_reduce(np, self, index, src, dim, reduce, include_self)
 
 
@@ -398,9 +427,9 @@ def _reduce_src(
 def _shared_extremes(
     F: Any, g: Any, self: Any, index: Any, src: Any, out: Any, dim: int, include_self: bool
 ) -> tuple[Any, Any]:
-    """Return, for each element of ``src``, its share of the gradient and a mask: 1 if it is the extreme, else 0.
+    """Return, for each element of ``src``, its share of the gradient ``g`` and a mask of the elements that are extremes.
 
-    Equal extremes share the gradient evenly.
+    An extreme is an element equal to its maximum or minimum in ``out``. Equal extremes share the gradient evenly.
     """
     shared = g / F.scatter_ties(self, index, src, out, dim, int(include_self))
     return F.gather_block(shared, index, dim), F.same(src, F.gather_block(out, index, dim))
@@ -410,9 +439,10 @@ def segment_reduce_src_rule(
     F: Any, g: Any, self: Any, index: Any, index_shape: Any, src: Any, src_shape: Any, out: Any, dim: int, reduce: str,
     include_self: bool,
 ) -> Any:  # fmt: skip
-    """Return the gradient of ``src`` as the rule of ``scatter_reduce`` does, with 0 for elements that are no extreme.
+    """Return the gradient of ``src`` for the gradient ``g`` of the result of ``scatter_reduce``.
 
-    ``masked_product`` is used because multiplying by a mask of zeros would turn an infinite gradient into nan.
+    For ``amax`` and ``amin`` the gradient is 0 at elements that are not the maximum or minimum, also where ``g`` is
+    infinite. Multiplying by a mask would give nan there, so ``masked_product`` is used.
     """
     if reduce not in ("amax", "amin"):
         return _reduce_src(F, g, self, index, index_shape, src, src_shape, out, dim, reduce, include_self)
@@ -420,9 +450,10 @@ def segment_reduce_src_rule(
 
 
 def _product_of_others(F: Any, g: Any, self: Any, index: Any, src: Any, out: Any, dim: int, include_self: bool) -> Any:
-    """Return the gradient of each factor of a product.
+    """Return the gradient of ``src``, whose elements are the factors of the products ``out``.
 
-    It is the product divided by the factor, or, for the only zero of a product, the product of the other factors.
+    The derivative with respect to a factor is the product divided by the factor. If the factor is the only zero of its
+    product, the derivative is the product of the other factors. If there are other zeros, it is 0.
     """
     zero = src == 0
     alone = F.lone_zero(self, index, src, dim, include_self)
@@ -436,9 +467,10 @@ scatter_reduce_block.derivative(self=_reduce_self, src=_reduce_src)
 
 @op(function=False, method=False)
 def scatter_count(np: Any, self: Any, index: Any, /, dim: int, start: int) -> Any:
-    """Return, at each index, the number of elements that are reduced there, at least 1.
+    """Return, for each element of ``self``, the number of elements that are reduced to it, but at least 1.
 
-    ``start`` is 1 if the tensor's own element counts, else 0.
+    ``index`` holds the indices along ``dim`` of the source elements. ``start`` is 1 if the element of ``self`` is
+    included in the reduction, else 0.
     """
     count = indexing.scatter_add(
         np, np.full(self.shape, start, self.dtype), index, np.ones(index.shape, self.dtype), dim
@@ -448,7 +480,11 @@ def scatter_count(np: Any, self: Any, index: Any, /, dim: int, start: int) -> An
 
 @op(function=False, method=False)
 def scatter_ties(np: Any, self: Any, index: Any, src: Any, top: Any, /, dim: int, start: int) -> Any:
-    """Return, at each index, the number of elements that equal the extreme ``top`` there, at least 1."""
+    """Return, for each element of ``top``, the number of reduced elements that are equal to it, but at least 1.
+
+    ``top`` holds the maxima or minima of the elements of ``src`` at the indices ``index`` along ``dim``. ``start`` is 1
+    if the elements of ``self`` are included in the reduction, else 0.
+    """
     ties = (self == top).astype(self.dtype) * start
     hits = (src == indexing.gather(np, top, index, dim)).astype(self.dtype)
     return np.maximum(indexing.scatter_add(np, ties, index, hits, dim), 1)
@@ -456,7 +492,11 @@ def scatter_ties(np: Any, self: Any, index: Any, src: Any, top: Any, /, dim: int
 
 @op(function=False, method=False)
 def lone_zero(np: Any, self: Any, index: Any, src: Any, /, dim: int, include_self: bool) -> Any:
-    """Return a mask of the elements of ``src`` that are the only zero of their product."""
+    """Return a mask of the elements of ``src`` that are the only zero among the factors of their product.
+
+    ``index`` holds the indices along ``dim`` of the products. If ``include_self`` is true, the elements of ``self`` are
+    factors as well.
+    """
     zero = src == 0
     start = (self == 0) & include_self
     count = indexing.scatter_add(np, start.astype(np.int64), index, zero.astype(np.int64), dim)
@@ -471,19 +511,22 @@ for _constant in (scatter_count, scatter_ties, lone_zero):
 def index_reduce_block(
     np: Any, self: Any, index: Any, source: Any, /, dim: int, reduce: str, include_self: bool
 ) -> Any:
-    """Return a copy of ``self`` with slices of ``source`` reduced into the slices at ``index``."""
+    """Return a copy of ``self`` in which the slices at ``index`` along ``dim`` are reduced with those of ``source``.
+
+    ``reduce`` and ``include_self`` are those of ``scatter_reduce``.
+    """
     wide = _spread(np, index, source.shape, dim)
     return indexing.scatter_reduce(np, self, wide, source, dim, reduce, include_self)
 
 
 def _spread(np: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
-    """Return a 1-d index of slices along ``dim``, broadcast to an index of all elements of ``shape``."""
+    """Return the 1-d ``index`` of slices along ``dim`` broadcast to ``shape``, with one index for each element."""
     return np.broadcast_to(index.reshape((-1,) + (1,) * (len(shape) - dim - 1)), shape) if shape else index.reshape(())
 
 
 @op(function=False, method=False)
 def spread_index(np: Any, self: Any, /, shape: tuple[int, ...], dim: int) -> Any:
-    """Return a 1-d index of slices along ``dim``, broadcast to an index of all elements of ``shape``."""
+    """Return the 1-d index ``self`` of slices along ``dim`` broadcast to ``shape``, with one index for each element."""
     return _spread(np, self, shape, dim)
 
 
@@ -511,7 +554,7 @@ index_reduce_block.derivative(self=_index_reduce_self, source=_index_reduce_sour
 
 @op(name="index_add_block", backward="IndexAddBackward0", function=False, method=False, linear=True)
 def index_add_block(np: Any, self: Any, index: Any, source: Any, /, dim: int, alpha: Any) -> Any:
-    """Return a copy of ``self`` with ``alpha`` times the slices of ``source`` added at ``index``."""
+    """Return a copy of ``self`` with ``alpha * source`` added to the slices at the indices ``index`` along ``dim``."""
     added = source if alpha == 1 else source * dtypes.converted(alpha, source.dtype)
     if not self.ndim:
         return self + added.reshape(())
@@ -528,7 +571,7 @@ index_add_block.derivative(self=1, source=_index_add_source)
 
 @op(name="index_copy_block", backward="IndexCopyBackward0", function=False, method=False, linear=True)
 def index_copy_block(np: Any, self: Any, index: Any, source: Any, /, dim: int) -> Any:
-    """Return a copy of ``self`` with slices of ``source`` written at ``index``."""
+    """Return a copy of ``self`` with the slices of ``source`` written at the indices ``index`` along ``dim``."""
     if not self.ndim:
         return source.reshape(-1)[-1:].copy().reshape(())
     return indexing.put(np, _c_order_copy(np, self), (None,) * dim + (index.reshape(-1),), source)
@@ -542,7 +585,7 @@ index_copy_block.derivative(
 
 @op(name="index_fill_number", backward="IndexFillBackward0", function=False, method=False, linear=True)
 def index_fill_number(np: Any, self: Any, index: Any, /, dim: int, value: Any) -> Any:
-    """Return a copy of ``self`` with a number written to the slices at ``index``."""
+    """Return a copy of ``self`` with the number ``value`` written to the slices at ``index`` along dimension ``dim``."""
     if not self.ndim:
         return dtypes.converted(value, self.dtype)
     return indexing.put(
@@ -555,7 +598,7 @@ index_fill_number.derivative(self=lambda F, g, index, dim: F.index_fill_number(g
 
 @op(name="index_fill_tensor", backward="IndexFillBackward1", function=False, method=False, linear=True)
 def index_fill_tensor(np: Any, self: Any, index: Any, value: Any, /, dim: int) -> Any:
-    """Return a copy of ``self`` with the 0-d ``value`` written to the slices at ``index``."""
+    """Return a copy of ``self`` with the 0-d ``value`` written to the slices at ``index`` along dimension ``dim``."""
     if not self.ndim:
         return value.astype(self.dtype)
     return indexing.put(np, _c_order_copy(np, self), (None,) * dim + (index.reshape(-1),), value.astype(self.dtype))
@@ -568,7 +611,7 @@ index_fill_tensor.derivative(
 
 
 def _check_slices(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor) -> None:
-    """Check the arguments of ``index_add`` and ``index_reduce``."""
+    """Raise PyTorch's errors for invalid arguments of the function ``name``: ``index_add`` or ``index_reduce``."""
     if index._array.ndim > 1:
         raise IndexError(
             f"{name}_(): Index is supposed to be a vector, but got dim: {index._array.ndim} with type: "
@@ -601,7 +644,7 @@ def _check_slices(name: str, input: Tensor, dim: int, index: Tensor, source: Ten
 
 
 def _check_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> None:
-    """Check the arguments of ``index_copy``."""
+    """Raise PyTorch's errors for invalid arguments of ``index_copy``."""
     if index._array.ndim > 1:
         raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index._array.ndim})")
     shape, given, count = input._array.shape, source._array.shape, index._array.size
@@ -636,7 +679,7 @@ def _check_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> None:
 
 
 def _check_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
-    """Check the arguments of ``index_fill`` and return the index with non-negative elements."""
+    """Check the arguments of ``index_fill`` and return ``index`` with its negative elements made non-negative."""
     if isinstance(value, Tensor) and value._array.ndim:
         raise RuntimeError(
             "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
@@ -695,7 +738,7 @@ def _index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Any:
 
 
 def _index_functions(name: str, arrange: Any, doc: str) -> None:
-    """Register the function ``name`` and its in-place method.
+    """Register the public function ``name``, with the docstring ``doc``, and its in-place method.
 
     ``arrange`` checks the arguments and returns the operation to call, its tensors and its other arguments.
     """
@@ -737,7 +780,7 @@ for _name, _arrange, _doc in (
 
 @op(name="take_block", backward="TakeBackward0", function=False, method=False, linear=True)
 def take_block(np: Any, self: Any, index: Any, /) -> Any:
-    """Return the elements at ``index`` of the flattened tensor."""
+    """Return the elements at the indices ``index`` of the flattened ``self``, in the shape of ``index``."""
     return self.reshape(-1)[index]
 
 
@@ -746,7 +789,7 @@ take_block.derivative(self=lambda F, g, self_shape, index: F.take_backward(g, in
 
 @op(function=False, method=False, linear=True)
 def take_backward(np: Any, self: Any, index: Any, /, shape: tuple[int, ...]) -> Any:
-    """Return zeros of ``shape`` to which ``self`` is added at ``index`` of the flattened result."""
+    """Return zeros of ``shape`` to which the elements of ``self`` are added at ``index`` of the flattened result."""
     size = int(np.prod(shape))
     return indexing.add(np, np.zeros(size, self.dtype), (np.where(index < 0, index + size, index),), self).reshape(
         shape
@@ -774,16 +817,16 @@ def _check_row(name: str, input: Tensor, index: Tensor) -> None:
 
 @public()
 def take(input: Tensor, index: Tensor, *, out: Any = None) -> Tensor:
-    """Return the elements at ``index`` of the flattened tensor, in the shape of ``index``."""
+    """Return the elements at the indices ``index`` of the flattened ``input``, in the shape of ``index``."""
     _check_row("take", input, index)
     return take_block(input, index)
 
 
 @public()
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, out: Any = None) -> Tensor:
-    """Return the elements at ``indices`` along ``dim``; the other dimensions broadcast.
+    """Return the elements of ``input`` at ``indices`` along dimension ``dim``; the other dimensions broadcast.
 
-    Without ``dim`` both tensors are flattened. Unlike :func:`gather`, negative indices count from the end.
+    Without ``dim`` both tensors are flattened. Unlike in :func:`gather`, negative indices count from the end.
     """
     ndim = input._array.ndim
     if dim is not None and ndim != indices._array.ndim:
@@ -812,7 +855,10 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
 
 @op(name="put_block", backward="PutBackward0", function=False, method=False, linear=True)
 def put_block(np: Any, self: Any, index: Any, source: Any, /, accumulate: bool) -> Any:
-    """Return a copy of ``self`` with elements of ``source`` written (or added) at ``index`` of the flattened tensor."""
+    """Return a copy of ``self`` with the elements of ``source`` written at ``index`` of the flattened ``self``.
+
+    If ``accumulate`` is true, they are added to the elements of ``self`` instead.
+    """
     flat = _c_order_copy(np, self).reshape(-1)
     indices = (np.where(index < 0, index + flat.size, index).reshape(-1),)
     change = indexing.add if accumulate else indexing.put
@@ -829,7 +875,7 @@ put_block.derivative(
 
 @op(function=False, method=False, linear=True)
 def put_zero(np: Any, self: Any, index: Any, /) -> Any:
-    """Return a copy of ``self`` with zeros at ``index`` of the flattened tensor."""
+    """Return a copy of ``self`` with zeros written at the indices ``index`` of the flattened ``self``."""
     flat = _c_order_copy(np, self).reshape(-1)
     flat[index.reshape(-1)] = 0
     return flat.reshape(self.shape)
@@ -857,15 +903,15 @@ def _put(input: Tensor, index: Tensor, source: Tensor) -> tuple[Tensor, Tensor, 
 
 @public()
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """Return a copy of the tensor with elements of ``source`` written at ``index`` of the flattened tensor.
+    """Return a copy of ``input`` with the elements of ``source`` written at ``index`` of the flattened ``input``.
 
-    ``accumulate=True`` adds them instead.
+    If ``accumulate`` is true, they are added to the elements of ``input`` instead.
     """
     return put_block(*_put(input, index, source), accumulate)
 
 
 @public(function=False)
 def put_(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """In-place version of :func:`put`."""
+    """Overwrite ``input`` with the result of :func:`put` for the same arguments, and return ``input``."""
     check_partial_overlap(input, (index, source), same=False)
     return modify(put_block.op, _put(input, index, source), (accumulate,))

@@ -1,7 +1,7 @@
-"""Indexing with ``[]``, assignment through it, and ``index_put``.
+"""Indexing with ``x[index]``, assignment to ``x[index]``, and ``index_put``.
 
-The rules are PyTorch's: integers, slices, ``...`` and ``None`` are applied first, one after the other, and each returns
-a view. The remaining tensors and lists then select elements along the dimensions at their positions.
+As in PyTorch, integers, slices, ``...`` and ``None`` are applied first, one after the other, and each returns a view.
+The remaining tensors and lists then select elements along the dimensions at their positions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .masked_fill import fill_from_tensor_
 
 
 def _getitem(self: Tensor, index: Any) -> Tensor:
-    """Return ``x[index]``."""
+    """Return ``self[index]``."""
     kind = index.__class__
     if kind is slice and self._array.ndim:
         first, last, step = _bounds(index, self._array.shape[0])
@@ -53,15 +53,18 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
 
 
 def _registers_override(*given: Any) -> bool:
-    """Whether the class of an index or of a value has a ``__torch_function__`` that was not registered before.
+    """Whether one of ``given`` is of a class with a ``__torch_function__`` that has not been registered before.
 
-    The caller then repeats the operation, which now dispatches to that class.
+    ``given`` are an index and an assigned value. If so, the caller repeats the operation, which then calls that method.
     """
     return torch_function.register_overriding(given, Tensor)
 
 
 def _basic_view(x: Tensor, index: tuple[Any, ...]) -> Tensor | None:
-    """Return the view of ``x`` at an index of integers and slices, or None for any other index or an invalid one."""
+    """Return the view ``x[index]`` for an index of integers, slices and ``...``, or None.
+
+    None means that the index has other items or is invalid.
+    """
     key = _numpy_view_key(index)
     if key is None:
         return None
@@ -88,7 +91,7 @@ def _basic_view(x: Tensor, index: tuple[Any, ...]) -> Tensor | None:
 
 
 def _sliced(x: Tensor, item: slice, dim: int) -> Tensor:
-    """Return the slice of dimension ``dim``, or the tensor itself if the slice covers the dimension."""
+    """Return the slice ``item`` of ``x`` along dimension ``dim``, or ``x`` itself if that is the whole dimension."""
     size = x._array.shape[dim]
     first, last, step = _bounds(item, size)
     if last == size and step == 1 and item.start in (None, 0):
@@ -97,9 +100,10 @@ def _sliced(x: Tensor, item: slice, dim: int) -> Tensor:
 
 
 def _simple_indices(x: Tensor, index: Any) -> list[Any]:
-    """Return the index tensor of each dimension of ``x`` (None: all of it), or an empty list.
+    """Return a list with an index tensor, or None for all elements, for each dimension that ``index`` indexes.
 
-    The list is filled if the index is a mask or one integer tensor, or a tuple of int64 tensors and ``:``.
+    ``index`` is a mask, one integer tensor, or a tuple of int64 tensors and ``:``. For any other index the list is
+    empty.
     """
     if index.__class__ is Tensor:
         array = index._array
@@ -121,9 +125,9 @@ _WHOLE = slice(None)
 
 
 def _numpy_view_key(index: tuple[Any, ...]) -> Any:
-    """Return an index of integers, slices and ``...`` in the form for NumPy, or None for any other index.
+    """Return ``index`` with ``...`` appended unless it contains one, so that NumPy returns a view even of one element.
 
-    It ends with ``...``, so that NumPy returns a view even for a single element.
+    ``index`` consists of integers, slices without a step and ``...``. For any other index, None is returned.
     """
     dots = False
     for each in index:
@@ -139,7 +143,7 @@ def _numpy_view_key(index: tuple[Any, ...]) -> Any:
 
 
 def _numpy_key(index: Any) -> Any:
-    """Return an index of slices, ``...`` and index tensors in the form for NumPy, or None.
+    """Return ``index``, which consists of slices, ``...`` and index tensors, with arrays in place of tensors, or None.
 
     None means that NumPy may interpret the index differently from PyTorch.
     """
@@ -160,10 +164,10 @@ def _numpy_key(index: Any) -> Any:
 
 
 def apply_basic_index(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
-    """Apply the integers, slices, ``...`` and ``None`` of ``index`` to ``x``.
+    """Return the view of ``x`` for the integers, slices, ``...`` and ``None`` in ``index``, and the other index tensors.
 
-    Return the view and the list of the remaining index tensors by dimension of the view (None: all of it), which is
-    empty if no tensors remain.
+    The index tensors are a list with one item for each dimension of the view, where None means all elements. The list
+    is empty if ``index`` contains no index tensors.
     """
     items = index if index.__class__ is tuple else _items(index)
     rest = x._array.ndim - sum([_dims_used(each) for each in items])
@@ -230,7 +234,10 @@ def _in_range(index: int, size: int, dim: int) -> int:
 
 
 def _items(index: Any) -> list[Any]:
-    """Return the items of an index: those of a tuple, or of a list that PyTorch treats as a tuple."""
+    """Return the items of ``index`` as a list: those of a tuple, or of a list that PyTorch treats as a tuple.
+
+    Any other index is itself the only item.
+    """
     if index.__class__ is tuple:
         return list(index)
     if isinstance(index, tuple) or (isinstance(index, Sequence) and len(index) < 32 and any(map(_is_part, index))):
@@ -239,14 +246,14 @@ def _items(index: Any) -> list[Any]:
 
 
 def _is_part(item: Any) -> bool:
-    """Whether ``item`` makes PyTorch treat the list that contains it as a tuple."""
+    """Whether PyTorch treats a list that contains ``item`` as a tuple when it is used as an index."""
     return item is None or item is Ellipsis or isinstance(item, (slice, Tensor, numpy.ndarray, Sequence))
 
 
 def _part_of_index(item: Any) -> Any:
-    """Return an item of an index as an int, a bool, or an index tensor.
+    """Return ``item``, an item of an index, as an int, a bool or an index tensor.
 
-    The item is not a plain int, slice, None or bool. Raises IndexError for an unsupported class.
+    ``item`` is of none of the classes int, slice and bool, and is not None. Raises IndexError for an unsupported class.
     """
     if isinstance(item, Tensor):
         if item._array.ndim == 0 and item._array.dtype.kind in "iub" and innermost_batch((item,)) is None:
@@ -272,7 +279,7 @@ MASK_DTYPES = (dtypes.bool_, dtypes.uint8)
 
 
 def _array_of_list(item: Any) -> Any:
-    """Return a list of indices as an int64 array or a boolean mask."""
+    """Return the list of indices ``item`` as an int64 array or as a boolean mask."""
     if isinstance(item, str):
         raise TypeError("new(): invalid data type 'str'")
     items = list(item)
@@ -303,7 +310,7 @@ def _bounds(item: slice, size: int) -> tuple[int, int, int]:
 
 
 def _dims_used(item: Any) -> int:
-    """Return the number of dimensions that an item of an index uses."""
+    """Return the number of dimensions that ``item`` of an index applies to: for a mask, the number of its dimensions."""
     if item.__class__ in _TAKES:
         return _TAKES[item.__class__]
     if isinstance(item, Tensor) and item.dtype in MASK_DTYPES:
@@ -312,9 +319,10 @@ def _dims_used(item: Any) -> int:
 
 
 def _expand_masks(picks: list[Any], x: Tensor) -> list[Any]:
-    """Return the index tensors as integer tensors, one for each dimension of ``x`` (None: all of it).
+    """Return ``picks`` with each mask replaced by integer index tensors, one for each dimension of the mask.
 
-    A mask is replaced by the indices of its true elements, one tensor for each of its dimensions.
+    ``picks`` are index tensors for the dimensions of ``x``, where None means all elements. The integer tensors hold the
+    indices of the true elements.
     """
     tensors: list[Any] = []
     for item in picks:
@@ -330,7 +338,10 @@ def _expand_masks(picks: list[Any], x: Tensor) -> list[Any]:
 
 
 def _mask_indices(item: Tensor, shape: tuple[int, ...], at: int) -> list[Tensor]:
-    """Return the indices of the true elements of a mask for the dimensions of ``shape`` from ``at`` on."""
+    """Return the indices of the true elements of the mask ``item``, one tensor for each dimension of the mask.
+
+    ``shape`` is the shape of the indexed tensor. The mask must have the sizes of its dimensions from ``at`` on.
+    """
     if innermost_batch((item,)) is not None:
         raise RuntimeError(
             "vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over indexing "
@@ -357,7 +368,10 @@ def _mask_indices(item: Tensor, shape: tuple[int, ...], at: int) -> list[Tensor]
 
 @op(name="index_block", backward="IndexBackward0", function=False, method=False, linear=True)
 def index_block(np: Any, self: Any, /, picks: tuple[Any, ...]) -> Any:
-    """Return the elements at integer arrays, one for each dimension (None: all of it)."""
+    """Return the elements of ``self`` at ``picks``, which has an integer array or None for each dimension.
+
+    None selects all elements of a dimension. The arrays broadcast together.
+    """
     return indexing.take(np, self, picks)
 
 
@@ -366,7 +380,10 @@ index_block.derivative(self=lambda F, g, self_shape, picks: F.index_backward(g, 
 
 @op(function=False, method=False, linear=True)
 def index_backward(np: Any, self: Any, /, shape: tuple[int, ...], picks: tuple[Any, ...]) -> Any:
-    """Return zeros of ``shape`` to which ``self`` is added at the indices ``picks``."""
+    """Return zeros of ``shape`` to which the elements of ``self`` are added at the indices ``picks``.
+
+    ``picks`` has an integer array, or None for all elements, for each dimension.
+    """
     return indexing.add_to_zeros(np, self, shape, picks)
 
 
@@ -374,7 +391,10 @@ index_backward.derivative(self=lambda F, g, picks: F.index_block(g, picks))
 
 
 def index_with_tensors(x: Tensor, picks: list[Any]) -> Tensor:
-    """Return the elements of ``x`` at index tensors, one for each dimension (None: all of it), or at one mask."""
+    """Return the elements of ``x`` at ``picks``, a list with an index tensor or None for each dimension, or one mask.
+
+    None selects all elements of a dimension.
+    """
     if active_levels() and (special := innermost_batch(picks)) is not None:
         return special.picked(x, _expand_masks(picks, x))
     arrays = tuple([None if each is None else each._array for each in picks])
@@ -396,7 +416,7 @@ INT64, BOOL = numpy.dtype(numpy.int64), numpy.dtype(bool)
 
 
 def _are_plain_indices(arrays: Sequence[Any]) -> bool:
-    """Whether all arrays (or None) have dtype int64, or the only one is a boolean mask."""
+    """Whether all ``arrays``, apart from None, have dtype int64, or the only array is a boolean mask."""
     for each in arrays:
         if each is not None and each.dtype is not INT64 and (each.dtype is not BOOL or len(arrays) > 1):
             return False
@@ -404,9 +424,9 @@ def _are_plain_indices(arrays: Sequence[Any]) -> bool:
 
 
 def _checked_indices(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
-    """Return the index tensors as int64 arrays of one shape, non-negative and checked against the shape of ``x``.
+    """Return ``picks`` as int64 arrays with non-negative indices; None, which means all of a dimension, is kept.
 
-    Raises IndexError if they do not broadcast together or are out of bounds.
+    Raises IndexError if the index tensors do not broadcast together or are out of bounds for the shape of ``x``.
     """
     found = [None if each is None else each._array for each in picks]
     try:
@@ -442,7 +462,7 @@ def _checked_indices(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
 
 
 def _setitem(self: Tensor, index: Any, value: Any) -> None:
-    """Assign ``value`` to ``x[index]``."""
+    """Assign ``value`` to ``self[index]``."""
     if _assigned_by_numpy(self, index, value):
         return
     try:
@@ -454,7 +474,7 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
 
 
 def _assign_recorded(x: Tensor, index: Any, value: Any) -> None:
-    """Assign ``value`` to ``x[index]`` by the recorded operations (the generic path)."""
+    """Assign ``value`` to ``x[index]`` with operations that are recorded (the generic path of assignment)."""
     source = value if isinstance(value, Tensor) else wrap(_number(value, x))
     if index is False:
         return
@@ -479,7 +499,7 @@ def _real_floats(*given: Tensor) -> bool:
 
 
 def _single_mask(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
-    """Return a copy of the only index array if it is a mask that fits ``x``, else an empty tuple."""
+    """Return a tuple with a copy of the only array in ``picks`` if it is a mask that fits ``x``, else ()."""
     if len(picks) > 1:
         return ()
     array = picks[0]._array
@@ -488,7 +508,10 @@ def _single_mask(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
 
 
 def _target(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
-    """Return the view of ``x`` that is assigned to, and the index tensors of its dimensions (None: all of it)."""
+    """Return the view of ``x`` to whose elements ``x[index] = …`` assigns, and the remaining index tensors.
+
+    The index tensors are a list with one item for each dimension of the view, where None means all elements.
+    """
     kind = index.__class__
     if kind is int and x._array.ndim:
         return select_block(x, 0, _in_range(index, x._array.shape[0], 0)), []
@@ -500,10 +523,10 @@ def _target(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
 
 
 def _assigned_by_numpy(x: Tensor, index: Any, value: Any) -> bool:
-    """Assign with NumPy and return True, or return False if the generic path must do it.
+    """Assign ``value`` to ``x[index]`` with NumPy and return True, or return False if the generic path must assign it.
 
-    NumPy assigns only if nothing is recorded, the memories do not overlap, and it interprets index and value as PyTorch
-    does.
+    NumPy assigns only if nothing is recorded, the memory of ``x`` and ``value`` does not overlap, and NumPy interprets
+    ``index`` and ``value`` as PyTorch does.
     """
     if not is_directly_writable(x):
         return False
@@ -538,13 +561,16 @@ _REAL = "fiub"
 
 
 def _fills(picks: list[Any], source: Tensor) -> bool:
-    """Whether a single element is assigned through a single mask: its dtype may then differ."""
+    """Whether ``source`` has one element and is assigned through a single mask, the only index tensor in ``picks``.
+
+    The dtype of ``source`` may then differ from that of the indexed tensor.
+    """
     tensors = [each for each in picks if each is not None]
     return source._array.size == 1 and len(tensors) == 1 and tensors[0].dtype in MASK_DTYPES
 
 
 def _number(value: Any, x: Tensor) -> Any:
-    """Return a number as a 0-d array of the dtype of ``x``."""
+    """Return the number ``value`` converted to the dtype of ``x``, as a 0-d array."""
     if hasattr(value, "__index__") and isinstance(value, (int, numpy.integer)):
         value = value.__index__()
         if not -(2**63) <= value < 2**63:
@@ -556,7 +582,7 @@ def _number(value: Any, x: Tensor) -> Any:
 
 
 def _copy_into(target: Tensor, value: Tensor) -> None:
-    """Copy ``value`` into ``target``, without leading dimensions of size 1 and then broadcast."""
+    """Copy ``value`` into ``target``: its leading dimensions of size 1 are removed, and then it is broadcast."""
     shape = value._array.shape
     if shape and shape != target._array.shape:
         ones = next((i for i, size in enumerate(shape) if size != 1), len(shape))
@@ -567,9 +593,10 @@ def _copy_into(target: Tensor, value: Tensor) -> None:
 
 
 def _values_to_assign(source: Tensor, x: Tensor, where: tuple[Any, ...], fills: bool) -> Tensor:
-    """Return the values to assign at ``where``, without leading dimensions of size 1.
+    """Return ``source``, the values to assign to ``x`` at the indices ``where``, without leading dimensions of size 1.
 
-    Raises RuntimeError if they do not broadcast to the indexed shape, or if the dtypes differ and not ``fills``.
+    Raises RuntimeError if they do not broadcast to the indexed shape, or if their dtype is not that of ``x``.
+    ``fills=True`` allows another dtype.
     """
     if source._array.ndim == 0 and source._array.dtype is x._array.dtype:
         return source
@@ -602,7 +629,10 @@ def _values_to_assign(source: Tensor, x: Tensor, where: tuple[Any, ...], fills: 
     inplace_stmt=("not accumulate and picks", "put(np, self, picks, values)", {"put": indexing.put}),
 )  # fmt: skip
 def index_put_block(np: Any, self: Any, values: Any, /, picks: tuple[Any, ...], accumulate: bool) -> Any:
-    """Return a copy of ``self`` with ``values`` written (or added) at the indices ``picks``."""
+    """Return a copy of ``self`` with ``values`` written at ``picks``, an integer array or None for each dimension.
+
+    None means all elements of a dimension. If ``accumulate`` is true, the values are added to the elements of ``self``.
+    """
     out = np.array(self, order="C")
     if picks:
         values = np.broadcast_to(values, indexing.result_shape(self.shape, picks))
@@ -623,7 +653,10 @@ index_put_in_place = in_place_form(index_put_block.op, "index_put_")
 
 @op(function=False, method=False, linear=True)
 def index_fill_zero(np: Any, self: Any, /, picks: tuple[Any, ...]) -> Any:
-    """Return a copy of ``self`` with zeros at the indices ``picks``."""
+    """Return a copy of ``self`` with zeros written at ``picks``, an integer array or None for each dimension.
+
+    None means all elements of a dimension.
+    """
     return indexing.put(np, np.array(self, order="C"), picks, np.zeros((), self.dtype))
 
 
@@ -631,7 +664,11 @@ index_fill_zero.derivative(self=lambda F, g, picks: F.index_fill_zero(g, picks))
 
 
 def index_put_values(x: Tensor, picks: list[Any], values: Tensor, accumulate: bool) -> Tensor:
-    """Return a copy of ``x`` with ``values`` written (or added) at index tensors (None: all of a dimension)."""
+    """Return a copy of ``x`` with ``values`` written at ``picks``, a list of index tensors for the dimensions of ``x``.
+
+    None in the list means all elements of a dimension. If ``accumulate`` is true, the values are added to the elements
+    of ``x``.
+    """
     where = _checked_indices(x, _expand_masks(picks, x))
     return index_put_block(x, _values_to_assign(values, x, where, _fills(picks, values)), where, accumulate)
 
@@ -639,7 +676,7 @@ def index_put_values(x: Tensor, picks: list[Any], values: Tensor, accumulate: bo
 def _put_arguments(
     input: Tensor, indices: Any, values: Any, accumulate: bool
 ) -> tuple[Tensor, tuple[Any, ...], Tensor]:
-    """Check the arguments of ``index_put``; return the tensor, the index arrays and the values to write."""
+    """Check the arguments of ``index_put`` and return ``input``, the index arrays and the values to write."""
     for name, position, given, kinds in (
         ("indices", 1, indices, (tuple, list)), ("values", 2, values, (Tensor,)),
     ):  # fmt: skip
@@ -668,9 +705,9 @@ def _put_arguments(
 
 @public()
 def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
-    """Return a copy of the tensor with ``values`` written at ``indices``, a tuple of index tensors.
+    """Return a copy of ``input`` with ``values`` written at ``indices``, a tuple of index tensors.
 
-    ``accumulate=True`` adds them instead.
+    If ``accumulate`` is true, the values are added to the elements of ``input`` instead.
     """
     if isinstance(indices, (tuple, list)) and (special := innermost_batch(indices)) is not None:
         return special.by_slices(index_put, (input, indices, values, accumulate), {})
@@ -680,7 +717,7 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 
 @public()
 def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
-    """In-place version of :func:`index_put`."""
+    """Overwrite ``input`` with the result of :func:`index_put` for the same arguments, and return ``input``."""
     if isinstance(indices, (tuple, list)) and (special := innermost_batch(indices)) is not None:
         input.copy_(special.by_slices(index_put, (input, indices, values, accumulate), {}))
         return input

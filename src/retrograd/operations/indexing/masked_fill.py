@@ -1,4 +1,4 @@
-"""Overwriting elements: ``copy_``, ``fill_`` and ``zero_``, and the operations with masks."""
+"""Overwriting elements: ``copy_``, ``fill_``, ``zero_``, ``masked_fill``, ``masked_scatter`` and ``masked_select``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..engine_ops import expand
     inplace_stmt=("src.ndim <= self.ndim", "self[...] = src"),
 )  # fmt: skip
 def copy_block(np: Any, self: Any, src: Any, /) -> Any:
-    """Return ``src`` in the shape and dtype of ``self``."""
+    """Return ``src`` broadcast to the shape of ``self`` and converted to its dtype."""
     if src.dtype.kind == "c" and self.dtype.kind not in "bc":
         src = src.real
     return np.broadcast_to(src.astype(self.dtype, copy=False), self.shape)
@@ -36,7 +36,10 @@ copy_block.derivative(self=lambda F, g: F.zeros_as(g), src=1)
 
 @public(function=False, fast_path=copy_block, in_place=True)
 def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
-    """Overwrite the elements with those of ``src``, broadcast and converted to this dtype, and return the tensor."""
+    """Overwrite ``input`` with the elements of ``src`` and return ``input``.
+
+    ``src`` is broadcast to the shape of ``input`` and converted to its dtype. ``non_blocking`` has no effect.
+    """
     if isinstance(src, (bool, int, float, complex)):
         src = wrap(numpy.asarray(src))
     if not isinstance(src, Tensor):
@@ -49,7 +52,7 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 
 
 def _check_fits(target: tuple[int, ...], given: tuple[int, ...]) -> None:
-    """Raise RuntimeError if the shape ``given`` does not broadcast to ``target``."""
+    """Raise RuntimeError if an array of the shape ``given`` does not broadcast to the shape ``target``."""
     error = broadcast_mismatch(target, given)
     if error is not None:
         raise error
@@ -63,7 +66,7 @@ def _check_fits(target: tuple[int, ...], given: tuple[int, ...]) -> None:
     inplace_stmt=("storable(value, self.dtype)", "self.fill(value)", {"storable": stores_like_pytorch}),
 )  # fmt: skip
 def fill_block(np: Any, self: Any, /, value: Any) -> Any:
-    """Return ``value`` in the shape and dtype of ``self``."""
+    """Return an array of the shape and dtype of ``self`` with the number ``value`` in every element."""
     return np.full(self.shape, dtypes.converted(value, self.dtype))
 
 
@@ -80,7 +83,7 @@ fill_block.derivative(self=lambda F, g: F.zeros_as(g))
     inplace_stmt=("value.ndim == 0", "self[...] = value"),
 )
 def fill_tensor_block(np: Any, self: Any, value: Any, /) -> Any:
-    """Return the 0-d ``value`` in the shape and dtype of ``self``."""
+    """Return an array of the shape and dtype of ``self`` with the 0-d ``value`` in every element."""
     return np.full(self.shape, value.astype(self.dtype))
 
 
@@ -90,7 +93,7 @@ fill_tensor_block.derivative(self=lambda F, g: F.zeros_as(g), value=lambda F, g:
 
 @public(fast_path=fill_block, in_place=True)
 def fill_(input: Tensor, value: Any) -> Tensor:
-    """Overwrite every element with ``value`` (a number or a 0-d tensor) and return the tensor."""
+    """Overwrite every element of ``input`` with ``value`` (a number or a 0-d tensor) and return ``input``."""
     if isinstance(value, Tensor):
         if value._array.ndim:
             raise RuntimeError(
@@ -103,13 +106,16 @@ def fill_(input: Tensor, value: Any) -> Tensor:
 
 @public(method=False)
 def fill(input: Tensor, value: Any) -> Tensor:
-    """Return a tensor of the shape and dtype of ``input`` with every element ``value``."""
+    """Return a tensor of the shape and dtype of ``input`` with ``value`` in every element.
+
+    ``value`` is a number or a 0-d tensor.
+    """
     return fill_tensor_block(input, value) if isinstance(value, Tensor) else fill_block(input, value)
 
 
 @op(name="zero_block", backward="ZeroBackward0", function=False, method=False, inplace_stmt=("True", "self.fill(0)"))
 def zero_block(np: Any, self: Any, /) -> Any:
-    """Return zeros in the shape and dtype of ``self``."""
+    """Return zeros of the shape and dtype of ``self``."""
     return np.zeros((), self.dtype) if self.ndim == 0 else np.zeros(self.shape, self.dtype)
 
 
@@ -118,16 +124,17 @@ zero_block.derivative(self=lambda F, g: F.zeros_as(g))
 
 @public(fast_path=zero_block, in_place=True)
 def zero_(input: Tensor) -> Tensor:
-    """Overwrite every element with 0 and return the tensor."""
+    """Overwrite every element of ``input`` with 0 and return ``input``."""
     return modify(zero_block.op, (input,), ())
 
 
 @public(function=False)
 def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
-    """Overwrite the main diagonal (the elements whose indices are all equal) with a number and return the tensor.
+    """Overwrite the main diagonal of ``input`` with the number ``fill_value`` and return ``input``.
 
-    With ``wrap=True`` the diagonal of a tall matrix starts again below each block of columns, after a gap of one row.
-    Raises RuntimeError for fewer than 2 dimensions, and for more than 2 that are not all of one size.
+    The main diagonal consists of the elements whose indices are all equal. If ``wrap`` is true and a matrix has more
+    rows than columns, the diagonal starts again in the first column after one row that is left out. Raises RuntimeError
+    for fewer than 2 dimensions, and for more than 2 dimensions of different sizes.
     """
     array, shape = input._array, input._array.shape
     if len(shape) < 2:
@@ -156,7 +163,10 @@ def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor
 
 
 def _each(name: str, others: int) -> None:
-    """Register the method ``name``, which replaces each element by a function of it and of ``others`` tensors."""
+    """Register the method ``name``, which replaces each element by the result of a Python function.
+
+    The function gets the element and the elements of ``others`` further tensors (an int) at the same position.
+    """
 
     def in_place(input: Tensor, *arguments: Any) -> Tensor:
         tensors, function = arguments[:others], arguments[others]
@@ -193,7 +203,6 @@ for _name, _others in (("apply_", 0), ("map_", 1), ("map2_", 2)):
 
 
 def _broadcast_shape(mask: Any, x: Any) -> tuple[int, ...]:
-    """Return the shape to which a mask and a tensor broadcast."""
     error = broadcast_mismatch(mask.shape, x.shape)
     if error is not None:
         raise error
@@ -206,7 +215,7 @@ def _broadcast_shape(mask: Any, x: Any) -> tuple[int, ...]:
           {"storable": stores_like_pytorch}),
 )  # fmt: skip
 def masked_fill_number(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
-    """Return a copy of ``self`` with a number where ``mask`` is true."""
+    """Return a copy of ``self`` with the number ``value`` where ``mask`` is true."""
     if mask.dtype.kind != "b":
         raise TypeError("a mask is made of booleans")
     if mask.shape == self.shape and stores_like_pytorch(value, self.dtype):
@@ -254,7 +263,7 @@ def _masked_fill(input: Tensor, mask: Tensor, value: Any) -> tuple[Any, tuple[An
 
 @public(fast_path=masked_fill_number, when="value.__class__ in NUMBERS")
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
-    """Return a copy of the tensor with ``value`` (a number or a 0-d tensor) where ``mask`` is true.
+    """Return a copy of ``input`` with ``value`` (a number or a 0-d tensor) where ``mask`` is true.
 
     >>> import retrograd as torch
     >>> torch.masked_fill(torch.tensor([1, 2]), torch.tensor([True, False]), 9)
@@ -266,7 +275,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 @public(function=False, fast_path=masked_fill_number, in_place=True)
 def masked_fill_(input: Tensor, mask: Tensor, value: Any) -> Tensor:
-    """In-place version of :func:`masked_fill`."""
+    """Overwrite ``input`` with ``value`` where ``mask`` is true, and return ``input``."""
     call, tensors, params = _masked_fill(input, mask, value)
     _check_fits(input._array.shape, mask._array.shape)
     return modify(call.op, tensors, params)
@@ -274,7 +283,7 @@ def masked_fill_(input: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 @op(name="masked_select_block", backward="MaskedSelectBackward0", function=False, method=False, linear=True)
 def masked_select_block(np: Any, self: Any, mask: Any, /) -> Any:
-    """Return the elements where ``mask`` is true, as a 1-d array."""
+    """Return the elements of ``self`` where ``mask`` is true, as a 1-d array."""
     shape = _broadcast_shape(mask, self)
     return np.broadcast_to(self, shape)[np.broadcast_to(mask, shape)]
 
@@ -284,7 +293,7 @@ masked_select_block.derivative(self=lambda F, g, self_shape, mask: F.masked_spre
 
 @op(function=False, method=False, linear=True)
 def masked_spread(np: Any, self: Any, mask: Any, /, shape: tuple[int, ...]) -> Any:
-    """Return zeros with the elements of the 1-d ``self``, in order, where ``mask`` is true."""
+    """Return zeros of ``shape`` with the elements of the 1-d ``self``, in order, where ``mask`` is true."""
     whole = np.broadcast_shapes(shape, mask.shape)
     out = np.zeros(whole, self.dtype)
     out[np.broadcast_to(mask, whole)] = self
@@ -296,7 +305,7 @@ masked_spread.derivative(self=lambda F, g, mask: F.masked_select_block(g, mask))
 
 @public()
 def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor:
-    """Return a 1-d tensor of the elements where ``mask``, broadcast with ``input``, is true.
+    """Return a 1-d tensor of the elements of ``input`` where ``mask``, broadcast with ``input``, is true.
 
     >>> import retrograd as torch
     >>> torch.masked_select(torch.tensor([1, 2, 3]), torch.tensor([True, False, True]))
@@ -309,7 +318,7 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor:
 
 @op(name="masked_scatter_block", backward="MaskedScatterBackward0", function=False, method=False, linear=True)
 def masked_scatter_block(np: Any, self: Any, mask: Any, source: Any, /) -> Any:
-    """Return a copy of ``self`` with elements of ``source``, in order, where ``mask`` is true."""
+    """Return a copy of ``self`` with the first elements of ``source``, in order, where ``mask`` is true."""
     out = np.array(np.broadcast_to(self, _broadcast_shape(mask, self)), order="C")
     where = np.broadcast_to(mask, out.shape)
     count = int(where.sum())
@@ -327,7 +336,7 @@ masked_scatter_block.derivative(
 
 @op(function=False, method=False, linear=True)
 def masked_gather(np: Any, self: Any, mask: Any, /, shape: tuple[int, ...]) -> Any:
-    """Return the elements where ``mask`` is true, followed by zeros, in ``shape``."""
+    """Return the elements of ``self`` where ``mask`` is true, in order, followed by zeros, as an array of ``shape``."""
     selected = self[np.broadcast_to(mask, self.shape)]
     out = np.zeros(int(np.prod(shape)), self.dtype)
     out[: selected.size] = selected
@@ -364,7 +373,7 @@ def _masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> tuple[Tensor
 
 @public()
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """Return a copy of the tensor with elements of ``source``, in order, where ``mask`` is true.
+    """Return a copy of ``input`` with the first elements of ``source``, in order, where ``mask`` is true.
 
     >>> import retrograd as torch
     >>> torch.masked_scatter(torch.zeros(3), torch.tensor([True, False, True]), torch.tensor([1.0, 2.0]))
@@ -375,7 +384,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 @public(function=False)
 def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """In-place version of :func:`masked_scatter`."""
+    """Overwrite ``input`` with the first elements of ``source``, in order, where ``mask`` is true, and return it."""
     tensors = _masked_scatter(input, mask, source)
     expand(mask, input._array.shape)  # raises RuntimeError for a mask that does not fit
     return modify(masked_scatter_block.op, tensors, ())

@@ -1,4 +1,4 @@
-"""Searching: indices of nonzero elements, distinct elements, and positions in sorted sequences."""
+"""``nonzero``, ``unique``, ``searchsorted``, ``bucketize`` and ``isin``: searching elements and their indices."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from ..shape.slicing import unbind
 
 @public()
 def nonzero(input: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
-    """Return the indices of the elements that are not zero.
+    """Return the indices of the nonzero elements of ``input``.
 
-    The result is a matrix with one row for each element and one column for each dimension, or with ``as_tuple=True`` a
-    tuple of one index vector for each dimension.
+    The result is a matrix with one row for each nonzero element and one column for each dimension. With
+    ``as_tuple=True`` it is a tuple with one 1-d index tensor for each dimension.
 
     >>> import retrograd as torch
     >>> torch.nonzero(torch.tensor([0, 3, 4]))
@@ -41,22 +41,25 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
 
 
 def _nonzero_indices(array: Any) -> Any:
-    """Return the indices of the nonzero elements as rows; a 0-d array has rows without columns."""
+    """Return the indices of the nonzero elements of ``array`` as the rows of a matrix.
+
+    The matrix has one column for each dimension, so it has no columns if ``array`` is 0-d.
+    """
     return numpy.argwhere(array) if array.ndim else numpy.zeros((int(bool(array)), 0), numpy.int64)
 
 
 @public()
 def argwhere(input: Tensor) -> Tensor:
-    """Return the indices of the elements that are not zero, as rows of a matrix."""
+    """Return the indices of the nonzero elements of ``input``, as the rows of a matrix."""
     return nonzero(input)
 
 
 @public()
 @slicewise
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any = None) -> Tensor:
-    """Return the indices of the first ``size`` nonzero elements, as rows of a matrix.
+    """Return the indices of the first ``size`` nonzero elements of ``input``, as the rows of a matrix.
 
-    If there are fewer, the remaining rows are filled with ``fill_value``.
+    If there are fewer nonzero elements, the remaining rows are filled with ``fill_value``.
 
     >>> import retrograd as torch
     >>> torch.nonzero_static(torch.tensor([0, 3, 4]), size=1)
@@ -73,10 +76,10 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any =
 @public(method=False)
 @slicewise
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
-    """Return the multi-dimensional indices in a tensor of ``shape`` of indices of the flattened tensor.
+    """Return the indices in a tensor of ``shape`` that belong to ``indices`` of the same tensor flattened.
 
-    The result is a tuple of one index tensor for each dimension. Raises TypeError if ``indices`` is not of integers or
-    ``shape`` not an int or a sequence of ints, ValueError for a negative size.
+    The result is a tuple of one index tensor for each dimension. Raises TypeError if the elements of ``indices`` are
+    not integers or if ``shape`` is not an int or a sequence of ints, and ValueError for a negative size.
 
     >>> import retrograd as torch
     >>> torch.unravel_index(torch.tensor([4, 1]), (3, 2))
@@ -108,7 +111,10 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
 
 
 def _unique_op(name: str, backward: str) -> Any:
-    """Declare the operation ``name``: the distinct elements (or runs of equal ones), inverse indices and counts."""
+    """Declare and return the operation ``name`` (a form of ``unique``), whose backward node is called ``backward``.
+
+    The operation returns the distinct elements, the inverse indices and the counts.
+    """
 
     def kernel(np: Any, self: Any, /, dim: int | None) -> Any:
         return (_runs if "consecutive" in name else _distinct)(np, self, dim)
@@ -124,7 +130,7 @@ def _unique_op(name: str, backward: str) -> Any:
 
 
 def _unique_rule(F: Any, g: Any, self_shape: Any, inverse: Any, counts: Any, dim: int | None) -> Any:
-    """Return the gradient of ``unique``: equal elements (or slices) share it evenly."""
+    """Return the gradient of the input of ``unique``: equal elements (or slices along ``dim``) share ``g`` evenly."""
     axis = 0 if dim is None else dim
     whole = (math.prod(self_shape),) if dim is None else self_shape
     share = F.index_select_block(
@@ -134,7 +140,10 @@ def _unique_rule(F: Any, g: Any, self_shape: Any, inverse: Any, counts: Any, dim
 
 
 def _distinct(np: Any, x: Any, dim: int | None) -> Any:
-    """Return the sorted distinct elements (or slices along ``dim``), the inverse indices and the counts."""
+    """Return the sorted distinct elements of ``x`` (or slices along ``dim``), the inverse indices and the counts.
+
+    The inverse indices are the index in the result for each element, the counts are the numbers of occurrences.
+    """
     if x.dtype.kind == "c":
         raise dtypes.unsupported("unique", x.dtype)
     if dim is None:
@@ -150,7 +159,10 @@ def _distinct(np: Any, x: Any, dim: int | None) -> Any:
 
 
 def _runs(np: Any, x: Any, dim: int | None) -> Any:
-    """Return one element (or slice along ``dim``) for each run of equal ones, the inverse indices and the counts."""
+    """Return the first of each sequence of equal elements of ``x`` (or slices along ``dim``), with inverse and counts.
+
+    The inverse indices are the index in the result for each element, the counts are the lengths of the sequences.
+    """
     if x.dtype.kind == "c":
         raise dtypes.unsupported("unique", x.dtype)
     rows = x.reshape(-1, 1) if dim is None else _rows(np, x, dim)
@@ -164,21 +176,24 @@ def _runs(np: Any, x: Any, dim: int | None) -> Any:
 
 
 def _rows(np: Any, x: Any, dim: int) -> Any:
-    """Return the slices along ``dim`` as rows of a matrix."""
+    """Return the slices of ``x`` along ``dim``, each flattened, as the rows of a matrix."""
     if any(size == 0 for axis, size in enumerate(x.shape) if axis != dim):
         raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
     return np.moveaxis(x, dim, 0).reshape(x.shape[dim], -1 if x.size else 1)
 
 
 def _changes(np: Any, rows: Any) -> Any:
-    """Return a mask of the rows that differ from the row before them; the first one always does."""
+    """Return a mask with one element for each row of the matrix ``rows``: whether it differs from the row before.
+
+    The first element is true.
+    """
     new = np.ones(len(rows), bool)
     new[1:] = (rows[1:] != rows[:-1]).any(1)
     return new
 
 
 def _slices(np: Any, x: Any, dim: int, places: Any) -> Any:
-    """Return the slices of dimension ``dim`` at ``places``, each contiguous in memory."""
+    """Return the slices of ``x`` along dimension ``dim`` at the indices ``places``, each contiguous in memory."""
     return np.moveaxis(np.ascontiguousarray(np.moveaxis(x, dim, 0)[places]), 0, dim)
 
 
@@ -205,10 +220,10 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """Return the distinct elements (or slices along ``dim``), always sorted.
+    """Return the distinct elements of ``input`` (or slices along ``dim``), always sorted.
 
-    With ``return_inverse=True`` the index of each element in the result is returned as well, with
-    ``return_counts=True`` the number of occurrences.
+    ``return_inverse=True`` also returns the index in the result for each element of ``input``. ``return_counts=True``
+    also returns the number of occurrences of each distinct element. ``sorted`` has no effect.
 
     >>> import retrograd as torch
     >>> torch.unique(torch.tensor([2, 1, 2]), return_counts=True)
@@ -223,9 +238,10 @@ def unique(
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """Return the elements (or slices along ``dim``) without those equal to the one before.
+    """Return the elements of ``input`` (or slices along ``dim``) except those that are equal to the one before.
 
-    Without ``dim`` the tensor is flattened. ``return_inverse`` and ``return_counts`` are those of :func:`unique`.
+    Without ``dim`` the input is flattened. ``return_inverse=True`` also returns the index in the result for each
+    element of ``input``. ``return_counts=True`` also returns the number of elements for each element of the result.
     """
     return _requested(_consecutive(input, _unique_axis(input, dim)), return_inverse, return_counts)
 
@@ -239,10 +255,11 @@ def searchsorted(
     sorted_sequence: Tensor, input: Any = None, *, out_int32: bool = False, right: bool = False,
     side: str | None = None, out: Any = None, sorter: Tensor | None = None, **kwargs: Any,
 ) -> Tensor:  # fmt: skip
-    """Return the index at which each element of ``input`` must be inserted to keep the sorted sequence sorted.
+    """Return the indices at which to insert the elements of ``input`` into ``sorted_sequence`` to keep it sorted.
 
-    The sequence is one vector, or one row for each row of ``input``. ``right=True`` (or ``side="right"``) inserts after
-    equal elements, else before them. ``sorter`` holds the indices that sort an unsorted sequence.
+    ``sorted_sequence`` is 1-d, or has one sorted row for each row of ``input``. An element is inserted before equal
+    ones, or with ``right=True`` or ``side="right"`` after them. If the sequence is not sorted, ``sorter`` must hold the
+    indices that sort it. ``out_int32=True`` returns int32 indices instead of int64.
 
     >>> import retrograd as torch
     >>> torch.searchsorted(torch.tensor([1, 3, 5]), torch.tensor([3, 6]))
@@ -267,7 +284,7 @@ def _values(values: Any) -> Any:
 
 
 def _check_rows(edges: Any, points: Any) -> None:
-    """Raise RuntimeError if the shapes of the sorted sequence and of the values do not go together."""
+    """Raise RuntimeError if the shape of the sorted sequences ``edges`` does not fit that of the values ``points``."""
     if edges.ndim != 1 and points.ndim == 0:
         raise RuntimeError(
             "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got "
@@ -286,7 +303,7 @@ def _check_rows(edges: Any, points: Any) -> None:
 
 
 def _sorted_by(rows: Tensor, sorter: Tensor) -> Tensor:
-    """Return the rows, reordered by the indices ``sorter``."""
+    """Return each row of ``rows`` in the order of the indices in the same row of ``sorter``."""
     if sorter._array.shape != rows._array.shape:
         raise RuntimeError(
             "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
@@ -308,7 +325,11 @@ def _any_nan(array: Any) -> bool:
 
 
 def _bisected(np: Any, edges: Any, points: Any, right: bool) -> Any:
-    """Return the result of a bisection in all rows at once; as in PyTorch, a nan never compares as greater."""
+    """Return for each of ``points`` the index at which it must be inserted in its row of the sorted ``edges``.
+
+    All rows are bisected at once. If ``right`` is true, a point is inserted after equal elements. As in PyTorch, a nan
+    in ``edges`` never compares as greater than a point.
+    """
     rows = np.broadcast_to(edges, (*points.shape[:-1], edges.shape[-1]))
     wanted = np.atleast_1d(points)
     low, high = np.zeros(wanted.shape, np.int64), np.full(wanted.shape, edges.shape[-1], np.int64)
@@ -343,9 +364,10 @@ def _search(rows: Tensor, values: Any, right: bool, int32: bool) -> Tensor:
 def bucketize(
     input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False, out: Any = None
 ) -> Tensor:
-    """Return, for each element, the index of the interval between the sorted ``boundaries`` that contains it.
+    """Return, for each element of ``input``, the index of the interval that contains it, between sorted ``boundaries``.
 
-    Interval ``i`` ends at ``boundaries[i]``, which belongs to it unless ``right=True``.
+    Interval ``i`` extends from ``boundaries[i - 1]`` to ``boundaries[i]``, of which the latter belongs to it. With
+    ``right=True`` the former belongs to it instead. ``out_int32=True`` returns int32 indices instead of int64.
     """
     if boundaries._array.ndim != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries._array.ndim})")
@@ -364,9 +386,9 @@ def isin(
     out: Any = None,
     **kwargs: Any,
 ) -> Tensor:
-    """Return a mask of the elements that are among ``test_elements``.
+    """Return a mask of ``elements`` that is true where the element is among ``test_elements``.
 
-    Either argument may be a number. ``invert=True`` returns the opposite mask.
+    Either argument may be a number. ``invert=True`` returns the opposite mask. ``assume_unique`` has no effect.
     """
     given = [
         kwargs.get("element") if elements is None else elements,

@@ -1,4 +1,4 @@
-"""Sorting and order statistics: sort, argsort, topk, kthvalue; and bincount."""
+"""``sort``, ``argsort``, ``msort``, ``topk``, ``kthvalue`` and ``bincount``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Sort, _Topk, _Kth = (named(name, ("values", "indices")) for name in ("sort", "t
 
 
 def _sorted(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
-    """Return the sorted elements along ``dim`` and their indices, both in the memory order of ``self``."""
+    """Return the elements of ``self`` sorted along ``dim`` and their indices, both in the memory order of ``self``."""
     if self.dtype.kind == "c":
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
     if not self.ndim:
@@ -37,9 +37,9 @@ def _sorted(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
 
 
 def _sorting(name: str, backward: str) -> Any:
-    """Declare the sort operation ``name``.
+    """Declare and return the sort operation ``name``, whose backward node is called ``backward``.
 
-    PyTorch has two names for its backward node, because it counts ``stable=`` as an overload.
+    PyTorch has two names for the node, because ``sort`` with the argument ``stable`` is an overload of its own.
     """
 
     def kernel(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
@@ -59,7 +59,9 @@ sort_block, stable_sort_block = _sorting("sort_block", "SortBackward0"), _sortin
 
 @public(fast_path=sort_block, when=INT_DIM, result_class=_Sort)
 def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None, out: Any = None) -> Any:
-    """Return the sorted elements along ``dim`` (the last by default) and their indices; equal ones keep their order.
+    """Return the elements of ``input`` sorted along ``dim``, and the indices of these elements in ``input``.
+
+    Equal elements keep their order, whether ``stable`` is true or not.
 
     >>> import retrograd as torch
     >>> torch.sort(torch.tensor([3, 1, 2]), descending=True)
@@ -73,19 +75,19 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool
 
 @op(function=False, method=False)
 def argsort_block(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
-    """Return the indices that sort the elements along ``dim``."""
+    """Return the indices that sort ``self`` along ``dim``, in descending order if ``descending`` is true."""
     return _sorted(np, self, dim, descending)[1]
 
 
 @public(fast_path=argsort_block, when=INT_DIM)
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False, out: Any = None) -> Tensor:
-    """Return the indices that sort the elements along ``dim``; equal elements keep their order."""
+    """Return the indices that sort ``input`` along ``dim``; equal elements keep their order."""
     return argsort_block(input, dimension(dim, input._array.ndim), descending)
 
 
 @public()
 def msort(input: Tensor, *, out: Any = None) -> Tensor:
-    """Return the elements sorted along the first dimension."""
+    """Return ``input`` sorted along its first dimension."""
     values: Tensor = sort_block(input, 0, False)[0]
     return values
 
@@ -99,7 +101,10 @@ def msort(input: Tensor, *, out: Any = None) -> Tensor:
     method=False,
 )
 def topk_block(np: Any, self: Any, /, k: int, dim: int, largest: bool) -> Any:
-    """Return the ``k`` largest (or smallest) elements along ``dim``, sorted, and their indices."""
+    """Return the ``k`` largest elements of ``self`` along ``dim``, sorted, and their indices.
+
+    If ``largest`` is false, return the ``k`` smallest elements.
+    """
     if self.dtype.kind == "c":
         raise RuntimeError(" topk does not support complex dtypes on CPU")
     if self.dtype.kind == "b":
@@ -123,9 +128,9 @@ topk_block.derivative(self=select_several_rule)
 
 @public(fast_path=topk_block, when=INT_DIM, result_class=_Topk)
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:
-    """Return the ``k`` largest elements along ``dim`` (``largest=False``: smallest) and their indices.
+    """Return the ``k`` largest elements of ``input`` along ``dim``, and their indices.
 
-    They are always sorted, whatever ``sorted`` is.
+    If ``largest`` is false, return the ``k`` smallest elements. The elements are always sorted, whatever ``sorted`` is.
 
     >>> import retrograd as torch
     >>> torch.topk(torch.tensor([3, 1, 2]), 2)
@@ -148,7 +153,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     method=False,
 )
 def kthvalue_block(np: Any, self: Any, /, k: int, dim: int, keepdim: bool) -> Any:
-    """Return the ``k``-th smallest element along ``dim`` and its index."""
+    """Return the ``k``-th smallest element of ``self`` along ``dim``, where ``k`` counts from 1, and its index."""
     if self.dtype.kind in "bc":
         raise unsupported("kthvalue_cpu", self.dtype)
     if not self.ndim:
@@ -163,7 +168,7 @@ kthvalue_block.derivative(self=select_one_rule)
 
 @public()
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
-    """Return the ``k``-th smallest element (from 1) along ``dim`` and its index."""
+    """Return the ``k``-th smallest element of ``input`` along ``dim``, where ``k`` counts from 1, and its index."""
     at = dimension(dim, input._array.ndim)
     if not 1 <= k <= (input._array.shape[at] if input._array.ndim else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {at}")
@@ -176,10 +181,10 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out
 @public()
 @slicewise
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """Return the number of occurrences of each of 0, 1, 2 … in a 1-d tensor of non-negative integers.
+    """Return the number of occurrences of each of 0, 1, 2, … in ``input``, a 1-d tensor of non-negative integers.
 
-    With ``weights``, element ``i`` is the sum of the weights of the occurrences of ``i``. The result has at least
-    ``minlength`` elements.
+    With ``weights``, element ``i`` of the result is the sum of the weights of the elements equal to ``i``. The result
+    has at least ``minlength`` elements.
 
     >>> import retrograd as torch
     >>> torch.bincount(torch.tensor([0, 1, 1]))
