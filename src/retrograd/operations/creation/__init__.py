@@ -1,1 +1,1 @@
-"""Operations that create tensors."""
+"""Operations that create tensors: from values, from data and from random numbers."""

@@ -1,4 +1,4 @@
-"""Changing dtype, device and memory format; copying; and conversion to Python and NumPy values."""
+"""``to``, ``clone``, ``contiguous``, ``item``, ``numpy``, …: copying tensors and converting dtype, device or class."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ..engine_ops import to_dtype
 
 @op(backward="CloneBackward0", name="clone_block", function=False, method=False, linear=True)
 def clone_block(np: Any, self: Any, /, memory_format: Any) -> Any:
-    """Return a copy of the elements in the memory format ``memory_format``."""
+    """Return a copy of ``self`` in the memory format ``memory_format``."""
     if self.size >= LARGE and memory_format in (contiguous_format, preserve_format) and self.flags.c_contiguous:
         return copied(self)
     if memory_format is contiguous_format:
@@ -46,7 +46,7 @@ CHANNELS_LAST_RANKS = {channels_last: 4, channels_last_3d: 5}
 
 
 def check_rank(rank: int, memory_format: Any) -> None:
-    """Raise RuntimeError if ``memory_format`` is for tensors of another number of dimensions than ``rank``."""
+    """Raise RuntimeError if ``memory_format`` does not exist for tensors of ``rank`` dimensions."""
     if rank != CHANNELS_LAST_RANKS.get(memory_format, rank):
         raise RuntimeError(
             f"required rank {CHANNELS_LAST_RANKS[memory_format]} tensor to use {memory_format.name} format"
@@ -58,13 +58,13 @@ clone_block.derivative(self=1)
 
 @public()
 def clone(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
-    """Return a copy of the tensor; the gradient of the copy flows to the original."""
+    """Return a copy of ``input`` in the memory format ``memory_format``; gradients of the copy flow to ``input``."""
     return clone_block(input, memory_format)
 
 
 @public(function=False)
 def contiguous(input: Tensor, *, memory_format: Any = contiguous_format) -> Tensor:
-    """Return the tensor itself if its elements are contiguous in the memory format, else a copy for which they are."""
+    """Return ``input`` if it is contiguous in the memory format ``memory_format``, else a copy that is."""
     if memory_format is contiguous_format and input._array.flags.c_contiguous:
         return input
     if not isinstance(memory_format, contiguous_format.__class__):
@@ -77,7 +77,7 @@ def contiguous(input: Tensor, *, memory_format: Any = contiguous_format) -> Tens
 
 @op(backward="ToCopyBackward0", name="to_device", function=False, method=False)
 def to_device(np: Any, self: Any, /, place: Any) -> Any:
-    """Return the elements on the device ``place``."""
+    """Return a copy of ``self`` on the device ``place``."""
     return devices.move(self, place)
 
 
@@ -89,11 +89,11 @@ to_device.derivative(self=lambda F, g, self_device: F.to_device(g, self_device))
 
 @public(function=False)
 def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """Return the tensor with another dtype, on another device, or both.
+    """Return ``input`` with another dtype, on another device, or both.
 
-    Call it as ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``; further arguments are
-    ``non_blocking``, ``copy`` and ``memory_format``. Returns the tensor itself if nothing changes and ``copy`` is
-    False.
+    Call it as ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``, where ``other`` is a tensor whose
+    dtype and device are used. Further arguments are ``non_blocking``, ``copy`` and ``memory_format``. Without a change,
+    ``input`` itself is returned, unless ``copy`` is true.
     """
     if len(args) == 1 and args[0].__class__ is dtype and not kwargs:
         return input if args[0].numpy is input._array.dtype else cast_to(input, args[0])
@@ -113,7 +113,7 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 
 def cast_to(input: Tensor, target: dtype) -> Tensor:
-    """Return the tensor converted to the dtype ``target``; an integer or bool result is not recorded."""
+    """Return ``input`` converted to the dtype ``target``; a conversion to an integer dtype or bool is not recorded."""
     if target.category < dtypes.FLOATING and input.requires_grad:
         input = input.detach()
     if input._array.dtype.kind == "c" and not target.is_complex and target is not dtypes.bool_:
@@ -132,10 +132,10 @@ def _elsewhere(place: Any, input: Tensor) -> bool:
 
 
 def parse_to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
-    """Parse the arguments of ``to``.
+    """Return the device, the dtype, ``copy`` and the memory format from the arguments of ``Tensor.to``.
 
-    Return the device and the dtype (None: unchanged), whether to copy in any case, and the memory format. Raises
-    TypeError for a combination that ``to`` does not accept.
+    The device or dtype is None if it does not change. Raises TypeError for arguments that ``Tensor.to`` does not
+    accept.
     """
     place, target = kwargs.pop("device", None), kwargs.pop("dtype", None)
     force, layout = kwargs.pop("copy", False), kwargs.pop("memory_format", preserve_format)
@@ -192,15 +192,15 @@ LEGACY_TYPES: dict[str, Any] = {}
 
 @public(function=False)
 def type_as(input: Tensor, other: Tensor) -> Tensor:
-    """Return the tensor with the dtype and on the device of ``other``; itself if they are the same."""
+    """Return ``input`` with the dtype and on the device of ``other``; ``input`` itself if they are the same."""
     return to(input, other)
 
 
 @public(function=False)
 def type(input: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
-    """Return the tensor converted to ``dtype``, or without an argument the name of its legacy type.
+    """Return ``input`` converted to ``dtype``, or without that argument the name of the legacy type of ``input``.
 
-    Such a name (``torch.FloatTensor``) is accepted for ``dtype`` as well.
+    ``dtype`` may also be a legacy type or its name, such as ``"torch.FloatTensor"``.
     """
     if dtype is None:
         return legacy_type_name(input)
@@ -214,13 +214,13 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
 
 
 def legacy_type_name(x: Tensor) -> str:
-    """Return the name of a tensor's legacy type: ``torch.FloatTensor``, ``torch.cuda.LongTensor`` …"""
+    """Return the name of the legacy type of ``x``, such as ``torch.FloatTensor`` or ``torch.cuda.LongTensor``."""
     return f"torch.{'cuda.' if x.is_cuda else ''}{dtypes.scalar_name(x.dtype)}Tensor"
 
 
 @public(function=False)
 def cpu(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
-    """Return the tensor in CPU memory; itself if it is there."""
+    """Return ``input`` in CPU memory: ``input`` itself if it is there, else a copy."""
     return to(input, devices.CPU)
 
 
@@ -228,7 +228,7 @@ def cpu(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
 def cuda(
     input: Tensor, device: Any = None, non_blocking: bool = False, *, memory_format: Any = preserve_format
 ) -> Tensor:
-    """Return the tensor on a GPU, through CuPy; raise an error that names the package to install if it is missing."""
+    """Return ``input`` on the GPU ``device``; raise an error that names the package to install if CuPy is missing."""
     place = devices.as_device("cuda" if device is None else device)
     devices.cupy()
     return to(input, place)
@@ -238,14 +238,14 @@ def cuda(
 
 
 def numpy_array_of(x: Tensor) -> Any:
-    """Return the elements as a NumPy array, copied from a GPU if necessary."""
+    """Return the elements of ``x`` as a NumPy array, which is a copy if ``x`` is on a GPU."""
     array = x._array
     return array if array.__class__ is numpy.ndarray else devices.move(array, devices.CPU)
 
 
 @public(function=False)
 def item(input: Tensor) -> Any:
-    """Return the element of a one-element tensor as a Python number."""
+    """Return the only element of ``input`` as a Python number; raise RuntimeError if there is not exactly one."""
     array = input._array
     if array.size != 1:
         raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
@@ -254,17 +254,17 @@ def item(input: Tensor) -> Any:
 
 @public(function=False)
 def tolist(input: Tensor) -> Any:
-    """Return the elements as nested lists of Python numbers; for a 0-d tensor, the number."""
+    """Return the elements of ``input`` as nested lists of Python numbers, or the number if ``input`` is 0-d."""
     array = numpy_array_of(input)
     return array.astype(numpy.float32).tolist() if array.dtype.kind == "V" else array.tolist()
 
 
 @public(function=False, name="numpy")
 def numpy_(input: Tensor, *, force: bool = False) -> Any:
-    """Return the elements as a NumPy array that shares the tensor's memory.
+    """Return the elements of ``input`` as a NumPy array that shares its memory.
 
-    Raises an error for a tensor that requires gradients, is on a GPU or has dtype bfloat16; ``force=True`` returns an
-    array for these as well, which is a copy for a GPU.
+    Raises an error if ``input`` requires gradients, is on a GPU or has dtype bfloat16. ``force=True`` returns an array
+    in these cases too, which is a copy if ``input`` is on a GPU.
     """
     if input.requires_grad and not force:
         text = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
@@ -283,7 +283,7 @@ def numpy_(input: Tensor, *, force: bool = False) -> Any:
 
 @public(function=False)
 def as_subclass(input: Tensor, cls: Any) -> Tensor:
-    """Return the tensor as an instance of ``cls``, a subclass of Tensor, with the same memory and gradient edge."""
+    """Return ``input`` as an instance of ``cls``, a subclass of Tensor, with the same memory and gradient edge."""
     if not issubclass(cls, Tensor):
         raise TypeError(
             "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your "
@@ -305,7 +305,7 @@ def as_subclass(input: Tensor, cls: Any) -> Tensor:
 
 @public()
 def is_nonzero(input: Tensor) -> bool:
-    """Whether the only element of the tensor is not zero."""
+    """Whether the only element of ``input`` is not zero."""
     if input._array.size != 1:
         what = "no values" if input._array.size == 0 else "more than one value"
         raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
@@ -314,27 +314,27 @@ def is_nonzero(input: Tensor) -> bool:
 
 @public()
 def numel(input: Tensor) -> int:
-    """Return the number of elements."""
+    """Return the number of elements of ``input``."""
     return int(input._array.size)
 
 
 @public(method=False)
 def is_floating_point(input: Tensor) -> bool:
-    """Whether the elements are floating-point numbers."""
+    """Whether ``input`` has a floating-point dtype."""
     return input.is_floating_point()
 
 
 @public(method=False)
 def is_complex(input: Tensor) -> bool:
-    """Whether the elements are complex numbers."""
+    """Whether ``input`` has a complex dtype."""
     return input.is_complex()
 
 
 @public(method=False)
 def typename(obj: Any) -> str:
-    """Return the name of an object's type.
+    """Return the name of the type of ``obj``; for a tensor, the name of its legacy type such as ``torch.FloatTensor``.
 
-    That is ``torch.FloatTensor`` or the like for a tensor, and the qualified name for a class or function.
+    If ``obj`` is a class or function, its own qualified name is returned.
     """
     if isinstance(obj, Tensor):
         return legacy_type_name(obj)

@@ -1,4 +1,7 @@
-"""Tensors filled with one value, identity matrices, and tensors like others (from data: ``creation/from_data.py``)."""
+"""``zeros``, ``ones``, ``empty``, ``full``, ``eye`` and similar functions, also as ``*_like`` and ``new_*``.
+
+Functions that create tensors from existing data are in ``creation/from_data.py``.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from ..engine_ops import as_strided_of
 
 
 def new_leaf(array: Any, requires_grad: bool = False) -> Tensor:
-    """Return a new leaf tensor of ``array``."""
+    """Return a new leaf tensor of ``array``, which requires gradients if ``requires_grad`` is true."""
     if requires_grad is False:
         return wrap(array)
     if requires_grad is not True:
@@ -30,16 +33,16 @@ def new_leaf(array: Any, requires_grad: bool = False) -> Tensor:
 
 
 def array_module_for(device: Any) -> Any:
-    """Return the array module (NumPy or CuPy) for a device; None is the default device."""
+    """Return the module for arrays on ``device``: NumPy or CuPy; None is the default device."""
     if device is None and devices.get_default_device() is devices.CPU:
         return numpy
     return devices.module_for(devices.as_device(device))
 
 
 def simple_shape(given: tuple[Any, ...]) -> tuple[int, ...] | None:
-    """Return the shape if it is passed as plain ints or one tuple of them, else None.
+    """Return the shape in ``given``, which holds plain ints or one tuple of plain ints, or None for anything else.
 
-    None is also returned if the default device is not the CPU: the fast path creates NumPy arrays.
+    None is also returned if the default device is not the CPU, because the fast path creates NumPy arrays.
     """
     if len(given) == 1:
         (size,) = given
@@ -54,9 +57,11 @@ def simple_shape(given: tuple[Any, ...]) -> tuple[int, ...] | None:
 
 
 def parse_sizes(name: str, size: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
-    """Return a shape as a tuple of ints; it is passed as ints, as one sequence, or by the keyword ``size``.
+    """Return the shape that was passed to the function ``name``, as a tuple of ints.
 
-    Raises TypeError for sizes that are not ints, and RuntimeError for negative ones or 2**61 elements and more.
+    ``size`` holds the positional arguments: ints or one sequence of ints. If it is empty, the shape is ``named``, the
+    keyword argument. Raises TypeError for sizes that are not ints, and RuntimeError for negative sizes or for a tensor
+    of 2**61 elements or more.
     """
     for each in size:
         if each.__class__ is not int or each < 0:
@@ -97,7 +102,10 @@ def _first_negative(sizes: tuple[int, ...]) -> int:
 
 
 def numpy_dtype_for(name: str, value: Any, default: dtype | None = None) -> Any:
-    """Return the NumPy dtype for a ``dtype`` argument; None is ``default``, or the default floating dtype."""
+    """Return the NumPy dtype for ``value``, the ``dtype`` argument of the function ``name``.
+
+    If ``value`` is None, this is the NumPy dtype for ``default``, or else for the default floating dtype.
+    """
     if value is None:
         return (default or dtypes.default.floating).numpy
     if value.__class__ is dtype:
@@ -108,7 +116,7 @@ def numpy_dtype_for(name: str, value: Any, default: dtype | None = None) -> Any:
 
 
 def as_python_number(value: Any) -> Any:
-    """Return a number as a Python number; it may be a 0-d tensor or a NumPy scalar."""
+    """Return ``value``, which is a number, a 0-d tensor or a NumPy scalar, as a Python number."""
     return value.item() if isinstance(value, Tensor) else plain_number(value)
 
 
@@ -135,9 +143,9 @@ def _filled(
 
 
 def _common_filled(fill: int | None) -> Any:
-    """Return the fast path of ``zeros`` (fill 0), ``ones`` (1) or ``empty`` (None).
+    """Return the fast path of ``zeros`` (``fill`` is 0), ``ones`` (``fill`` is 1) or ``empty`` (``fill`` is None).
 
-    It returns an array of the default dtype if only sizes are passed, or None for the generic path.
+    The fast path returns an array of the default dtype if only sizes are passed, else None for the generic path.
     """
 
     def common(given: tuple[Any, ...]) -> Any:
@@ -161,7 +169,7 @@ def zeros(
     *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return zeros of the shape ``shape`` (ints, or one sequence), of the default floating dtype if none is passed.
+    """Return zeros of the shape ``shape`` (ints or one sequence of ints), by default of the default floating dtype.
 
     >>> import retrograd as torch
     >>> torch.zeros(2, 3)
@@ -176,7 +184,7 @@ def ones(
     *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return ones of the shape ``shape`` (ints, or one sequence), of the default floating dtype if none is passed.
+    """Return ones of the shape ``shape`` (ints or one sequence of ints), by default of the default floating dtype.
 
     >>> import retrograd as torch
     >>> torch.ones(2, 3)
@@ -191,7 +199,7 @@ def empty(
     *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Return an uninitialised tensor of the shape ``shape`` (ints, or one sequence)."""
+    """Return an uninitialised tensor of the shape ``shape`` (ints or one sequence of ints)."""
     sizes = parse_sizes("empty", shape, size)
     if memory_format is preserve_format:
         raise RuntimeError("unsupported memory format Preserve")
@@ -201,7 +209,7 @@ def empty(
 
 
 def _uninitialised(np: Any, sizes: tuple[int, ...], kind: Any, order: Any) -> Any:
-    """Return an uninitialised array of shape ``sizes`` in the memory format ``order``."""
+    """Return an uninitialised array of shape ``sizes`` and dtype ``kind`` in the memory format ``order``."""
     if order in (channels_last, channels_last_3d):
         rank = 4 if order is channels_last else 5
         if len(sizes) != rank:
@@ -238,9 +246,9 @@ def empty_permuted(
     size: Any, physical_layout: Any, *, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return an uninitialised tensor of shape ``size`` whose dimensions are in memory in the order ``physical_layout``.
+    """Return an uninitialised tensor of shape ``size`` whose dimensions have the order ``physical_layout`` in memory.
 
-    The first dimension listed is outermost. The tensor has no gaps.
+    The first dimension in ``physical_layout`` is the outermost in memory. There are no gaps between the elements.
 
     >>> import retrograd as torch
     >>> torch.empty_permuted((2, 3, 4), (0, 2, 1)).stride()
@@ -284,9 +292,10 @@ def full(
     size: Any, fill_value: Any, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return a tensor of shape ``size`` filled with ``fill_value``, which determines the dtype if none is passed.
+    """Return a tensor of shape ``size`` with ``fill_value`` in every element.
 
-    Raises RuntimeError if the dtype can not hold the value.
+    If no ``dtype`` is passed, the type of ``fill_value`` determines it. Raises RuntimeError if the dtype can not hold
+    ``fill_value``.
     """
     value = as_python_number(fill_value)
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
@@ -302,12 +311,12 @@ def scalar_tensor(
     s: Any, *, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return a 0-d tensor of the number ``s``, of the default floating dtype if none is passed."""
+    """Return a 0-d tensor with the number ``s``, by default of the default floating dtype."""
     return _filled("scalar_tensor", (), as_python_number(s), dtype, layout, device, requires_grad)
 
 
 def _common_eye(n: Any, m: Any) -> Any:
-    """Return the array of ``eye`` for ints and the default dtype, or None for the generic path."""
+    """Return the array of ``eye(n, m)`` if both are ints (``m`` may be None), or None for the generic path."""
     size = simple_shape((n, n if m is None else m))
     if size is None or not all(size):
         return None
@@ -322,7 +331,7 @@ def eye(
     n: int, m: int | None = None, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the n × m identity matrix (``m`` is ``n`` by default).
+    """Return the identity matrix with ``n`` rows and ``m`` columns (by default ``n``).
 
     >>> import retrograd as torch
     >>> torch.eye(2)
@@ -345,7 +354,10 @@ def _like(name: str, input: Tensor, dtype: Any, device: Any, memory_format: Any)
 
 
 def empty_array_like(np: Any, input: Tensor, kind: Any, order: Any) -> Any:
-    """Return an uninitialised array of the shape of ``input``, by default in its memory order if it is dense."""
+    """Return an uninitialised array of the shape of ``input``, of dtype ``kind`` and in the memory format ``order``.
+
+    If ``order`` is None or ``preserve_format`` and ``input`` is dense, the array has the memory order of ``input``.
+    """
     array = input._array
     if order not in (None, preserve_format):
         return _uninitialised(np, array.shape, kind, order)
@@ -396,7 +408,7 @@ def full_like(
     input: Tensor, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = preserve_format,
 ) -> Tensor:  # fmt: skip
-    """Return a tensor with the shape, dtype and device of ``input``, filled with ``fill_value``."""
+    """Return a tensor with ``fill_value`` in every element and by default the shape, dtype and device of ``input``."""
     np, kind, order = _like("full_like", input, dtype, device, memory_format)
     array, value = empty_array_like(np, input, kind, order), as_python_number(fill_value)
     array[...] = value if stores_like_pytorch(value, kind) else dtypes.converted(value, kind)
@@ -436,7 +448,10 @@ def new_full(
     input: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return a tensor of shape ``size`` filled with ``fill_value``, with the dtype and device of this tensor."""
+    """Return a tensor of shape ``size`` with ``fill_value`` in every element.
+
+    By default it has the dtype and device of ``input``.
+    """
     return copy_per_slice(input, full(size, fill_value, **_options(input, dtype, device), requires_grad=requires_grad))
 
 
@@ -445,13 +460,16 @@ def new_empty_strided(
     input: Tensor, size: Any, stride: Any, *, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return an uninitialised tensor of the given strides with the dtype and device of this tensor."""
+    """Return an uninitialised tensor of shape ``size`` with the strides ``stride``, counted in elements.
+
+    By default it has the dtype and device of ``input``.
+    """
     return empty_strided(size, stride, **_options(input, dtype, device), requires_grad=requires_grad)
 
 
 @public(method=False)
 def result_type(tensor1: Any, tensor2: Any) -> dtype:
-    """Return the dtype to which two operands, tensors or numbers, promote.
+    """Return the dtype to which the operands ``tensor1`` and ``tensor2`` promote, which are tensors or numbers.
 
     >>> import retrograd as torch
     >>> torch.result_type(torch.tensor([1, 2]), 1.0)

@@ -1,4 +1,4 @@
-"""Tensors from existing data: numbers, nested sequences, NumPy arrays, buffers and files, other libraries' arrays."""
+"""``tensor``, ``as_tensor``, ``from_numpy``, ``frombuffer``, ``from_dlpack``, …: tensors from existing data."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from .factory import array_module_for, new_leaf, numpy_dtype_for
 def tensor(
     data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
-    """Return a tensor with a copy of ``data``: a number, a nested sequence, a NumPy array or a tensor.
+    """Return a tensor with a copy of ``data``, which is a number, a nested sequence, a NumPy array or a tensor.
 
-    Without ``dtype``, arrays and tensors keep their dtype; Python numbers become bool, int64, or the default floating
-    or complex dtype. Raises an error for a number that an integer ``dtype`` can not hold.
+    If no ``dtype`` is passed, arrays and tensors keep their dtype. Python numbers become bool, int64, or the default
+    floating or complex dtype. Raises an error for a number that an integer ``dtype`` can not hold.
 
     >>> import retrograd as torch
     >>> torch.tensor([[1, 2], [3, 4]])
@@ -61,7 +61,7 @@ def new_tensor(
     input: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return a tensor with a copy of ``data``, with the dtype and device of this tensor by default."""
+    """Return a tensor with a copy of ``data``, by default with the dtype and device of ``input``."""
     if isinstance(data, Tensor):
         _warn_of_copy("tensor.new_tensor")
     array = array_from_data(data, input.dtype if dtype is None else dtypes.of(numpy_dtype_for("new_tensor", dtype)))
@@ -73,7 +73,10 @@ _FLOATS, _INTEGERS, _LISTS = frozenset({float}), frozenset({int}), frozenset({li
 
 
 def _array_of_plain_numbers(data: Any, kind: Any) -> Any:
-    """Return the array of a float, of a list of only floats or only ints, or of equally long such lists, or None."""
+    """Return ``data`` as an array if it is a float, a list of only floats or only ints, or a list of such lists.
+
+    The lists in a list must have the same length. For any other data, return None. ``kind`` is the class of ``data``.
+    """
     kinds: Any = _FLOATS if kind is float else set(map(type, data))
     if kinds == _LISTS and len(set(map(len, data))) == 1:
         kinds = {type(each) for row in data for each in row}
@@ -89,7 +92,7 @@ def _array_of_plain_numbers(data: Any, kind: Any) -> Any:
 
 
 def array_from_data(data: Any, target: dtype | None) -> Any:
-    """Return a new array with a copy of ``data``, of the dtype ``target`` or the inferred one."""
+    """Return a new array with a copy of ``data`` in the dtype ``target``; None means the dtype of the data."""
     if isinstance(data, Tensor):
         array = data._array
         return array.astype(target.numpy) if target else array.copy("K")
@@ -145,7 +148,7 @@ def _array_of_sequence(data: Any, target: dtype | None) -> Any:
 
 
 def _inferred(data: Any) -> dtype | None:
-    """Return the dtype to which all elements of nested data promote; None if there are no elements."""
+    """Return the dtype to which all elements of the nested sequence ``data`` promote, or None if it has no elements."""
     common: dtype | None = None
     if isinstance(data, (list, tuple)) and data and set(map(type, data)) <= {float, int}:
         return dtypes.default.floating if float in map(type, data) else dtypes.int64
@@ -181,7 +184,11 @@ def _is_sequence(value: Any) -> bool:
 
 
 def _collect(level: Any, shape: list[int], depth: int, flat: list[Any]) -> None:
-    """Append the elements of nested data to ``flat``; raise ValueError if the lengths do not match ``shape``."""
+    """Append the elements of the nested sequence ``level`` to the list ``flat``.
+
+    ``level`` is nested ``depth`` deep in sequences whose lengths must be ``shape``. Raises ValueError for another
+    length.
+    """
     if not _is_sequence(level):
         raise TypeError("not a sequence")
     if len(level) != shape[depth]:
@@ -194,7 +201,10 @@ def _collect(level: Any, shape: list[int], depth: int, flat: list[Any]) -> None:
 
 
 def _array_of_numbers(flat: list[Any], target: dtype) -> Any:
-    """Return a 1-d array of Python numbers; raise an error for integers out of the range of ``target``."""
+    """Return the numbers in ``flat`` as a 1-d array of the dtype ``target``.
+
+    Raises an error for an integer that is out of the range of ``target``.
+    """
     quick = {bool, int} if target.category < dtypes.FLOATING else {bool, int, float}
     values = flat if set(map(type, flat)) <= quick else [_number(each, target) for each in flat]
     if target.category != dtypes.INTEGER:
@@ -208,7 +218,7 @@ def _array_of_numbers(flat: list[Any], target: dtype) -> Any:
 
 
 def _number(value: Any, target: dtype) -> Any:
-    """Return an element as the Python number that ``target`` stores."""
+    """Return ``value``, an element of nested data, as a Python number of the kind that the dtype ``target`` stores."""
     if isinstance(value, (Tensor, numpy.generic, numpy.ndarray)):
         if value.__class__ is Tensor and value._array.size != 1:
             _refuse_several(target)
@@ -260,7 +270,7 @@ def _check_array(array: Any) -> None:
 
 @public(method=False)
 def from_numpy(ndarray: Any) -> Tensor:
-    """Return a tensor that shares the memory of a NumPy array."""
+    """Return a tensor that shares the memory of the NumPy array ``ndarray``."""
     if not isinstance(ndarray, numpy.ndarray):
         raise TypeError(f"expected np.ndarray (got {type_name(ndarray)})")
     _check_array(ndarray)
@@ -276,7 +286,7 @@ def from_numpy(ndarray: Any) -> Tensor:
 
 @public(method=False)
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """Return ``data`` as a tensor, without a copy if its memory, dtype and device allow it."""
+    """Return ``data`` as a tensor that shares its memory if ``dtype`` and ``device`` allow it, else as a copy."""
     if isinstance(data, Tensor):
         return to(data, device, dtype)
     if isinstance(data, numpy.ndarray):
@@ -288,9 +298,10 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 def asarray(
     obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool | None = None
 ) -> Tensor:
-    """Return ``obj`` as a tensor on the same memory if possible: a tensor, an array or an object with a buffer.
+    """Return ``obj`` as a tensor that shares its memory if possible, else as a copy.
 
-    ``copy=True`` copies in any case; ``copy=False`` raises ValueError if a copy is necessary.
+    ``obj`` is a tensor, an array, an object with the buffer protocol, or data for :func:`tensor`. ``copy=True`` always
+    copies. ``copy=False`` raises ValueError if a copy is necessary.
     """
     shared = _shared(obj, dtype)
     if shared is None:
@@ -324,7 +335,10 @@ def _with_requires_grad(result: Tensor, requires_grad: bool) -> Tensor:
 
 
 def _shared(obj: Any, dtype: Any) -> Tensor | None:
-    """Return a tensor that shares the memory of ``obj``, or None if ``obj`` has no buffer."""
+    """Return a tensor that shares the memory of ``obj``, or None if ``obj`` has no memory that can be shared.
+
+    ``dtype`` is the dtype of the elements if ``obj`` is a buffer of bytes.
+    """
     if isinstance(obj, Tensor):
         return obj
     if isinstance(obj, numpy.ndarray):
@@ -338,9 +352,9 @@ def _shared(obj: Any, dtype: Any) -> Tensor | None:
 
 @public(method=False)
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
-    """Return a 1-d tensor that shares the memory of an object with the buffer protocol.
+    """Return a 1-d tensor that shares the memory of ``buffer``, an object with the buffer protocol.
 
-    ``count`` elements are used (-1: all), from the byte ``offset`` on.
+    The tensor has ``count`` elements, or all if ``count`` is -1. The first element starts at the byte ``offset``.
     """
     kind = numpy_dtype_for("frombuffer", dtype)
     try:
@@ -377,7 +391,10 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
 
 
 class _CapsuleHolder:
-    """Object with a DLPack capsule, because ``numpy.from_dlpack`` takes an object with ``__dlpack__``."""
+    """Object with the method ``__dlpack__`` that returns a given DLPack capsule.
+
+    It is needed because ``numpy.from_dlpack`` does not accept a capsule.
+    """
 
     def __init__(self, capsule: Any) -> None:
         self.capsule = capsule
@@ -390,7 +407,10 @@ class _CapsuleHolder:
 
 
 class _WritableInterface:
-    """Writable array interface of a read-only array: NumPy marks arrays from unversioned capsules read-only."""
+    """Object with the array interface of ``array``, but marked as writable.
+
+    It is needed because NumPy marks arrays from unversioned DLPack capsules as read-only.
+    """
 
     def __init__(self, array: Any) -> None:
         self.array = array
@@ -404,7 +424,10 @@ def _writable(array: Any) -> Any:
 
 @public(method=False)
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """Return a tensor that shares the memory of an array with ``__dlpack__``, or of a DLPack capsule."""
+    """Return a tensor that shares the memory of ``ext_tensor``, an object with ``__dlpack__`` or a DLPack capsule.
+
+    ``copy=True`` copies the memory.
+    """
     if isinstance(ext_tensor, Tensor):
         imported = ext_tensor.detach()
     elif hasattr(ext_tensor, "__dlpack__"):
@@ -424,7 +447,7 @@ def from_file(
     filename: str, shared: bool | None = None, size: int | None = 0, *, dtype: Any = None, layout: Any = strided,
     device: Any = None, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return a 1-d tensor of ``size`` elements whose memory is a file.
+    """Return a 1-d tensor of ``size`` elements whose memory is the contents of the file ``filename``.
 
     With ``shared=True`` the file is created or extended if necessary, and writing to the tensor writes to the file.
     """

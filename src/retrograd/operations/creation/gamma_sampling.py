@@ -1,6 +1,6 @@
-"""Gamma and Dirichlet samples that are differentiable in their parameters.
+"""Samples of gamma and Dirichlet distributions that are differentiable with respect to the parameters.
 
-Only ``retrograd.distributions`` uses this module and imports it on demand.
+Only ``retrograd.distributions`` uses this module, and imports it when it first needs it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def _check(name: str, alpha: Any) -> None:
 
 
 def _drawn(np: Any, draw: Any, stream: Any, alpha: Any) -> Any:
-    """Return ``draw(stream, alpha)``; on a GPU the samples are drawn on the CPU and copied."""
+    """Return the samples ``draw(stream, alpha)``; if ``alpha`` is on a GPU, they are drawn on the CPU and copied."""
     return np.asarray(draw(stream, np.asnumpy(alpha))) if hasattr(np, "asnumpy") else draw(stream, alpha)
 
 
@@ -30,13 +30,16 @@ def _drawn(np: Any, draw: Any, stream: Any, alpha: Any) -> Any:
     backward="StandardGammaGradBackward0", function=False, method=False, in_place=False,
 )  # fmt: skip
 def standard_gamma_grad(np: Any, self: Any, output: Any, /) -> Any:
-    """Return the derivative of the gamma sample ``output`` with respect to its shape parameter ``self``."""
+    """Return the derivative of the gamma samples ``output`` with respect to their shape parameters ``self``."""
     return draws.standard_gamma_grad(np, self, output).astype(self.dtype)
 
 
 @op(name="standard_gamma_block", backward="StandardGammaBackward0", function=False, method=False)
 def standard_gamma_block(np: Any, self: Any, /, stream: Any) -> Any:
-    """Return a gamma sample of shape parameter ``self`` and rate 1 for each element."""
+    """Return, for each element of ``self``, a gamma sample with this shape parameter and rate 1.
+
+    ``stream`` is the random number generator's stream.
+    """
     _check("gamma_cpu", self)
     return _drawn(np, draws.standard_gamma, stream, self)
 
@@ -46,7 +49,7 @@ standard_gamma_block.derivative(self=lambda F, g, self, out: g * F.standard_gamm
 
 @op(name="dirichlet_grad", backward="DirichletGradBackward0", function=False, method=False)
 def dirichlet_grad(np: Any, x: Any, alpha: Any, /) -> Any:
-    """Return the derivative of the Dirichlet sample ``x`` with respect to ``alpha``, divided by ``1 - x``."""
+    """Return the derivative of the Dirichlet samples ``x`` with respect to ``alpha``, divided by ``1 - x``."""
     return draws.dirichlet_grad(np, x, alpha).astype(x.dtype)
 
 
@@ -59,7 +62,10 @@ def _dirichlet_rule(F: Any, g: Any, self: Any, out: Any) -> Any:
 
 @op(name="dirichlet_block", backward="_DirichletBackward", function=False, method=False)
 def dirichlet_block(np: Any, self: Any, /, stream: Any) -> Any:
-    """Return Dirichlet samples, which sum to 1 along the last dimension."""
+    """Return a Dirichlet sample for each row of concentrations in the last dimension of ``self``.
+
+    A sample sums to 1. ``stream`` is the random number generator's stream.
+    """
     _check("dirichlet", self)
     return _drawn(np, draws.dirichlet, stream, self)
 
@@ -68,12 +74,15 @@ dirichlet_block.derivative(self=_dirichlet_rule)
 
 
 def standard_gamma(concentration: Tensor) -> Tensor:
-    """Return a gamma sample of rate 1 for each element of ``concentration``, through which gradients flow."""
+    """Return, for each element of ``concentration``, a gamma sample with this shape parameter and rate 1.
+
+    The samples are differentiable with respect to ``concentration``.
+    """
     return standard_gamma_block(concentration, default_generator._stream)
 
 
 def sample_dirichlet(concentration: Tensor) -> Tensor:
-    """Return a Dirichlet sample for each row of ``concentration``, through which gradients flow."""
+    """Return a Dirichlet sample for each row of ``concentration``, differentiable with respect to ``concentration``."""
     return dirichlet_block(concentration, default_generator._stream)
 
 

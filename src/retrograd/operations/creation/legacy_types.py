@@ -1,4 +1,4 @@
-"""PyTorch's legacy tensor types, one for each dtype and device: ``torch.FloatTensor``, ``torch.cuda.LongTensor`` …"""
+"""PyTorch's legacy tensor types, one for each dtype and device, such as ``FloatTensor`` and ``cuda.LongTensor``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .from_data import array_from_data
 
 @public(function=False, name="new")
 def _new(input: Tensor, *args: Any, device: Any = None) -> Tensor:
-    """Return a tensor of this one's legacy type, constructed from sizes or data."""
+    """Return a tensor of the legacy type of ``input``, which is called with ``args`` (sizes or data)."""
     return _legacy_tensor(input.dtype, args)
 
 
@@ -29,10 +29,10 @@ def _new(input: Tensor, *args: Any, device: Any = None) -> Tensor:
 
 
 def _legacy_tensor(kind: dtype, args: tuple[Any, ...], any_dtype: bool = False) -> Tensor:
-    """Return the tensor that a legacy constructor creates.
+    """Return the tensor of dtype ``kind`` that a legacy constructor creates from its arguments ``args``.
 
-    ``FloatTensor(2, 3)`` has that shape and zeros, ``FloatTensor([1, 2])`` that data, and ``FloatTensor(x)`` is an
-    alias of a tensor ``x``, whose dtype must be ``kind`` unless ``any_dtype``.
+    ``FloatTensor(2, 3)`` has the shape (2, 3) and zeros, and ``FloatTensor([1, 2])`` the elements 1 and 2. For a tensor
+    ``x``, ``FloatTensor(x)`` is an alias of ``x``, whose dtype must be ``kind`` unless ``any_dtype`` is true.
     """
     if not args:
         return wrap(numpy.empty(0, kind.numpy))
@@ -64,7 +64,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _options(kind: dtype) -> str:
-    """Return the description of a legacy type in PyTorch's error messages."""
+    """Return the description of the legacy type for the dtype ``kind`` in PyTorch's error messages."""
     return (
         f"TensorOptions(dtype={dtypes.c_name(kind)}, device=cpu, layout=Strided, requires_grad=false (default), "
         "pinned_memory=false (default), memory_format=(nullopt))"
@@ -150,7 +150,7 @@ LEGACY_TYPES.update({f"torch.cuda.{name}": each for name, each in CUDA_TYPES.ite
 
 @public(method=False)
 def set_default_tensor_type(t: Any) -> None:
-    """Set the default floating dtype by a legacy type or its name."""
+    """Set the default floating dtype to that of ``t``, a legacy type or its name."""
     warn(
         "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
         "torch.set_default_device() as alternatives.",

@@ -1,4 +1,7 @@
-"""Random tensors, with the same values as PyTorch's for a seed."""
+"""``rand``, ``randn``, ``randint``, ``randperm``, ``normal``, ``bernoulli`` and other random samples; ``Generator``.
+
+The values are the same as PyTorch's for the same seed.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,7 @@ class Generator:
         self.manual_seed(seed).set_state(numbers)
 
     def manual_seed(self, seed: int) -> Generator:
-        """Set the seed and return the generator."""
+        """Set the seed to ``seed`` and return this generator."""
         if not isinstance(seed, (int, float, numpy.number)):
             raise RuntimeError(f"manual_seed expected a long, but got {type_name(seed)}")
         self._stream.seed_with(int(seed))
@@ -73,12 +76,12 @@ class Generator:
         return chosen
 
     def get_state(self) -> Tensor:
-        """Return the state as a uint8 tensor in PyTorch's layout."""
+        """Return the state of this generator as a uint8 tensor, in PyTorch's layout."""
         return wrap(self._stream.state())
 
     @strips_frames
     def set_state(self, new_state: Tensor) -> None:
-        """Restore a state that :meth:`get_state` returned."""
+        """Set the state of this generator to ``new_state``, a tensor that :meth:`get_state` returned."""
         if not isinstance(new_state, Tensor):
             raise TypeError(f"expected a torch.ByteTensor, but got {type_name(new_state)}")
         if new_state.dtype is not dtypes.uint8:
@@ -86,7 +89,7 @@ class Generator:
         self._stream.set_state(new_state._array)
 
     def clone_state(self) -> Generator:
-        """Return another generator in the same state."""
+        """Return a new generator in the same state as this one."""
         other = Generator(self.device)
         other._stream.set_state(self._stream.state())
         return other
@@ -109,19 +112,19 @@ def _stream(generator: Generator | None) -> draws.Stream:
 
 @public(method=False)
 def manual_seed(seed: int) -> Generator:
-    """Set the seed of the default generator and return the generator; the values agree with PyTorch's for that seed."""
+    """Set the seed of the default generator to ``seed`` and return this generator."""
     return default_generator.manual_seed(int(seed))
 
 
 @public(method=False)
 def seed() -> int:
-    """Set a random seed from the operating system for the default generator and return the seed."""
+    """Set the seed of the default generator to a random number from the operating system and return the seed."""
     return default_generator.seed()
 
 
 @public(method=False)
 def initial_seed() -> int:
-    """Return the last seed of the default generator."""
+    """Return the seed of the default generator that was set last."""
     return default_generator.initial_seed()
 
 
@@ -133,13 +136,16 @@ def get_rng_state() -> Tensor:
 
 @public(method=False)
 def set_rng_state(new_state: Tensor) -> None:
-    """Restore a state of the default generator that :func:`get_rng_state` returned."""
+    """Set the state of the default generator to ``new_state``, a tensor that :func:`get_rng_state` returned."""
     default_generator.set_state(new_state)
 
 
 @contextlib.contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True, **rest: Any) -> Iterator[None]:
-    """Save the state of the default generator and restore it at the end of the ``with`` block if ``enabled``."""
+    """Save the state of the default generator, and restore it at the end of the ``with`` block.
+
+    If ``enabled`` is false, do nothing. ``devices`` and further arguments have no effect.
+    """
     before = default_generator.get_state()
     try:
         yield
@@ -152,7 +158,10 @@ def fork_rng(devices: Any = None, enabled: bool = True, **rest: Any) -> Iterator
 
 
 def _drawn(sample: Any, shape: tuple[int, ...], device: Any, requires_grad: bool) -> Tensor:
-    """Return a leaf tensor of ``sample(shape)`` on ``device``; within vmap the draw follows its randomness mode."""
+    """Return a leaf tensor of the array ``sample(shape)`` on ``device``.
+
+    Within vmap, the samples are drawn as its argument ``randomness`` requires.
+    """
     if in_vmap():
         return draw(sample, shape)
     array = sample(shape)
@@ -165,7 +174,11 @@ def _drawn(sample: Any, shape: tuple[int, ...], device: Any, requires_grad: bool
 def _drawn_like(
     input: Tensor, kind: Any, order: Any, sample: Any, serial: Any, device: Any, requires_grad: bool
 ) -> Tensor:
-    """Return a leaf tensor of ``sample`` in the shape and memory order of ``input``."""
+    """Return a leaf tensor of samples in the shape and memory order of ``input``.
+
+    ``kind`` is the dtype, ``order`` the memory format and ``sample`` the sampler. ``serial`` holds further keyword
+    arguments of ``sample`` for a result that is not contiguous.
+    """
     if in_vmap():
         return draw(sample, input._array.shape)
     drawn = _ordered(input, kind, order, sample, serial)
@@ -173,9 +186,10 @@ def _drawn_like(
 
 
 def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
-    """Register ``rand`` or ``randn`` and its ``_like`` form.
+    """Register the public function ``name``, which is ``rand`` or ``randn``, and its ``_like`` form.
 
-    ``serial`` holds keyword arguments of ``sample`` for a result that is not contiguous.
+    ``sample`` is the sampler of the distribution that ``doc`` describes. ``serial`` holds further keyword arguments of
+    ``sample`` for a result that is not contiguous.
     """
 
     def common(given: tuple[Any, ...]) -> Any:
@@ -231,10 +245,10 @@ def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
 
 
 def _ordered(like: Tensor, kind: Any, memory_format: Any, sample: Any, serial: dict[str, Any]) -> Any:
-    """Return an array of ``sample`` in the shape and memory order of ``like``.
+    """Return an array of samples of dtype ``kind`` in the shape and memory order of ``like``.
 
-    PyTorch fills memory in order, so the values are drawn for the dimensions by decreasing stride, with the keyword
-    arguments ``serial`` if the result is not contiguous.
+    PyTorch fills memory in order, so the samples are drawn for the dimensions in the order of decreasing stride. If the
+    result is not contiguous, ``sample`` is called with the keyword arguments ``serial``.
     """
     array = empty_array_like(numpy, like, kind, memory_format)
     order = dims_by_stride(array)
@@ -245,7 +259,7 @@ def _ordered(like: Tensor, kind: Any, memory_format: Any, sample: Any, serial: d
 
 
 def dims_by_stride(array: Any) -> list[int]:
-    """Return the dimensions of an array ordered by decreasing stride."""
+    """Return the dimensions of ``array`` as a list, ordered by decreasing stride."""
     return sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
 
 
@@ -260,7 +274,7 @@ _sampler("randn", samplers.normal, "normal random numbers of mean 0 and variance
 
 
 def _common_integers(given: tuple[Any, ...]) -> Any:
-    """Return the array of ``randint`` for int64 and bounds from 0 to 2**28, or None for the generic path."""
+    """Return the array of ``randint(*given)`` if the bounds are ints from 0 to 2**28, or None for the generic path."""
     if len(given) == 2:
         low, high, size = 0, *given
     elif len(given) == 3:
@@ -279,7 +293,7 @@ def randint(
     out: Tensor | None = None, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return random integers from ``low`` (0 by default) to below ``high``, int64 by default.
+    """Return random integers from ``low`` (by default 0) to ``high - 1``, by default of dtype int64.
 
     Call it as ``randint(high, size)`` or ``randint(low, high, size)``.
     """
@@ -316,7 +330,10 @@ def randint_like(
     input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, layout: Any = None, device: Any = None,
     requires_grad: bool = False, memory_format: Any = preserve_format,
 ) -> Tensor:  # fmt: skip
-    """Return random integers in the shape and dtype of ``input``, from ``low`` (0 by default) to below ``high``."""
+    """Return random integers in the shape and dtype of ``input``, from ``low`` to ``high - 1``.
+
+    If only one bound is passed, it is ``high``, and ``low`` is 0.
+    """
     if high is None:
         low, high = 0, low
     kind = input._array.dtype if dtype is None else numpy_dtype_for("randint_like", dtype)
@@ -334,7 +351,7 @@ def randint_like(
 
 
 def _common_order(n: Any) -> Any:
-    """Return the array of ``randperm`` on the CPU, or None for the generic path."""
+    """Return the array of ``randperm(n)`` on the CPU, or None for the generic path."""
     if n.__class__ is not int or n < 0 or active_levels() or array_module_for(None) is not numpy:
         return None
     return samplers.permutation(default_generator._stream, n, draws.I64)
@@ -345,7 +362,7 @@ def randperm(
     n: int, *, generator: Generator | None = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return a random permutation of the integers from 0 to ``n - 1``, int64 by default."""
+    """Return a random permutation of the integers from 0 to ``n - 1``, by default of dtype int64."""
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     kind = numpy_dtype_for("randperm", dtype, dtypes.int64)
@@ -362,9 +379,10 @@ def randperm(
 
 
 def _scaled_noise(number: int) -> Any:
-    """Declare the operation ``noise * std + mean``, whose gradients are zero.
+    """Declare and return the operation ``noise * std + mean``, whose gradients are zero.
 
-    PyTorch numbers its node by the arguments of ``normal`` that are tensors.
+    ``number`` is the suffix of the node name: 1 if only ``mean`` of ``normal`` is a tensor, 2 if only ``std`` is one, 3
+    if both are.
     """
 
     def scaled_noise(np: Any, mean: Any, std: Any, /, noise: Any) -> Any:
@@ -385,9 +403,10 @@ def normal(
     mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, out: Tensor | None = None,
     dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return normal random numbers with the given means and standard deviations.
+    """Return normal random numbers with mean ``mean`` and standard deviation ``std``.
 
-    ``mean`` and ``std`` are tensors (or one of them is) and broadcast, or both are numbers and ``size`` is the shape.
+    If one or both of these are tensors, they broadcast and have one element for each result. If both are numbers,
+    ``size`` is the shape of the result.
     """
     tensors = [each for each in (mean, std) if isinstance(each, Tensor)]
     if not tensors:
@@ -430,7 +449,10 @@ def _check_std(std: float) -> None:
 
 @op(name="bernoulli_block", backward="BernoulliBackward0", function=False, method=False)
 def bernoulli_block(np: Any, self: Any, /, stream: Any) -> Any:
-    """Return 1 with the probability in the element of ``self``, else 0."""
+    """Return, for each element of ``self``, 1 with the probability in this element, else 0.
+
+    ``stream`` is the random number generator's stream.
+    """
     if self.dtype.kind not in "fV":
         raise dtypes.unsupported("bernoulli_tensor_cpu_p_", self.dtype)
     if not small_arrays.lie_between(self, 0, 1) and ((self < 0) | (self > 1)).any():
@@ -448,7 +470,10 @@ bernoulli_block.derivative(self=lambda F, g: F.zeros_as(g))
 def bernoulli(
     input: Tensor, p: float | None = None, *, generator: Generator | None = None, out: Tensor | None = None
 ) -> Tensor:
-    """Return, for each element, 1 with the probability in that element (or with probability ``p``), else 0."""
+    """Return, for each element of ``input``, 1 with the probability in this element, else 0.
+
+    If ``p`` is passed, it is the probability for all elements.
+    """
     if p is not None:
         return input.clone().detach().bernoulli_(p, generator=generator)
     return bernoulli_block(input, _stream(generator))
@@ -456,7 +481,10 @@ def bernoulli(
 
 @op(name="poisson_block", function=False, method=False, backward="PoissonBackward0")
 def poisson_block(np: Any, self: Any, /, stream: Any) -> Any:
-    """Return Poisson samples whose rates are the elements of ``self``."""
+    """Return, for each element of ``self``, a Poisson sample with this rate.
+
+    ``stream`` is the random number generator's stream.
+    """
     if self.dtype.kind not in "fV":
         raise dtypes.unsupported("poisson_cpu", self.dtype)
     if np.any(self < 0):
@@ -469,19 +497,22 @@ poisson_block.derivative(self=lambda F, g: F.zeros_as(g))
 
 @public(method=False)
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """Return Poisson samples whose rates are the elements of ``input``."""
+    """Return, for each element of ``input``, a Poisson sample with this rate."""
     return poisson_block(input, _stream(generator))
 
 
 @op(name="binomial_block", function=False, method=False, differentiable=0)
 def binomial_block(np: Any, count: Any, prob: Any, /, stream: Any) -> Any:
-    """Return the number of successes of ``count`` trials with probability ``prob``, elementwise."""
+    """Return, for each element of ``count``, the number of successes in so many trials of probability ``prob``.
+
+    ``stream`` is the random number generator's stream.
+    """
     return samplers.binomial(stream, count, prob)
 
 
 @public(method=False)
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
-    """Return binomial samples: the number of successes of ``count`` trials with probability ``prob``, elementwise.
+    """Return, for each element of ``count``, the number of successes in so many trials of probability ``prob``.
 
     >>> import retrograd as torch
     >>> torch.binomial(torch.tensor([0.0, 5.0]), torch.tensor([0.5, 1.0]))
@@ -504,7 +535,10 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
 
 @op(name="multinomial_block", function=False, method=False, differentiable=0)
 def multinomial_block(np: Any, self: Any, /, stream: Any, count: int, replacement: bool) -> Any:
-    """Return ``count`` indices for each row, drawn with probabilities proportional to the row's elements."""
+    """Return ``count`` indices for each row of ``self``, drawn with probabilities proportional to the row's elements.
+
+    If ``replacement`` is false, no index is drawn twice. ``stream`` is the random number generator's stream.
+    """
     rows = self.reshape(-1, self.shape[-1])
     return samplers.multinomial(stream, rows, count, replacement).reshape(*self.shape[:-1], count)
 
@@ -514,9 +548,10 @@ def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None,
     out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return ``num_samples`` indices for each row, drawn with probabilities proportional to the row's elements.
+    """Return ``num_samples`` indices for each row of ``input``, drawn with probabilities proportional to its elements.
 
-    ``input`` is one row (1-d) or several (2-d) of non-negative weights. Without ``replacement`` no index occurs twice.
+    ``input`` is one row (1-d) or several rows (2-d) of non-negative weights. If ``replacement`` is false, no index is
+    drawn twice.
     """
     weights = input._array
     if weights.ndim not in (1, 2):
@@ -541,7 +576,7 @@ def multinomial(
 
 
 def _overwriting(node: str) -> Any:
-    """Declare the operation that replaces all elements by ``values``, with the node name ``node``."""
+    """Declare and return the operation that replaces all elements by ``values``; its backward node is named ``node``."""
 
     def overwrite(np: Any, self: Any, /, values: Any) -> Any:
         """Return ``values``; the gradient of ``self`` is zero."""
@@ -564,7 +599,7 @@ _OVERWRITE = {
 
 
 def _writable_directly(x: Tensor) -> bool:
-    """Whether samples may be written to the memory of ``x`` directly, because nothing is recorded."""
+    """Whether samples may be written to the memory of ``x`` without the checks and records of an in-place operation."""
     array = x._array
     if x.__class__ not in PLAIN or array.__class__ is not numpy.ndarray or not array.flags.c_contiguous:
         return False
@@ -576,9 +611,10 @@ def _writable_directly(x: Tensor) -> bool:
 
 
 def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
-    """Overwrite ``x`` with ``sample(shape)`` in memory order and return it.
+    """Overwrite ``x`` with the samples ``sample(shape)`` in the order of memory, and return ``x``.
 
-    ``one_by_one`` is the sampler for memory that is not contiguous; ``node`` names the recorded operation.
+    ``node`` is the name of the backward node. ``one_by_one`` is the sampler for memory that is not contiguous, if that
+    differs from ``sample``.
     """
     if in_vmap():
         return _write_drawn(x, sample)
@@ -595,9 +631,9 @@ def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
 
 
 def _write_drawn(x: Tensor, sample: Any) -> Tensor:
-    """Overwrite ``x`` with ``sample(shape)`` within vmap and return it.
+    """Overwrite ``x`` with the samples ``sample(shape)`` within vmap, and return ``x``.
 
-    Raises RuntimeError if each slice needs its own draw but ``x`` is not batched.
+    Raises RuntimeError if vmap requires different samples for each slice, but ``x`` is not batched.
     """
     if not {each for each in active_levels() if each.differs()} <= batch_levels(x):
         raise RuntimeError(
@@ -611,7 +647,7 @@ def _write_drawn(x: Tensor, sample: Any) -> Tensor:
 def uniform_(
     input: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None, **rest: float
 ) -> Tensor:
-    """Overwrite with uniform random numbers in [``from``, ``to``) and return the tensor."""
+    """Overwrite ``input`` with uniform random numbers from ``from`` up to but without ``to``, and return ``input``."""
     low, high = rest.pop("from", from_), to
     _check_floating("uniform_", input._array.dtype)
     if low > high:
@@ -634,7 +670,10 @@ def uniform_(
 
 @public(function=False)
 def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    """Overwrite with normal random numbers of mean ``mean`` and standard deviation ``std`` and return the tensor."""
+    """Overwrite ``input`` with normal random numbers and return ``input``.
+
+    ``mean`` is their mean and ``std`` their standard deviation.
+    """
     if std < 0:
         _check_std(std)
     array, stream = input._array, _stream(generator)
@@ -666,10 +705,11 @@ _MISSING: Any = object()
 def random_(
     input: Tensor, from_: Any = _MISSING, to: Any = _MISSING, *, generator: Generator | None = None, **rest: Any
 ) -> Tensor:
-    """Overwrite with random integers and return the tensor.
+    """Overwrite ``input`` with random integers and return ``input``.
 
-    ``random_()`` covers the range of the dtype (for floating dtypes, the integers they represent exactly),
-    ``random_(to)`` 0 to below ``to``, and ``random_(from, to)`` ``from`` to below ``to``.
+    ``random_(from, to)`` draws from ``from`` to ``to - 1`` and ``random_(to)`` from 0 to ``to - 1``. ``random_()``
+    draws from the range of the dtype, or, for a floating dtype, from the range of integers that the dtype represents
+    exactly.
     """
     low = rest.pop("from", from_)
     kind, stream = input._array.dtype, _stream(generator)
@@ -687,7 +727,10 @@ def random_(
 
 @public(function=False)
 def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
-    """Overwrite with 1 with probability ``p`` (a number or a tensor), else 0, and return the tensor."""
+    """Overwrite each element of ``input`` with 1 with probability ``p``, else with 0, and return ``input``.
+
+    ``p`` is a number, or a tensor with the probability for each element.
+    """
     kind, stream = input._array.dtype, _stream(generator)
     if kind.kind == "c":
         raise dtypes.unsupported("bernoulli_scalar_cpu_", kind)
@@ -703,9 +746,11 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = Non
 
 
 def _filler(name: str, sample: Any, defaults: dict[str, float], doc: str, check: Any, refuse: Any) -> None:
-    """Register the method ``name``, which overwrites a tensor with samples of a distribution.
+    """Register the method ``name``, which overwrites a tensor with samples of a distribution that ``doc`` describes.
 
-    ``check`` returns an error text for its parameters (empty: none) and ``refuse`` raises an error for a dtype.
+    ``sample`` is the sampler and ``defaults`` holds the names and defaults of its parameters. ``check`` returns an
+    error message for invalid parameters, else an empty string. ``refuse`` raises an error for a dtype that is not
+    supported.
     """
     node = "".join(part.capitalize() for part in name.split("_")) + "Backward0"
 
@@ -725,7 +770,10 @@ def _filler(name: str, sample: Any, defaults: dict[str, float], doc: str, check:
 
 
 def _continuous(name: str, shown: Any) -> Any:
-    """Return a function that raises PyTorch's error for a dtype that is not floating."""
+    """Return a function of a dtype that raises PyTorch's error for a continuous distribution with an integer dtype.
+
+    ``name`` is the distribution, and ``shown`` returns the name of the dtype for the message.
+    """
 
     def refuse(dtype: Any) -> None:
         raise RuntimeError(
@@ -737,7 +785,10 @@ def _continuous(name: str, shown: Any) -> Any:
 
 
 def _no_kernel(name: str, kinds: str) -> Any:
-    """Return a function that raises PyTorch's error for dtypes of ``kinds``."""
+    """Return a function of a dtype that raises PyTorch's error if the kind of the dtype is in the string ``kinds``.
+
+    ``name`` is PyTorch's name of the kernel, for the message. The kinds are NumPy's.
+    """
 
     def refuse(dtype: Any) -> None:
         if dtype.numpy.kind in kinds:

@@ -1,4 +1,4 @@
-"""Evenly spaced values: ``arange``, ``range``, ``linspace`` and ``logspace``."""
+"""``arange``, ``range``, ``linspace`` and ``logspace``: evenly spaced values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from .factory import array_module_for, as_python_number, new_leaf, numpy_dtype_f
 
 
 def _common_arange(start: Any, end: Any, step: Any) -> Any:
-    """Return the array of ``arange`` for plain ints in range, or None for the generic path."""
+    """Return the array of ``arange`` if ``start``, ``end`` and ``step`` are plain ints, or None for the generic path.
+
+    None is also returned for ints that are out of range.
+    """
     if start.__class__ is not int or step.__class__ is not int or array_module_for(None) is not numpy:
         return None
     if end is None:
@@ -34,10 +37,10 @@ def arange(
     start: Any = None, end: Any = None, step: Any = 1, *, out: Tensor | None = None, dtype: Any = None,
     layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return values from ``start`` to below ``end`` in steps of ``step``.
+    """Return the values from ``start`` up to but without ``end``, in steps of ``step``.
 
-    With one argument the values run from 0 to below it. Without ``dtype`` the result is int64 if all arguments are
-    integers, else of the default floating dtype.
+    With one argument, the values start at 0 and the argument is ``end``. If no ``dtype`` is passed, the result is int64
+    if all arguments are integers, else it has the default floating dtype.
     """
     if end is None:
         start, end = None, start
@@ -74,7 +77,7 @@ def _range(
     start: Any, end: Any, step: Any = 1, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return values from ``start`` to ``end``, both included, in steps of ``step``; deprecated in PyTorch too."""
+    """Return the values from ``start`` to ``end``, both included, in steps of ``step``; deprecated, as in PyTorch."""
     warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
         "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
@@ -89,7 +92,7 @@ def _range(
 
 
 def _common_linspace(start: Any, end: Any, steps: Any) -> Any:
-    """Return the array of ``linspace`` for plain numbers and 2 to 4096 steps, or None for the generic path."""
+    """Return the array of ``linspace`` for int or float ends and 2 to 4096 ``steps``, or None for the generic path."""
     kind = dtypes.default.floating.numpy
     numbers = (start.__class__ is int or start.__class__ is float) and (end.__class__ is int or end.__class__ is float)
     if not numbers or steps.__class__ is not int or not 1 < steps <= 4096 or kind in dtypes.SHORT:
@@ -105,7 +108,10 @@ def _common_linspace(start: Any, end: Any, steps: Any) -> Any:
 
 @lru_cache(maxsize=64)
 def _from_both_ends(steps: int, kind: Any) -> Any:
-    """Return the signed number of steps from the nearer end: 0, 1, … for the first half, …, -1, 0 for the second."""
+    """Return for each of ``steps`` values its signed distance, in steps, from the nearer end, in dtype ``kind``.
+
+    The distances are 0, 1, … in the first half and …, -1, 0 in the second.
+    """
     half = steps // 2
     return numpy.array([*range(half), *range(half + 1 - steps, 1)], kind)
 
@@ -117,7 +123,7 @@ def linspace(
 ) -> Tensor:  # fmt: skip
     """Return ``steps`` evenly spaced values from ``start`` to ``end``, both included.
 
-    They are of the default floating dtype, or complex if an end is.
+    If no ``dtype`` is passed, they have the default floating dtype, or the default complex dtype if an end is complex.
 
     >>> import retrograd as torch
     >>> torch.linspace(0, 1, 3)
@@ -128,7 +134,10 @@ def linspace(
 
 
 def _bounds(name: str, start: Any, end: Any, steps: Any, dtype: Any) -> tuple[Any, Any, int, Any]:
-    """Return the checked arguments of ``linspace`` and ``logspace`` as numbers, and the dtype of the result."""
+    """Return ``start``, ``end`` and ``steps`` as Python numbers, and the NumPy dtype of the result.
+
+    They are the arguments of ``linspace`` or ``logspace`` (``name``), and are checked.
+    """
     _check_ends(name, start=start, end=end)
     first, last = as_python_number(start), as_python_number(end)
     inferred = dtypes.default.complex if isinstance(first + last, complex) else None
@@ -147,7 +156,7 @@ def _bounds(name: str, start: Any, end: Any, steps: Any, dtype: Any) -> tuple[An
 
 
 def _check_ends(name: str, **ends: Any) -> None:
-    """Raise RuntimeError if an end is a tensor that is not 0-d."""
+    """Raise RuntimeError if one of the arguments ``ends`` of the function ``name`` is a tensor that is not 0-d."""
     ranks = {which: each._array.ndim for which, each in ends.items() if isinstance(each, Tensor)}
     if any(ranks.values()):
         described = " and ".join(f"{which} with {rank} dimension(s)" for which, rank in ranks.items())
@@ -155,9 +164,10 @@ def _check_ends(name: str, **ends: Any) -> None:
 
 
 def _evenly_spaced(np: Any, start: Any, end: Any, steps: int, kind: Any) -> Any:
-    """Return ``steps`` evenly spaced values, computed from the nearer end in the precision of the result.
+    """Return ``steps`` evenly spaced values of dtype ``kind`` from ``start`` to ``end``.
 
-    PyTorch computes them in the same way, so the rounding agrees.
+    Each value is computed from the nearer end in the precision of ``kind``, because PyTorch does so and the rounding
+    must agree.
     """
     if kind.kind in "iu":
         work: Any = np.dtype(np.float64)
@@ -181,7 +191,7 @@ def logspace(
     start: Any, end: Any, steps: int, base: float = 10.0, *, out: Tensor | None = None, dtype: Any = None,
     layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return ``steps`` values from ``base ** start`` to ``base ** end``, whose exponents are evenly spaced."""
+    """Return the ``steps`` values ``base ** x``, where ``x`` is evenly spaced from ``start`` to ``end`` (included)."""
     first, last, count, kind = _bounds("logspace", start, end, steps, dtype)
     np = array_module_for(device)
     if kind.kind in "iu":

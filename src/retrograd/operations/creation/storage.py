@@ -1,4 +1,4 @@
-"""Storage of tensors: ``UntypedStorage``, pinned and shared memory, DLPack export, hashes; and deprecated functions."""
+"""``UntypedStorage``, pinned and shared memory, DLPack export and ``hash_tensor``; and deprecated functions."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from ..shape.views import reshape
 
 
 class UntypedStorage:
-    """Storage of a tensor as bytes, as ``Tensor.untyped_storage()`` returns it.
+    """Memory of a tensor as a sequence of bytes, as ``Tensor.untyped_storage()`` returns it.
 
-    ``UntypedStorage(n)`` allocates ``n`` zero bytes, ``UntypedStorage(sequence)`` stores the bytes of a sequence of
-    ints.
+    ``UntypedStorage(n)`` allocates ``n`` zero bytes. ``UntypedStorage(sequence)`` stores a sequence of ints as bytes.
 
     >>> import retrograd as torch
     >>> torch.UntypedStorage([1, 2]).nbytes(), torch.ones(3).untyped_storage().nbytes()
@@ -42,17 +41,17 @@ class UntypedStorage:
         return memory.reshape(-1, order="A").view("uint8")
 
     def data_ptr(self) -> int:
-        """Return the address of the first byte."""
+        """Return the address of the first byte of the storage."""
         return address(self._memory)
 
     def nbytes(self) -> int:
-        """Return the number of bytes."""
+        """Return the number of bytes of the storage."""
         return int(self._memory.nbytes)
 
     size = __len__ = nbytes
 
     def element_size(self) -> int:
-        """Return 1, because the elements are bytes."""
+        """Return the size of an element in bytes, which is 1 because the elements are bytes."""
         return 1
 
     def __getitem__(self, index: Any) -> Any:
@@ -81,7 +80,7 @@ class UntypedStorage:
         return UntypedStorage(self._bytes.copy())
 
     def cpu(self) -> UntypedStorage:
-        """Return the storage on the CPU: the same memory if it is there, else a copy."""
+        """Return this storage if it is on the CPU, else a copy there."""
         return UntypedStorage(devices.move(self._memory, devices.CPU))
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
@@ -90,7 +89,7 @@ class UntypedStorage:
         return UntypedStorage(devices.move(self._memory, place))
 
     def is_shared(self) -> bool:
-        """Whether processes forked from this one share the memory."""
+        """Whether the memory is shared with processes that this process forks."""
         return isinstance(_buffer_of(self._memory), mmap.mmap)
 
     @property
@@ -110,7 +109,7 @@ class UntypedStorage:
 
 @public(function=False)
 def untyped_storage(input: Tensor) -> UntypedStorage:
-    """Return the storage of the tensor."""
+    """Return the storage of ``input``."""
     return UntypedStorage(input._array)
 
 
@@ -119,44 +118,44 @@ public(function=False, name="storage")(untyped_storage)
 
 @public(function=True)
 def get_device(input: Tensor) -> int:
-    """Return the index of the tensor's GPU, or -1 for a tensor on the CPU."""
+    """Return the index of the GPU of ``input``, or -1 for a tensor on the CPU."""
     place = input.device
     return -1 if place.index is None else place.index
 
 
 @public()
 def is_signed(input: Tensor) -> bool:
-    """Whether the dtype can represent negative numbers."""
+    """Whether the dtype of ``input`` can represent negative numbers."""
     return input._array.dtype.kind not in "bu"
 
 
 @public(method=False)
 def is_inference(input: Tensor) -> bool:
-    """Whether the tensor was created in inference mode."""
+    """Whether ``input`` was created in inference mode."""
     return input.is_inference()
 
 
 @public(method=False)
 def detach(input: Tensor) -> Tensor:
-    """Return a view of the tensor that is not part of the graph."""
+    """Return a view of ``input`` that is not part of the graph."""
     return input.detach()
 
 
 @public(method=False)
 def detach_(input: Tensor) -> Tensor:
-    """Detach the tensor from the graph in place and return it."""
+    """Remove ``input`` from the graph and return ``input``."""
     return input.detach_()
 
 
 @public(method=False)
 def is_storage(obj: Any) -> bool:
-    """Whether ``obj`` is a storage."""
+    """Whether ``obj`` is an ``UntypedStorage``."""
     return isinstance(obj, UntypedStorage)
 
 
 @public(function=False)
 def const_data_ptr(input: Tensor) -> int:
-    """Return the address of the first element, for callers that only read there."""
+    """Return the address of the first element of ``input``, for callers that do not write to it."""
     return input.data_ptr()
 
 
@@ -165,17 +164,21 @@ def const_data_ptr(input: Tensor) -> int:
 
 @op(name="hash_tensor_block", function=False, method=False)
 def hash_block(np: Any, self: Any, /, dim: tuple[int, ...], keepdim: bool) -> Any:
-    """Return the exclusive or, along ``dim``, of the bits of all elements as float64 or int64."""
+    """Return the bitwise exclusive or of the elements of ``self``, as float64 or int64 bits, along dimensions ``dim``.
+
+    If ``keepdim`` is true, the dimensions ``dim`` stay with size 1.
+    """
     wide = self.astype("float64" if dtypes.of(self.dtype).is_floating_point else "int64")
     return np.bitwise_xor.reduce(wide.view("uint64"), axis=dim, keepdims=keepdim)
 
 
 @public()
 def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: int = 0, out: Any = None) -> Tensor:
-    """Return a uint64 hash of the elements along ``dim`` (by default of all elements).
+    """Return a uint64 hash of the elements of ``input`` along ``dim``, by default of all elements.
 
-    The hash is the exclusive or of their bits as float64 or int64, so equal tensors have equal hashes. Raises
-    RuntimeError for complex dtypes.
+    The hash is the bitwise exclusive or of the elements, each as the bits of a float64 or int64. Equal tensors
+    therefore have equal hashes. If ``keepdim`` is true, the dimensions ``dim`` stay with size 1. Raises RuntimeError
+    for complex dtypes.
     """
     if mode != 0:
         raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
@@ -196,7 +199,7 @@ def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: in
 
 @public(function=False)
 def is_pinned(input: Tensor, device: Any = None) -> bool:
-    """Whether the memory is page-locked. Always False, because no memory is ever page-locked."""
+    """Whether the memory of ``input`` is page-locked: always False, because no memory is ever page-locked."""
     if device is not None:
         warn(
             "The argument 'device' of Tensor.is_pinned() is deprecated. Please do not pass this argument.",
@@ -207,7 +210,7 @@ def is_pinned(input: Tensor, device: Any = None) -> bool:
 
 @public(function=False)
 def pin_memory(input: Tensor, device: Any = None) -> Tensor:
-    """Return the tensor itself; raise RuntimeError if there is no GPU, as PyTorch does."""
+    """Return ``input`` itself; raise RuntimeError if there is no GPU, as PyTorch does."""
     if not devices.gpu_count():
         raise RuntimeError("Cannot access accelerator device when none is available.")
     return input
@@ -215,7 +218,7 @@ def pin_memory(input: Tensor, device: Any = None) -> Tensor:
 
 @public(function=False)
 def is_shared(input: Tensor) -> bool:
-    """Whether processes forked from this one share the tensor's memory; always True on a GPU."""
+    """Whether the memory of ``input`` is shared with processes that this process forks; always True on a GPU."""
     return input.is_cuda or isinstance(_buffer_of(input._array), mmap.mmap)
 
 
@@ -226,9 +229,9 @@ def _buffer_of(array: Any) -> Any:
 
 @public(function=False)
 def share_memory_(input: Tensor) -> Tensor:
-    """Move the elements to memory that is shared with processes forked from this one, and return the tensor.
+    """Move the elements of ``input`` to memory shared with processes that this process forks, and return ``input``.
 
-    Views created before still refer to the old memory.
+    Views that were created before still have the old memory.
     """
     if not is_shared(input):
         array = input._array
@@ -240,17 +243,20 @@ def share_memory_(input: Tensor) -> Tensor:
 
 @public(function=False)
 def record_stream(input: Tensor, s: Any) -> None:
-    """Do nothing on a GPU, because CuPy manages its memory; raise NotImplementedError on the CPU, as PyTorch does."""
+    """Do nothing if ``input`` is on a GPU, because CuPy manages its memory.
+
+    Raises NotImplementedError on the CPU, as PyTorch does.
+    """
     if not input.is_cuda:
         raise NotImplementedError("Could not run 'aten::record_stream' with arguments from the 'CPU' backend.")
 
 
 @public(function=False)
 def module_load(input: Tensor, other: Any, assign: bool = False) -> Tensor:
-    """Return the tensor by which ``load_state_dict`` replaces this one, if ``swap_tensors`` is enabled.
+    """Return the tensor by which ``load_state_dict`` replaces ``input``, if ``swap_tensors`` is enabled.
 
-    The result is detached from the graph. It is this tensor with the elements of ``other``, or with ``assign=True`` the
-    tensor ``other``.
+    This is ``input`` with the elements of ``other`` copied into it, or with ``assign=True`` it is ``other``. The result
+    is detached from the graph.
     """
     return other.detach() if assign else input.copy_(other).detach()
 
@@ -260,7 +266,7 @@ def module_load(input: Tensor, other: Any, assign: bool = False) -> Tensor:
 
 @public(name="__dlpack__", function=False)
 def export(input: Tensor, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
-    """Return a DLPack capsule of the tensor's memory; raise BufferError for a tensor that requires gradients."""
+    """Return a DLPack capsule of the memory of ``input``; raise BufferError if ``input`` requires gradients."""
     if input.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if not input.is_cuda and stream not in (-1, None):
@@ -273,13 +279,13 @@ def export(input: Tensor, *, stream: Any = -1, max_version: Any = None, dl_devic
 
 @public(name="__dlpack_device__", function=False)
 def export_device(input: Tensor) -> tuple[int, int]:
-    """Return DLPack's number for the device type, and the index of the device."""
+    """Return the device of ``input`` as a tuple of DLPack's number for the device type and the index of the device."""
     return (2, input.get_device()) if input.is_cuda else (1, 0)
 
 
 @public(method=False)
 def to_dlpack(input: Tensor) -> Any:
-    """Return a DLPack capsule of the tensor's memory, which can be consumed only once."""
+    """Return a DLPack capsule of the memory of ``input``, which can be consumed only once."""
     return export(input.detach())
 
 
@@ -288,7 +294,10 @@ def to_dlpack(input: Tensor) -> Any:
 
 @public(method=False)
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
-    """Return the norm over all dimensions except ``dim``, which keep size 1; -1 takes the norm over all of them."""
+    """Return the ``pow``-norm of ``v`` over all dimensions except ``dim``; the other dimensions keep size 1.
+
+    ``dim=-1`` returns the norm over all dimensions as a 0-d tensor.
+    """
     if dim == -1:
         return vector_norm(v, pow)
     others = [each for each in range(v.dim()) if each != dim % v.dim()]
@@ -319,14 +328,14 @@ def _warn_of_norm(name: str, new: str) -> None:
 
 @public(function=False)
 def resize(input: Tensor, *sizes: Any) -> Tensor:
-    """Return the tensor in the shape ``sizes``, as :func:`reshape` does; deprecated."""
+    """Return ``input`` in the shape ``sizes``, as :func:`reshape` does; deprecated."""
     warn("non-inplace resize is deprecated")
     return _resized(input, sizes)
 
 
 @public(function=False)
 def resize_as(input: Tensor, tensor: Tensor) -> Tensor:
-    """Return the tensor in the shape of ``tensor``, as :func:`reshape` does; deprecated."""
+    """Return ``input`` in the shape of ``tensor``, as :func:`reshape` does; deprecated."""
     warn("non-inplace resize_as is deprecated")
     return _resized(input, tuple(tensor.size()))
 

@@ -427,7 +427,7 @@ def _reduce_src(
 def _shared_extremes(
     F: Any, g: Any, self: Any, index: Any, src: Any, out: Any, dim: int, include_self: bool
 ) -> tuple[Any, Any]:
-    """Return, for each element of ``src``, its share of the gradient ``g`` and a mask of the elements that are extremes.
+    """Return, for each element of ``src``, its share of the gradient ``g`` and whether it is an extreme, as a mask.
 
     An extreme is an element equal to its maximum or minimum in ``out``. Equal extremes share the gradient evenly.
     """
@@ -585,7 +585,7 @@ index_copy_block.derivative(
 
 @op(name="index_fill_number", backward="IndexFillBackward0", function=False, method=False, linear=True)
 def index_fill_number(np: Any, self: Any, index: Any, /, dim: int, value: Any) -> Any:
-    """Return a copy of ``self`` with the number ``value`` written to the slices at ``index`` along dimension ``dim``."""
+    """Return a copy of ``self`` with the number ``value`` written to the slices at ``index`` along ``dim``."""
     if not self.ndim:
         return dtypes.converted(value, self.dtype)
     return indexing.put(
@@ -598,7 +598,7 @@ index_fill_number.derivative(self=lambda F, g, index, dim: F.index_fill_number(g
 
 @op(name="index_fill_tensor", backward="IndexFillBackward1", function=False, method=False, linear=True)
 def index_fill_tensor(np: Any, self: Any, index: Any, value: Any, /, dim: int) -> Any:
-    """Return a copy of ``self`` with the 0-d ``value`` written to the slices at ``index`` along dimension ``dim``."""
+    """Return a copy of ``self`` with the 0-d ``value`` written to the slices at ``index`` along ``dim``."""
     if not self.ndim:
         return value.astype(self.dtype)
     return indexing.put(np, _c_order_copy(np, self), (None,) * dim + (index.reshape(-1),), value.astype(self.dtype))

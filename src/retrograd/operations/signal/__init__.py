@@ -1,1 +1,1 @@
-"""Operations of signals: Fourier transforms and windows."""
+"""Operations for signals: discrete Fourier transforms (``torch.fft``), ``stft``, ``istft`` and window functions."""

@@ -1,7 +1,9 @@
-"""Discrete Fourier transforms, as ``torch.fft``: three operations, and the functions that resolve sizes and dimensions.
+"""``torch.fft``: discrete Fourier transforms, ``fftshift`` and ``fftfreq``.
 
-Up to a scale the transforms are linear and unitary: the adjoint is the transform of the opposite direction. In a
-one-sided spectrum each element with a mirror image counts twice. The numerics are in ``kernels/fft.py``.
+All transforms are based on three operations, from complex to complex, real to complex and complex to real elements. Up
+to a scale the transforms are linear and unitary, so the adjoint is the transform of the opposite direction. A one-sided
+spectrum omits the elements that are complex conjugates of others; in its gradient each element with an omitted
+conjugate counts twice. The numerical code is in ``kernels/fft.py``.
 """
 
 from __future__ import annotations
@@ -27,7 +29,11 @@ F: Any = TENSORS
 
 @op(function=False, method=False, linear=True, backward="FftC2CBackward0")
 def fft_c2c(np: Any, self: Any, /, dim: Sequence[int], normalization: int, forward: bool) -> Any:
-    """Return the complex transform of complex elements over dimensions ``dim``."""
+    """Return the discrete Fourier transform of the complex ``self`` over the dimensions ``dim``, or its inverse.
+
+    ``forward=False`` selects the inverse. ``normalization`` is 0 for no scaling, 1 to divide by the square root of the
+    number of elements, 2 to divide by that number.
+    """
     return fft_kernels.complex_to_complex(np, self, dim, normalization, forward)
 
 
@@ -38,7 +44,11 @@ fft_c2c.derivative(
 
 @op(function=False, method=False, linear=True, backward="FftR2CBackward0")
 def fft_r2c(np: Any, self: Any, /, dim: Sequence[int], normalization: int, onesided: bool) -> Any:
-    """Return the forward transform of real elements over ``dim``, complete or one-sided in the last of them."""
+    """Return the discrete Fourier transform of the real ``self`` over the dimensions ``dim``, a complex array.
+
+    If ``onesided`` is true, the last of these dimensions is one-sided: it has ``n // 2 + 1`` of its ``n`` elements.
+    ``normalization`` is that of ``fft_c2c``.
+    """
     return fft_kernels.real_to_complex(np, self, dim, normalization, onesided)
 
 
@@ -54,7 +64,11 @@ fft_r2c.derivative(self=_r2c_rule)
 
 @op(function=False, method=False, linear=True, backward="FftC2RBackward0")
 def fft_c2r(np: Any, self: Any, /, dim: Sequence[int], normalization: int, last_dim_size: int) -> Any:
-    """Return the real inverse transform of a one-sided spectrum."""
+    """Return the inverse discrete Fourier transform of ``self`` over the dimensions ``dim``, a real array.
+
+    ``self`` is one-sided in the last of these dimensions, which has ``last_dim_size`` elements in the result.
+    ``normalization`` is that of ``fft_c2c``.
+    """
     return fft_kernels.complex_to_real(np, self, dim, normalization, last_dim_size)
 
 
@@ -67,7 +81,10 @@ fft_c2r.derivative(
 
 @op(function=False, method=False, linear=True)
 def mirrored_scaled(np: Any, self: Any, /, dim: int, size: int, factor: float) -> Any:
-    """Return a one-sided spectrum with the elements that have a mirror image multiplied by ``factor``."""
+    """Return the one-sided spectrum ``self`` with those elements multiplied by ``factor`` whose conjugate is omitted.
+
+    The spectrum is one-sided along ``dim``, where the complete spectrum has ``size`` elements.
+    """
     return fft_kernels.scale_mirrored(np, self, dim, size, factor)
 
 
@@ -76,7 +93,7 @@ mirrored_scaled.derivative(self=lambda F, g, dim, size, factor: F.mirrored_scale
 
 @op(function=False, method=False, linear=True, holomorphic=False, backward="ConjBackward0")
 def conjugated(np: Any, self: Any, /) -> Any:
-    """Return the complex conjugate."""
+    """Return the complex conjugate of ``self``."""
     return self.conj()
 
 
@@ -87,7 +104,10 @@ conjugated.derivative(self=lambda F, g: F.conj_physical(g))
 
 
 def _operand(name: str, input: Any, complex_: bool = False) -> Tensor:
-    """Return ``input`` with a floating or (if ``complex_``) complex dtype; integers become the default floating dtype."""
+    """Return ``input`` with a floating or complex dtype; integers are converted to the default floating dtype.
+
+    If ``complex_`` is true, floating dtypes are converted to complex ones. ``name`` has no effect.
+    """
     kind = input.dtype if input.dtype.category >= dtypes.FLOATING else dtypes.default.floating
     if kind.numpy not in (each.numpy for each in (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)):
         raise RuntimeError(f"Unsupported dtype {dtypes.scalar_name(kind)}")
@@ -112,7 +132,7 @@ def _positive_size(size: int) -> int:
 
 
 def _truncated_or_padded(x: Tensor, dims: Sequence[int], sizes: Sequence[int]) -> Tensor:
-    """Return ``x`` truncated or padded with zeros to ``sizes`` along ``dims``."""
+    """Return ``x`` truncated or padded with zeros to the size ``sizes[i]`` along each dimension ``dims[i]``."""
     target = list(x._array.shape)
     for axis, size in zip(dims, sizes, strict=True):
         if size < target[axis]:
@@ -125,7 +145,7 @@ def _truncated_or_padded(x: Tensor, dims: Sequence[int], sizes: Sequence[int]) -
 
 
 def _dims_and_sizes(x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int]]:
-    """Return the dimensions to transform and their sizes from the arguments ``s`` and ``dim``."""
+    """Return the dimensions of ``x`` to transform and their sizes, from the arguments ``s`` (sizes) and ``dim``."""
     shape = x._array.shape
     s, dim = ((each,) if isinstance(each, int) else each for each in (s, dim))
     if dim is not None:
@@ -144,9 +164,10 @@ def _dims_and_sizes(x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int]]:
 
 
 def _one_sided_plan(name: str, x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int], int]:
-    """Return the dimensions of a transform to real values, their input sizes, and the output size of the last one.
+    """Return the arguments for a transform of ``x`` to real elements: dimensions, input sizes, and last output size.
 
-    The last input dimension is one-sided: ``n // 2 + 1`` elements for an output of ``n``.
+    The last of the dimensions is one-sided: it has ``n // 2 + 1`` elements for an output of ``n`` elements. ``s`` and
+    ``dim`` are the arguments of the public function ``name``.
     """
     dims, sizes = _dims_and_sizes(x, s, dim)
     if not dims:
@@ -160,9 +181,10 @@ def _one_sided_plan(name: str, x: Tensor, s: Any, dim: Any) -> tuple[list[int], 
 
 
 def _fit_to_length(name: str, x: Tensor, n: Any, dim: Any, half: bool = False) -> tuple[Tensor, int, int]:
-    """Return ``x`` fitted to a transform of ``n`` elements along ``dim``, the non-negative dimension, and the size.
+    """Return ``x`` truncated or padded for a transform of ``n`` elements along ``dim``, the dimension as an int, and ``n``.
 
-    With ``half`` the input is a one-sided spectrum of ``n // 2 + 1`` elements.
+    The dimension is returned as a non-negative int. If ``half`` is true, ``x`` is a one-sided spectrum, which is fitted
+    to ``n // 2 + 1`` elements. If ``n`` is None, it is determined by the size of ``x``.
     """
     axis = dimension(dim, x._array.ndim, wrap_scalar=False)
     have = x._array.shape[axis]
@@ -173,7 +195,11 @@ def _fit_to_length(name: str, x: Tensor, n: Any, dim: Any, half: bool = False) -
 
 
 def _from_real(name: str, input: Any, n: Any, dim: Any, norm: Any, forward: bool, onesided: bool) -> Tensor:
-    """Return the transform of real elements; the inverse one is the conjugate of the forward one."""
+    """Return the transform of the real ``input`` along ``dim``, whose inverse is the conjugate of the forward transform.
+
+    The arguments are those of the public function ``name``, such as ``fft``. ``forward=False`` selects the inverse. If
+    ``onesided`` is true, the result is a one-sided spectrum.
+    """
     if isinstance(input, Tensor) and input.is_complex():
         raise RuntimeError(f"{name} expects a real input tensor, but got {dtypes.scalar_name(input.dtype)}")
     x, axis, _ = _fit_to_length(name, _operand(name, input), n, dim)
@@ -196,7 +222,7 @@ def _to_real(name: str, input: Any, n: Any, dim: Any, norm: Any, forward: bool) 
 
 
 def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """Return the discrete Fourier transform along ``dim``, a complex tensor.
+    """Return the discrete Fourier transform of ``input`` along ``dim``, a complex tensor.
 
     The input is truncated or padded with zeros to ``n`` elements. ``norm`` is ``"backward"`` (the default: no scaling
     in this direction), ``"forward"`` (divide by ``n``) or ``"ortho"`` (divide by the square root of ``n``).
@@ -209,14 +235,18 @@ def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = N
 
 
 def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """Return the inverse of :func:`fft`, by default divided by ``n``."""
+    """Return the inverse discrete Fourier transform of ``input`` along ``dim``, by default divided by ``n``.
+
+    The arguments are those of :func:`fft`.
+    """
     return _from_any("ifft", input, n, dim, norm, False)
 
 
 def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """Return the one-sided transform of real elements along ``dim``.
+    """Return the one-sided discrete Fourier transform of the real ``input`` along ``dim``.
 
-    It has ``n // 2 + 1`` elements, because the others are their complex conjugates.
+    It has ``n // 2 + 1`` elements, because the others are their complex conjugates. The arguments are those of
+    :func:`fft`.
 
     >>> import retrograd as torch
     >>> torch.fft.rfft(torch.tensor([1.0, 2.0, 3.0, 4.0]))
@@ -226,21 +256,27 @@ def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
 
 
 def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """Return the inverse of :func:`rfft`: ``n`` real elements, by default ``2 * (size - 1)``."""
+    """Return the inverse of :func:`rfft` along ``dim``: ``n`` real elements from the one-sided spectrum ``input``.
+
+    By default ``n`` is ``2 * (size - 1)``, where ``size`` is that of ``input``. ``norm`` is that of :func:`fft`.
+    """
     return _to_real("irfft", input, n, dim, norm, False)
 
 
 def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """Return the real transform of a Hermitian-symmetric signal.
+    """Return the real discrete Fourier transform along ``dim`` of a Hermitian-symmetric signal.
 
-    ``input`` holds the first ``n // 2 + 1`` elements of the signal; the result has ``n``, by default ``2 * (size -
-    1)``.
+    ``input`` holds the first ``n // 2 + 1`` elements of the signal. The result has ``n`` elements, by default ``2 *
+    (size - 1)``, where ``size`` is that of ``input``. ``norm`` is that of :func:`fft`.
     """
     return _to_real("hfft", input, n, dim, norm, True)
 
 
 def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """Return the inverse of :func:`hfft`: the first ``n // 2 + 1`` elements of the Hermitian-symmetric signal."""
+    """Return the inverse of :func:`hfft`: the first ``n // 2 + 1`` elements of the Hermitian-symmetric signal.
+
+    ``input`` is real. The arguments are those of :func:`fft`.
+    """
     return _from_real("ihfft", input, n, dim, norm, False, True)
 
 
@@ -248,16 +284,19 @@ def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
 
 
 def fftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """Return the discrete Fourier transform over the dimensions ``dim``.
+    """Return the discrete Fourier transform of ``input`` over the dimensions ``dim``.
 
     By default these are all dimensions, or the last ``len(s)`` if ``s`` is passed. The input is truncated or padded
-    with zeros to the sizes ``s``.
+    with zeros to the sizes ``s``. ``norm`` is that of :func:`fft`.
     """
     return _to_complex("fftn", input, s, dim, norm, True)
 
 
 def ifftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """Return the inverse of :func:`fftn`."""
+    """Return the inverse discrete Fourier transform of ``input`` over the dimensions ``dim``.
+
+    The arguments are those of :func:`fftn`.
+    """
     return _to_complex("ifftn", input, s, dim, norm, False)
 
 
@@ -277,7 +316,10 @@ def _real_operand(name: str, input: Any, s: Any, dim: Any) -> tuple[Tensor, list
 
 
 def rfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """Return the transform of real elements over ``dim``, one-sided in the last of these dimensions."""
+    """Return the discrete Fourier transform of the real ``input`` over ``dim``, one-sided in the last dimension of these.
+
+    The arguments are those of :func:`fftn`.
+    """
     if isinstance(input, Tensor) and input.is_complex():
         raise RuntimeError(f"rfftn expects a real-valued input tensor, but got {dtypes.scalar_name(input.dtype)}")
     x, dims = _real_operand("rfftn", input, s, dim)
@@ -285,14 +327,21 @@ def rfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
 
 
 def irfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """Return the inverse of :func:`rfftn`, a real tensor."""
+    """Return the inverse of :func:`rfftn` over the dimensions ``dim``, a real tensor.
+
+    ``s`` are the sizes of the result. ``norm`` is that of :func:`fft`.
+    """
     x = _operand("irfftn", input, True)
     dims, sizes, last = _one_sided_plan("irfftn", x, s, dim)
     return fft_c2r(_truncated_or_padded(x, dims, sizes), tuple(dims), _scale(norm, False), last)
 
 
 def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """Return the real transform over ``dim`` of a Hermitian-symmetric signal, passed one-sided in the last of them."""
+    """Return the real discrete Fourier transform over ``dim`` of a Hermitian-symmetric signal.
+
+    ``input`` is the signal, one-sided in the last of these dimensions. ``s`` are the sizes of the result. ``norm`` is
+    that of :func:`fft`.
+    """
     x = _operand("hfftn", input, True)
     dims, sizes, last = _one_sided_plan("hfftn", x, s, dim)
     x, scale = _truncated_or_padded(x, dims, sizes), _scale(norm, True)
@@ -302,7 +351,10 @@ def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
 
 
 def ihfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """Return the inverse of :func:`hfftn`, one-sided in the last of the dimensions ``dim``."""
+    """Return the inverse of :func:`hfftn` over ``dim``, one-sided in the last of these dimensions.
+
+    ``input`` is real. The arguments are those of :func:`fftn`.
+    """
     if isinstance(input, Tensor) and input.is_complex():
         raise RuntimeError(f"Only supports floating-point dtypes, but found: {dtypes.scalar_name(input.dtype)}")
     x, dims = _real_operand("ihfftn", input, s, dim)
@@ -314,7 +366,7 @@ def ihfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = Non
 
 
 def _two_dimensional(transform: Any) -> Any:
-    """Return the two-dimensional form of an n-dimensional transform."""
+    """Return the public function that calls ``transform``, such as ``fftn``, over two dimensions, by default the last."""
 
     def plane(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, out: Any = None) -> Tensor:
         return transform(input, s, dim, norm)
@@ -342,7 +394,7 @@ def _shifted(input: Tensor, dim: Any, forward: bool) -> Tensor:
 
 
 def fftshift(input: Tensor, dim: Any = None) -> Tensor:
-    """Return the spectrum rolled so that frequency zero is in the middle, along ``dim`` (all by default).
+    """Return the spectrum ``input`` rolled along ``dim`` (all dimensions by default) so that frequency 0 is in the middle.
 
     >>> import retrograd as torch
     >>> torch.fft.fftshift(torch.fft.fftfreq(4))
@@ -352,7 +404,7 @@ def fftshift(input: Tensor, dim: Any = None) -> Tensor:
 
 
 def ifftshift(input: Tensor, dim: Any = None) -> Tensor:
-    """Return the inverse of :func:`fftshift`: the spectrum with frequency zero first."""
+    """Return the inverse of :func:`fftshift`: ``input`` rolled along ``dim`` so that frequency 0 comes first."""
     return _shifted(input, dim, False)
 
 
@@ -376,7 +428,7 @@ def fftfreq(
     n: int, d: float = 1.0, *, out: Any = None, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the frequencies of a transform of ``n`` samples at spacing ``d``, in the order of :func:`fft`.
+    """Return the frequencies of the elements of :func:`fft`, for ``n`` samples that are ``d`` apart.
 
     >>> import retrograd as torch
     >>> torch.fft.fftfreq(4)
@@ -389,7 +441,7 @@ def rfftfreq(
     n: int, d: float = 1.0, *, out: Any = None, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the non-negative frequencies, those of :func:`rfft`, for ``n`` samples at spacing ``d``."""
+    """Return the frequencies of the elements of :func:`rfft`, for ``n`` samples that are ``d`` apart."""
     return _frequencies("rfftfreq", n, d, True, dtype, device, requires_grad)
 
 

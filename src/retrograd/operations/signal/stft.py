@@ -1,4 +1,4 @@
-"""The short-time Fourier transform and its inverse: ``stft`` and ``istft``."""
+"""``stft`` and ``istft``: the short-time Fourier transform and its inverse."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WARNED: set[str] = set()
 
 
 def _warn_once(text: str) -> None:
-    """Warn, but only the first time for each text."""
+    """Issue the warning ``text``, but only the first time for each text."""
     if text not in _WARNED:
         _WARNED.add(text)
         warn(text)
@@ -50,11 +50,16 @@ def stft(
     window: Tensor | None = None, center: bool = True, pad_mode: str = "reflect", normalized: bool = False,
     onesided: bool | None = None, return_complex: bool | None = None, align_to_window: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return the short-time Fourier transform of a signal: the spectra of its frames.
+    """Return the short-time Fourier transform of the signal ``input``: the spectra of its frames.
 
-    ``input`` is one signal or several (1-d or 2-d), real or complex. The frames of ``n_fft`` elements start
-    ``hop_length`` (by default a quarter of ``n_fft``) apart and are multiplied by ``window``. ``center=True`` pads the
-    signal so that frame ``k`` is centred at ``k * hop_length``. The result has shape (…, frequencies, frames).
+    ``input`` is one signal (1-d) or several (2-d), real or complex. The frames of ``n_fft`` elements start
+    ``hop_length`` elements apart, by default a quarter of ``n_fft``. Each frame is multiplied by ``window``, which has
+    ``win_length`` elements (by default ``n_fft``) and is padded with zeros to ``n_fft``.
+
+    ``center=True`` pads the signal, in the mode ``pad_mode``, so that frame ``k`` is centred at ``k * hop_length``.
+    ``normalized=True`` divides the spectra by the square root of ``n_fft``. ``onesided=True``, the default for real
+    signals, omits the frequencies above half of ``n_fft``. ``return_complex`` must be passed if signal and window are
+    real; ``return_complex=False`` is deprecated. The result has shape (…, frequencies, frames).
 
     >>> import retrograd as torch
     >>> torch.stft(torch.arange(6.0), 4, window=torch.hann_window(4), return_complex=True).shape
@@ -119,7 +124,7 @@ def _check_frames(call: str, x: Tensor, n_fft: int, hop: int, length: int, windo
 
 
 def _centred(window: Tensor, n_fft: int) -> Tensor:
-    """Return the window padded with zeros on both sides to ``n_fft`` elements."""
+    """Return ``window`` padded with zeros on both sides to ``n_fft`` elements."""
     length = window._array.shape[0]
     if length == n_fft:
         return window
@@ -164,9 +169,10 @@ def istft(
     window: Tensor | None = None, center: bool = True, normalized: bool = False, onesided: bool | None = None,
     length: int | None = None, return_complex: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the signal whose :func:`stft` is ``input``, in the least-squares sense.
+    """Return the signal whose :func:`stft` is ``input``, or comes closest to it in the least-squares sense.
 
-    ``length`` is its number of elements. The other arguments must be those of :func:`stft`.
+    ``length`` is the number of elements of the signal. If ``return_complex`` is true, the signal is complex. The other
+    arguments must be those of :func:`stft`.
     """
     hop = n_fft >> 2 if hop_length is None else hop_length
     size = n_fft if win_length is None else win_length
@@ -189,7 +195,10 @@ def istft(
 def _check_spectra(
     call: str, x: Tensor, n_fft: int, hop: int, length: int, window: Tensor | None, onesided: bool | None
 ) -> bool:
-    """Check the arguments of ``istft``; return whether the spectra are one-sided."""
+    """Check the arguments of ``istft`` and return whether the spectra ``x`` are one-sided.
+
+    ``call`` is the beginning of the error messages.
+    """
     if not x.is_complex():
         raise RuntimeError(
             "istft requires a complex-valued input tensor matching the output from stft with return_complex=True."
@@ -243,7 +252,11 @@ def _spectra_to_frames(
 def _overlapped(
     call: str, frames: Tensor, window: Tensor, hop: int, center: bool, length: int | None, single: bool
 ) -> Tensor:
-    """Return the windowed frames, added up at their positions and divided by the sum of the squared windows."""
+    """Return the signal of which ``frames`` are the frames: their sum, divided by the sum of the squared windows.
+
+    The frames are multiplied by ``window`` and added at their positions, which are ``hop`` elements apart. ``center``
+    and ``length`` are those of ``istft``. If ``single`` is true, the result is 1-d.
+    """
     count, frame_count, n_fft = frames._array.shape
     total = n_fft + hop * (frame_count - 1)
     signal = unfold_backward(frames * view(window, 1, 1, n_fft), (count, total), 1, n_fft, hop)

@@ -1,7 +1,8 @@
-"""Window functions: ``torch.hann_window`` and the like, and those of ``torch.signal.windows``.
+"""Window functions: ``hann_window``, ``kaiser_window`` and others, and those of ``torch.signal.windows``.
 
-The former are computed in the precision of their dtype with the same intermediate steps as in PyTorch, so that the
-rounding agrees (a float16 window is rounded after each step). The latter are expressed through other operations.
+The functions ``*_window`` compute in the precision of their dtype with the same intermediate steps as PyTorch, because
+the rounding must agree (a float16 window is rounded after each step). Those of ``torch.signal.windows`` are expressed
+through other operations.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ from ..shape.views import unsqueeze
 
 
 def _checked(name: str, length: Any, dtype: Any) -> dtypes.dtype:
-    """Return the dtype of a window; raise PyTorch's error for an invalid length or dtype."""
+    """Return the dtype of the window, which is ``dtype`` or the default floating dtype.
+
+    Raises PyTorch's error of the function ``name`` if ``length`` or the dtype is invalid.
+    """
     kind: dtypes.dtype = dtypes.default.floating if dtype is None else dtype
     if not hasattr(length, "__index__"):
         raise TypeError(
@@ -46,31 +50,31 @@ def _checked(name: str, length: Any, dtype: Any) -> dtypes.dtype:
 
 
 class _Steps:
-    """Array computed in steps whose results are rounded to its dtype.
+    """Array of a window that is computed in steps, with a result rounded to the dtype of the array after each step.
 
-    Each step on a float16 or bfloat16 array is computed in float32.
+    A step on a float16 or bfloat16 array is computed in float32.
     """
 
     def __init__(self, np: Any, array: Any) -> None:
         self.np, self.array = np, array
 
     def then(self, step: Any) -> _Steps:
-        """Return the array after the function ``step``."""
+        """Return the array after the next step, which is the function ``step`` of the array."""
         dtype = self.array.dtype
         wide = self.array.astype(self.np.float32) if dtype in dtypes.SHORT else self.array
         return _Steps(self.np, self.np.asarray(step(wide)).astype(dtype))
 
     def scaled(self, factor: float, summand: float = 0.0) -> _Steps:
-        """Return the array times ``factor``, plus ``summand`` in a second step."""
+        """Return the array multiplied by ``factor`` and then, in a second step, increased by ``summand``."""
         product = self.then(lambda x: x * x.dtype.type(factor))
         return product.then(lambda x: x + x.dtype.type(summand)) if summand else product
 
 
 def _window(name: str, shape: Any, length: Any, periodic: bool, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
-    """Return a window of ``length`` elements.
+    """Return a window of ``length`` elements, for the public function ``name``.
 
-    ``shape(steps, size)`` computes the elements from the indices 0 to ``size - 1``. A periodic window is a symmetric
-    one of ``length + 1`` elements without its last element.
+    ``shape(indices, size)`` computes the elements from their indices 0 to ``size - 1``. If ``periodic`` is true, the
+    window is a symmetric one of ``length + 1`` elements without its last element.
     """
     kind = _checked(name, length, dtype)
     np = array_module_for(device)
@@ -88,7 +92,7 @@ def bartlett_window(
 ) -> Tensor:  # fmt: skip
     """Return Bartlett's (triangular) window of ``window_length`` elements.
 
-    ``periodic=True`` is for spectral analysis; with False the window is symmetric.
+    ``periodic=True`` returns a periodic window, for spectral analysis, and ``periodic=False`` a symmetric one.
 
     >>> import retrograd as torch
     >>> torch.bartlett_window(4)
@@ -109,7 +113,11 @@ def blackman_window(
     window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = strided, device: Any = None,
     pin_memory: bool = False, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return Blackman's window: ``0.42 - 0.5 cos(2πk/n) + 0.08 cos(4πk/n)``."""
+    """Return Blackman's window, ``0.42 - 0.5 cos(2πk/n) + 0.08 cos(4πk/n)`` for ``k`` from 0 to ``window_length - 1``.
+
+    ``n`` is ``window_length`` for a periodic window, and ``window_length - 1`` with ``periodic=False``, which is
+    symmetric.
+    """
 
     def shape(indices: _Steps, size: int) -> _Steps:
         angle = indices.scaled(math.pi / (size - 1))
@@ -132,7 +140,10 @@ def hann_window(
     window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = strided, device: Any = None,
     pin_memory: bool = False, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return von Hann's window: ``0.5 - 0.5 cos(2πk/n)``.
+    """Return von Hann's window, ``0.5 - 0.5 cos(2πk/n)`` for ``k`` from 0 to ``window_length - 1``.
+
+    ``n`` is ``window_length`` for a periodic window, and ``window_length - 1`` with ``periodic=False``, which is
+    symmetric.
 
     >>> import retrograd as torch
     >>> torch.hann_window(5, periodic=False)
@@ -146,7 +157,11 @@ def hamming_window(
     window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype: Any = None,
     layout: Any = strided, device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return Hamming's window: ``alpha - beta cos(2πk/n)``."""
+    """Return Hamming's window, ``alpha - beta cos(2πk/n)`` for ``k`` from 0 to ``window_length - 1``.
+
+    ``n`` is ``window_length`` for a periodic window, and ``window_length - 1`` with ``periodic=False``, which is
+    symmetric.
+    """
     shape = _raised_cosine(alpha, beta)
     return _window("hamming_window", shape, window_length, periodic, dtype, device, requires_grad)
 
@@ -156,7 +171,10 @@ def kaiser_window(
     window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None, layout: Any = strided,
     device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return Kaiser's window; a greater ``beta`` makes it narrower."""
+    """Return Kaiser's window of ``window_length`` elements; a greater ``beta`` makes the window narrower.
+
+    ``periodic=True`` returns a periodic window, for spectral analysis, and ``periodic=False`` a symmetric one.
+    """
 
     def shape(indices: _Steps, size: int) -> _Steps:
         def element(x: Any) -> Any:
@@ -184,7 +202,10 @@ def _element_type(name: str, M: int, dtype: Any, layout: Any) -> Any:
 
 
 def _centre(M: int, sym: bool) -> float:
-    """Return the index of the centre of a window, which may be halfway between two elements."""
+    """Return the index of the centre of a window of ``M`` elements, which may be halfway between two elements.
+
+    If ``sym`` is false, the window is periodic, and its centre is that of a window with one more element.
+    """
     return (M if not sym and M > 1 else M - 1) / 2.0
 
 
@@ -192,9 +213,9 @@ def exponential(
     M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: Any = None,
     layout: Any = strided, device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the ``M`` elements ``exp(-abs(k - center) / tau)``.
+    """Return the window ``exp(-abs(k - center) / tau)`` for ``k`` from 0 to ``M - 1``.
 
-    ``center`` is the middle by default. ``sym=False`` returns a periodic window, for spectral analysis.
+    ``center`` is the middle of the window by default. ``sym=False`` returns a periodic window, for spectral analysis.
 
     >>> import retrograd as torch
     >>> torch.signal.windows.exponential(3)
@@ -220,7 +241,10 @@ def cosine(
     M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return half a period of the sine, at ``M`` elements."""
+    """Return the window of ``M`` elements whose shape is half a period of the sine.
+
+    ``sym=False`` returns a periodic window, for spectral analysis.
+    """
     options = {"dtype": _element_type("cosine", M, dtype, layout), "device": device, "requires_grad": requires_grad}
     if M == 0:
         return empty(0, **options)
@@ -232,7 +256,10 @@ def gaussian(
     M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return a Gaussian window of ``M`` elements with standard deviation ``std``, counted in elements."""
+    """Return a Gaussian window of ``M`` elements with the standard deviation ``std``, counted in elements.
+
+    ``sym=False`` returns a periodic window, for spectral analysis.
+    """
     options = {"dtype": _element_type("gaussian", M, dtype, layout), "device": device, "requires_grad": requires_grad}
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
@@ -247,7 +274,10 @@ def kaiser(
     M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return Kaiser's window of ``M`` elements; a greater ``beta`` makes it narrower."""
+    """Return Kaiser's window of ``M`` elements; a greater ``beta`` makes the window narrower.
+
+    ``sym=False`` returns a periodic window, for spectral analysis.
+    """
     kind = _element_type("kaiser", M, dtype, layout)
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
@@ -264,7 +294,10 @@ def bartlett(
     M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return Bartlett's (triangular) window of ``M`` elements."""
+    """Return Bartlett's (triangular) window of ``M`` elements.
+
+    ``sym=False`` returns a periodic window, for spectral analysis.
+    """
     options = {"dtype": _element_type("bartlett", M, dtype, layout), "device": device, "requires_grad": requires_grad}
     if M <= 1:
         return ones(M, **options)
@@ -275,7 +308,9 @@ def general_cosine(
     M: int, *, a: Iterable[float], sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return a window of ``M`` elements that is a sum of the cosines ``(-1)**i * a[i] * cos(2πik/n)``.
+    """Return the window of ``M`` elements that is the sum of ``(-1)**i * a[i] * cos(2πik/n)`` over the indices of ``a``.
+
+    ``k`` is the index of the element. ``n`` is ``M - 1``, or ``M`` for the periodic window that ``sym=False`` returns.
 
     >>> import retrograd as torch
     >>> torch.signal.windows.general_cosine(3, a=[0.5, 0.5])
@@ -324,7 +359,10 @@ def general_hamming(
     M: int, *, alpha: float = 0.54, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the window ``alpha - (1 - alpha) cos(2πk/n)`` of ``M`` elements."""
+    """Return the window ``alpha - (1 - alpha) cos(2πk/n)`` for ``k`` from 0 to ``M - 1``.
+
+    ``n`` is ``M - 1``, or ``M`` for the periodic window that ``sym=False`` returns.
+    """
     return general_cosine(
         M, a=[alpha, 1.0 - alpha], sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
     )
