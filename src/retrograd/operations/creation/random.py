@@ -576,7 +576,7 @@ def multinomial(
 
 
 def _overwriting(node: str) -> Any:
-    """Declare and return the operation that replaces all elements by ``values``; its backward node is named ``node``."""
+    """Declare and return the operation that replaces all elements by ``values``, with the backward node ``node``."""
 
     def overwrite(np: Any, self: Any, /, values: Any) -> Any:
         """Return ``values``; the gradient of ``self`` is zero."""

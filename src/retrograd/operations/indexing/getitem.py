@@ -164,10 +164,10 @@ def _numpy_key(index: Any) -> Any:
 
 
 def apply_basic_index(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
-    """Return the view of ``x`` for the integers, slices, ``...`` and ``None`` in ``index``, and a list of index tensors.
+    """Return the view of ``x`` for the integers, slices, ``...`` and ``None`` in ``index``, and its index tensors.
 
-    The list holds the index tensors in ``index``: one item for each dimension of the view, where None means all
-    elements. It is empty if ``index`` contains no index tensors.
+    The index tensors in ``index`` are returned as a list with one item for each dimension of the view, where None means
+    all elements. The list is empty if ``index`` contains no index tensors.
     """
     items = index if index.__class__ is tuple else _items(index)
     rest = x._array.ndim - sum([_dims_used(each) for each in items])

@@ -181,10 +181,10 @@ def _one_sided_plan(name: str, x: Tensor, s: Any, dim: Any) -> tuple[list[int], 
 
 
 def _fit_to_length(name: str, x: Tensor, n: Any, dim: Any, half: bool = False) -> tuple[Tensor, int, int]:
-    """Return ``x`` truncated or padded for a transform of ``n`` elements along ``dim``, the dimension as an int, and ``n``.
+    """Return ``x`` truncated or padded for a transform of ``n`` elements along ``dim``, and ``dim`` and ``n`` as ints.
 
-    The dimension is returned as a non-negative int. If ``half`` is true, ``x`` is a one-sided spectrum, which is fitted
-    to ``n // 2 + 1`` elements. If ``n`` is None, it is determined by the size of ``x``.
+    The returned dimension is non-negative. If ``half`` is true, ``x`` is a one-sided spectrum, which is fitted to ``n
+    // 2 + 1`` elements. If ``n`` is None, it is determined by the size of ``x``.
     """
     axis = dimension(dim, x._array.ndim, wrap_scalar=False)
     have = x._array.shape[axis]
@@ -195,10 +195,11 @@ def _fit_to_length(name: str, x: Tensor, n: Any, dim: Any, half: bool = False) -
 
 
 def _from_real(name: str, input: Any, n: Any, dim: Any, norm: Any, forward: bool, onesided: bool) -> Tensor:
-    """Return the transform of the real ``input`` along ``dim``, whose inverse is the conjugate of the forward transform.
+    """Return the discrete Fourier transform of the real ``input`` along ``dim``, or its inverse.
 
-    The arguments are those of the public function ``name``, such as ``fft``. ``forward=False`` selects the inverse. If
-    ``onesided`` is true, the result is a one-sided spectrum.
+    The arguments are those of the public function ``name``, such as ``fft``. ``forward=False`` selects the inverse,
+    which for real elements is the conjugate of the forward transform. If ``onesided`` is true, the result is a
+    one-sided spectrum.
     """
     if isinstance(input, Tensor) and input.is_complex():
         raise RuntimeError(f"{name} expects a real input tensor, but got {dtypes.scalar_name(input.dtype)}")
@@ -316,9 +317,9 @@ def _real_operand(name: str, input: Any, s: Any, dim: Any) -> tuple[Tensor, list
 
 
 def rfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """Return the discrete Fourier transform of the real ``input`` over ``dim``, one-sided in the last dimension of these.
+    """Return the discrete Fourier transform of the real ``input`` over the dimensions ``dim``.
 
-    The arguments are those of :func:`fftn`.
+    The result is one-sided in the last of these dimensions. The arguments are those of :func:`fftn`.
     """
     if isinstance(input, Tensor) and input.is_complex():
         raise RuntimeError(f"rfftn expects a real-valued input tensor, but got {dtypes.scalar_name(input.dtype)}")
@@ -366,7 +367,10 @@ def ihfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = Non
 
 
 def _two_dimensional(transform: Any) -> Any:
-    """Return the public function that calls ``transform``, such as ``fftn``, over two dimensions, by default the last."""
+    """Return the public function that calls ``transform`` (for example ``fftn``) for two dimensions.
+
+    They are the last two dimensions by default.
+    """
 
     def plane(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, out: Any = None) -> Tensor:
         return transform(input, s, dim, norm)
@@ -394,7 +398,9 @@ def _shifted(input: Tensor, dim: Any, forward: bool) -> Tensor:
 
 
 def fftshift(input: Tensor, dim: Any = None) -> Tensor:
-    """Return the spectrum ``input`` rolled along ``dim`` (all dimensions by default) so that frequency 0 is in the middle.
+    """Return the spectrum ``input`` rolled so that frequency 0 is in the middle of each dimension ``dim``.
+
+    ``dim`` is an int or a tuple of ints, by default all dimensions.
 
     >>> import retrograd as torch
     >>> torch.fft.fftshift(torch.fft.fftfreq(4))
@@ -404,7 +410,7 @@ def fftshift(input: Tensor, dim: Any = None) -> Tensor:
 
 
 def ifftshift(input: Tensor, dim: Any = None) -> Tensor:
-    """Return the inverse of :func:`fftshift`: ``input`` rolled along ``dim`` so that frequency 0 comes first."""
+    """Return the inverse of :func:`fftshift`: ``input`` rolled so that frequency 0 comes first in each dimension ``dim``."""
     return _shifted(input, dim, False)
 
 
@@ -428,7 +434,7 @@ def fftfreq(
     n: int, d: float = 1.0, *, out: Any = None, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the frequencies of the elements of :func:`fft`, for ``n`` samples that are ``d`` apart.
+    """Return the frequencies that the elements of :func:`fft` stand for, for ``n`` samples that are ``d`` apart.
 
     >>> import retrograd as torch
     >>> torch.fft.fftfreq(4)
@@ -441,7 +447,7 @@ def rfftfreq(
     n: int, d: float = 1.0, *, out: Any = None, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the frequencies of the elements of :func:`rfft`, for ``n`` samples that are ``d`` apart."""
+    """Return the frequencies that the elements of :func:`rfft` stand for, for ``n`` samples that are ``d`` apart."""
     return _frequencies("rfftfreq", n, d, True, dtype, device, requires_grad)
 
 

@@ -308,7 +308,7 @@ def general_cosine(
     M: int, *, a: Iterable[float], sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the window of ``M`` elements that is the sum of ``(-1)**i * a[i] * cos(2πik/n)`` over the indices of ``a``.
+    """Return the window of ``M`` elements that is the sum over ``i`` of ``(-1)**i * a[i] * cos(2πik/n)``.
 
     ``k`` is the index of the element. ``n`` is ``M - 1``, or ``M`` for the periodic window that ``sym=False`` returns.
 
