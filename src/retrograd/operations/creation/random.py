@@ -66,11 +66,11 @@ class Generator:
         return self
 
     def initial_seed(self) -> int:
-        """Return the last seed that was set."""
+        """Return the seed of this generator that was set last."""
         return self._stream.initial_seed
 
     def seed(self) -> int:
-        """Set a random seed from the operating system and return it."""
+        """Set the seed of this generator to a random number from the operating system and return the seed."""
         chosen = int.from_bytes(os.urandom(8)) >> 1
         self._stream.seed_with(chosen)
         return chosen
@@ -97,7 +97,7 @@ class Generator:
 
 @pickled_as("generator")
 def _generator(device: str, state: Any) -> Generator:
-    """Return a generator on ``device`` with the pickled ``state``."""
+    """Return a new generator on ``device`` with the state ``state``, for unpickling."""
     restored = Generator(device)
     restored.__setstate__(state)
     return restored
@@ -579,7 +579,7 @@ def _overwriting(node: str) -> Any:
     """Declare and return the operation that replaces all elements by ``values``, with the backward node ``node``."""
 
     def overwrite(np: Any, self: Any, /, values: Any) -> Any:
-        """Return ``values``; the gradient of ``self`` is zero."""
+        """Return ``values`` as the new elements of ``self``, whose gradient is zero."""
         return values
 
     block = op(name="overwrite_" + node, function=False, method=False, backward=node)(overwrite)

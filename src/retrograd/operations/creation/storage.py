@@ -62,21 +62,21 @@ class UntypedStorage:
         self._bytes[index] = value
 
     def tolist(self) -> list[int]:
-        """Return the bytes as a list of ints."""
+        """Return the bytes of this storage as a list of ints."""
         return list(self._bytes.tolist())
 
     def fill_(self, value: int) -> UntypedStorage:
-        """Write ``value`` to every byte and return the storage."""
+        """Write the int ``value`` to every byte of this storage and return this storage."""
         self._bytes[...] = value
         return self
 
     def copy_(self, source: UntypedStorage, non_blocking: bool = False) -> UntypedStorage:
-        """Copy the bytes of ``source`` into this storage and return it."""
+        """Copy the bytes of ``source`` into this storage and return this storage."""
         self._bytes[...] = source._bytes
         return self
 
     def clone(self) -> UntypedStorage:
-        """Return a copy of the storage."""
+        """Return a copy of this storage."""
         return UntypedStorage(self._bytes.copy())
 
     def cpu(self) -> UntypedStorage:
@@ -84,7 +84,7 @@ class UntypedStorage:
         return UntypedStorage(devices.move(self._memory, devices.CPU))
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
-        """Return a copy of the storage on a GPU."""
+        """Return a copy of this storage on the GPU ``device``; ``non_blocking`` has no effect."""
         place = devices.device("cuda", device) if isinstance(device, int) else devices.device(device or "cuda")
         return UntypedStorage(devices.move(self._memory, place))
 
@@ -94,12 +94,12 @@ class UntypedStorage:
 
     @property
     def device(self) -> devices.device:
-        """Device of the storage."""
+        """Device that the memory of this storage is on."""
         return devices.device_of(self._memory)
 
     @property
     def is_cuda(self) -> bool:
-        """Whether the storage is on a GPU."""
+        """Whether the memory of this storage is on a GPU."""
         return self.device.type == "cuda"
 
     def __repr__(self) -> str:

@@ -1,1 +1,1 @@
-"""Operations that read and write by index, and sort."""
+"""Indexing with ``[]`` and index tensors, masks, searching and sorting."""

@@ -320,8 +320,8 @@ def scatter(
     """Return a copy of ``input`` with the elements of ``src`` written at the indices ``index`` along dimension ``dim``.
 
     For ``dim=0`` in two dimensions: ``out[index[i, j], j] = src[i, j]``. A number, passed as ``src`` or ``value``, is
-    written at all indices. ``reduce="add"`` or ``"multiply"`` adds or multiplies to the elements of ``input`` instead
-    (see also :func:`scatter_reduce`).
+    written at all indices. ``reduce="add"`` adds the elements to those of ``input`` instead, and ``reduce="multiply"``
+    multiplies them (see also :func:`scatter_reduce`).
 
     >>> import retrograd as torch
     >>> torch.scatter(torch.zeros(3), 0, torch.tensor([2, 0]), torch.tensor([1.0, 2.0]))
@@ -439,10 +439,10 @@ def segment_reduce_src_rule(
     F: Any, g: Any, self: Any, index: Any, index_shape: Any, src: Any, src_shape: Any, out: Any, dim: int, reduce: str,
     include_self: bool,
 ) -> Any:  # fmt: skip
-    """Return the gradient of ``src`` for the gradient ``g`` of the result of ``scatter_reduce``.
+    """Return the gradient of ``src`` for the gradient ``g`` of the result ``out`` of ``scatter_reduce``.
 
-    For ``amax`` and ``amin`` the gradient is 0 at elements that are not the maximum or minimum, also where ``g`` is
-    infinite. Multiplying by a mask would give nan there, so ``masked_product`` is used.
+    For ``amax`` and ``amin`` the gradient is 0 at elements that are not the maximum or minimum. It is computed with
+    ``masked_product``, because the product of 0 and an infinite ``g`` would be nan.
     """
     if reduce not in ("amax", "amin"):
         return _reduce_src(F, g, self, index, index_shape, src, src_shape, out, dim, reduce, include_self)

@@ -1,1 +1,1 @@
-"""Operations that change shapes and make views."""
+"""Operations on shapes: views, joining and splitting, padding, and rearranging elements."""

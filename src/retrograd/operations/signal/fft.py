@@ -410,7 +410,7 @@ def fftshift(input: Tensor, dim: Any = None) -> Tensor:
 
 
 def ifftshift(input: Tensor, dim: Any = None) -> Tensor:
-    """Return the inverse of :func:`fftshift`: ``input`` rolled so that frequency 0 comes first in each dimension ``dim``."""
+    """Return the inverse of :func:`fftshift`: ``input`` rolled so that frequency 0 comes first along ``dim``."""
     return _shifted(input, dim, False)
 
 
@@ -434,7 +434,7 @@ def fftfreq(
     n: int, d: float = 1.0, *, out: Any = None, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the frequencies that the elements of :func:`fft` stand for, for ``n`` samples that are ``d`` apart.
+    """Return the frequency of each element of :func:`fft` for ``n`` samples that are ``d`` apart.
 
     >>> import retrograd as torch
     >>> torch.fft.fftfreq(4)
@@ -447,7 +447,7 @@ def rfftfreq(
     n: int, d: float = 1.0, *, out: Any = None, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the frequencies that the elements of :func:`rfft` stand for, for ``n`` samples that are ``d`` apart."""
+    """Return the frequency of each element of :func:`rfft` for ``n`` samples that are ``d`` apart."""
     return _frequencies("rfftfreq", n, d, True, dtype, device, requires_grad)
 
 
