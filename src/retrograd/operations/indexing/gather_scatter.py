@@ -265,7 +265,7 @@ padded_to.derivative(self=lambda F, g, self_shape: F.corner_of(g, self_shape))
 
 @op(function=False, method=False, linear=True)
 def corner_of(np: Any, self: Any, /, shape: tuple[int, ...]) -> Any:
-    """Return the part of ``self`` that has the size ``shape[i]`` and starts at index 0 in each dimension ``i``."""
+    """Return the part of ``self`` that has the shape ``shape`` and starts at index 0 in each dimension."""
     return self.reshape(shape) if len(shape) != self.ndim else self[tuple(slice(0, n) for n in shape)].copy()
 
 

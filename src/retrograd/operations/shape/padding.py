@@ -30,10 +30,10 @@ constant_pad_nd_block.derivative(self=lambda F, g, pad: F.constant_pad_nd_block(
 
 @lru_cache(maxsize=64)
 def _pad_layout(shape: tuple[int, ...], pad: tuple[int, ...]) -> tuple[tuple[int, ...], Any, Any]:
-    """Return the padded shape, the index of ``self`` in the result, and the index of the part of ``self`` that is kept.
+    """Return the padded shape, the index of the original array in the padded one, and the index of the kept part.
 
-    ``shape`` is the shape of ``self`` and ``pad`` the padding, which starts at the last dimension. The second index is
-    None if no padding is negative, because then all of ``self`` is kept.
+    ``shape`` is the shape of the original array and ``pad`` the padding, which starts at the last dimension. The second
+    index applies to the original array. It is None if no padding is negative, because then all of the array is kept.
     """
     pairs = _pairs(pad, len(shape))
     if any(n + min(before, 0) + min(after, 0) < 0 for n, (before, after) in zip(shape, pairs, strict=True)):
