@@ -1,1 +1,1 @@
-"""The table of operations: every operation once, as one block."""
+"""The operations of tensors, each declared once with its kernel, its derivative rules and its properties."""

@@ -1,4 +1,4 @@
-"""Internal operations of the backward engine and of derivative rules: casts, sum to size, expand, strided access."""
+"""Operations for the backward pass and for derivative rules: casts, ``sum_to_size``, ``expand``, strided access."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ from ..kernels.reductions import sum_along, sum_axes
     ),
 )  # fmt: skip
 def to_dtype(np: Any, self: Any, /, dtype: Any) -> Any:
-    """Return a copy of ``self`` in ``dtype``; of a complex array only the real part if ``dtype`` is real."""
+    """Return a copy of ``self`` converted to ``dtype``.
+
+    If ``self`` is complex and ``dtype`` is real, only the real part is kept.
+    """
     if self.dtype.kind == "c" and not dtype.is_complex and dtype.numpy.kind != "b":
         self = self.real
     kind = dtype.numpy
@@ -38,13 +41,13 @@ to_dtype.derivative(self=1)  # the engine casts the gradient
 
 @pointwise(lambda F, g: F.conj_physical(g), in_place=True, holomorphic=False, in_place_backward="ConjPhysicalBackward1")
 def conj_physical(np: Any, self: Any, /) -> Any:
-    """Elementwise complex conjugate, as a new array."""
+    """Return the elementwise complex conjugate of ``self`` as a new array."""
     return self.conj()
 
 
 @op(function=False, method=False, opmath=True)
 def sum_to_size(np: Any, self: Any, /, size: Any) -> Any:
-    """Return ``self`` summed over the dimensions along which a tensor of shape ``size`` is broadcast to its shape."""
+    """Return ``self`` summed to the shape ``size``, which broadcasts to the shape of ``self``."""
     lead = self.ndim - len(size)
     if lead:
         self = sum_axes(np, self, tuple(range(lead)), False)
@@ -59,7 +62,7 @@ sum_to_size.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape))
 
 
 def _span(layout: StridedLayout) -> tuple[int, int]:
-    """Return the storage offsets of the first and the last element of a layout."""
+    """Return the offsets in the storage, counted in elements, of the first and the last element of ``layout``."""
     if 0 in layout.shape:
         return layout.offset, layout.offset
     reach = sum((size - 1) * step for size, step in zip(layout.shape, layout.strides, strict=True))
@@ -67,25 +70,31 @@ def _span(layout: StridedLayout) -> tuple[int, int]:
 
 
 def _strided_view(np: Any, memory: Any, start: int, layout: StridedLayout) -> Any:
-    """Return the view with this layout of the 1-d array ``memory``, whose first element has the offset ``start``."""
+    """Return the view of the 1-d array ``memory`` that has the layout ``layout``.
+
+    ``start`` is the offset in the storage, counted in elements, of the first element of ``memory``.
+    """
     strides = tuple(step * memory.itemsize for step in layout.strides)
     return as_strided_of(np)(memory[layout.offset - start :], layout.shape, strides)
 
 
 def as_strided_of(np: Any) -> Any:
-    """Return the function ``as_strided`` of the array module."""
+    """Return the function ``as_strided`` of the array module ``np``."""
     return _as_strided if np.__name__ == "numpy" else np.lib.stride_tricks.as_strided
 
 
 def _zeroed_memory(np: Any, dtype: Any, *layouts: StridedLayout) -> tuple[Any, int]:
-    """Return a 1-d array of zeros that contains all elements of the layouts, and the offset of its first element."""
+    """Return a 1-d array of zeros that covers the elements of all ``layouts``, and its offset in the storage."""
     spans = [_span(each) for each in layouts]
     start = min(first for first, _ in spans)
     return np.zeros(max(last for _, last in spans) - start + 1, dtype), start
 
 
 def _store(np: Any, memory: Any, start: int, layout: StridedLayout, values: Any) -> None:
-    """Write ``values`` into zeroed memory; values at the same address are added."""
+    """Write ``values`` to the elements of ``memory`` that ``layout`` describes. ``memory`` must be zero.
+
+    Values written to the same address are added. ``start`` is the storage offset of the first element of ``memory``.
+    """
     if overlaps(layout):
         np.add.at(memory, _strided_view(np, np.arange(memory.size), start, layout).ravel(), values.ravel())
     else:
@@ -93,7 +102,10 @@ def _store(np: Any, memory: Any, start: int, layout: StridedLayout, values: Any)
 
 
 def _divided_by_counts(np: Any, memory: Any, start: int, layout: StridedLayout) -> Any:
-    """Return ``memory``, with each element divided by the number of elements of ``layout`` that share its address."""
+    """Return ``memory`` with each element divided by the number of elements of ``layout`` that share its address.
+
+    Elements outside ``layout`` are unchanged. ``start`` is the storage offset of the first element of ``memory``.
+    """
     if not overlaps(layout):
         return memory
     counts = np.zeros_like(memory)
@@ -103,7 +115,7 @@ def _divided_by_counts(np: Any, memory: Any, start: int, layout: StridedLayout) 
 
 @op(function=False, method=False, linear=True, opmath=True)
 def strided_read(np: Any, self: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """Return the elements of the view ``part`` of a storage in which ``self`` has the layout ``whole``."""
+    """Return a copy of the elements with layout ``part`` of a storage in which ``self`` has the layout ``whole``."""
     memory, start = _zeroed_memory(np, self.dtype, whole, part)
     _store(np, memory, start, whole, self)
     return _strided_view(np, _divided_by_counts(np, memory, start, whole), start, part).copy()
@@ -114,7 +126,10 @@ strided_read.derivative(self=lambda F, g, whole, part: F.strided_add(g, whole, p
 
 @op(function=False, method=False, linear=True, opmath=True)
 def strided_add(np: Any, self: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """Return zeros with the layout ``whole``, with ``self`` added to the view ``part``: adjoint of ``strided_read``."""
+    """Return zeros with the layout ``whole``, to which ``self`` is added at the layout ``part``.
+
+    This is the adjoint of ``strided_read``.
+    """
     memory, start = _zeroed_memory(np, self.dtype, whole, part)
     _store(np, memory, start, part, self)
     return _strided_view(np, _divided_by_counts(np, memory, start, whole), start, whole).copy()
@@ -124,7 +139,7 @@ strided_add.derivative(self=lambda F, g, whole, part: F.strided_read(g, whole, p
 
 
 def overlaps(layout: StridedLayout) -> bool:
-    """Whether two elements of a layout may share an address."""
+    """Return whether two elements of ``layout`` may share an address."""
     reach = 0
     for step, size in sorted(zip(layout.strides, layout.shape, strict=True)):
         if size > 1:
@@ -136,7 +151,10 @@ def overlaps(layout: StridedLayout) -> bool:
 
 @op(function=False, method=False, linear=True)
 def strided_write(np: Any, self: Any, source: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """Return ``self``, stored with the layout ``whole``, after its view ``part`` is set to ``source`` (None: zeros)."""
+    """Return a copy of ``self``, of layout ``whole``, with its elements at the layout ``part`` replaced by ``source``.
+
+    If ``source`` is None, they are replaced by zeros.
+    """
     memory, start = _zeroed_memory(np, self.dtype, whole, part)
     _strided_view(np, memory, start, whole)[...] = self
     _strided_view(np, memory, start, part)[...] = 0 if source is None else source
@@ -151,7 +169,10 @@ strided_write.derivative(
 
 @op(view=True, name="expand", method=False, function=False)
 def expand(np: Any, self: Any, /, size: Any) -> Any:
-    """Return a view in which dimensions of size 1 and new leading dimensions have the given sizes (-1: unchanged)."""
+    """Return a view of ``self`` broadcast to the shape ``size``.
+
+    A size of -1 leaves the dimension unchanged.
+    """
     if self.__class__ is numpy.ndarray and self.flags.c_contiguous and self.size and self.dtype.kind != "V":
         for each in size:
             if each.__class__ is not int:
@@ -182,7 +203,10 @@ def expand(np: Any, self: Any, /, size: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _expanded_form(shape: tuple[int, ...], steps: tuple[int, ...], size: tuple[int, ...]) -> Any:
-    """Return the shape and the strides of an array expanded to ``size``, or None for the cases with -1 or errors."""
+    """Return the shape and the strides, after expansion to ``size``, of an array with ``shape`` and strides ``steps``.
+
+    Return None if ``size`` contains -1 or if the array cannot be expanded to ``size``.
+    """
     lead = len(size) - len(shape)
     if lead < 0 or min(size, default=0) < 0 or 1 in size[:lead]:
         return None
@@ -197,14 +221,20 @@ _summed_to, _expanded = ARRAYS.sum_to_size, ARRAYS.expand
 
 
 def _sum_to_size_fast(x: Any, size: Any) -> Any:
-    """``sum_to_size`` of arrays, with a fast path for float32 over the first dimension (the gradient of a bias)."""
+    """Return the array ``x`` summed to the shape ``size``.
+
+    A float32 sum over the first dimension, such as the gradient of a bias, has a fast path.
+    """
     if x.ndim == len(size) + 1 and x.dtype is F32 and x.shape[1:] == size:
         return sum_along(numpy, x, 0, False)
     return _summed_to(x, size)
 
 
 def _expand_fast(x: Any, size: Any) -> Any:
-    """``expand`` of arrays, with a fast path for one float32 number and a small size: a new array filled with it."""
+    """Return the array ``x`` expanded to the shape ``size``.
+
+    If ``x`` is one float32 number and ``size`` is small, the result is a new array filled with the number, not a view.
+    """
     if x.__class__ is numpy.float32 and math.prod(size) < LARGE:
         out = numpy.empty(size, F32)
         out.fill(x)
@@ -216,7 +246,10 @@ ARRAYS.__dict__.update(sum_to_size=_sum_to_size_fast, expand=_expand_fast)
 
 
 def inexpandable(x: Any, size: list[int]) -> RuntimeError:
-    """Return PyTorch's error for an array that cannot be expanded to ``size`` (-1: the existing size)."""
+    """Return PyTorch's error for an array ``x`` that cannot be expanded to ``size``.
+
+    A size of -1 keeps the existing size.
+    """
     shape = x.shape
     lead = len(size) - len(shape)
     if lead < 0:

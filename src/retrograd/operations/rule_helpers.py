@@ -1,4 +1,4 @@
-"""Derivative rules, small operations for rules, and operand checks that many operations share."""
+"""Derivative rules, operations used in derivative rules, and checks of operands that many operations share."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..kernels.numba_dispatch import LARGE, looped
 
 
 def zero_grad_rule(F: Any, g: Any) -> Any:
-    """Derivative rule of a piecewise constant function: zeros."""
+    """Derivative rule of a piecewise constant function: return zeros in the shape of the gradient ``g``."""
     return F.zeros_as(g)
 
 
 def not_implemented(what: str) -> Callable[..., Any]:
-    """Return a rule that raises PyTorch's error, for a tensor with respect to which ``what`` has no derivative."""
+    """Return a derivative rule that raises PyTorch's error that the derivative for ``what`` is not implemented."""
 
     def refuse(F: Any, g: Any) -> None:
         raise NotImplementedError(f"the derivative for '{what}' is not implemented.")
@@ -35,7 +35,7 @@ def zeros_as(np: Any, self: Any, /) -> Any:
 
 @op(function=False, method=False, backward="MaskedFillBackward0")
 def masked_fill_scalar(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
-    """Return ``self`` with elements replaced by the number ``value`` where ``mask`` is true."""
+    """Return a copy of ``self`` whose elements are replaced by the number ``value`` where ``mask`` is true."""
     if self.size >= LARGE and (large := looped("fill_where", self, mask, numbers=(value,))) is not None:
         return large
     return np.where(mask, np.asarray(value).astype(self.dtype), self)
@@ -46,7 +46,7 @@ masked_fill_scalar.derivative(self=lambda F, g, mask: F.masked_fill_scalar(g, ma
 
 @op(function=False, method=False, backward="WhereBackward0")
 def where_else(np: Any, condition: Any, self: Any, /) -> Any:
-    """Return ``self`` where ``condition`` is true, else 0."""
+    """Return ``self`` where ``condition`` is true, and 0 elsewhere."""
     if self.size >= LARGE and (large := looped("keep", self, condition)) is not None:
         return large
     return np.where(condition, self, np.zeros((), self.dtype))
@@ -71,23 +71,26 @@ def masked_product(np: Any, self: Any, other: Any, /) -> Any:
 
 
 def kind_of(x: Any) -> str:
-    """Return the kind (NumPy's letter) of an array's dtype; "" for a number."""
+    """Return ``x.dtype.kind``, NumPy's letter for the kind of a dtype; the empty string if ``x`` is a number."""
     return x.dtype.kind if hasattr(x, "dtype") else ""
 
 
 def operand_dtypes(x: Tensor) -> tuple[Any, Any]:
-    """Return (dtype, None) for a tensor with dimensions, (None, dtype) for a 0-d one: for ``promotion.result_of``."""
+    """Return (dtype of ``x``, None), or (None, dtype of ``x``) if ``x`` is 0-d, the arguments of ``result_of``."""
     return (x.dtype, None) if x._array.ndim else (None, x.dtype)
 
 
 def check_divisor(np: Any, dividend: Any, divisor: Any) -> None:
-    """Raise PyTorch's RuntimeError if an integer array that is not empty is divided by zero."""
+    """Raise PyTorch's RuntimeError if the integer array ``divisor`` contains 0 and ``dividend`` is not empty."""
     if np.any(divisor == 0) and np.size(dividend):
         raise RuntimeError("ZeroDivisionError")
 
 
 def check_first(name: str, input: Any, other: Any) -> None:
-    """Raise TypeError if ``input`` is a number: PyTorch accepts numbers only for ``other``."""
+    """Raise TypeError if ``input`` is not a tensor, because PyTorch accepts a number only as ``other``.
+
+    ``name`` is the name of the function in the message.
+    """
     if not isinstance(input, Tensor):
         raise TypeError(
             f"{name}() received an invalid combination of arguments - got ({type(input).__name__}, "
@@ -97,7 +100,7 @@ def check_first(name: str, input: Any, other: Any) -> None:
 
 
 def no_complex(name: str) -> Callable[..., None]:
-    """Return a check that raises NotImplementedError if the first operand is complex."""
+    """Return a check that raises NotImplementedError if the first operand of the operation ``name`` is complex."""
 
     def check(x: Any, *others: Any) -> None:
         if kind_of(x) == "c":
@@ -117,9 +120,9 @@ def real_only(message: str, error: type[Exception] = RuntimeError) -> Callable[.
 
 
 def check_complex_parts(name: str, names: tuple[str, str], parts: tuple[Any, Any]) -> None:
-    """Raise PyTorch's error unless ``parts`` are tensors of the same dtype: float16, float32 or float64.
+    """Raise PyTorch's error unless both ``parts`` are tensors of the same dtype: float16, float32 or float64.
 
-    ``name`` and ``names``: the names of the function and of the arguments in errors.
+    ``name`` is the name of the function in the message, and ``names`` are the names of its two arguments.
     """
     for position, each in enumerate(parts):
         if not isinstance(each, Tensor):

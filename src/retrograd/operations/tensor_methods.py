@@ -1,4 +1,4 @@
-"""Installation of methods and operators on Tensor.
+"""Set the methods, operators and properties of the class Tensor.
 
 Importing this module imports all operations.
 """
@@ -86,12 +86,12 @@ def install() -> None:
 
 
 def _listed(self: Tensor) -> list[str]:
-    """Return the names for ``dir()``: without unsupported names, so that completion does not offer them."""
+    """Return the attribute names for ``dir()``, without the names of PyTorch's Tensor that are not supported here."""
     return [name for name in object.__dir__(self) if name not in unsupported.TENSOR or name in vars(self)]
 
 
 def _unwritable(name: str) -> Callable[..., None]:
-    """Return the setter and deleter of a read-only property: it raises PyTorch's AttributeError."""
+    """Return a setter and deleter for the read-only property ``name``, which raises PyTorch's AttributeError."""
 
     def refuse(self: Tensor, value: Any = None) -> None:
         raise AttributeError(f"attribute '{name}' of 'torch._C.TensorBase' objects is not writable")
@@ -100,7 +100,10 @@ def _unwritable(name: str) -> Callable[..., None]:
 
 
 def add_method(name: str, function: Any) -> None:
-    """Set the public form of ``function`` as a method of Tensor, for functions of layers above ``operations``."""
+    """Set the public form of ``function`` as the method ``name`` of Tensor.
+
+    Modules that import ``operations``, and thus cannot be imported here, call this function.
+    """
     setattr(Tensor, name, public_form(function, "Tensor", name))
 
 

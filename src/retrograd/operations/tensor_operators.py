@@ -22,7 +22,7 @@ def positive(input: Tensor) -> Tensor:
 
 
 def invert(input: Tensor) -> Tensor:
-    """Return the bitwise (of bool tensors, the logical) complement: the operator ``~``."""
+    """Return the bitwise complement of ``input``, or the logical complement of a bool tensor: the operator ``~``."""
     if input._array.dtype.kind not in "biu":
         raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
     return cast(Tensor, bitwise_not(input))
@@ -30,12 +30,12 @@ def invert(input: Tensor) -> Tensor:
 
 @public(function=False, name="__array_wrap__")
 def array_wrap(input: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
-    """Return the result of a NumPy function as a tensor; NumPy calls this for functions of tensors."""
+    """Return the NumPy array ``array`` as a tensor. NumPy calls this with the result of its function of ``input``."""
     return wrap(numpy.asarray(array))
 
 
 def _reversed(function: Any) -> Any:
-    """Return the reflected operator, which calls ``function(other, input)``."""
+    """Return the reflected operator of ``function``, which computes ``function(other, input)``."""
 
     def reflected(input: Tensor, other: Any) -> Any:
         return function(other, input)

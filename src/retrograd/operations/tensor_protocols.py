@@ -1,4 +1,4 @@
-"""Tensor's dunder methods for Python's and NumPy's protocols: conversion, iteration, printing, copying, pickling."""
+"""Methods of Tensor for Python's and NumPy's protocols: conversion, iteration, printing, copying, pickling."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ def _bool(self: Tensor) -> bool:
 
 
 def _single_value(self: Tensor) -> Any:
-    """Return the only element as a Python number; warn, as PyTorch does, if the tensor requires a gradient."""
+    """Return the only element of ``self`` as a Python number.
+
+    Warn, as PyTorch does, if ``self`` requires a gradient.
+    """
     if self._array.size != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
     if self.requires_grad:
@@ -67,7 +70,10 @@ def _float(self: Tensor) -> float:
 
 
 def _real(self: Tensor, name: str) -> Any:
-    """Return the only element as a real number; ``name``: the C type in the error for a complex one."""
+    """Return the only element of ``self`` as a real number.
+
+    If its imaginary part is not 0, raise RuntimeError. ``name`` is the C type, such as ``double``, in the message.
+    """
     value = _single_value(self)
     if isinstance(value, complex):
         if value.imag:
@@ -119,7 +125,10 @@ def _contains(self: Tensor, element: Any) -> bool:
 
 
 def _node_name(x: Tensor) -> str | None:
-    """Return the name of the tensor's node, None without one, or PyTorch's "Invalid" if reading ``grad_fn`` raises."""
+    """Return the name of the node of ``x``, or None if ``x`` has no node.
+
+    If reading ``grad_fn`` raises an error, return "Invalid", as PyTorch prints.
+    """
     try:
         node = x.grad_fn
     except RuntimeError:
@@ -128,11 +137,11 @@ def _node_name(x: Tensor) -> str | None:
 
 
 def text_of(x: Tensor, prefix: str = "tensor(", contents: str | None = None, more: Sequence[str] = ()) -> str:
-    """Return the repr of a tensor.
+    """Return the repr of the tensor ``x``.
 
     prefix    the beginning of the text
-    contents  text that replaces the elements
-    more      further items at the end, such as ``tangent=…``
+    contents  text that replaces the elements; None prints the elements
+    more      further items at the end of the text, such as ``tangent=…``
     """
     device = x.device
     return formatting.tensor_text(
@@ -183,7 +192,11 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
 
 
 def _copied(array: Any, memo: dict[Any, Any]) -> Any:
-    """Return a copy of ``array`` as a view of a copy of its whole storage, which is copied once per ``memo``."""
+    """Return a copy of ``array``: a view of a copy of its whole storage.
+
+    ``memo`` is the dictionary of ``copy.deepcopy``. Arrays of one storage that are copied with one ``memo`` share the
+    copy.
+    """
     memory = memory_of(array)
     key = "memory", id(memory)
     if key not in memo:
@@ -197,7 +210,7 @@ def _copied(array: Any, memo: dict[Any, Any]) -> Any:
 
 
 def _like(x: Tensor, array: Any) -> Tensor:
-    """Return a tensor of the class of ``x`` with this array."""
+    """Return ``array`` as a tensor of the class of ``x``."""
     out = wrap(array)
     if x.__class__ is Tensor:
         return out
@@ -221,7 +234,10 @@ def _shallow(self: Tensor) -> Tensor:
 
 @pickled_as("tensor")
 def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any], place: str) -> Tensor:
-    """Return the tensor described by a pickle; ``place`` is the device, used only if a GPU is available."""
+    """Return the tensor of a pickle: an instance of ``cls`` (None means Tensor) with these elements and ``attributes``.
+
+    ``place`` is the name of the tensor's device. It is ignored if no GPU is available.
+    """
     tensor: Tensor = leaf_of(cls or Tensor, wrap(array), False)
     if place != "cpu" and devices.gpu_count():
         tensor._array = devices.move(tensor._array, devices.device(place))

@@ -1,1 +1,1 @@
-"""Operations of linear algebra."""
+"""Linear algebra: matrix products, decompositions, linear systems, norms and ``einsum``."""

@@ -1,4 +1,4 @@
-"""Common parts of linear algebra: the error class, argument checks, and helper functions of derivative rules.
+"""Linear algebra: the class LinAlgError, argument checks, and helper functions of derivative rules.
 
 Rules use ``F.matmul`` and ``F.turned_fast`` (the conjugate transpose of the last two dimensions). They hold for real
 and complex matrices alike, so operations are declared ``holomorphic=False`` and conjugate where needed.
@@ -15,7 +15,7 @@ from ...dispatch.declare import ARRAYS, TENSORS, exported, op
 
 @exported("linalg")
 class LinAlgError(RuntimeError):
-    """Error for a matrix without a result: singular for an inverse, not positive definite for a Cholesky factor, …"""
+    """Error raised for a matrix that has no result, such as the inverse of a singular matrix."""
 
     __module__ = "torch._C"
 
@@ -24,7 +24,10 @@ LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"  # as in PyTorc
 
 
 def linalg_op(name: str, backward: str | None = None, **options: Any) -> Any:
-    """Declare an operation of linear algebra that is not public under its own name."""
+    """Return a decorator that declares an operation of linear algebra that is not public under the name ``name``.
+
+    ``backward`` is the name of its node in the graph.
+    """
     return op(name=name, backward=backward, function=False, method=False, holomorphic=False, **options)
 
 
@@ -32,12 +35,15 @@ def linalg_op(name: str, backward: str | None = None, **options: Any) -> Any:
 
 
 def scalar_type_name(x: Any) -> str:
-    """Return the name of an array's dtype as in error messages, such as ``Float``."""
+    """Return the name of the dtype of ``x`` as in PyTorch's messages, such as ``Float``."""
     return dtypes.scalar_name(dtypes.of(x.dtype))
 
 
 def check_tensors(name: str, **given: Any) -> None:
-    """Raise TypeError if an argument is not a tensor."""
+    """Raise TypeError if one of the arguments ``given``, passed by their names, is not a tensor.
+
+    ``name`` is the name of the function in the message.
+    """
     for position, (argument, value) in enumerate(given.items(), 1):
         if not isinstance(value, Tensor):
             raise TypeError(
@@ -46,13 +52,20 @@ def check_tensors(name: str, **given: Any) -> None:
 
 
 def check_matrix(name: str, x: Any, what: str = "A") -> None:
-    """Raise if ``x`` is not a matrix or a batch of matrices."""
+    """Raise RuntimeError if ``x`` has fewer than two dimensions.
+
+    ``name`` is the name of the function in the message, and ``what`` the name of the argument.
+    """
     if x.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor {what} must have at least 2 dimensions.")
 
 
 def check_square(name: str, x: Any, separator: str = ": ") -> None:
-    """Raise if ``x`` is not a square matrix or a batch of square matrices."""
+    """Raise RuntimeError if the last two dimensions of ``x`` differ in size.
+
+    ``name`` is the name of the function in the message, followed by ``separator``. If ``name`` is empty, both are left
+    out.
+    """
     if name:
         check_matrix(name, x)
     if x.shape[-1] != x.shape[-2]:
@@ -63,7 +76,10 @@ def check_square(name: str, x: Any, separator: str = ": ") -> None:
 
 
 def check_floating(name: str, x: Any, short: bool = True) -> None:
-    """Raise for integers and booleans, and for half precision unless ``short``."""
+    """Raise RuntimeError if the dtype of ``x`` is neither floating-point nor complex.
+
+    If ``short`` is false, half precision is an error, too. ``name`` is the name of the function in the message.
+    """
     if x.dtype in dtypes.SHORT:
         if not short:
             raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {scalar_type_name(x)}")
@@ -72,13 +88,21 @@ def check_floating(name: str, x: Any, short: bool = True) -> None:
 
 
 def check_implemented(kernel: str, x: Any) -> None:
-    """Raise for dtypes that LAPACK does not support: integers, booleans and half precision."""
+    """Raise PyTorch's error if LAPACK does not support the dtype of ``x``: integers, booleans and half precision.
+
+    ``kernel`` is the name of PyTorch's kernel in the message.
+    """
     if x.dtype.kind not in "fc" or x.dtype in dtypes.SHORT:
         raise dtypes.unsupported(kernel, x.dtype)
 
 
 def check_compatible(name: str, a: tuple[int, ...], b: tuple[int, ...], left: bool) -> None:
-    """Raise if a right side of shape ``b`` does not fit a matrix of shape ``a``."""
+    """Raise RuntimeError if A of shape ``a`` and B of shape ``b`` do not fit ``A X = B``.
+
+    If ``left`` is false, the equation is ``X A = B``.
+
+    ``name`` is the name of the function in the message.
+    """
     if a[-1] != b[-2 if left else -1]:
         raise RuntimeError(
             f"{name}: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
@@ -87,7 +111,10 @@ def check_compatible(name: str, a: tuple[int, ...], b: tuple[int, ...], left: bo
 
 
 def first_failure(info: Any) -> tuple[str, int] | None:
-    """Return the prefix of an error message for the first batch element that failed, and its LAPACK code, or None."""
+    """Return the first nonzero LAPACK code in ``info``, after the prefix of an error message; None if all codes are 0.
+
+    The prefix names the matrix by its position in the batch. It is empty if ``info`` is 0-d.
+    """
     flat = info.reshape(-1).tolist()
     for position, code in enumerate(flat):
         if code:
@@ -109,23 +136,23 @@ def array_of(x: Any) -> Any:
 
 
 def as_rows(F: Any, x: Any) -> Any:
-    """Return vectors as matrices of one row."""
+    """Return the vectors ``x`` (…, n) as matrices of one row (…, 1, n)."""
     return F.unsqueeze(x, len(shape_of(x)) - 1)
 
 
 def as_columns(F: Any, x: Any) -> Any:
-    """Return vectors as matrices of one column."""
+    """Return the vectors ``x`` (…, n) as matrices of one column (…, n, 1)."""
     return F.unsqueeze(x, len(shape_of(x)))
 
 
 def diagonal_of(F: Any, x: Any) -> Any:
-    """Return the diagonals of matrices."""
+    """Return the diagonals of the matrices ``x``."""
     last = len(shape_of(x)) - 1
     return F.diagonal(x, 0, last - 1, last)
 
 
 def with_diagonal(F: Any, x: Any) -> Any:
-    """Return matrices with the diagonals ``x`` and zeros elsewhere."""
+    """Return square matrices with the diagonals ``x`` (…, n) and zeros elsewhere."""
     size = len(shape_of(x))
     return F.diag_embed_block(x, 0, size - 1, size)
 
@@ -136,29 +163,32 @@ def real_part(F: Any, x: Any) -> Any:
 
 
 def triangle(F: Any, x: Any, upper: bool, strict: bool = False) -> Any:
-    """Return the upper or lower triangle of matrices, without their diagonal if ``strict``."""
+    """Return the matrices ``x`` with zeros outside the upper triangle, or the lower one if ``upper`` is false.
+
+    If ``strict`` is true, the diagonal is zero, too.
+    """
     return F.triu(x, int(strict)) if upper else F.tril(x, -int(strict))
 
 
 def slice_matrix(F: Any, x: Any, dim: int, start: int, end: int) -> Any:
-    """Return the rows (``dim`` -2) or columns (-1) from ``start`` to ``end`` (exclusive)."""
+    """Return the rows (for ``dim`` -2) or columns (for -1) ``start`` to ``end - 1`` of the matrices ``x``."""
     return F.slice(x, len(shape_of(x)) + dim, start, end, 1)
 
 
 def pad_matrix(F: Any, x: Any, n: int, m: int) -> Any:
-    """Return matrices padded with zeros to n rows and m columns."""
+    """Return the matrices ``x`` padded with zeros at the bottom and on the right to ``n`` rows and ``m`` columns."""
     shape = shape_of(x)
     return x if shape[-2:] == (n, m) else F.padded_to(x, (*shape[:-2], n, m))
 
 
 def leading_block(F: Any, x: Any, n: int, m: int) -> Any:
-    """Return the upper left n × m submatrices."""
+    """Return the first ``n`` rows and ``m`` columns of the matrices ``x``."""
     shape = shape_of(x)
     return x if shape[-2:] == (n, m) else F.corner_of(x, (*shape[:-2], n, m))
 
 
 def add_gradients(a: Any, b: Any) -> Any:
-    """Return the sum of two gradients, each of which may be None."""
+    """Return ``a + b``. If one of the two is None, return the other one."""
     if a is None or b is None:
         return b if a is None else a
     return a + b
@@ -166,7 +196,7 @@ def add_gradients(a: Any, b: Any) -> Any:
 
 @op(name="identity_like", function=False, method=False)
 def identity_like(np: Any, self: Any, /, n: int, m: int) -> Any:
-    """Return the n × m identity matrix, of the dtype and on the device of ``self``."""
+    """Return the identity matrix of ``n`` rows and ``m`` columns in the dtype and on the device of ``self``."""
     return np.eye(n, m, dtype=self.dtype)
 
 

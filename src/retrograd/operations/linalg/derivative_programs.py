@@ -1,8 +1,8 @@
-"""Derivatives by autograd through an equivalent program.
+"""Derivatives of ``geqrf``, LDL factorizations and the gradient of ``ctc_loss``, computed by autograd.
 
-They serve operations whose kernel is a library routine or a loop, and whose rule would be as long. The program computes
-the same result by recorded operations, and autograd differentiates it. This is slower than a rule, but supports every
-order and every transformation. The programs are ``geqrf``, ``L D Lᵀ`` and the gradient of ``ctc_loss``.
+A Python function, here called the program, computes the result of the operation by recorded operations, and autograd
+differentiates it. This is slower than a derivative rule, but supports every order and every transformation. The kernels
+of these operations are library routines or loops, and a rule would be as long as the program.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ AUTOGRAD_FUNCTION: list[Callable[..., list[Any]]] = []
 def vjp_by_autograd(F: Any, program: Callable[..., Any], values: Sequence[Any], g: Any) -> list[Any]:
     """Return the gradients of ``values``, from the gradients ``g`` of the results of ``program(*values)``.
 
-    An element of ``g`` may be None; the gradient of a value without one is zero.
+    An element of ``g`` may be None. A value on which no result depends has the gradient zero.
     """
     arrays = F is ARRAYS
     before = set_recording(True)
@@ -52,7 +52,10 @@ def vjp_by_autograd(F: Any, program: Callable[..., Any], values: Sequence[Any], 
 
 
 def _each_matrix(program: Callable[..., Any], *given: Any) -> Any:
-    """Return the stacked results of ``program`` for each matrix of a batch (and the vectors that belong to it)."""
+    """Return the stacked results of ``program``, called for each matrix of a batch.
+
+    ``given`` are the batch of matrices and, in the same order, arrays with a vector or matrix for each of them.
+    """
     matrix = given[0]
     if matrix.ndim == 2:
         return program(*given)
@@ -65,7 +68,7 @@ def _each_matrix(program: Callable[..., Any], *given: Any) -> Any:
 
 
 def geqrf_program(a: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the result of LAPACK's ``geqrf`` for a matrix (or a batch), computed column by column."""
+    """Return the result of LAPACK's ``geqrf`` for the matrix (or batch) ``a``, computed column by column."""
     rows, columns = a.shape[-2:]
     done, factors, top = [], [], []
     for _ in range(min(rows, columns)):
@@ -96,7 +99,7 @@ def geqrf_program(a: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _swapped(a: Tensor, i: int, j: int) -> Tensor:
-    """Return a matrix with rows and columns i and j exchanged."""
+    """Return the matrix ``a`` with rows i and j exchanged, and columns i and j exchanged."""
     order = list(range(a.shape[-1]))
     order[i], order[j] = j, i
     return a[order][:, order]
@@ -107,7 +110,10 @@ def _turned(a: Tensor, hermitian: bool) -> Tensor:
 
 
 def ldl_factor_program(a: Tensor, pivots: Any, hermitian: bool) -> Tensor:
-    """Return L and D of a matrix (or a batch) in one matrix, for LAPACK's ``pivots``."""
+    """Return the factors L and D of the matrix (or batch) ``a`` in one matrix, for LAPACK's row exchanges ``pivots``.
+
+    If ``hermitian`` is true, ``a = L D Lᴴ``, otherwise ``a = L D Lᵀ``.
+    """
     return _each_matrix(lambda one, piv: _one_ldl(one, piv, hermitian), a, pivots)
 
 
@@ -133,7 +139,10 @@ def _one_ldl(a: Tensor, pivots: Any, hermitian: bool) -> Tensor:
 
 
 def ldl_product_program(factors: Tensor, pivots: Any, hermitian: bool) -> Tensor:
-    """Return the matrix (or batch) whose factors L and D are ``factors``, and whose row exchanges are ``pivots``."""
+    """Return ``L D Lᵀ`` for the L and D in the matrix (or batch) ``factors``, with the row exchanges ``pivots``.
+
+    If ``hermitian`` is true, return ``L D Lᴴ``.
+    """
     return _each_matrix(lambda one, piv: _one_product(one, piv, hermitian), factors, pivots)
 
 
@@ -164,7 +173,11 @@ LOG_ZERO = -1e30  # log-probability of the impossible; finite, so that sums of i
 
 
 def ctc_losses(log_probs: Tensor, labels: Any, input_lengths: Any, target_lengths: Any) -> Tensor:
-    """Return the CTC losses (N,) of target sequences with blanks (N, 2 S + 1), as in ``kernels/ctc.py``."""
+    """Return the CTC loss of each sequence of a batch, a tensor of shape (N,).
+
+    ``log_probs`` has the shape (T, N, C). ``labels`` (N, 2 S + 1) are the targets with a blank before, between and
+    after their labels. The computation is that of ``kernels/ctc.py``.
+    """
     steps, _, _ = log_probs.shape
     width = labels.shape[1]
     place: Any = wrap(numpy.arange(width))
@@ -184,7 +197,11 @@ def ctc_losses(log_probs: Tensor, labels: Any, input_lengths: Any, target_length
 def ctc_gradient(
     g: Any, log_probs: Tensor, labels: Any, input_lengths: Any, target_lengths: Any, zero_infinity: bool
 ) -> Tensor:
-    """Return PyTorch's gradient of ctc_loss: the gradient of the loss plus the probabilities times ``g``."""
+    """Return PyTorch's gradient of ``ctc_loss`` by ``log_probs``, for the gradients ``g`` (N,) of the losses.
+
+    It is the true gradient plus ``exp(log_probs) * g``. The other arguments are those of ``ctc_losses``. If no
+    alignment of a sequence is possible, its gradient is 0 if ``zero_infinity`` is true, otherwise nan.
+    """
     loss = ctc_losses(log_probs, labels, input_lengths, target_lengths)
     possible = loss < -LOG_ZERO / 2
     whole = where_(possible, loss, loss * 0)

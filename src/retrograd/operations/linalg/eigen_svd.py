@@ -1,7 +1,7 @@
-"""Eigenvalue and singular value decompositions, and randomized decompositions of low rank.
+"""Eigenvalues and singular values: ``eigh``, ``eig``, ``svd``, ``svd_lowrank``, ``pca_lowrank``, ``lobpcg``.
 
-Complex vectors are defined up to a factor of modulus 1. If a gradient depends on that factor, the rules raise an error,
-as PyTorch does.
+Complex eigenvectors and singular vectors are defined up to a factor of modulus 1. If a gradient depends on that factor,
+the rules raise an error, as PyTorch does.
 """
 
 from __future__ import annotations
@@ -46,14 +46,18 @@ PHASE_TOLERANCE = (
 
 
 def _check_phase_invariant(F: Any, products: Any, message: str) -> None:
-    """Raise if a gradient changes when the vectors are multiplied by factors of modulus 1."""
+    """Raise RuntimeError with ``message`` if the diagonals of the complex matrices ``products`` are not real.
+
+    ``products`` are the conjugate transposed vectors times their gradients. If their diagonals are not real, the loss
+    depends on the phases of the vectors, which are arbitrary.
+    """
     result = array_of(diagonal_of(F, products))
     if result.dtype.kind == "c" and not bool((abs(result.imag) <= PHASE_TOLERANCE).all()):
         raise RuntimeError(message)
 
 
 def _gaps(F: Any, values: Any) -> Any:
-    """Return ``values[j] - values[i]``, and 1 on the diagonal."""
+    """Return the matrices with the elements ``values[j] - values[i]``, and 1 on the diagonal."""
     size = shape_of(values)[-1]
     return as_rows(F, values) - as_columns(F, values) + F.identity_like(values, size, size)
 
@@ -63,7 +67,7 @@ def _off_diagonal(F: Any, x: Any) -> Any:
 
 
 def _may_need_gradient(x: Tensor) -> bool:
-    """Return whether the call may need a gradient of ``x``."""
+    """Return whether a gradient of ``x`` may be needed, so that eigenvectors or singular vectors must be computed."""
     return isinstance(x, TransformTensor) or (recording() and x.requires_grad)
 
 
@@ -78,7 +82,10 @@ def _lower(UPLO: str) -> str:
 
 @linalg_op("eigh_block", "LinalgEighBackward0", outputs=("eigenvalues", "eigenvectors"))
 def eigh_block(np: Any, self: Any, /, UPLO: str) -> Any:
-    """Return the ascending eigenvalues, and the eigenvectors, of Hermitian matrices; one triangle is read."""
+    """Return the eigenvalues, in ascending order, and the eigenvectors of the Hermitian matrices ``self``.
+
+    Only the lower triangle is read if ``UPLO`` is "L", and only the upper one if it is "U".
+    """
     check_square("linalg.eigh", self)
     check_implemented("linalg_eigh_cpu", self)
     if not self.size:
@@ -121,7 +128,7 @@ _Eigh = named("linalg_eigh", ("eigenvalues", "eigenvectors"))
 
 @exported("linalg")
 def eigh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
-    """Return the ascending eigenvalues L and the eigenvectors V of a Hermitian matrix or a batch.
+    """Return the eigenvalues L, in ascending order, and the eigenvectors V of a Hermitian matrix or a batch.
 
     ``input = V diag(L) Vᴴ``. Only the lower triangle is read, or with ``UPLO="U"`` the upper one.
 
@@ -134,7 +141,10 @@ def eigh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
 
 @linalg_op("eigvalsh_block")
 def eigvalsh_block(np: Any, self: Any, /, UPLO: str) -> Any:
-    """Return the eigenvalues of Hermitian matrices, ascending."""
+    """Return the eigenvalues of the Hermitian matrices ``self`` in ascending order.
+
+    Only the lower triangle is read if ``UPLO`` is "L", and only the upper one if it is "U".
+    """
     check_square("linalg.eigh", self)
     check_implemented("linalg_eigh_cpu", self)
     if not self.size:
@@ -147,7 +157,10 @@ def eigvalsh_block(np: Any, self: Any, /, UPLO: str) -> Any:
 
 @exported("linalg")
 def eigvalsh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Tensor:
-    """Return the ascending eigenvalues of a Hermitian matrix, or of each matrix of a batch; ``UPLO`` as in ``eigh``."""
+    """Return the eigenvalues, in ascending order, of ``input``, a Hermitian matrix or a batch of them.
+
+    Only the lower triangle is read, or with ``UPLO="U"`` the upper one.
+    """
     result: Tensor
     if _may_need_gradient(input):
         result = eigh_block(input, _lower(UPLO))[0]
@@ -174,7 +187,7 @@ def _complex(np: Any, x: Any, like: Any) -> Any:
 
 @linalg_op("eig_block", "LinalgEigBackward0", outputs=("eigenvalues", "eigenvectors"))
 def eig_block(np: Any, self: Any, /) -> Any:
-    """Return the complex eigenvalues and eigenvectors of square matrices."""
+    """Return the eigenvalues and the eigenvectors of the square matrices ``self``, both always complex."""
     _check_eig(np, self)
     if not self.size:
         return _complex(np, self[..., 0] if self.shape[-1] else np.zeros(self.shape[:-1]), self), _complex(
@@ -205,20 +218,23 @@ _Eig = named("linalg_eig", ("eigenvalues", "eigenvectors"))
 
 @exported("linalg")
 def eig(input: Tensor, *, out: Any = None) -> Any:
-    """Return the eigenvalues and eigenvectors (columns of norm 1) of a square matrix or a batch; always complex."""
+    """Return the eigenvalues and the eigenvectors, always complex, of ``input``, a square matrix or a batch.
+
+    The eigenvectors are columns of norm 1.
+    """
     return _Eig(eig_block(input))
 
 
 @linalg_op("eigvals_block")
 def eigvals_block(np: Any, self: Any, /) -> Any:
-    """Return the complex eigenvalues of square matrices."""
+    """Return the eigenvalues of the square matrices ``self``, always complex."""
     _check_eig(np, self)
     return _complex(np, np.linalg.eigvals(self) if self.size else np.zeros(self.shape[:-1]), self)
 
 
 @exported("linalg")
 def eigvals(input: Tensor, *, out: Any = None) -> Tensor:
-    """Return the eigenvalues of a square matrix, or of each matrix of a batch; always complex."""
+    """Return the eigenvalues of ``input``, a square matrix or a batch of them; they are always complex."""
     return eig_block(input)[0] if _may_need_gradient(input) else eigvals_block(input)
 
 
@@ -239,7 +255,10 @@ def _check_svd(np: Any, x: Any) -> None:
 
 @linalg_op("svd_block", "LinalgSvdBackward0", outputs=("U", "S", "Vh"))
 def svd_block(np: Any, self: Any, /, full: bool) -> Any:
-    """Return ``(U, S, Vh)`` with ``self = U diag(S) Vh`` and the singular values S in descending order."""
+    """Return ``(U, S, Vh)`` with ``self = U diag(S) Vh`` and the singular values S in descending order.
+
+    If ``full`` is true, U and Vh are square. Otherwise they have as many columns and rows as there are singular values.
+    """
     _check_svd(np, self)
     if not self.size:
         return _empty_svd(np, self, full)
@@ -247,7 +266,7 @@ def svd_block(np: Any, self: Any, /, full: bool) -> Any:
 
 
 def _empty_svd(np: Any, x: Any, full: bool) -> Any:
-    """Return the decomposition of matrices without elements: identity matrices and no singular values."""
+    """Return ``(U, S, Vh)`` of matrices ``x`` without elements: U and Vh are identity matrices, and S is empty."""
     *batch, n, m = x.shape
     sizes = (n, m) if full else (0, 0)
     shapes = ((*batch, n, sizes[0]), (*batch, sizes[1], m))
@@ -310,8 +329,8 @@ def _check_driver(driver: str | None) -> None:
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out: Any = None) -> Any:
     """Return ``(U, S, Vh)`` with ``A = U diag(S) Vh`` and the singular values S in descending order.
 
-    A is a matrix or a batch. U and Vh are square; with ``full_matrices=False`` they have only as many columns and rows
-    as there are singular values.
+    ``A`` is a matrix or a batch of them. If ``full_matrices`` is true, U and Vh are square. Otherwise U has only as
+    many columns, and Vh as many rows, as there are singular values.
 
     >>> import retrograd as torch
     >>> torch.linalg.svd(torch.tensor([[3.0, 0.0], [0.0, 4.0]])).S
@@ -323,7 +342,7 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out
 
 @linalg_op("svdvals_block")
 def svdvals_block(np: Any, self: Any, /) -> Any:
-    """Return the singular values of matrices, descending."""
+    """Return the singular values of the matrices ``self`` in descending order."""
     _check_svd(np, self)
     if not self.size:
         return np.zeros((*self.shape[:-2], min(self.shape[-2:])), self.real.dtype)
@@ -332,7 +351,7 @@ def svdvals_block(np: Any, self: Any, /) -> Any:
 
 @exported("linalg")
 def svdvals(A: Tensor, *, driver: str | None = None, out: Any = None) -> Tensor:
-    """Return the singular values of a matrix, or of each matrix of a batch, in descending order."""
+    """Return the singular values, in descending order, of ``A``, a matrix or a batch of them."""
     _check_driver(driver)
     check_tensors("linalg_svdvals", A=A)
     return svd_block(A, False)[1] if _may_need_gradient(A) else svdvals_block(A)
@@ -343,9 +362,10 @@ _OldSvd = named("svd", ("U", "S", "V"))
 
 @public(name="svd")
 def old_svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any = None) -> Any:
-    """Return ``(U, S, V)`` with ``input = U diag(S) Vᴴ``; without ``compute_uv``, U and V are zeros.
+    """Return ``(U, S, V)`` with ``input = U diag(S) Vᴴ``.
 
-    ``some``: U and V have only as many columns as there are singular values.
+    If ``some`` is true, U and V have only as many columns as there are singular values. Otherwise they are square. If
+    ``compute_uv`` is false, U and V are zeros.
     """
     if input._array.ndim < 2:
         raise RuntimeError(
@@ -367,7 +387,10 @@ def old_svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: A
 
 
 def _basis(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
-    """Return orthonormal columns whose span approximates the range of ``A - M`` (algorithm 4.4 of the paper)."""
+    """Return ``q`` orthonormal columns whose span approximates the range of ``A - M``, or of ``A`` if ``M`` is None.
+
+    This is algorithm 4.4 of Halko et al., with ``niter`` subspace iterations.
+    """
     start = FUNCTIONS["randn"](A._array.shape[-1], q, dtype=A.dtype, device=A.device)
 
     def times(x: Tensor, turned: bool) -> Tensor:
@@ -383,9 +406,9 @@ def _basis(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
 
 @public(method=False)
 def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None) -> Any:
-    """Return an approximation ``(U, S, V)`` of the ``q`` largest singular values of ``A - M`` and their vectors.
+    """Return approximations ``(U, S, V)`` of the ``q`` largest singular values of ``A - M`` and their vectors.
 
-    ``niter``: the number of subspace iterations.
+    If ``M`` is None, ``A`` itself is decomposed. ``niter`` is the number of subspace iterations.
     """
     q, niter = 6 if q is None else q, 2 if niter is None else niter
     wide = A._array.shape[-2] < A._array.shape[-1]
@@ -406,7 +429,10 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor |
 
 @public(method=False)
 def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> Any:
-    """Return the principal components ``(U, S, V)``: ``svd_lowrank`` of ``A`` minus the means of its columns."""
+    """Return the ``q`` first principal components of the rows of ``A``: the result ``(U, S, V)`` of ``svd_lowrank``.
+
+    If ``center`` is true, the mean of each column is subtracted first. ``niter`` is the number of subspace iterations.
+    """
     n, m = A._array.shape[-2:]
     if q is None:
         q = min(6, n, m)
@@ -436,10 +462,10 @@ def lobpcg(
     ortho_fparams: Any = None,
     ortho_bparams: Any = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return the ``k`` largest (or smallest) eigenvalues of ``A X = B X diag(E)`` and their vectors.
+    """Return the ``k`` largest eigenvalues of the symmetric matrix ``A`` and their eigenvectors.
 
-    ``A`` is symmetric. Eigenvalues are computed exactly, by a full decomposition; the parameters of PyTorch's iteration
-    have no effect.
+    If ``B`` is not None, the problem is ``A X = B X diag(E)``. If ``largest`` is false, the smallest eigenvalues are
+    returned. They are computed by a full decomposition, so the parameters of PyTorch's iteration have no effect.
     """
     size = A._array.shape[-1]
     k = k if k is not None else (1 if X is None else X._array.shape[-1])

@@ -1,7 +1,8 @@
-"""Contractions: sums of products over pairs of dimensions (``tensordot``) or over named ones (``einsum``).
+"""Sums of products over pairs of dimensions: ``tensordot``, ``inner`` and ``einsum``.
 
-``einsum`` first brings every operand to the same layout: the result's dimensions, then the summed ones, of size 1 where
-the operand lacks them. Two operands are then one batched matrix product, and more are contracted pair by pair.
+``einsum`` first permutes the dimensions of every operand to the same order: the result's dimensions, then the summed
+ones. A dimension that an operand lacks gets size 1. The product of two operands is then one batched matrix product.
+Three or more operands are multiplied pair by pair.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ F: Any = TENSORS
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
     """Return the sum of products over pairs of dimensions of ``a`` and ``b``.
 
-    ``dims``: n pairs the last n dimensions of ``a`` with the first n of ``b``; two lists pair the dimensions they name.
+    If ``dims`` is an int n, the last n dimensions of ``a`` are paired with the first n of ``b``. If it is two lists of
+    dimensions, the first list, of dimensions of ``a``, is paired with the second one, of dimensions of ``b``.
     """
     if isinstance(dims, Tensor):
         dims = dims.tolist()
@@ -71,7 +73,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
 
 @public()
 def inner(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
-    """Return the sum of products over the last dimension of both tensors; the product if one is 0-d."""
+    """Return the sum of products over the last dimensions of ``input`` and ``other``; if one is 0-d, the product."""
     if input._array.ndim == 0 or other._array.ndim == 0:
         return F.mul(input, other)
     if input._array.shape[-1] != other._array.shape[-1]:
@@ -84,10 +86,10 @@ def inner(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
 
 @public(method=False)
 def einsum(*args: Any) -> Tensor:
-    """Return sums of products by Einstein's convention.
+    """Return the sum of products of tensors that an equation in Einstein's notation describes.
 
     Examples: ``einsum("ij,jk->ik", a, b)``, or ``einsum(a, [0, 1], b, [1, 2])`` with integers as names. Letters name
-    dimensions, and ``...`` all dimensions without a name. Dimensions that the result does not name are summed; without
+    dimensions, and ``...`` all dimensions without a name. Dimensions that the result does not name are summed. Without
     ``->``, the result names the letters that occur once, in alphabetical order. Three or more operands are contracted
     in the order from opt_einsum if it is installed, otherwise greedily by least arithmetic.
 
@@ -122,7 +124,7 @@ def einsum(*args: Any) -> Tensor:
 
 
 def _rank(name: str) -> tuple[int, str]:
-    """Return a sort key: dimensions of the ellipsis first, then capital letters, then small letters."""
+    """Return a sort key of ``name``: dimensions of an ellipsis first, then capital letters, then small letters."""
     return (0, f"{99 - int(name[1:]):02d}") if name[0] == "." else (1, name)
 
 
@@ -148,14 +150,17 @@ def _letters(part: Any) -> str:
 def _dimension_names(
     equation: str, shapes: tuple[tuple[int, ...], ...]
 ) -> tuple[list[list[str]], list[str], list[str]]:
-    """Return the names of each operand's and of the result's dimensions, and the summed names (not to be modified)."""
+    """Return a list of dimension names for each operand, one for the result, and a list of the summed names.
+
+    ``shapes`` are the shapes of the operands. The lists are cached and must not be modified.
+    """
     terms, result = _parsed(equation, shapes)
     _check_sizes(terms, shapes)
     return terms, result, sorted({name for term in terms for name in term} - set(result), key=_rank)
 
 
 def _parsed(equation: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[list[list[str]], list[str]]:
-    """Return the names of each operand's dimensions, and of the result's.
+    """Return a list of dimension names for each operand, and one for the result.
 
     The dimensions of an ellipsis are named ``.0 .1 …`` from the right.
     """
@@ -184,7 +189,7 @@ def _parsed(equation: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[list[li
 
 
 def _named(term: list[str], hidden: int) -> list[str]:
-    """Return the names with the ellipsis replaced by the names of ``hidden`` dimensions."""
+    """Return the dimension names ``term`` with the ellipsis replaced by ``hidden`` names, such as ``.1 .0``."""
     every = [f".{i}" for i in range(hidden - 1, -1, -1)]
     return [name for each in term for name in (every if each == "..." else [each])]
 
@@ -271,10 +276,10 @@ def _check_sizes(terms: list[list[str]], shapes: tuple[tuple[int, ...], ...]) ->
 
 @lru_cache
 def _layout_plan(term: tuple[str, ...], layout: tuple[str, ...]) -> tuple[list[tuple[int, int]], int, tuple[int, ...]]:
-    """Return the steps that bring an operand to the layout.
+    """Return the steps that permute the dimensions of an operand, named ``term``, to the order of the names ``layout``.
 
-    They are the pairs of dimensions to replace by their diagonal (repeated names), the number of missing dimensions,
-    and the permutation.
+    They are the pairs of dimensions to replace by their diagonal (where a name is repeated), the number of dimensions
+    of size 1 to append, and the permutation.
     """
     names, diagonals = list(term), []
     for name in dict.fromkeys(names):
@@ -289,7 +294,10 @@ def _layout_plan(term: tuple[str, ...], layout: tuple[str, ...]) -> tuple[list[t
 
 
 def _in_layout(x: Tensor, diagonals: list[tuple[int, int]], missing: int, order: tuple[int, ...]) -> Tensor:
-    """Return ``x`` with its dimensions in the order of the layout."""
+    """Return ``x`` after the steps of ``_layout_plan``.
+
+    They take the ``diagonals``, append ``missing`` dimensions of size 1, and permute the dimensions to ``order``.
+    """
     for first, second in diagonals:
         x = F.diagonal(x, 0, first, second)
     for _ in range(missing):
@@ -300,7 +308,11 @@ def _in_layout(x: Tensor, diagonals: list[tuple[int, int]], missing: int, order:
 
 @lru_cache
 def _pair_plan(equation: str, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[Any, ...]:
-    """Return the layouts of two operands, the dimensions summed in one only and in both, and the result's shape."""
+    """Return the parameters of a contraction of two operands with the shapes ``a`` and ``b``.
+
+    They are the steps of ``_layout_plan`` for each operand, the dimensions to sum in one operand alone, the dimensions
+    to sum in the product, and the shape of the result. The shape is None if no dimension is summed.
+    """
     terms, result, summed = _dimension_names(equation, (a, b))
     plans, shapes = [], []
     for shape, names in zip((a, b), terms, strict=True):
@@ -326,7 +338,11 @@ def _contract_two(
 
 
 def _contract(laid: list[Tensor], kept: int, path: list[tuple[int, int]] | None) -> Tensor:
-    """Return the product of all operands, with the dimensions from ``kept`` on summed to size 1."""
+    """Return the product of all operands ``laid``, with the dimensions from ``kept`` on summed to size 1.
+
+    All operands have the same number of dimensions. ``path`` has the pairs of positions to multiply, in order. None
+    multiplies from left to right.
+    """
     dims = range(kept, laid[0]._array.ndim)
     users = {dim: sum(each._array.shape[dim] != 1 for each in laid) for dim in dims}
     steps = iter(path or ())
@@ -350,7 +366,7 @@ def _contract(laid: list[Tensor], kept: int, path: list[tuple[int, int]] | None)
 
 
 def _pair(x: Tensor, y: Tensor, summed: list[int]) -> Tensor:
-    """Return the product of two operands summed over dimensions of both, as one batched matrix product."""
+    """Return ``x * y`` summed to size 1 over the dimensions ``summed``, computed as one batched matrix product."""
     if not summed:
         return x * y
     first, rows, columns, sizes, back = _product(x._array.shape, y._array.shape, tuple(summed))
@@ -363,10 +379,10 @@ def _pair(x: Tensor, y: Tensor, summed: list[int]) -> Tensor:
 
 @lru_cache
 def _product(a: tuple[int, ...], b: tuple[int, ...], summed: tuple[int, ...]) -> tuple[Any, ...]:
-    """Return the parameters of the matrix product for operands of these shapes.
+    """Return the parameters of a batched matrix product for operands of the shapes ``a`` and ``b``.
 
-    They are: whether ``x`` is the left operand, the permutation and shape of both operands, and the sizes and
-    permutation of the result.
+    They are: whether the first operand is the left factor, the permutation and the shape of the left factor, those of
+    the right factor, and the sizes and the permutation that turn the product into the result.
     """
     first = True
     rest = [dim for dim in range(len(a)) if dim not in summed]
@@ -392,7 +408,11 @@ def _product(a: tuple[int, ...], b: tuple[int, ...], summed: tuple[int, ...]) ->
 def _contraction_path(
     equation: str, operands: tuple[Tensor, ...], terms: list[list[str]], result: list[str]
 ) -> list[tuple[int, int]] | None:
-    """Return the pairs to contract, in order; each result is appended to the operands. None: from left to right."""
+    """Return the pairs of positions of operands to contract, in order; None contracts from left to right.
+
+    Each pair is removed from the operands, and its result is appended. ``terms`` and ``result`` are the dimension names
+    of the operands and of the result.
+    """
     if len(operands) < 3:
         return None
     try:
@@ -405,7 +425,10 @@ def _contraction_path(
 def _greedy_path(
     operands: tuple[Tensor, ...], terms: list[list[str]], result: list[str]
 ) -> list[tuple[int, int]] | None:
-    """Return the path that contracts the cheapest pair at each step, or None if left to right costs no more."""
+    """Return the pairs of positions to contract if the cheapest pair is contracted at each step.
+
+    Return None if contracting from left to right costs no more. The arguments are those of ``_contraction_path``.
+    """
     sizes: dict[str, int] = {}
     for names, operand in zip(terms, operands, strict=True):
         for name, size in zip(names, operand._array.shape, strict=True):
