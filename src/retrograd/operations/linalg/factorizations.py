@@ -1,4 +1,4 @@
-"""Factorizations into triangular and orthogonal matrices: Cholesky, QR, Householder products, LU and LDL."""
+"""Matrix factorizations: ``cholesky``, ``qr``, ``householder_product``, ``ormqr``, ``lu``, ``ldl_factor``."""
 
 from __future__ import annotations
 
@@ -45,7 +45,11 @@ def _check_positive(name: str, info: Any) -> None:
 
 @linalg_op("cholesky_ex_block", "LinalgCholeskyExBackward0", outputs=("L", "info"), differentiable=1)
 def cholesky_ex_block(np: Any, self: Any, /, upper: bool) -> Any:
-    """Return the triangular factors, and the order of each first minor that is not positive definite (0: none)."""
+    """Return the triangular Cholesky factors of the matrices ``self``, and ``info``.
+
+    If ``upper`` is true, the factors are upper triangular. ``info`` is, for each matrix, the order of its first leading
+    minor that is not positive definite, or 0.
+    """
     check_square("linalg.cholesky", self)
     check_floating("linalg.cholesky", self)
     check_implemented("cholesky_cpu", self)
@@ -54,7 +58,10 @@ def cholesky_ex_block(np: Any, self: Any, /, upper: bool) -> Any:
 
 @linalg_op("cholesky_block", "CholeskyBackward0")
 def cholesky_block(np: Any, self: Any, /, upper: bool) -> Any:
-    """Return the triangular factors of positive definite matrices."""
+    """Return the triangular Cholesky factors of the positive definite matrices ``self``.
+
+    If ``upper`` is true, the factors are upper triangular.
+    """
     check_square("cholesky", self)
     check_implemented("cholesky_cpu", self)
     result, info = lapack.cholesky(np, self, upper)
@@ -78,10 +85,10 @@ _CholeskyEx = named("linalg_cholesky_ex", ("L", "info"))
 
 @exported("linalg")
 def cholesky(input: Tensor, *, upper: bool = False, out: Any = None) -> Tensor:
-    """Return the Cholesky factor of a positive definite matrix, or of each matrix of a batch.
+    """Return the Cholesky factor of ``input``, a positive definite matrix or a batch of them.
 
-    It is the lower triangular L with ``A = L Lᴴ``, or with ``upper`` the U with ``A = Uᴴ U``. Raises LinAlgError if A
-    is not positive definite.
+    It is the lower triangular L with ``input = L Lᴴ``. If ``upper`` is true, it is the U with ``input = Uᴴ U``. Raises
+    LinAlgError if ``input`` is not positive definite.
 
     >>> import retrograd as torch
     >>> torch.linalg.cholesky(torch.tensor([[4.0, 2.0], [2.0, 5.0]]))
@@ -95,9 +102,10 @@ def cholesky(input: Tensor, *, upper: bool = False, out: Any = None) -> Tensor:
 
 @exported("linalg")
 def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Any:
-    """Return the Cholesky factor and ``info``, the order of the leading minor that is not positive definite (0: none).
+    """Return the Cholesky factor of ``input`` and ``info``, an int32 tensor.
 
-    With ``check_errors``, raise LinAlgError as ``cholesky`` does.
+    ``info`` is the order of the first leading minor that is not positive definite, or 0. If ``check_errors`` is true,
+    raise LinAlgError instead of returning a nonzero ``info``. ``upper`` is explained at ``cholesky``.
     """
     result = _CholeskyEx(cholesky_ex_block(input, upper))
     if check_errors:
@@ -107,7 +115,7 @@ def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = Fals
 
 @public(name="cholesky")
 def old_cholesky(input: Tensor, upper: bool = False, *, out: Any = None) -> Tensor:
-    """Return the Cholesky factor of a positive definite matrix, or of a batch; see ``linalg.cholesky``."""
+    """Return the Cholesky factor of ``input``, a positive definite matrix or a batch; see ``linalg.cholesky``."""
     return cholesky_block(input, upper)
 
 
@@ -116,7 +124,10 @@ def old_cholesky(input: Tensor, upper: bool = False, *, out: Any = None) -> Tens
 
 @linalg_op("qr_block", "LinalgQrBackward0", outputs=("Q", "R"))
 def qr_block(np: Any, self: Any, /, mode: str) -> Any:
-    """Return Q with orthonormal columns and the triangular R with ``self = Q R``."""
+    """Return Q with orthonormal columns and the upper triangular R with ``self = Q R``.
+
+    ``mode`` is "reduced" (Q has min(n, m) columns), "complete" (Q is square), or "r" (Q is empty).
+    """
     check_matrix("linalg.qr", self)
     check_floating("linalg.qr", self)
     if mode not in ("reduced", "complete", "r"):
@@ -176,20 +187,27 @@ _LinalgQr, _Qr = named("linalg_qr", ("Q", "R")), named("qr", ("Q", "R"))
 def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
     """Return Q with orthonormal columns and the upper triangular R with ``A = Q R``, for a matrix or a batch.
 
-    ``mode``: ``"reduced"`` (Q has min(n, m) columns), ``"complete"`` (Q is square), or ``"r"`` (Q is empty).
+    If ``mode`` is "reduced", Q has min(n, m) columns. If it is "complete", Q is square. If it is "r", Q is empty.
     """
     return _LinalgQr(qr_block(A, mode))
 
 
 @public(name="qr")
 def old_qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
-    """Return Q with orthonormal columns and upper triangular R with ``input = Q R``; Q is square unless ``some``."""
+    """Return Q with orthonormal columns and the upper triangular R with ``input = Q R``.
+
+    If ``some`` is true, Q has min(n, m) columns for ``input`` of shape (…, n, m). Otherwise Q is square.
+    """
     return _Qr(qr_block(input, "reduced" if some else "complete"))
 
 
 @linalg_op("geqrf_block", "GeqrfBackward0", outputs=("a", "tau"))
 def geqrf_block(np: Any, self: Any, /) -> Any:
-    """Return R with the Householder vectors of Q below its diagonal, and the scalar factors of the reflectors."""
+    """Return the QR factorization of the matrices ``self`` in LAPACK's format: ``a`` and ``tau``.
+
+    The upper triangle of ``a`` is R. Below the diagonal are the Householder vectors. ``tau`` has the factor of each
+    reflector.
+    """
     if self.ndim < 2:
         raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")
     check_implemented("geqrf_cpu", self)
@@ -202,9 +220,10 @@ _Geqrf = named("geqrf", ("a", "tau"))
 
 @public()
 def geqrf(input: Tensor, *, out: Any = None) -> Any:
-    """Return the QR factorization in LAPACK's format: ``a``, which is R with Householder vectors below it, and ``tau``.
+    """Return the QR factorization of ``input`` in LAPACK's format: the named tuple ``(a, tau)``.
 
-    ``tau`` holds the scalar factor of each reflector; ``householder_product`` computes Q from both.
+    The upper triangle of ``a`` is R. Below the diagonal are the Householder vectors, and ``tau`` has the scalar factor
+    of each reflector. ``householder_product`` computes Q from both.
     """
     return _Geqrf(geqrf_block(input))
 
@@ -213,12 +232,15 @@ def geqrf(input: Tensor, *, out: Any = None) -> Any:
 
 
 def _reflect(F: Any, vector: Any, factor: Any, x: Any) -> Any:
-    """Return ``(1 - factor v vᴴ) x``, where v is ``vector``."""
+    """Return ``(1 - factor v vᴴ) x``, where v is ``vector``, a matrix of one column."""
     return x - factor * F.matmul(vector, F.matmul(F.turned_fast(vector), x))
 
 
 def _reflectors(F: Any, self: Any, tau: Any) -> list[tuple[Any, Any]]:
-    """Return the vector, as a matrix of one column, and the factor of each reflector of Q."""
+    """Return a list with the pair (vector, factor) of each Householder reflector of Q.
+
+    ``self`` and ``tau`` are the results of ``geqrf``. A vector is a matrix of one column, a factor a 1 × 1 matrix.
+    """
     n, k = shape_of(self)[-2], shape_of(tau)[-1]
     below = F.tril(leading_block(F, self, n, k), -1) + F.identity_like(self, n, k)
     last = len(shape_of(tau)) - 1
@@ -226,7 +248,10 @@ def _reflectors(F: Any, self: Any, tau: Any) -> list[tuple[Any, Any]]:
 
 
 def _reflect_gradients(F: Any, g: Any, self: Any, tau: Any, x: Any, adjoint: bool) -> tuple[Any, Any, Any]:
-    """Return the gradients of ``Q x`` (``Qᴴ x`` if ``adjoint``) with respect to ``self``, ``tau`` and ``x``."""
+    """Return the gradients of ``self``, ``tau`` and ``x``, for the gradient ``g`` of the product ``Q x``.
+
+    Q is the product of the reflectors in ``self`` and ``tau``. If ``adjoint`` is true, the product is ``Qᴴ x``.
+    """
     reflectors = _reflectors(F, self, tau)
     factors = [F.conj_physical(factor) if adjoint else factor for _, factor in reflectors]
     order = list(range(len(reflectors)))
@@ -253,20 +278,23 @@ def _reflect_gradients(F: Any, g: Any, self: Any, tau: Any, x: Any, adjoint: boo
 
 
 def _column(F: Any, x: Any, shape: tuple[int, ...], i: int) -> Any:
-    """Return zeros of ``shape`` with ``x`` as column i."""
+    """Return zeros of ``shape`` whose column ``i`` is the matrix of one column ``x``."""
     x = F.sum_to_size(x, (*shape[:-1], 1))
     return F.slice_backward(x, shape, len(shape) - 1, i, i + 1, 1)
 
 
 def _entry(F: Any, x: Any, shape: tuple[int, ...], i: int) -> Any:
-    """Return zeros of ``shape`` with the 1 × 1 matrices ``x`` as element i."""
+    """Return zeros of ``shape`` whose element ``i`` along the last dimension is the 1 × 1 matrix ``x``."""
     x = F.reshape(F.sum_to_size(x, (*shape[:-1], 1, 1)), (*shape[:-1], 1))
     return F.slice_backward(x, shape, len(shape) - 1, i, i + 1, 1)
 
 
 @linalg_op("householder_block", "LinalgHouseholderProductBackward0")
 def householder_block(np: Any, self: Any, tau: Any, /) -> Any:
-    """Return the first columns of the product of reflectors."""
+    """Return the first columns, as many as ``self`` has, of the product Q of the Householder reflectors.
+
+    The vectors of the reflectors are the columns of ``self`` below the diagonal, their scalar factors are ``tau``.
+    """
     name = "torch.linalg.householder_product"
     _check_reflectors(name, self, tau)
     if self.shape[-2] < self.shape[-1]:
@@ -309,19 +337,26 @@ householder_block.derivative(self=_householder_rule(0), tau=_householder_rule(1)
 
 @exported("linalg")
 def householder_product(input: Tensor, tau: Tensor, *, out: Any = None) -> Tensor:
-    """Return the first columns of Q, the product of the Householder reflectors from ``torch.geqrf``."""
+    """Return the first columns, as many as ``input`` has, of the product Q of the reflectors from ``torch.geqrf``.
+
+    ``input`` holds the vectors of the reflectors below its diagonal, and ``tau`` their scalar factors.
+    """
     return householder_block(input, tau)
 
 
 @public()
 def orgqr(input: Tensor, input2: Tensor, *, out: Any = None) -> Tensor:
-    """Return the first columns of Q, the product of the Householder reflectors from ``torch.geqrf``."""
+    """Return ``householder_product(input, input2)``: the first columns of Q for the result of ``torch.geqrf``."""
     return householder_product(input, input2)
 
 
 @linalg_op("ormqr_block", "OrmqrBackward0")
 def ormqr_block(np: Any, self: Any, tau: Any, other: Any, /, left: bool, transpose: bool) -> Any:
-    """Return ``Q other`` (``other Q`` if not ``left``) for the square Q of the reflectors; ``transpose``: Qᴴ."""
+    """Return ``Q other``, or ``other Q`` if ``left`` is false.
+
+    Q is the square matrix of the reflectors in ``self`` and ``tau``, the result of ``geqrf``. If ``transpose`` is true,
+    Qᴴ takes the place of Q.
+    """
     if self.ndim < 2 or other.ndim < 2:
         raise RuntimeError(f"torch.ormqr: {'input' if self.ndim < 2 else 'other'} must have at least 2 dimensions.")
     size = other.shape[-2 if left else -1]
@@ -356,9 +391,10 @@ ormqr_block.derivative(self=_ormqr_rule(0), tau=_ormqr_rule(1), other=_ormqr_rul
 def ormqr(
     input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False, *, out: Any = None
 ) -> Tensor:
-    """Return ``Q @ input3`` (``input3 @ Q`` if not ``left``), where Q is the square matrix of the reflectors.
+    """Return ``Q @ input3``, or ``input3 @ Q`` if ``left`` is false.
 
-    ``input`` and ``input2``: the result of ``torch.geqrf``. ``transpose``: multiply by the adjoint of Q.
+    Q is the square matrix of the reflectors that ``torch.geqrf`` returns, ``input`` and ``input2``. If ``transpose`` is
+    true, Qᴴ takes the place of Q.
     """
     return ormqr_block(input, input2, input3, left, transpose)
 
@@ -379,13 +415,16 @@ def _check_lu(name: str, x: Any) -> None:
 
 @linalg_op("lu_factor_block", "LinalgLuFactorExBackward0", outputs=("LU", "pivots", "info"), differentiable=1)
 def lu_factor_block(np: Any, self: Any, /) -> Any:
-    """Return L and U in one matrix, the pivots, and the position of the first zero pivot of each matrix."""
+    """Return the LU factorization of the matrices ``self``: L and U in one matrix, LAPACK's pivots, and ``info``.
+
+    ``info`` is the position (from 1) of the first zero pivot of each matrix, or 0.
+    """
     _check_lu("torch.lu_factor", self)
     return lapack.lu(np, self)
 
 
 def _triangles(F: Any, x: Any) -> tuple[Any, Any]:
-    """Return L and U from the matrix that holds both."""
+    """Return the unit lower triangular L and the upper triangular U from the matrices ``x`` that hold both."""
     n, m = shape_of(x)[-2:]
     k = min(n, m)
     low = F.tril(leading_block(F, x, n, k), -1) + F.identity_like(x, n, k)
@@ -393,7 +432,10 @@ def _triangles(F: Any, x: Any) -> tuple[Any, Any]:
 
 
 def _lu_gradient(F: Any, by_l: Any, by_u: Any, L: Any, U: Any) -> Any:
-    """Return the gradient with respect to the row-permuted matrix ``L U``."""
+    """Return the gradient of the matrix ``L U``, for the gradients ``by_l`` of L and ``by_u`` of U.
+
+    One of the two may be None. ``L U`` is the factorized matrix after its rows were permuted.
+    """
     n, m = shape_of(L)[-2], shape_of(U)[-1]
     k = min(n, m)
     square_l, square_u = leading_block(F, L, k, k), leading_block(F, U, k, k)
@@ -430,7 +472,7 @@ def _lu_factor_rule(F: Any, g: Any, LU: Any, pivots: Any) -> Any:
 
 @linalg_op("swap_rows")
 def swap_rows(np: Any, self: Any, pivots: Any, /, back: bool) -> Any:
-    """Return ``self`` with its rows permuted by ``pivots``, or by the inverse permutation if ``back``."""
+    """Return ``self`` with its rows exchanged by LAPACK's ``pivots``. ``back=True`` applies the inverse permutation."""
     return lapack.swap_rows(np, self, pivots, back)
 
 
@@ -452,9 +494,10 @@ def _check_regular(name: str, info: Any) -> None:
 
 @exported("linalg")
 def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
-    """Return L and U in one matrix, and the row permutation as LAPACK's pivots (int32, counted from 1).
+    """Return the LU factorization of ``A``, a matrix or a batch of them: L and U in one matrix, and the pivots.
 
-    Works on a matrix or a batch. Raises an error if a pivot is zero.
+    The pivots are LAPACK's (int32): row i was exchanged with row ``pivots[i]``, counted from 1. Raises an error if a
+    pivot is zero.
     """
     _check_pivoting(pivot)
     factors, pivots, info = lu_factor_block(A)
@@ -465,7 +508,10 @@ def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
 
 @exported("linalg")
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, out: Any = None) -> Any:
-    """Return the result of ``lu_factor`` and ``info``, the position of the first zero pivot (0: none)."""
+    """Return the result of ``lu_factor(A)`` and ``info``, the position (from 1) of the first zero pivot, or 0.
+
+    If ``check_errors`` is true, raise an error instead of returning a nonzero ``info``.
+    """
     _check_pivoting(pivot)
     result = _LuFactorEx(lu_factor_block(A))
     if check_errors:
@@ -474,7 +520,7 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, o
 
 
 def _unpacked(np: Any, factors: Any, pivots: Any) -> tuple[Any, Any, Any]:
-    """Return L, U and the permutation matrix."""
+    """Return L, U and the permutation matrix P from LU factors in one matrix, ``factors``, and LAPACK's ``pivots``."""
     n, m = factors.shape[-2:]
     k = min(n, m)
     low = np.tril(factors[..., :k], -1)
@@ -486,7 +532,7 @@ def _unpacked(np: Any, factors: Any, pivots: Any) -> tuple[Any, Any, Any]:
 
 @linalg_op("lu_block", "LinalgLuBackward0", outputs=("L", "U", "P", "pivots"), differentiable=2)
 def lu_block(np: Any, self: Any, /) -> Any:
-    """Return L, U, the permutation matrix and LAPACK's pivots."""
+    """Return L, U and the permutation matrix P with ``self = P L U``, and LAPACK's pivots."""
     _check_lu("linalg.lu", self)
     factors, pivots, _ = lapack.lu(np, self)
     return (*_unpacked(np, factors, pivots), pivots)
@@ -512,7 +558,10 @@ def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
 
 @linalg_op("lu_unpack_block", "LuUnpackBackward0", outputs=("L", "U", "P"), differentiable=2)
 def lu_unpack_block(np: Any, self: Any, pivots: Any, /, data: bool, exchanges: bool) -> Any:
-    """Return L, U and P from the factors in one matrix and the pivots; empty arrays for unrequested ones."""
+    """Return L, U and the permutation matrix P from LU factors in one matrix, ``self``, and LAPACK's ``pivots``.
+
+    If ``data`` is false, L and U are empty. If ``exchanges`` is false, P is empty.
+    """
     low, high, exchanged = _unpacked(np, self, pivots)
     nothing = np.zeros(0, self.dtype)
     return low if data else nothing, high if data else nothing, exchanged if exchanges else nothing
@@ -534,9 +583,9 @@ _LuUnpack = named("lu_unpack", ("P", "L", "U"))
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True, *, out: Any = None
 ) -> Any:
-    """Return P, L and U from the result of ``lu_factor``.
+    """Return the permutation matrix P, L and U from the results ``LU_data`` and ``LU_pivots`` of ``lu_factor``.
 
-    ``unpack_data=False``: L and U are empty. ``unpack_pivots=False``: P is empty.
+    If ``unpack_data`` is false, L and U are empty. If ``unpack_pivots`` is false, P is empty.
     """
     if unpack_pivots and str(LU_pivots._array.dtype) != "int32":
         raise RuntimeError(
@@ -553,9 +602,9 @@ _LuWithInfo = named("_lu_with_info", ("LU", "pivots", "info"))
 
 @public(name="lu", method=False)
 def old_lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
-    """Return L and U in one matrix and LAPACK's pivots.
+    """Return the LU factorization of ``A``: L and U in one matrix, and LAPACK's pivots.
 
-    ``get_infos``: also return the position of the first zero pivot (0: none).
+    If ``get_infos`` is true, also return the position (from 1) of the first zero pivot, or 0.
     """
     result = lu_factor_ex(A, pivot=pivot)
     given = tuple(result) if get_infos else tuple(result)[:2]
@@ -564,16 +613,19 @@ def old_lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = No
 
 @public(name="lu", function=False)
 def lu_method(input: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
-    """Return L and U in one matrix and LAPACK's pivots.
+    """Return the LU factorization of ``input``: L and U in one matrix, and LAPACK's pivots.
 
-    ``get_infos``: also return the position of the first zero pivot (0: none).
+    If ``get_infos`` is true, also return the position (from 1) of the first zero pivot, or 0.
     """
     return tuple(old_lu(input, pivot, get_infos))
 
 
 @linalg_op("lu_solve_block", "LinalgLuSolveBackward0")
 def lu_solve_block(np: Any, self: Any, pivots: Any, B: Any, /, left: bool, adjoint: bool) -> Any:
-    """Return the X with ``A X = B`` (``X A = B`` if not ``left``), from the LU factors of A; ``adjoint``: with Aᴴ."""
+    """Return the X with ``A X = B``, or ``X A = B`` if ``left`` is false.
+
+    ``self`` and ``pivots`` are the LU factorization of A. If ``adjoint`` is true, Aᴴ takes the place of A.
+    """
     check_implemented("lu_solve_cpu", self)
     if left:
         return lapack.lu_solve(np, self, pivots, B, 2 if adjoint else 0)
@@ -603,9 +655,9 @@ lu_solve_block.derivative(self=_lu_solve_factors, B=_lu_solve_right)
 def lu_solve(
     LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False, out: Any = None
 ) -> Tensor:
-    """Return the X with ``A @ X = B`` (``X @ A = B`` if not ``left``), from the result of ``lu_factor(A)``.
+    """Return the X with ``A @ X = B``, or ``X @ A = B`` if ``left`` is false, from ``LU, pivots = lu_factor(A)``.
 
-    ``adjoint``: solve with Aᴴ instead of A.
+    If ``adjoint`` is true, Aᴴ takes the place of A.
     """
     check_tensors("linalg_lu_solve", LU=LU, pivots=pivots, B=B)
     factors, exchanged, b = LU._array, pivots._array, B._array
@@ -633,7 +685,7 @@ def lu_solve(
 
 @public(name="lu_solve")
 def old_lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any = None) -> Tensor:
-    """Return the X with ``A @ X = input``, from the result of ``lu_factor(A)``."""
+    """Return the X with ``A @ X = input``, from ``LU_data, LU_pivots = lu_factor(A)``."""
     return lu_solve(LU_data, LU_pivots, input)
 
 
@@ -642,7 +694,10 @@ def old_lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any 
 
 @linalg_op("ldl_factor_block", "NotImplemented", outputs=("LD", "pivots", "info"), differentiable=1)
 def ldl_factor_block(np: Any, self: Any, /, hermitian: bool) -> Any:
-    """Return L and D of Hermitian or symmetric matrices in one matrix, the pivots, and the positions of zero blocks."""
+    """Return L and D with ``self = L D Lᵀ`` in one matrix, LAPACK's pivots, and ``info``.
+
+    If ``hermitian`` is true, ``self = L D Lᴴ``. ``info`` is the position (from 1) of the first zero block of D, or 0.
+    """
     check_square("torch.linalg.ldl_factor_ex", self)
     check_floating("torch.linalg.ldl_factor_ex", self)
     check_implemented("ldl_factor_cpu", self)
@@ -667,7 +722,10 @@ def _check_no_zero_block(name: str, info: Any) -> None:
 
 @exported("linalg")
 def ldl_factor(input: Tensor, *, hermitian: bool = False, out: Any = None) -> Any:
-    """Return L and D with ``A = L D Lᵀ`` (``hermitian``: Lᴴ) in one matrix, and LAPACK's pivots."""
+    """Return L and D with ``input = L D Lᵀ`` in one matrix, and LAPACK's pivots.
+
+    If ``hermitian`` is true, ``input = L D Lᴴ``. D has diagonal blocks of size 1 and 2.
+    """
     factors, pivots, info = ldl_factor_block(input, hermitian)
     _check_no_zero_block("linalg.ldl_factor", info._array)
     result = (factors, pivots)
@@ -676,7 +734,10 @@ def ldl_factor(input: Tensor, *, hermitian: bool = False, out: Any = None) -> An
 
 @exported("linalg")
 def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool = False, out: Any = None) -> Any:
-    """Return the result of ``ldl_factor`` and ``info``, the position of the first zero block of D (0: none)."""
+    """Return the result of ``ldl_factor`` and ``info``, the position (from 1) of the first zero block of D, or 0.
+
+    If ``check_errors`` is true, raise an error instead of returning a nonzero ``info``.
+    """
     result = _LdlFactorEx(ldl_factor_block(input, hermitian))
     if check_errors:
         _check_no_zero_block("linalg.ldl_factor_ex", result.info._array)
@@ -685,7 +746,10 @@ def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool 
 
 @linalg_op("ldl_solve_block", "NotImplemented")
 def ldl_solve_block(np: Any, self: Any, pivots: Any, B: Any, /, hermitian: bool) -> Any:
-    """Return the X with ``A X = B``, from the LDL factors of A."""
+    """Return the X with ``A X = B``, from the LDL factors ``self`` of A and LAPACK's ``pivots``.
+
+    If ``hermitian`` is true, the factorization is ``A = L D Lᴴ``, otherwise ``A = L D Lᵀ``.
+    """
     return lapack.ldl_solve(np, self, pivots, B, hermitian)
 
 
@@ -707,7 +771,7 @@ ldl_solve_block.derivative(self=_ldl_solve_rule, B=_ldl_solve_rule)
 
 @exported("linalg")
 def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False, out: Any = None) -> Tensor:
-    """Return the X with ``A @ X = B``, from the result of ``ldl_factor(A)``."""
+    """Return the X with ``A @ X = B``, from ``LD, pivots = ldl_factor(A, hermitian=hermitian)``."""
     check_tensors("linalg_ldl_solve", LD=LD, pivots=pivots, B=B)
     factors, b = LD._array, B._array
     check_square("torch.linalg.ldl_solve", factors)

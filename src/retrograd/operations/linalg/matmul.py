@@ -1,4 +1,4 @@
-"""Products of matrices and vectors: plain, added to another tensor, and in chains.
+"""Products of matrices and vectors: ``mm``, ``bmm``, ``matmul``, ``addmm``, ``multi_dot``, ``cross``, ``kron``.
 
 Rules use ``F.turned_fast`` (the conjugate transpose of the last two dimensions) and ``F.matmul``. They hold for real
 and complex matrices alike, so operations here are declared ``holomorphic=False`` and conjugate where needed.
@@ -52,7 +52,11 @@ def _product(np: Any, a: Any, b: Any, name: str = "addmm_impl_cpu_") -> Any:
 
 
 def _check_summand(self: Any, shape: tuple[int, ...], first: Any, second: Any, names: tuple[str, str]) -> None:
-    """Raise if ``self`` can not be added to a product of shape ``shape``, because of its shape or of a dtype."""
+    """Raise if ``self`` cannot be added to the product, of shape ``shape``, of the operands ``first`` and ``second``.
+
+    The shape of ``self`` must broadcast to ``shape``, and all dtypes must be equal. ``names`` are the names of the two
+    operands in the message.
+    """
     pairs = zip(self.shape[::-1], shape[::-1], strict=False)
     if self.ndim > len(shape) or any(have not in (1, want) for have, want in pairs):
         raise inexpandable(self, list(shape))
@@ -67,7 +71,7 @@ def _scalar(x: Any) -> str:
 
 @op(name="mT", view=True, function=False, method=False, holomorphic=False, backward="MtBackward0")
 def turned(np: Any, self: Any, /) -> Any:
-    """Return the conjugate transpose of the last two dimensions."""
+    """Return the conjugate transpose of ``self`` with respect to its last two dimensions."""
     result = self.swapaxes(-1, -2)
     return result.conj() if self.dtype.kind == "c" else result
 
@@ -124,7 +128,7 @@ def _adjoint_tensor(x: Tensor) -> Tensor:
 
 
 def _mm_in_memory_order(a: Any, b: Any, strides: tuple[int, ...]) -> Any:
-    """Return ``a @ b``, the gradient of a matrix with ``strides``, in that matrix's memory order."""
+    """Return ``a @ b`` in the memory order of a matrix with ``strides``, of which the product is the gradient."""
     return ARRAYS.mm(b.T, a.T).T if strides[0] < strides[1] else ARRAYS.mm(a, b)
 
 
@@ -141,7 +145,7 @@ ARRAYS.__dict__["turned_fast"], TENSORS.__dict__["turned_fast"] = _adjoint_array
             {"product": product, "batched": batched, "FEW": FEW}),
 )  # fmt: skip
 def bmm(np: Any, self: Any, mat2: Any, /) -> Any:
-    """Return the matrix products of two batches, ``self`` (b, n, k) and ``mat2`` (b, k, m)."""
+    """Return the matrix product of each matrix of ``self`` (b, n, k) with the same one of ``mat2`` (b, k, m)."""
     if self.ndim != 3 or mat2.ndim != 3:
         raise RuntimeError(("batch1" if self.ndim != 3 else "batch2") + " must be a 3D tensor")
     if self.shape[0] != mat2.shape[0] or self.shape[2] != mat2.shape[1]:
@@ -189,7 +193,7 @@ mv.derivative(
     inline_expr=("FLOATS and tensor.dtype is self.dtype and self.ndim == 1 == tensor.ndim", "self.dot(tensor)"),
 )  # fmt: skip
 def dot(np: Any, self: Any, tensor: Any, /) -> Any:
-    """Return the dot product of two vectors of the same size.
+    """Return the dot product of the vectors ``self`` and ``tensor``, which have the same size.
 
     >>> import retrograd as torch
     >>> torch.dot(torch.tensor([1, 2]), torch.tensor([3, 4]))
@@ -223,7 +227,7 @@ dot.derivative(
 
 @op(backward="VdotBackward0", opmath=True, holomorphic=False)
 def vdot(np: Any, self: Any, other: Any, /) -> Any:
-    """Return the dot product of two vectors, the first conjugated."""
+    """Return the dot product of the vectors ``conj(self)`` and ``other``."""
     _check_vectors(self, other)
     return np.asarray(np.dot(self.conj(), other))
 
@@ -233,7 +237,7 @@ vdot.derivative(self=lambda F, g, other: F.conj_physical(g) * other, other=lambd
 
 @op(name="outer_conj", opmath=True, holomorphic=False, function=False, method=False)
 def outer_conj(np: Any, self: Any, other: Any, /) -> Any:
-    """Return ``self[i] * conj(other[j])`` for all i and j."""
+    """Return the matrix with the elements ``self[i] * conj(other[j])``."""
     if not suits(self.size * other.size, self, other):
         return self[:, None] * other.conj()[None, :]
     out = numpy.empty((self.size, other.size), self.dtype)
@@ -246,9 +250,10 @@ outer_conj.derivative(self=lambda F, g, other: F.mv(g, other), other=lambda F, g
 
 @op(name="outer_block", backward="MulBackward0", holomorphic=False, function=False, method=False)
 def outer_block(np: Any, self: Any, other: Any, /) -> Any:
-    """Return the product of a column and a vector.
+    """Return the product of ``self``, a matrix of one column, and the vector ``other``: a matrix.
 
-    Equal to a broadcast product, but the loop runs in parallel over rows, and the gradients are computed by BLAS.
+    The result is that of ``self * other``, but the loop runs in parallel over rows, and the gradients are computed by
+    BLAS.
     """
     out = numpy.empty((len(self), len(other)), self.dtype)
     loops("broadcast").outer(self, other, out)
@@ -263,7 +268,7 @@ outer_block.derivative(
 
 @public(aliases=("ger",))
 def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
-    """Return the outer product: ``input[i] * vec2[j]`` for all i and j.
+    """Return the outer product of the vectors ``input`` and ``vec2``: a matrix with elements ``input[i] * vec2[j]``.
 
     >>> import retrograd as torch
     >>> torch.outer(torch.tensor([1, 2]), torch.tensor([3, 4]))
@@ -286,9 +291,10 @@ def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
 @exported("linalg")
 @public(fast_path=mm, when="inline", then_try=[(mv, "inline"), (dot, "inline")])
 def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
-    """Return the product of matrices, vectors, or batches of matrices.
+    """Return the matrix product of ``input`` and ``other``, which are vectors, matrices, or batches of matrices.
 
-    A 1-d tensor is a row on the left and a column on the right. Leading dimensions are a batch, and broadcast.
+    A 1-d tensor counts as a row on the left and as a column on the right. Dimensions before the last two are batch
+    dimensions, which are broadcast.
 
     >>> import retrograd as torch
     >>> torch.matmul(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 1.0]))
@@ -311,7 +317,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
 
 
 def _batched_matmul(x: Tensor, y: Tensor) -> Tensor:
-    """Return ``matmul`` of tensors of which at least one has three or more dimensions."""
+    """Return ``matmul(x, y)``, where at least one of the two has three or more dimensions."""
     x, y = _without_unit_batch(x, y), _without_unit_batch(y, x)
     if y._array.ndim <= 2 <= x._array.ndim and (y.requires_grad or _mergeable(x._array)):
         _check_inner(x._array.shape[-1], y._array.shape[0], x, y)
@@ -339,7 +345,7 @@ def _batched_matmul(x: Tensor, y: Tensor) -> Tensor:
 def _without_unit_batch(x: Tensor, other: Tensor) -> Tensor:
     """Return ``x`` without its batch dimension of size 1 if ``other`` has a larger one and ``x`` requires a gradient.
 
-    The product is then one ``mm``, because the batch of ``other`` is folded into its rows.
+    The product is then one ``mm``, because the batch dimension of ``other`` is merged with its rows.
     """
     alone = x._array.ndim == 3 == other._array.ndim and x._array.shape[0] == 1 != other._array.shape[0]
     return squeeze(x, 0) if alone and x.requires_grad else x
@@ -352,7 +358,7 @@ def _mergeable(array: Any) -> bool:
 
 
 def _matmul_folded(x: Tensor, y: Tensor) -> Tensor:
-    """Return ``x @ y`` for a vector or matrix ``y``: the batch dimensions of ``x`` are folded into its rows."""
+    """Return ``x @ y`` for a vector or matrix ``y``, with the batch dimensions of ``x`` merged with its rows."""
     shape = x._array.shape
     rows = reshape(x, (-1 if shape[-1] else math.prod(shape[:-1]), shape[-1]))
     flat = mm(rows, y) if y._array.ndim == 2 else mv(rows, y)
@@ -379,13 +385,16 @@ def _check_inner(a: int, b: int, x: Tensor, y: Tensor) -> None:
 
 @public(function=False, name="__matmul__", fast_path=mm, when="inline", then_try=[(mv, "inline"), (dot, "inline")])
 def at(input: Tensor, other: Any) -> Any:
-    """Return ``input @ other``, the operator."""
+    """Return ``matmul(input, other)``: the operator ``input @ other``."""
     return matmul(input, other) if isinstance(other, Tensor) else NotImplemented
 
 
 @public(function=False, name="__rmatmul__")
 def reflected_at(input: Tensor, other: Any) -> Any:
-    """Return ``other @ input``, the reflected operator, or ``NotImplemented`` if ``other`` is not a tensor."""
+    """Return ``matmul(other, input)``: the operator ``@`` of the right operand ``input``.
+
+    Return ``NotImplemented`` if ``other`` is not a tensor.
+    """
     return at(other, input) if isinstance(other, Tensor) else NotImplemented
 
 
@@ -397,7 +406,7 @@ def _scaled(F: Any, g: Any, factor: Any) -> Any:
 
 
 def _plain_addmm(self: Any, mat1: Any, mat2: Any) -> Any:
-    """Return ``self + mat1 @ mat2``, the common case of ``addmm``. Raises if ``self`` is larger than the product."""
+    """Return ``self + mat1 @ mat2``. Raise if ``self`` has more elements than the product."""
     result = mat1.dot(mat2) if mat1.size + mat2.size < FEW else product(mat1, mat2)
     if result.size < LARGE or not add_row(result, self):
         result += self
@@ -513,7 +522,7 @@ baddbmm.derivative(
 
 @op(backward="AddbmmBackward0", opmath=True, holomorphic=False, in_place=True)
 def addbmm(np: Any, self: Any, batch1: Any, batch2: Any, /, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Return ``beta * self`` plus ``alpha`` times the sum over the batch of ``bmm(batch1, batch2)``."""
+    """Return ``beta * self + alpha * sum(batch1[i] @ batch2[i])``, summed over the matrices i of the batch."""
     if batch1.ndim != 3 or batch2.ndim != 3:
         raise RuntimeError(f"{'batch1' if batch1.ndim != 3 else 'batch2'} must be a 3D tensor")
     _check_summand(self, (batch1.shape[1], batch2.shape[2]), batch1, batch2, ("batch1", "batch2"))
@@ -530,7 +539,11 @@ def addbmm(np: Any, self: Any, batch1: Any, batch2: Any, /, *, beta: Any = 1, al
 
 
 def _inplace_shape_error(name: str) -> Callable[[dict[str, Any]], Exception | None]:
-    """Return a function that builds PyTorch's error for an in-place operation whose product has another shape."""
+    """Return a function that returns PyTorch's error if ``name``, such as ``addmm_``, cannot write its result in place.
+
+    The function takes the arguments of the call as a dictionary. It returns None if the shapes agree, or if another
+    error comes first.
+    """
 
     def instead(given: dict[str, Any]) -> Exception | None:
         x, first, second = (each._array.shape for each in list(given.values())[:3])
@@ -575,7 +588,7 @@ addbmm.derivative(
 
 @public(method=False)
 def chain_matmul(*matrices: Any, out: Any = None) -> Tensor:
-    """Return the product of several matrices, multiplied in the order of least arithmetic."""
+    """Return the product of ``matrices``, multiplied in the order of least arithmetic."""
     if len(matrices) == 1 and isinstance(matrices[0], (tuple, list)):
         matrices = tuple(matrices[0])
     if not matrices:
@@ -588,9 +601,10 @@ def chain_matmul(*matrices: Any, out: Any = None) -> Tensor:
 
 @exported("linalg")
 def multi_dot(tensors: Any, *, out: Any = None) -> Tensor:
-    """Return the product of several matrices, multiplied in the order of least arithmetic.
+    """Return the product of the matrices ``tensors``, multiplied in the order of least arithmetic.
 
-    The first tensor may be a vector (a row), and so may the last (a column); the result then lacks that dimension.
+    The first one may be a vector, which counts as a row. The last one may be a vector, which counts as a column. The
+    result lacks the dimension of size 1 of such a row or column.
     """
     if isinstance(tensors, Tensor):
         raise TypeError("linalg_multi_dot(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor")
@@ -633,7 +647,10 @@ def _check_chain(given: list[Tensor]) -> None:
 
 
 def _splits(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """Return the cheapest last split of each subchain (i, j) of matrices of these sizes, by dynamic programming."""
+    """Return for each part (i, j) of a chain of matrices the k of its cheapest split into (i, k) and (k + 1, j).
+
+    Matrix i has ``sizes[i]`` rows and ``sizes[i + 1]`` columns. Computed by dynamic programming.
+    """
     count = len(sizes) - 1
     cost: dict[tuple[int, int], float] = {(i, i): 0.0 for i in range(count)}
     best: dict[tuple[int, int], int] = {}
@@ -654,7 +671,7 @@ def _chain(given: list[Tensor], best: dict[tuple[int, int], int], i: int, j: int
 
 @op(backward="LinalgCrossBackward0", name="cross_block", function=False, method=False, holomorphic=False)
 def cross_block(np: Any, self: Any, other: Any, /, dim: int) -> Any:
-    """Return the cross product along a dimension of size 3."""
+    """Return the cross product of ``self`` and ``other`` along the dimension ``dim``, which has size 3."""
     with numpy.errstate(all="ignore"):
         return np.ascontiguousarray(np.cross(self, other, axis=dim))
 
@@ -667,7 +684,10 @@ cross_block.derivative(
 
 @exported("linalg")
 def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Any = None) -> Tensor:
-    """Return the cross product of vectors of size 3 along ``dim``; the other dimensions broadcast."""
+    """Return the cross product of ``input`` and ``other`` along ``dim``, which has size 3.
+
+    The other dimensions broadcast.
+    """
     if input._array.ndim != other._array.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     at = dimension(dim, input._array.ndim)
@@ -685,7 +705,10 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Any = None) -> Te
 
 
 def _torch_cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Any = None) -> Tensor:
-    """Return the cross product of vectors of size 3 along ``dim`` (default: the first dimension of size 3)."""
+    """Return the cross product of ``input`` and ``other`` along ``dim``.
+
+    If it is None, use the first dimension of size 3.
+    """
     if dim is None:
         warn(
             "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or "
@@ -703,7 +726,7 @@ public(name="cross")(_torch_cross)
 
 @public()
 def kron(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
-    """Return the Kronecker product: a block matrix whose blocks are ``other`` times each element of ``input``.
+    """Return the Kronecker product: the block matrix whose block (i, j) is ``input[i, j] * other``.
 
     >>> import retrograd as torch
     >>> torch.kron(torch.eye(2), torch.tensor([1.0, 2.0]))

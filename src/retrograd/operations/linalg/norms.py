@@ -1,4 +1,4 @@
-"""Norms, condition numbers and ranks of matrices, products of vectors, and matrix powers and exponentials."""
+"""Norms and functions of matrices: ``matrix_norm``, ``cond``, ``matrix_rank``, ``matrix_power``, ``matrix_exp``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,11 @@ F: Any = TENSORS
 
 
 def _cast_wider(name: str, A: Tensor, dtype: Any) -> Tensor:
-    """Return ``A`` in ``dtype``; raise if that is narrower than the dtype of ``A``."""
+    """Return ``A`` converted to ``dtype``, or ``A`` itself if ``dtype`` is None.
+
+    Raise RuntimeError if ``dtype`` cannot represent all values of the dtype of ``A``. ``name`` is the name of the
+    function in the message.
+    """
     if dtype is None:
         return A
     if promotion.promote_types(A.dtype, dtype) is not dtype:
@@ -48,10 +52,10 @@ def _cast_wider(name: str, A: Tensor, dtype: Any) -> Tensor:
 def matrix_norm(
     input: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None, out: Any = None
 ) -> Tensor:
-    """Return the norm of matrices, whose rows and columns are the dimensions ``dim``.
+    """Return the norms of the matrices whose rows and columns are the dimensions ``dim`` of ``input``.
 
-    ``ord``: ``"fro"`` (Frobenius), ``"nuc"`` (sum of singular values), 2 or -2 (largest or smallest singular value), 1
-    or -1 (largest or smallest absolute sum of a column), inf or -inf (of a row).
+    ``ord`` is "fro" (Frobenius norm), "nuc" (sum of singular values), 2 or -2 (largest or smallest singular value), 1
+    or -1 (largest or smallest column sum of absolute values), or inf or -inf (largest or smallest row sum).
     """
     name = "linalg.matrix_norm"
     check_tensors("linalg_matrix_norm", input=input)
@@ -104,9 +108,11 @@ def _by_singular_values(A: Tensor, ord: Any, over: int, beside: int, keepdim: bo
 def norm(
     input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None, dtype: Any = None
 ) -> Tensor:
-    """Return ``matrix_norm`` or ``vector_norm``: the former for a string ``ord``, or an ``ord`` with two dimensions.
+    """Return ``matrix_norm`` if ``ord`` is a string, or a number with two dimensions ``dim``.
 
-    By default, the 2-norm of all elements.
+    Otherwise return ``vector_norm``.
+
+    By default, this is the 2-norm of all elements.
     """
     axes = None if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if axes is not None and len(axes) not in (1, 2):
@@ -121,9 +127,9 @@ def norm(
 
 @exported("linalg")
 def cond(input: Tensor, p: Any = None, *, out: Any = None) -> Tensor:
-    """Return the condition number of matrices: the norm of each times the norm of its inverse.
+    """Return the condition number of each matrix of ``input``: its norm times the norm of its inverse.
 
-    ``p``: the order, as in ``matrix_norm``; None means 2.
+    ``p`` is the order of the norm, as in ``matrix_norm``. None means 2.
     """
     x = input._array
     if x.ndim < 2:
@@ -158,7 +164,10 @@ def _cond_by_inverse(A: Tensor, p: Any) -> Tensor:
 
 @linalg_op("matrix_rank_block")
 def matrix_rank_block(np: Any, self: Any, /, size: int, atol: Any, rtol: Any) -> Any:
-    """Return the number of singular values above the tolerance."""
+    """Return for each matrix the number of its singular values ``self`` (…, k) above a tolerance.
+
+    The tolerance is ``max(atol, rtol * the largest)``. If ``rtol`` is None, it is the machine epsilon times ``size``.
+    """
     return (
         (self > singular_value_tolerance(np, self, size, atol, rtol)).sum(-1)
         if self.shape[-1]
@@ -170,9 +179,10 @@ def matrix_rank_block(np: Any, self: Any, /, size: int, atol: Any, rtol: Any) ->
 def matrix_rank(
     input: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None, out: Any = None
 ) -> Tensor:
-    """Return the rank of matrices: the number of singular values above ``max(atol, rtol * the largest)``.
+    """Return the rank of each matrix of ``input``: the number of singular values above a tolerance.
 
-    ``hermitian``: compute with eigenvalues. ``tol``: an older name of ``atol``, with ``rtol`` 0.
+    The tolerance is ``max(atol, rtol * the largest)``. If ``hermitian`` is true, absolute eigenvalues are used. ``tol``
+    is an older name of ``atol``, with ``rtol`` 0.
     """
     x = input._array
     check_matrix("torch.linalg.matrix_rank", x, "input")
@@ -191,7 +201,7 @@ def matrix_rank(
 
 @exported("linalg")
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Any = None) -> Tensor:
-    """Return the sum of products along ``dim``, with the first operand conjugated."""
+    """Return the dot product of ``conj(x)`` and ``y`` along the dimension ``dim``."""
     check_floating("linalg.vecdot", x._array)
     if x._array.dtype != y._array.dtype:
         raise RuntimeError(
@@ -209,9 +219,9 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Any = None) -> Tensor:
 
 @exported("linalg")
 def vander(x: Tensor, *, N: int | None = None) -> Tensor:
-    """Return the Vandermonde matrices of ``x``: the powers 0 to N - 1 of each element, along a new last dimension.
+    """Return the matrices with the powers 0 to ``N - 1`` of the elements of ``x``, along a new last dimension.
 
-    ``N``: by default the size of the last dimension.
+    If ``N`` is None, it is the size of the last dimension of ``x``.
     """
     size = N if N is not None else (x._array.shape[-1] if x._array.ndim else 0)
     if size <= 1:
@@ -223,9 +233,9 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
 
 @public(name="vander", method=False)
 def old_vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
-    """Return the Vandermonde matrix of a vector: in each row, ``N`` powers of an element, in descending order.
+    """Return the Vandermonde matrix of the vector ``x``: row i has ``N`` powers of ``x[i]``, in descending order.
 
-    ``N``: by default the number of elements. ``increasing``: ascending order.
+    If ``N`` is None, it is the number of elements. If ``increasing`` is true, the powers are in ascending order.
 
     >>> import retrograd as torch
     >>> torch.vander(torch.tensor([1, 2, 3]))
@@ -253,7 +263,10 @@ def old_vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Ten
 @exported("linalg")
 @public()
 def matrix_power(input: Tensor, n: int, *, out: Any = None) -> Tensor:
-    """Return the ``n``-th power of a square matrix or a batch; for a negative ``n``, the power of its inverse."""
+    """Return the ``n``-th power of ``input``, a square matrix or a batch of them.
+
+    If ``n`` is negative, return the power ``-n`` of the inverse.
+    """
     check_square("linalg.matrix_power", input._array)
     result = _power(input, n)
     return result
@@ -287,7 +300,7 @@ def _power(A: Tensor, n: int) -> Tensor:
 
 @linalg_op("matrix_exp_block", "LinalgMatrixExpBackward0", opmath=True)
 def matrix_exp_block(np: Any, self: Any, /) -> Any:
-    """Return the exponential of square matrices."""
+    """Return the matrix exponential of each square matrix of ``self``."""
     check_square("linalg.matrix_exp", self)
     check_floating("linalg.matrix_exp", self)
     return lapack.exponential(np, self)
@@ -312,7 +325,7 @@ matrix_exp_block.derivative(self=_exponential_rule)
 @exported("linalg")
 @public()
 def matrix_exp(input: Tensor) -> Tensor:
-    """Return the exponential of a square matrix, or of each matrix of a batch.
+    """Return the matrix exponential of ``input``, a square matrix or a batch of them.
 
     >>> import retrograd as torch
     >>> torch.linalg.matrix_exp(torch.zeros(2, 2))
@@ -325,6 +338,9 @@ def matrix_exp(input: Tensor) -> Tensor:
 
 @exported("linalg")
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Return the diagonals of matrices as a view."""
+    """Return a view of the diagonals of the matrices in the dimensions ``dim1`` and ``dim2`` of ``A``.
+
+    ``offset`` selects another diagonal: above the main one if it is positive, below it if it is negative.
+    """
     result: Tensor = FUNCTIONS["diagonal"](A, offset, dim1, dim2)
     return result

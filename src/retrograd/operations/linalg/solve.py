@@ -1,4 +1,4 @@
-"""Inverses, determinants, solutions of linear systems, pseudoinverses and least squares."""
+"""Inverses, determinants and linear systems: ``inv``, ``solve``, ``det``, ``slogdet``, ``pinv``, ``lstsq``, …."""
 
 from __future__ import annotations
 
@@ -60,7 +60,10 @@ def _check_inverse(x: Any) -> None:
 
 @linalg_op("inv", "LinalgInvExBackward0")
 def inv_block(np: Any, self: Any, /, name: str = "linalg.inv") -> Any:
-    """Return the inverses of square matrices; raise LinAlgError for a singular one."""
+    """Return the inverse of each square matrix of ``self``; raise LinAlgError if one is singular.
+
+    ``name`` is the name of the function in the message.
+    """
     _check_inverse(self)
     result, info = lapack.inverse(np, self)
     _check_not_singular(name, info)
@@ -69,13 +72,16 @@ def inv_block(np: Any, self: Any, /, name: str = "linalg.inv") -> Any:
 
 @linalg_op("inv_loose", "LinalgInvExBackward0")
 def inv_loose(np: Any, self: Any, /) -> Any:
-    """Return the inverses of square matrices, infinite for singular ones."""
+    """Return the inverse of each square matrix of ``self``; the inverse of a singular matrix is infinite."""
     return lapack.inverse(np, self)[0]
 
 
 @linalg_op("inv_ex_block", "LinalgInvExBackward0", outputs=("inverse", "info"), differentiable=1)
 def inv_ex_block(np: Any, self: Any, /) -> Any:
-    """Return the inverses of square matrices, and the position of the first zero pivot of each (0: none)."""
+    """Return the inverse of each square matrix of ``self``, and ``info``.
+
+    ``info`` is the position (from 1) of the first zero pivot of each matrix, or 0.
+    """
     _check_inverse(self)
     return lapack.inverse(np, self)
 
@@ -93,19 +99,22 @@ _InvEx = named("linalg_inv_ex", ("inverse", "info"))
 
 @exported("linalg")
 def inv(A: Tensor, *, out: Any = None) -> Tensor:
-    """Return the inverse of a square matrix, or of each matrix of a batch; raise LinAlgError for a singular one."""
+    """Return the inverse of ``A``, a square matrix or a batch of them; raise LinAlgError if a matrix is singular."""
     return inv_block(A)
 
 
 @public(name="inverse")
 def inverse(input: Tensor, *, out: Any = None) -> Tensor:
-    """Return the inverse of a square matrix, or of each matrix of a batch; raise LinAlgError for a singular one."""
+    """Return the inverse of ``input``, a square matrix or a batch of them; raise LinAlgError if one is singular."""
     return inv(input)
 
 
 @exported("linalg")
 def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
-    """Return the inverse and ``info``, the position of the first zero pivot (0: none), instead of raising an error."""
+    """Return the inverse of ``A``, and ``info``, the position (from 1) of the first zero pivot, or 0.
+
+    If ``check_errors`` is true, raise LinAlgError instead of returning a nonzero ``info``.
+    """
     result = _InvEx(inv_ex_block(A))
     if check_errors:
         _check_not_singular("linalg.inv_ex", result.info._array)
@@ -122,7 +131,11 @@ def _solution(np: Any, a: Any, b: Any, left: bool, vector: bool) -> tuple[Any, .
 
 
 def _with_pytorch_strides(np: Any, found: Any, left: bool, vector: bool) -> Any:
-    """Return a solution with PyTorch's strides."""
+    """Return the solution ``found`` of a linear system with the strides that PyTorch's result has.
+
+    If ``vector`` is true, ``found`` has one column, which is returned as a vector. If ``left`` is false, ``found`` is
+    the transposed solution.
+    """
     if vector:
         found = found[..., 0]
         return lapack.column_major(np, found) if found.ndim > 1 else found
@@ -137,9 +150,10 @@ def _check_solvable(name: str, info: Any) -> None:
 
 @linalg_op("solve_block", "LinalgSolveExBackward0", outputs=("result", "LU", "pivots", "info"), differentiable=1)
 def solve_block(np: Any, self: Any, B: Any, /, left: bool, vector: bool) -> Any:
-    """Return the X with ``self @ X = B`` (``X @ self = B`` if not ``left``), and the LU factorization of ``self``.
+    """Return the X with ``self @ X = B``, and the LU factorization of ``self``: LU, pivots and info.
 
-    X is infinite for a singular matrix.
+    If ``left`` is false, the equation is ``X @ self = B``. If ``vector`` is true, ``B`` is a vector or a batch of
+    vectors. X is infinite for a singular matrix.
     """
     check_square("linalg.solve", self)
     check_floating("linalg.solve", self)
@@ -170,12 +184,15 @@ _SolveEx = named("linalg_solve_ex", ("result", "info"))
 
 
 def is_vector(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    """Return whether the right side of a system is a vector or a batch of vectors."""
+    """Return whether ``b``, the shape of the right side of a system with matrices of shape ``a``, is one of vectors."""
     return len(b) == 1 or (len(a) - 1 == len(b) and b == a[:-1])
 
 
 def _check_right_side(A: Tensor, B: Tensor, left: bool) -> bool:
-    """Return whether B holds vectors; raise if its shape does not fit A."""
+    """Return whether ``B`` is a vector or a batch of vectors; raise if its shape does not fit ``A``.
+
+    If ``left`` is true, the system is ``A @ X = B``, otherwise ``X @ A = B``.
+    """
     check_tensors("linalg_solve", A=A, B=B)
     a, b = A._array.shape, B._array.shape
     if A._array.dtype != B._array.dtype or len(a) < 2 or a[-1] != a[-2]:
@@ -188,9 +205,10 @@ def _check_right_side(A: Tensor, B: Tensor, left: bool) -> bool:
 
 @exported("linalg")
 def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Any = None) -> Tensor:
-    """Return the X with ``A @ X = B`` (``X @ A = B`` if not ``left``); raise LinAlgError for a singular matrix.
+    """Return the X with ``A @ X = B``, or ``X @ A = B`` if ``left`` is false.
 
-    ``A``: (…, n, n). ``B``: a matrix (…, n, k), or a vector (n,) or batch of vectors (…, n).
+    ``A`` has the shape (…, n, n). ``B`` is a matrix (…, n, k), a vector (n,) or a batch of vectors (…, n). Raises
+    LinAlgError if ``A`` is singular.
 
     >>> import retrograd as torch
     >>> torch.linalg.solve(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 2.0]))
@@ -203,7 +221,10 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Any = None) -> Tensor
 
 @exported("linalg")
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: Any = None) -> Any:
-    """Return the result of ``solve`` and ``info``, the position of the first zero pivot (0: none)."""
+    """Return the result of ``solve`` and ``info``, the position (from 1) of the first zero pivot of ``A``, or 0.
+
+    If ``check_errors`` is true, raise LinAlgError instead of returning a nonzero ``info``.
+    """
     result, _, _, info = solve_block(A, B, left, _check_right_side(A, B, left))
     named_result = _SolveEx((result, info))
     if check_errors:
@@ -216,7 +237,10 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
 
 @linalg_op("solve_triangular_block", "LinalgSolveTriangularBackward0")
 def solve_triangular_block(np: Any, self: Any, B: Any, /, upper: bool, left: bool, unit: bool) -> Any:
-    """Return the X with ``self @ X = B`` (``X @ self = B`` if not ``left``) for triangular matrices ``self``."""
+    """Return the X with ``self @ X = B``, or ``X @ self = B`` if ``left`` is false, for triangular matrices ``self``.
+
+    ``upper`` selects the triangle that is read. If ``unit`` is true, the diagonal is not read and counts as ones.
+    """
     common = np.result_type(self.dtype, B.dtype)
     a, b = self.astype(common, copy=False), B.astype(common, copy=False)
     check_implemented("triangular_solve_cpu", a)
@@ -241,9 +265,10 @@ solve_triangular_block.derivative(self=_triangular_matrix, B=_triangular_right)
 def solve_triangular(
     input: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False, out: Any = None
 ) -> Tensor:
-    """Return the X with ``A @ X = B`` (``X @ A = B`` if not ``left``) for a triangular A.
+    """Return the X with ``input @ X = B``, or ``X @ input = B`` if ``left`` is false, for a triangular ``input``.
 
-    Only the upper or lower triangle of A is read. ``unitriangular``: the diagonal of A is not read and counts as ones.
+    Only the upper triangle is read, or the lower one if ``upper`` is false. If ``unitriangular`` is true, the diagonal
+    is not read and counts as ones.
     """
     check_tensors("linalg_solve_triangular", input=input, B=B)
     a, b = input._array, B._array
@@ -256,7 +281,11 @@ def solve_triangular(
 
 @linalg_op("triangular_solve_block", "TriangularSolveBackward0", outputs=("solution", "cloned_coefficient"))
 def triangular_solve_block(np: Any, self: Any, A: Any, /, upper: bool, transpose: bool, unit: bool) -> Any:
-    """Return the X with ``A @ X = self`` (``Aᵀ @ X = self`` if ``transpose``), and a copy of A."""
+    """Return the X with ``A @ X = self``, and a copy of the triangular ``A``.
+
+    If ``transpose`` is true, the equation is ``Aᵀ @ X = self``. ``upper`` selects the triangle that is read. If
+    ``unit`` is true, the diagonal is not read and counts as ones.
+    """
     check_implemented("triangular_solve_cpu", self)
     turned = A.swapaxes(-1, -2) if transpose else A
     result = lapack.solve_triangular(np, turned, self, upper != transpose, True, unit)
@@ -306,7 +335,11 @@ def triangular_solve(
     *,
     out: Any = None,
 ) -> Any:
-    """Return the X with ``A @ X = input`` for a triangular A (``transpose``: its transpose), and a copy of A."""
+    """Return the X with ``A @ X = input`` for a triangular ``A``, and a copy of ``A``.
+
+    If ``transpose`` is true, the equation is ``Aᵀ @ X = input``. ``upper`` selects the triangle that is read. If
+    ``unitriangular`` is true, the diagonal is not read and counts as ones.
+    """
     for name, x in (("b", input._array), ("A", A._array)):
         if x.ndim < 2:
             raise RuntimeError(
@@ -322,7 +355,10 @@ def triangular_solve(
 
 @linalg_op("cholesky_solve_block", "CholeskySolveBackward0")
 def cholesky_solve_block(np: Any, self: Any, factor: Any, /, upper: bool) -> Any:
-    """Return the X with ``L Lᴴ X = self``, or ``Uᴴ U X = self``."""
+    """Return the X with ``L Lᴴ X = self`` for the lower triangular L = ``factor``.
+
+    If ``upper`` is true, ``factor`` is the upper triangular U with ``Uᴴ U X = self``.
+    """
     check_implemented("cholesky_solve_cpu", self)
     return lapack.cholesky_solve(np, self, factor, upper)
 
@@ -340,7 +376,10 @@ cholesky_solve_block.derivative(
 
 @public()
 def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *, out: Any = None) -> Tensor:
-    """Return the X with ``A @ X = input``, from the Cholesky factor ``input2`` of A."""
+    """Return the X with ``A @ X = input``, from the Cholesky factor ``input2`` of A.
+
+    If ``upper`` is true, the factor is upper triangular.
+    """
     b, factor = input._array, input2._array
     for name, x in (("b", b), ("u", factor)):
         if x.ndim < 2:
@@ -357,7 +396,10 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *, out: A
 
 @linalg_op("cholesky_inverse_block", "CholeskyInverseBackward0")
 def cholesky_inverse_block(np: Any, self: Any, /, upper: bool) -> Any:
-    """Return the inverse of the matrix whose Cholesky factor is ``self``."""
+    """Return the inverse of the matrix whose Cholesky factor is ``self``.
+
+    If ``upper`` is true, the factor is upper triangular, otherwise lower triangular.
+    """
     check_square("cholesky_inverse", self)
     check_implemented("cholesky_inverse_out_cpu", self)
     identity = np.broadcast_to(np.eye(self.shape[-1], dtype=self.dtype), self.shape)
@@ -374,7 +416,10 @@ cholesky_inverse_block.derivative(self=_cholesky_inverse_rule)
 
 @public()
 def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Any = None) -> Tensor:
-    """Return the inverse of a matrix, from its Cholesky factor ``input``."""
+    """Return the inverse of the matrix whose Cholesky factor is ``input``.
+
+    If ``upper`` is true, the factor is upper triangular, otherwise lower triangular.
+    """
     return cholesky_inverse_block(input, upper)
 
 
@@ -383,7 +428,7 @@ def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Any = None) -> 
 
 @linalg_op("det_block", "LinalgDetBackward0")
 def det_block(np: Any, self: Any, /) -> Any:
-    """Return the determinants of square matrices."""
+    """Return the determinant of each square matrix of ``self``."""
     check_square("linalg.det", self)
     check_floating("linalg.det", self)
     check_implemented("lu_cpu", self)
@@ -395,10 +440,10 @@ det_block.derivative(self=lambda F, g, self: F.per_matrix(g) * F.cofactors(self)
 
 @linalg_op("cofactors", opmath=True)
 def cofactors(np: Any, self: Any, /) -> Any:
-    """Return the gradient of the determinant.
+    """Return the gradient of the determinant of each square matrix of ``self``: the conjugates of its cofactors.
 
-    For regular matrices it is computed from the inverse; otherwise from the singular value decomposition, as products
-    of all singular values but one.
+    If all matrices are regular, it is computed from their inverses. Otherwise it is computed from the singular value
+    decomposition, with the products of all singular values but one.
     """
     determinant = lapack.determinant(np, self)
     if bool(
@@ -416,7 +461,10 @@ cofactors.derivative(self=lambda F, g, self: F.cofactors_backward(g, self))
 
 @linalg_op("cofactors_backward", opmath=True)
 def cofactors_backward(np: Any, slope: Any, self: Any, /) -> Any:
-    """Return the gradient of ``cofactors``, from the singular vectors and products of all singular values but two."""
+    """Return the gradient of ``cofactors(self)`` with respect to ``self``, for the gradient ``slope`` of the cofactors.
+
+    It is computed from the singular vectors and the products of all singular values but two.
+    """
     u, s, vh = np.linalg.svd(self)
     size = s.shape[-1]
     apart = ~np.eye(size, dtype=bool)
@@ -450,19 +498,19 @@ cofactors_backward.derivative(
 
 @public()
 def det(input: Tensor, *, out: Any = None) -> Tensor:
-    """Return the determinant of a square matrix, or of each matrix of a batch."""
+    """Return the determinant of ``input``, a square matrix or a batch of them."""
     return det_block(input)
 
 
 @exported("linalg", "det")
 def linalg_det(A: Tensor, *, out: Any = None) -> Tensor:
-    """Return the determinant of a square matrix, or of each matrix of a batch."""
+    """Return the determinant of ``A``, a square matrix or a batch of them."""
     return det(A)
 
 
 @linalg_op("slogdet_block", "LinalgSlogdetBackward0", outputs=("sign", "logabsdet", "LU", "pivots"), differentiable=2)
 def slogdet_block(np: Any, self: Any, /) -> Any:
-    """Return the sign of determinants and the logarithm of their absolute values, and the LU factors and pivots."""
+    """Return the sign and the logarithm of the absolute value of the determinant of ``self``, and its LU and pivots."""
     check_square("linalg.slogdet", self)
     check_floating("linalg.slogdet", self, short=False)
     return lapack.log_determinant(np, self)
@@ -490,19 +538,19 @@ _Slogdet = named("slogdet", ("sign", "logabsdet"))
 
 @public()
 def slogdet(input: Tensor, *, out: Any = None) -> Any:
-    """Return the sign of the determinant and the logarithm of its absolute value, for a matrix or a batch."""
+    """Return the sign and the logarithm of the absolute value of the determinant of ``input``, a matrix or a batch."""
     return _Slogdet(slogdet_block(input)[:2])
 
 
 @exported("linalg", "slogdet")
 def linalg_slogdet(A: Tensor, *, out: Any = None) -> Any:
-    """Return the sign of the determinant and the logarithm of its absolute value, for a matrix or a batch."""
+    """Return the sign and the logarithm of the absolute value of the determinant of ``A``, a matrix or a batch."""
     return _LinalgSlogdet(slogdet_block(A)[:2])
 
 
 @public()
 def logdet(input: Tensor) -> Tensor:
-    """Return the logarithm of the determinant of a matrix or a batch; nan if the determinant is negative."""
+    """Return the logarithm of the determinant of ``input``, a matrix or a batch; nan if the determinant is negative."""
     check_square("logdet", input._array)
     check_floating("logdet", input._array)
     sign, log = slogdet_block(input)[:2]
@@ -514,9 +562,10 @@ def logdet(input: Tensor) -> Tensor:
 
 
 def singular_value_tolerance(np: Any, values: Any, size: int, atol: Any, rtol: Any) -> Any:
-    """Return the tolerance of each matrix: singular values at most this large count as zero.
+    """Return the tolerance of each matrix with the singular values ``values``: ``max(atol, rtol * the largest)``.
 
-    It is ``max(atol, rtol * the largest)``; by default, ``rtol`` is the machine epsilon times ``size``.
+    Singular values up to the tolerance count as zero. The result has a last dimension of size 1. If ``atol`` is None,
+    it is 0. If ``rtol`` is None, it is the machine epsilon times ``size``, or 0 where ``atol`` is positive.
     """
     if rtol is None:
         relative = float(np.finfo(values.dtype).eps) * size
@@ -527,7 +576,11 @@ def singular_value_tolerance(np: Any, values: Any, size: int, atol: Any, rtol: A
 
 @linalg_op("pinv_block", "LinalgPinvBackward0")
 def pinv_block(np: Any, self: Any, /, atol: Any, rtol: Any, hermitian: bool) -> Any:
-    """Return pseudoinverses, from singular values (or eigenvalues) above a tolerance."""
+    """Return the pseudoinverse of each matrix of ``self``.
+
+    Singular values up to the tolerance (see ``singular_value_tolerance``) count as zero. If ``hermitian`` is true,
+    eigenvalues are used instead of singular values.
+    """
     if not self.size:
         return np.zeros((*self.shape[:-2], self.shape[-1], self.shape[-2]), self.dtype)
     if hermitian:
@@ -543,7 +596,10 @@ def pinv_block(np: Any, self: Any, /, atol: Any, rtol: Any, hermitian: bool) -> 
 
 
 def _pinv_gradient(F: Any, g: Any, self: Any, found: Any) -> Any:
-    """Return the gradient with respect to a matrix from that of its pseudoinverse (Golub and Pereyra, 1973)."""
+    """Return the gradient of the matrices ``self``, for the gradient ``g`` of their pseudoinverses ``found``.
+
+    The formula is that of Golub and Pereyra (1973).
+    """
     turned = F.turned_fast(found)
     slope = F.turned_fast(g)
     first = F.matmul(slope, found)
@@ -564,10 +620,10 @@ def _array_or_number(x: Any) -> Any:
 def pinv(
     input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None, out: Any = None
 ) -> Tensor:
-    """Return the Moore-Penrose pseudoinverse of a matrix, or of each matrix of a batch.
+    """Return the Moore-Penrose pseudoinverse of ``input``, a matrix or a batch of them.
 
-    Singular values up to ``max(atol, rtol * the largest)`` count as zero. ``hermitian``: compute with eigenvalues,
-    reading only the lower triangle.
+    Singular values up to ``max(atol, rtol * the largest)`` count as zero. ``rcond`` is an older name of ``rtol``. If
+    ``hermitian`` is true, eigenvalues are used, and only the lower triangle is read.
     """
     check_tensors("linalg_pinv", input=input)
     x = input._array
@@ -582,7 +638,7 @@ def pinv(
 
 @public()
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
-    """Return the pseudoinverse of a matrix; singular values up to ``rcond`` times the largest count as zero."""
+    """Return the pseudoinverse of ``input``; singular values up to ``rcond`` times the largest count as zero."""
     return pinv(input, rcond)
 
 
@@ -592,7 +648,11 @@ DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 @linalg_op("lstsq_block", "LinalgLstsqBackward0", outputs=("solution", "residuals", "rank", "singular_values"),
        differentiable=2)  # fmt: skip
 def lstsq_block(np: Any, self: Any, B: Any, /, rcond: float, driver: str, vector: bool) -> Any:
-    """Return the X that minimizes ``|self @ X - B|``, the residuals, the rank and the singular values."""
+    """Return the X that minimizes ``|self @ X - B|``, the squared residuals, the rank and the singular values.
+
+    Singular values up to ``rcond`` times the largest count as zero. ``driver`` is the name of LAPACK's routine. If
+    ``vector`` is true, ``B`` is a vector or a batch of vectors. Some results are empty, as in ``lstsq``.
+    """
     right = B[..., None] if vector else B
     result, rank, values = lapack.least_squares(np, self, right, rcond, driver)
     n, m = self.shape[-2:]
@@ -638,11 +698,12 @@ _Lstsq = named("linalg_lstsq", ("solution", "residuals", "rank", "singular_value
 
 @exported("linalg")
 def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = None, out: Any = None) -> Any:
-    """Return the X that minimizes ``|A @ X - B|``, the squared residuals, the rank and the singular values of A.
+    """Return the X that minimizes ``|input @ X - b|``, the squared residuals, the rank and the singular values.
 
-    ``driver``: LAPACK's ``gelsy`` (default), ``gels`` (full rank), ``gelsd`` or ``gelss`` (by singular values).
-    Residuals are empty with ``gelsy``, or unless A has full rank and more rows than columns; the rank is empty with
-    ``gels``, and singular values are returned by ``gelsd`` and ``gelss`` only.
+    ``driver`` is LAPACK's routine: "gelsy" (default), "gels" (for full rank), "gelsd" or "gelss" (by singular values).
+    Singular values up to ``rcond`` times the largest count as zero. The residuals are empty with "gelsy", or unless
+    ``input`` has full rank and more rows than columns. The rank is empty with "gels". Singular values are returned by
+    "gelsd" and "gelss" only.
     """
     check_tensors("linalg_lstsq", input=input, b=b)
     a, right = input._array, b._array
@@ -682,8 +743,8 @@ def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = N
 def tensorinv(input: Tensor, ind: int = 2, *, out: Any = None) -> Tensor:
     """Return the inverse of the map ``x -> tensordot(input, x, x.ndim)``.
 
-    The result has the shape (*shape[ind:], *shape[:ind]). ``input`` is inverted as a matrix whose rows are its first
-    ``ind`` dimensions.
+    ``input`` is inverted as a matrix whose rows are its first ``ind`` dimensions. The result has the shape
+    (*input.shape[ind:], *input.shape[:ind]).
     """
     shape = input._array.shape
     if ind <= 0:
@@ -700,7 +761,10 @@ def tensorinv(input: Tensor, ind: int = 2, *, out: Any = None) -> Tensor:
 
 @exported("linalg")
 def tensorsolve(input: Tensor, other: Tensor, dims: Any = None, *, out: Any = None) -> Tensor:
-    """Return the X with ``tensordot(input, X, X.ndim) = other``; ``dims`` of ``input`` are moved to its end first."""
+    """Return the X with ``tensordot(input, X, X.ndim) = other``.
+
+    If ``dims`` is not None, these dimensions of ``input`` are moved to its end first.
+    """
     ndim = input._array.ndim
     if dims is not None:
         moved = [dim % ndim for dim in dims]
