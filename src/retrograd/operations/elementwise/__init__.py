@@ -1,1 +1,1 @@
-"""Operations element by element."""
+"""Elementwise operations: arithmetic, comparisons, rounding, elementary and special functions."""

@@ -1,4 +1,4 @@
-"""Elementwise arithmetic: sums, products, quotients, remainders, signs, and operations of three tensors."""
+"""Elementwise arithmetic: ``add``, ``sub``, ``mul``, ``div``, ``remainder``, ``abs``, ``sign``, ``lerp``, ``addcmul``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..rule_helpers import check_divisor, check_first, kind_of, zero_grad_rule
 
 
 def _add_scaled(x: Any, y: Any, alpha: float) -> None:
-    """Add ``alpha * y`` to an array of floats in place."""
+    """Add ``alpha * y`` to the floating-point array ``x`` in place."""
     if y is x or not into("add_scaled_into", x, y, numbers=(alpha,)):
         x += y * numpy.asarray(alpha, x.dtype)
 
@@ -33,7 +33,7 @@ def _add_scaled(x: Any, y: Any, alpha: float) -> None:
     ),
 )
 def add(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
-    """Elementwise sum ``input + alpha * other`` of broadcastable tensors.
+    """Return ``self + alpha * other`` elementwise; the operands broadcast.
 
     >>> import retrograd as torch
     >>> torch.add(torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0]), alpha=2)
@@ -47,7 +47,10 @@ def add(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
 
 
 def _scaled(np: Any, x: Any, alpha: Any) -> Any:
-    """Return ``x * alpha`` in the dtype of ``x``; raise PyTorch's errors for an ``alpha`` of another kind."""
+    """Return ``x * alpha`` in the dtype of ``x``.
+
+    Raise PyTorch's error if ``alpha`` is of another kind, such as a float for integers.
+    """
     if alpha.__class__ is float and x.__class__ is np.ndarray and x.dtype.kind == "f":  # the common case first
         return np.multiply(x, np.asarray(alpha, x.dtype))
     kind = getattr(x, "dtype", np.dtype(type(x))).kind
@@ -63,7 +66,7 @@ def _scaled(np: Any, x: Any, alpha: Any) -> Any:
 
 
 def _no_booleans(*operands: Any) -> None:
-    """Raise PyTorch's error if an operand is boolean."""
+    """Raise PyTorch's error if one of ``operands`` is boolean."""
     boolean = [kind_of(each) == "b" or each.__class__ is bool for each in operands]
     if any(boolean):
         raise RuntimeError(_BOOL_MINUS if all(boolean) else _ONE_BOOL_MINUS)
@@ -73,7 +76,7 @@ def _no_booleans(*operands: Any) -> None:
     inplace_stmt=("alpha.__class__ is float", "self -= other * asarray(alpha, self.dtype)"),
 )  # fmt: skip
 def sub(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
-    """Elementwise difference ``input - alpha * other`` of broadcastable tensors."""
+    """Return ``self - alpha * other`` elementwise; the operands broadcast."""
     return np.subtract(self, other) if alpha == 1 else np.subtract(self, _scaled(np, other, alpha))
 
 
@@ -100,7 +103,7 @@ _BOOL_MINUS = (
     check=_no_booleans,
 )
 def rsub_number(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
-    """Elementwise ``other - alpha * self``."""
+    """Return ``other - alpha * self`` elementwise for a number ``other``."""
     return np.subtract(other, self) if alpha == 1 else np.subtract(other, _scaled(np, self, alpha))
 
 
@@ -109,20 +112,20 @@ def rsub_number(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
     name="rsub_tensor", backward="RsubBackward0", in_place=False, function=False, method=False, check=_no_booleans,
 )  # fmt: skip
 def rsub_tensor(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
-    """Elementwise ``other - alpha * self``."""
+    """Return ``other - alpha * self`` elementwise for a tensor ``other``."""
     return np.subtract(other, self) if alpha == 1 else np.subtract(other, _scaled(np, self, alpha))
 
 
 @public(method=False)
 def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Any:
-    """Elementwise ``other - alpha * input``."""
+    """Return ``other - alpha * input`` elementwise."""
     check_first("rsub", input, other)
     return (rsub_tensor if isinstance(other, Tensor) else rsub_number)(input, other, alpha=alpha)
 
 
 @pointwise("other", "self", aliases=("multiply",))
 def mul(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise product of broadcastable tensors.
+    """Return ``self * other`` elementwise; the operands broadcast.
 
     >>> import retrograd as torch
     >>> torch.mul(torch.tensor([1.0, 2.0]), 3)
@@ -137,7 +140,7 @@ def mul(np: Any, self: Any, other: Any, /) -> Any:
     name="div_true", backward="DivBackward0", floats=True, function=False, method=False, in_place=False,
 )  # fmt: skip
 def div_true(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise quotient of broadcastable tensors; integers are converted to floats first."""
+    """Return ``self / other`` elementwise; integers are converted to floats first."""
     return np.divide(self, other)
 
 
@@ -146,7 +149,7 @@ def div_true(np: Any, self: Any, other: Any, /) -> Any:
     refuses=("div_floor_cpu", "bc"),
 )  # fmt: skip
 def div_floor(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise quotient, rounded towards minus infinity."""
+    """Return ``self / other`` elementwise, rounded towards minus infinity."""
     return _floor_divide(np, self, other)
 
 
@@ -155,7 +158,7 @@ def div_floor(np: Any, self: Any, other: Any, /) -> Any:
     refuses=("div_trunc_cpu", "bc"),
 )  # fmt: skip
 def div_trunc(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise quotient, rounded towards zero."""
+    """Return ``self / other`` elementwise, rounded towards zero."""
     if self.dtype.kind in "iu":
         check_divisor(np, self, other)
         quotient = np.floor_divide(self, other)
@@ -167,7 +170,7 @@ div_trunc.op.opmath = False  # the quotient is rounded to its dtype before it is
 
 
 def _floor_divide(np: Any, a: Any, b: Any) -> Any:
-    """Return ``a // b``; raise PyTorch's error for integers divided by 0."""
+    """Return ``a // b``. Raise PyTorch's error if an integer is divided by 0."""
     if a.dtype.kind in "iu":
         check_divisor(np, a, b)
         return np.floor_divide(a, b)
@@ -186,10 +189,10 @@ _NOT_GIVEN: Any = "true"
 
 @public(aliases=("divide",))
 def div(input: Any, other: Any, *, rounding_mode: str | None = _NOT_GIVEN, out: Tensor | None = None) -> Any:
-    """Elementwise quotient, unrounded or rounded.
+    """Return ``input / other`` elementwise.
 
-    ``rounding_mode``: None (true division, the default), ``"trunc"`` (towards zero) or ``"floor"`` (towards minus
-    infinity).
+    If ``rounding_mode`` is None, the quotient is not rounded. "trunc" rounds it towards zero, "floor" towards minus
+    infinity.
 
     >>> import retrograd as torch
     >>> torch.div(torch.tensor([7, -7]), 2, rounding_mode="floor")
@@ -219,7 +222,7 @@ def div_(input: Tensor, other: Any, *, rounding_mode: str | None = _NOT_GIVEN) -
 
 @public()
 def true_divide(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
-    """Elementwise quotient; integers are converted to floats first."""
+    """Return ``input / other`` elementwise; integers are converted to floats first."""
     return div_true(input, other)
 
 
@@ -233,12 +236,12 @@ def true_divide_(input: Tensor, other: Any) -> Tensor:
     zero_grad_rule, zero_grad_rule, backward="NotImplemented", refuses=("div_floor_cpu", "bc")
 )  # the name is PyTorch's
 def floor_divide(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise quotient, rounded towards minus infinity."""
+    """Return ``self / other`` elementwise, rounded towards minus infinity."""
     return _floor_divide(np, self, other)
 
 
 def _remainder(np: Any, a: Any, b: Any) -> Any:
-    """Return ``a % b`` with the sign of ``b``; raise PyTorch's error for integers divided by 0."""
+    """Return ``a % b``, which has the sign of ``b``. Raise PyTorch's error if an integer is divided by 0."""
     if getattr(a, "dtype", b).kind in "biu":
         check_divisor(np, a, b)
         return np.remainder(a, b)
@@ -253,7 +256,7 @@ def _remainder(np: Any, a: Any, b: Any) -> Any:
     refuses=("remainder_cpu", "bc"),
 )  # fmt: skip
 def remainder_tensor(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise remainder of the division, with the sign of the divisor (Python's ``%``)."""
+    """Return ``self % other`` elementwise for a tensor ``other``; the remainder has the sign of ``other``."""
     return _remainder(np, self, other)
 
 
@@ -262,7 +265,7 @@ def remainder_tensor(np: Any, self: Any, other: Any, /) -> Any:
     refuses=("remainder_cpu", "bc"),
 )  # fmt: skip
 def remainder_number(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise remainder of the division, with the sign of the divisor (Python's ``%``)."""
+    """Return ``self % other`` elementwise for a number ``other``; the remainder has the sign of ``other``."""
     return _remainder(np, self, other)
 
 
@@ -271,13 +274,13 @@ def remainder_number(np: Any, self: Any, other: Any, /) -> Any:
     function=False, method=False, in_place=False, refuses=("remainder_cpu", "bc"),
 )  # fmt: skip
 def remainder_of_number(np: Any, self: Any, other: Any, /) -> Any:
-    """Remainder of the division of a number by each element."""
+    """Return ``self % other`` elementwise for a number ``self``; the remainder has the sign of ``other``."""
     return remainder_tensor.op.kernel(np, self, other)
 
 
 @public()
 def remainder(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
-    """Elementwise remainder of the division, with the sign of the divisor (Python's ``%``).
+    """Return ``input % other`` elementwise; the remainder has the sign of ``other``, as in Python.
 
     >>> import retrograd as torch
     >>> torch.remainder(torch.tensor([-3, 3]), 2)
@@ -300,7 +303,10 @@ def remainder_(input: Tensor, other: Any) -> Tensor:
     refuses=("fmod_cpu", "bc"),
 )  # fmt: skip
 def fmod_tensor(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise remainder of the division, with the sign of the dividend (C's ``fmod``)."""
+    """Return the remainder of ``self / other`` elementwise for a tensor ``other``.
+
+    It has the sign of ``self``, as in C.
+    """
     if getattr(self, "dtype", other).kind in "biu":
         check_divisor(np, self, other)
     return np.fmod(self, other)
@@ -311,7 +317,10 @@ def fmod_tensor(np: Any, self: Any, other: Any, /) -> Any:
     refuses=("fmod_cpu", "bc"),
 )  # fmt: skip
 def fmod_number(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise remainder of the division, with the sign of the dividend (C's ``fmod``)."""
+    """Return the remainder of ``self / other`` elementwise for a number ``other``.
+
+    It has the sign of ``self``, as in C.
+    """
     if getattr(self, "dtype", other).kind in "biu":
         check_divisor(np, self, other)
     return np.fmod(self, other)
@@ -319,7 +328,7 @@ def fmod_number(np: Any, self: Any, other: Any, /) -> Any:
 
 @public()
 def fmod(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
-    """Elementwise remainder of the division, with the sign of the dividend (C's ``fmod``).
+    """Return the remainder of ``input / other`` elementwise; it has the sign of ``input``, as that of C's ``fmod``.
 
     >>> import retrograd as torch
     >>> torch.fmod(torch.tensor([-3, 3]), 2)
@@ -340,7 +349,7 @@ def fmod_(input: Tensor, other: Any) -> Tensor:
 
 @pointwise(lambda g: -g, aliases=("negative",))
 def neg(np: Any, self: Any, /) -> Any:
-    """Elementwise negative. Raises RuntimeError for a bool tensor."""
+    """Return ``-self`` elementwise. Raises RuntimeError for a bool tensor."""
     if self.dtype == bool:
         raise RuntimeError(
             "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
@@ -354,7 +363,7 @@ def neg(np: Any, self: Any, /) -> Any:
     refuses=("abs_cpu", "b"), numbers=False,
 )  # fmt: skip
 def abs(np: Any, self: Any, /) -> Any:
-    """Elementwise absolute value; of a complex tensor the modulus, a real tensor.
+    """Return the absolute value of each element of ``self``; for a complex tensor this is a real tensor.
 
     >>> import retrograd as torch
     >>> torch.abs(torch.tensor([-1.0, 2.0]))
@@ -376,7 +385,7 @@ public(name="absolute_", function=False, fast_path=abs, in_place=True)(_abs_in_p
 
 @pointwise(zero_grad_rule, in_place="method")
 def sign(np: Any, self: Any, /) -> Any:
-    """Elementwise sign: -1, 0 or 1; 0 for nan.
+    """Return the sign of each element of ``self``: -1, 0 or 1, and 0 for nan.
 
     >>> import retrograd as torch
     >>> torch.sign(torch.tensor([-2.0, 0.0, 3.0]))
@@ -401,7 +410,7 @@ def _sgn_rule(F: Any, g: Any, self: Any, out: Any) -> Any:
 
 @pointwise(_sgn_rule, holomorphic=False, in_place="method")
 def sgn(np: Any, self: Any, /) -> Any:
-    """Elementwise sign; of a complex element ``x / abs(x)``, and 0 for 0."""
+    """Return the sign of each element of ``self``. For a complex element x it is ``x / abs(x)``, or 0 if x is 0."""
     if self.dtype.kind == "b":
         return self.copy()
     if self.size >= LARGE and (large := looped("sign", self)) is not None:
@@ -433,7 +442,7 @@ def _same_dtype(input: Any, *others: Any) -> None:
     inplace_stmt=("weight.__class__ is float and -0.5 < weight < 0.5", "self += asarray(weight, self.dtype) * (end - self)"),
 )  # fmt: skip
 def lerp_number(np: Any, self: Any, end: Any, /, weight: Any) -> Any:
-    """Elementwise ``self + weight * (end - self)`` with a number as ``weight``."""
+    """Return ``self + weight * (end - self)`` elementwise for a number ``weight``."""
     if weight.__class__ is complex or not -0.5 < weight < 0.5:
         return lerp_tensor.op.kernel(np, self, end, weight)
     if self.size >= LARGE and (large := looped("lerp", self, end, numbers=(weight,))) is not None:
@@ -449,13 +458,16 @@ def lerp_number(np: Any, self: Any, end: Any, /, weight: Any) -> Any:
     refuses=("lerp_kernel_tensor", "bi"), numbers=False, check=_same_dtype,
 )  # fmt: skip
 def lerp_tensor(np: Any, self: Any, end: Any, weight: Any, /) -> Any:
-    """Elementwise ``self + weight * (end - self)``."""
+    """Return ``self + weight * (end - self)`` elementwise for a tensor ``weight``."""
     small = np.absolute(weight) < 0.5
     return np.where(small, self + weight * (end - self), end - (end - self) * (1 - weight))
 
 
 def _weight(input: Tensor, weight: Any) -> Any:
-    """Return ``weight``; a 0-d tensor of another real dtype that requires no gradient is returned as a number."""
+    """Return ``weight``, converted to a number if it is a 0-d real tensor of another dtype than ``input``.
+
+    A tensor that requires a gradient is not converted.
+    """
     if not isinstance(weight, Tensor) or weight._array.ndim or weight.dtype is input.dtype:
         return weight
     return weight if weight.requires_grad or weight.is_complex() else weight.item()
@@ -463,7 +475,9 @@ def _weight(input: Tensor, weight: Any) -> Any:
 
 @public(fast_path=lerp_number, when="weight.__class__ in NUMBERS")
 def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) -> Any:
-    """Elementwise linear interpolation ``input + weight * (end - input)``; ``weight`` is a number or a tensor.
+    """Return the linear interpolation ``input + weight * (end - input)`` elementwise.
+
+    ``weight`` is a number or a tensor.
 
     >>> import retrograd as torch
     >>> torch.lerp(torch.tensor([0.0, 10.0]), torch.tensor([1.0, 20.0]), 0.5)
@@ -490,7 +504,7 @@ def lerp_(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     inplace_stmt=("value.__class__ is float", "self += asarray(value, self.dtype) * tensor1 * tensor2"),
 )
 def addcmul(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1) -> Any:
-    """Elementwise ``input + value * tensor1 * tensor2``."""
+    """Return ``self + value * tensor1 * tensor2`` elementwise."""
     if self.size >= LARGE and value.__class__ in (int, float):
         large = looped("addcmul", self, tensor1, tensor2, numbers=(value,))
         if large is not None:
@@ -507,7 +521,10 @@ def addcmul(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1
     inplace_stmt=("value.__class__ is float", "self += asarray(value, self.dtype) * tensor1 / tensor2"),
 )
 def addcdiv(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1) -> Any:
-    """Elementwise ``input + value * tensor1 / tensor2``. Raises RuntimeError if both divided tensors are integers."""
+    """Return ``self + value * tensor1 / tensor2`` elementwise.
+
+    Raises RuntimeError if ``tensor1`` and ``tensor2`` both have integer dtypes.
+    """
     if tensor1.dtype.kind in "biu" and tensor2.dtype.kind in "biu":
         raise RuntimeError(
             "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true "

@@ -1,4 +1,4 @@
-"""Elementwise bitwise operations, greatest common divisors and least common multiples of integers."""
+"""Elementwise operations of integers and booleans: ``bitwise_and``, ``bitwise_not``, shifts, ``gcd``, ``lcm``."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from ...dispatch.declare import pointwise
 
 @pointwise(refuses=("bitwise_and_cpu", "fc"))
 def bitwise_and(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise bitwise AND of integers; logical AND of booleans."""
+    """Return the bitwise AND of ``self`` and ``other`` elementwise; for booleans the logical AND."""
     return np.bitwise_and(self, other)
 
 
 @pointwise(refuses=("bitwise_or_cpu", "fc"))
 def bitwise_or(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise bitwise OR of integers; logical OR of booleans."""
+    """Return the bitwise OR of ``self`` and ``other`` elementwise; for booleans the logical OR."""
     return np.bitwise_or(self, other)
 
 
 @pointwise(refuses=("bitwise_xor_cpu", "fc"))
 def bitwise_xor(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise bitwise XOR of integers; logical XOR of booleans."""
+    """Return the bitwise XOR of ``self`` and ``other`` elementwise; for booleans the logical XOR."""
     return np.bitwise_xor(self, other)
 
 
 @pointwise(refuses=("bitwise_not_cpu", "fc"), in_place="method")
 def bitwise_not(np: Any, self: Any, /) -> Any:
-    """Elementwise bitwise complement of integers; logical NOT of booleans."""
+    """Return the bitwise complement of each element of ``self``; for booleans the logical NOT."""
     return np.invert(self)
 
 
 @pointwise(refuses=("lshift_cpu", "bfc"))
 def bitwise_left_shift(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise shift of integers to the left by ``other`` bits."""
+    """Return the integers ``self`` shifted to the left by ``other`` bits, elementwise."""
     return np.left_shift(self, other)
 
 
 @pointwise(refuses=("rshift_cpu", "bfc"))
 def bitwise_right_shift(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise arithmetic shift of integers to the right by ``other`` bits; the sign is preserved."""
+    """Return the integers ``self`` shifted to the right by ``other`` bits, elementwise; the sign is preserved."""
     return np.right_shift(self, other)
 
 
@@ -48,11 +48,11 @@ def bitwise_right_shift(np: Any, self: Any, other: Any, /) -> Any:
 
 @pointwise(refuses=("gcd_cpu", "bfc"), numbers=False, in_place="function")
 def gcd(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise greatest common divisor of integers."""
+    """Return the greatest common divisor of the integers ``self`` and ``other``, elementwise."""
     return np.gcd(self, other)
 
 
 @pointwise(refuses=("lcm_cpu", "bfc"), numbers=False, in_place="function")
 def lcm(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise least common multiple of integers."""
+    """Return the least common multiple of the integers ``self`` and ``other``, elementwise."""
     return np.lcm(self, other)

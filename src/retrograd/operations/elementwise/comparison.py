@@ -1,4 +1,7 @@
-"""Elementwise comparisons, logical operations and tests such as ``isnan``: bool results, no derivatives."""
+"""Elementwise comparisons and tests: ``eq``, ``lt``, ``logical_and``, ``isnan``, ``isclose`` and others.
+
+Their results are bool tensors and have no derivatives.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from ..rule_helpers import zero_grad_rule
     zero_grad_rule, zero_grad_rule, result=bool, numbers="second", in_place=False,
 )  # fmt: skip
 def eq(np: Any, self: Any, other: Any, /) -> Any:
-    """Return True where elements are equal (a bool tensor).
+    """Return True where ``self == other``, as a bool tensor.
 
     >>> import retrograd as torch
     >>> torch.eq(torch.tensor([1, 2]), 2)
@@ -30,7 +33,7 @@ def eq(np: Any, self: Any, other: Any, /) -> Any:
     zero_grad_rule, zero_grad_rule, result=bool, numbers="second", in_place=False, aliases=("not_equal",),
 )  # fmt: skip
 def ne(np: Any, self: Any, other: Any, /) -> Any:
-    """Return True where elements are not equal (a bool tensor)."""
+    """Return True where ``self != other``, as a bool tensor."""
     return np.not_equal(self, other)
 
 
@@ -38,7 +41,7 @@ def ne(np: Any, self: Any, other: Any, /) -> Any:
     zero_grad_rule, zero_grad_rule, result=bool, numbers="second", in_place=False, aliases=("less",), refuses=("lt_cpu", "c"),
 )  # fmt: skip
 def lt(np: Any, self: Any, other: Any, /) -> Any:
-    """Return True where ``input < other`` (a bool tensor)."""
+    """Return True where ``self < other``, as a bool tensor."""
     return np.less(self, other)
 
 
@@ -47,7 +50,7 @@ def lt(np: Any, self: Any, other: Any, /) -> Any:
     refuses=("le_cpu", "c"),
 )  # fmt: skip
 def le(np: Any, self: Any, other: Any, /) -> Any:
-    """Return True where ``input <= other`` (a bool tensor)."""
+    """Return True where ``self <= other``, as a bool tensor."""
     return np.less_equal(self, other)
 
 
@@ -55,7 +58,7 @@ def le(np: Any, self: Any, other: Any, /) -> Any:
     zero_grad_rule, zero_grad_rule, result=bool, numbers="second", in_place=False, aliases=("greater",), refuses=("gt_cpu", "c"),
 )  # fmt: skip
 def gt(np: Any, self: Any, other: Any, /) -> Any:
-    """Return True where ``input > other`` (a bool tensor)."""
+    """Return True where ``self > other``, as a bool tensor."""
     return np.greater(self, other)
 
 
@@ -64,12 +67,15 @@ def gt(np: Any, self: Any, other: Any, /) -> Any:
     refuses=("ge_cpu", "c"),
 )  # fmt: skip
 def ge(np: Any, self: Any, other: Any, /) -> Any:
-    """Return True where ``input >= other`` (a bool tensor)."""
+    """Return True where ``self >= other``, as a bool tensor."""
     return np.greater_equal(self, other)
 
 
 def _in_place(function: Any, names: tuple[str, ...]) -> None:
-    """Publish the in-place forms of a comparison, whose nodes have different names for tensors and numbers."""
+    """Make the in-place forms of the comparison ``function`` public under ``names``, each followed by an underscore.
+
+    As in PyTorch, the nodes of a comparison with a tensor and with a number have different names.
+    """
     of_number = function.op
     of_tensor = variant(function, in_place_backward=of_number.backward[:-1] + "1")
 
@@ -91,7 +97,7 @@ for _function, _names in (
 
 @pointwise(result=bool, numbers=False)
 def logical_and(np: Any, self: Any, other: Any, /) -> Any:
-    """Return True where both elements are nonzero (a bool tensor).
+    """Return True where ``self`` and ``other`` are both nonzero, as a bool tensor.
 
     >>> import retrograd as torch
     >>> torch.logical_and(torch.tensor([True, False]), torch.tensor([True, True]))
@@ -102,37 +108,37 @@ def logical_and(np: Any, self: Any, other: Any, /) -> Any:
 
 @pointwise(result=bool, numbers=False)
 def logical_or(np: Any, self: Any, other: Any, /) -> Any:
-    """Return True where at least one of the elements is nonzero (a bool tensor)."""
+    """Return True where ``self`` or ``other`` or both are nonzero, as a bool tensor."""
     return np.logical_or(self, other)
 
 
 @pointwise(result=bool, numbers=False)
 def logical_xor(np: Any, self: Any, other: Any, /) -> Any:
-    """Return True where exactly one of the elements is nonzero (a bool tensor)."""
+    """Return True where exactly one of ``self`` and ``other`` is nonzero, as a bool tensor."""
     return np.logical_xor(self, other)
 
 
 @pointwise(result=bool, in_place="method")
 def logical_not(np: Any, self: Any, /) -> Any:
-    """Return True where elements are zero (a bool tensor)."""
+    """Return True where ``self`` is zero, as a bool tensor."""
     return np.logical_not(self)
 
 
 @pointwise(result=bool, in_place=False)
 def isnan(np: Any, self: Any, /) -> Any:
-    """Return True where elements are nan (a bool tensor)."""
+    """Return True where ``self`` is nan, as a bool tensor."""
     return np.not_equal(self, self)
 
 
 @pointwise(result=bool, in_place=False)
 def isinf(np: Any, self: Any, /) -> Any:
-    """Return True where elements are infinite (a bool tensor)."""
+    """Return True where ``self`` is infinite, as a bool tensor."""
     return np.isinf(self) if self.dtype.kind in "fcV" else np.zeros(self.shape, bool)
 
 
 @pointwise(result=bool, in_place=False)
 def isposinf(np: Any, self: Any, /) -> Any:
-    """Return True where elements are positive infinity (a bool tensor)."""
+    """Return True where ``self`` is positive infinity, as a bool tensor."""
     if self.dtype.kind == "c":
         raise RuntimeError("isposinf does not support complex inputs.")
     return np.equal(self, np.inf)
@@ -140,7 +146,7 @@ def isposinf(np: Any, self: Any, /) -> Any:
 
 @pointwise(result=bool, in_place=False)
 def isneginf(np: Any, self: Any, /) -> Any:
-    """Return True where elements are negative infinity (a bool tensor)."""
+    """Return True where ``self`` is negative infinity, as a bool tensor."""
     if self.dtype.kind == "c":
         raise RuntimeError("isneginf does not support complex inputs.")
     return np.equal(self, -np.inf)
@@ -148,19 +154,19 @@ def isneginf(np: Any, self: Any, /) -> Any:
 
 @pointwise(result=bool, in_place=False)
 def isfinite(np: Any, self: Any, /) -> Any:
-    """Return True where elements are neither infinite nor nan (a bool tensor)."""
+    """Return True where ``self`` is neither infinite nor nan, as a bool tensor."""
     return np.isfinite(self) if self.dtype.kind in "fcV" else np.ones(self.shape, bool)
 
 
 @pointwise(result=bool, in_place=False)
 def isreal(np: Any, self: Any, /) -> Any:
-    """Return True where the imaginary part is zero; everywhere for a real tensor (a bool tensor)."""
+    """Return True where the imaginary part of ``self`` is zero, as a bool tensor; True for all real elements."""
     return np.equal(np.imag(self), 0)
 
 
 @pointwise(result=bool, in_place=False)
 def signbit(np: Any, self: Any, /) -> Any:
-    """Return True where the sign is negative, including -0.0 (a bool tensor)."""
+    """Return True where the sign of ``self`` is negative, including -0.0, as a bool tensor."""
     if self.dtype.kind == "c":
         raise NotImplementedError("signbit is not implemented for complex tensors.")
     return np.signbit(self) if self.dtype.kind in "fV" else np.less(self, 0)
@@ -179,7 +185,7 @@ def _check_close(input: Any, other: Any, rtol: float, atol: float) -> None:
 
 @op(name="isclose_arrays", function=False, method=False)
 def isclose_arrays(np: Any, self: Any, other: Any, /, rtol: float, atol: float, equal_nan: bool) -> Any:
-    """Kernel of :func:`isclose`."""
+    """Return True where ``self`` and ``other`` are close, as :func:`isclose` defines."""
     near = np.equal(self, other)
     if equal_nan and self.dtype.kind in "fcV":
         near = near | ((self != self) & (other != other))
@@ -193,9 +199,9 @@ def isclose_arrays(np: Any, self: Any, other: Any, /, rtol: float, atol: float, 
 
 @public()
 def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
-    """Return True where ``abs(input - other) <= atol + rtol * abs(other)`` (a bool tensor).
+    """Return True where ``abs(input - other) <= atol + rtol * abs(other)``, as a bool tensor.
 
-    Equal infinities are close; nan is close to nan only with ``equal_nan=True``.
+    Equal infinities are close. If ``equal_nan`` is true, two nan are close, too.
 
     >>> import retrograd as torch
     >>> torch.isclose(torch.tensor([1.0, 2.0]), torch.tensor([1.0 + 1e-9, 2.1]))
@@ -207,7 +213,7 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
 
 @public()
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
-    """Whether all elements are close (see :func:`isclose`).
+    """Return whether all elements of ``input`` and ``other`` are close (see :func:`isclose`).
 
     >>> import retrograd as torch
     >>> torch.allclose(torch.tensor([1.0]), torch.tensor([1.0 + 1e-9]))
@@ -218,7 +224,7 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e
 
 @public()
 def equal(input: Any, other: Any) -> bool:
-    """Whether two tensors have the same shape and equal elements (nan is not equal to nan)."""
+    """Return whether ``input`` and ``other`` have the same shape and equal elements; nan is not equal to nan."""
     for position, each in enumerate((input, other)):
         if not isinstance(each, Tensor):
             name = ("input", "other")[position]

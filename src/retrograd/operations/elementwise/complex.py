@@ -1,4 +1,4 @@
-"""Complex tensors: real and imaginary parts, views as real tensors and back, conjugates."""
+"""Complex tensors: ``real``, ``imag``, ``conj``, ``complex``, ``view_as_real`` and ``view_as_complex``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from ..shape.views import PROPERTIES
 
 @op(view=True, name="view_as_real", backward="ViewAsRealBackward0", method=False)
 def view_as_real(np: Any, self: Any, /) -> Any:
-    """View of a complex tensor as a real tensor with a new last dimension of size 2: real and imaginary part."""
+    """Return a view of the complex tensor ``self`` as a real tensor.
+
+    Its new last dimension, of size 2, holds the real and the imaginary part.
+    """
     if self.dtype.kind != "c":
         raise RuntimeError("view_as_real is only supported for complex tensors")
     part = np.dtype(np.float32 if self.dtype.itemsize == 8 else np.float64)
@@ -29,7 +32,7 @@ def view_as_real(np: Any, self: Any, /) -> Any:
 
 
 def _as_complex(F: Any, g: Any) -> Any:
-    """Return the pairs ``g`` as complex: a view if ``g`` is contiguous, which an expanded gradient is not."""
+    """Return the real pairs ``g`` (…, 2) as complex numbers: a view if ``g`` is contiguous, otherwise a new array."""
     owned = g.__class__ is numpy.ndarray and g.flags.c_contiguous and g.base is None
     return F.view_as_complex(g) if owned else F.complex_of_pairs(g)
 
@@ -39,7 +42,7 @@ view_as_real.derivative(self=_as_complex)
 
 @op(name="complex_of_pairs", function=False, method=False, holomorphic=False)
 def complex_of_pairs(np: Any, self: Any, /) -> Any:
-    """Return a new complex array from the pairs (real and imaginary part) in the last dimension."""
+    """Return a new complex array from ``self`` (…, 2), whose last dimension holds the real and the imaginary parts."""
     return np.array(self, order="C").view(np.complex64 if self.itemsize == 4 else np.complex128)[..., 0]
 
 
@@ -48,7 +51,10 @@ complex_of_pairs.derivative(self=lambda F, g: F.view_as_real(g))
 
 @op(view=True, name="view_as_complex", backward="ViewAsComplexBackward0", method=False)
 def view_as_complex(np: Any, self: Any, /) -> Any:
-    """View of a real tensor as a complex tensor; the last dimension, of size 2, holds real and imaginary parts."""
+    """Return a view of the real tensor ``self`` (…, 2) as a complex tensor.
+
+    The last dimension of ``self`` holds the real and the imaginary parts.
+    """
     if self.dtype.kind != "f":
         raise RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a tensor of "
                            f"scalar type: {dtypes.scalar_name(dtypes.of(self.dtype))}")  # fmt: skip
@@ -75,7 +81,7 @@ view_as_complex.derivative(self=lambda F, g: F.view_as_real(g))
 
 @op(name="real", backward="RealBackward0", method=False, function=False, holomorphic=False)
 def real_block(np: Any, self: Any, /) -> Any:
-    """Return a copy of the real part; the engine applies this to the complex gradient of a real tensor."""
+    """Return a copy of the real part of ``self``. The engine applies this to the complex gradient of a real tensor."""
     return self.real.copy()
 
 
@@ -84,7 +90,7 @@ real_block.derivative(self=lambda F, g, self_dtype: F.complex_of(g, None, self_d
 
 @op(name="imag_of", function=False, method=False, holomorphic=False)
 def imag_of(np: Any, self: Any, /) -> Any:
-    """Return a copy of the imaginary part."""
+    """Return a copy of the imaginary part of ``self``."""
     return self.imag.copy()
 
 
@@ -106,20 +112,20 @@ complex_of.derivative(re=lambda F, g: F.real(g), im=lambda F, g: F.imag_of(g))
 
 
 def _part(input: Tensor, which: int) -> Tensor:
-    """Return the real (0) or imaginary (1) part of a complex tensor as a view."""
+    """Return a view of the real part (``which`` 0) or the imaginary part (``which`` 1) of the complex ``input``."""
     pairs = view_as_real(input)
     return select_block(pairs, pairs._array.ndim - 1, which)
 
 
 @public(method=False)
 def real(input: Tensor) -> Tensor:
-    """Return the real part of a complex tensor as a view; return a real tensor itself."""
+    """Return a view of the real part of ``input``; a real tensor itself is returned."""
     return _part(input, 0) if input.is_complex() else input
 
 
 @public(method=False)
 def imag(input: Tensor) -> Tensor:
-    """Return the imaginary part of a complex tensor as a view. Raises RuntimeError for a real tensor."""
+    """Return a view of the imaginary part of ``input``. Raises RuntimeError for a real tensor."""
     if not input.is_complex():
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
     return _part(input, 1)
@@ -139,7 +145,7 @@ PROPERTIES["imag"] = property(strips_frames(imag), strips_frames(_set_imag), doc
 
 @op(name="conj_block", backward="ConjBackward0", function=False, method=False, holomorphic=False)
 def conj_block(np: Any, self: Any, /) -> Any:
-    """Return the complex conjugate as a new array."""
+    """Return the complex conjugate of ``self`` as a new array."""
     return self.conj()
 
 
@@ -148,19 +154,22 @@ conj_block.derivative(self=lambda F, g: F.conj_block(g))
 
 @public()
 def conj(input: Tensor) -> Tensor:
-    """Return the elementwise complex conjugate as a copy (in PyTorch a lazy view); return a real tensor itself."""
+    """Return a copy of the complex conjugate of ``input``; a real tensor itself is returned.
+
+    In PyTorch, the result is a lazy view.
+    """
     return conj_block(input) if input.is_complex() else input
 
 
 @public()
 def conj_physical(input: Tensor, *, out: Any = None) -> Tensor:
-    """Return the elementwise complex conjugate as a copy; return a real tensor itself."""
+    """Return a copy of the complex conjugate of ``input``; a real tensor itself is returned."""
     return RULE_NAMESPACES[Tensor].conj_physical(input) if input.is_complex() else input
 
 
 @public(aliases=("resolve_neg",))
 def resolve_conj(input: Tensor) -> Tensor:
-    """Return the tensor itself, because conjugation and negation are never lazy here."""
+    """Return ``input`` itself, because conjugation and negation are never lazy here."""
     return _tensor(input)
 
 
@@ -178,7 +187,7 @@ def _tensor(input: Any) -> Any:
 
 @op(name="complex_pair", backward="ComplexBackward0", function=False, method=False, holomorphic=False)
 def complex_pair(np: Any, real: Any, imag: Any, /) -> Any:
-    """Complex tensor with the given real and imaginary parts, which are broadcast together."""
+    """Return the complex tensor with the real part ``real`` and the imaginary part ``imag``, which broadcast."""
     out = np.empty(
         np.broadcast_shapes(real.shape, imag.shape), np.complex64 if real.dtype == np.float32 else np.complex128
     )
@@ -191,7 +200,7 @@ complex_pair.derivative(real=lambda F, g: F.real(g), imag=lambda F, g: F.imag_of
 
 @public(method=False, name="complex")
 def complex_(real: Tensor, imag: Tensor, *, out: Any = None) -> Tensor:
-    """Complex tensor with the given real and imaginary parts, which are broadcast together."""
+    """Return the complex tensor with the real part ``real`` and the imaginary part ``imag``, which broadcast."""
     check_complex_parts("complex", ("real", "imag"), (real, imag))
     error = broadcast_mismatch(real._array.shape, imag._array.shape)
     if error is not None:

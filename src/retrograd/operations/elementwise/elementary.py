@@ -1,4 +1,4 @@
-"""Elementwise elementary functions: powers, exponentials, logarithms, trigonometric and hyperbolic functions."""
+"""Elementwise elementary functions: ``pow``, ``exp``, ``log``, ``sin``, ``tanh``, ``sigmoid``, ``relu``, ``ldexp``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ F: Any = TENSORS
     inline_expr=("exponent == 2", "np.multiply(self, self)"),
 )  # fmt: skip
 def pow_scalar(np: Any, self: Any, /, exponent: Any) -> Any:
-    """Elementwise ``self ** exponent`` for a number ``exponent``.
+    """Return ``self ** exponent`` elementwise for a number ``exponent``.
 
     Small exponents are computed by multiplication, division and square roots, because NumPy's power is slower and not
     more exact.
@@ -64,14 +64,14 @@ def pow_scalar(np: Any, self: Any, /, exponent: Any) -> Any:
 
 
 def _power_derivative_of_array(x: Any, exponent: Any) -> Any:
-    """Return ``exponent * x ** (exponent - 1)`` for an array."""
+    """Return ``exponent * x ** (exponent - 1)`` for an array ``x``."""
     if exponent == 2:
         return x + x  # NumPy takes twice as long for 2 * x
     return exponent * ARRAYS.pow_scalar(x, exponent - 1)
 
 
 def _power_derivative_of_tensor(x: Tensor, exponent: Any) -> Any:
-    """Return ``exponent * x ** (exponent - 1)`` for a tensor."""
+    """Return ``exponent * x ** (exponent - 1)`` for a tensor ``x``."""
     return exponent * TENSORS.pow_scalar(x, exponent - 1)
 
 
@@ -80,7 +80,10 @@ TENSORS.__dict__["pow_slope"] = _power_derivative_of_tensor
 
 
 def _base_gradient(F: Any, g: Any, self: Any, exponent: Any) -> Any:
-    """Return the gradient of the base: 0 for an exponent of 0, even if ``g`` is infinite or nan."""
+    """Return ``g`` times the derivative of ``self ** exponent`` with respect to ``self``.
+
+    It is 0 where ``exponent`` is 0, even if ``g`` is infinite or nan.
+    """
     return F.masked_fill_scalar(g * (exponent * F.pow_tensor(self, F.safe_less_one(exponent))), exponent == 0, 0)
 
 
@@ -90,7 +93,7 @@ def _base_gradient(F: Any, g: Any, self: Any, exponent: Any) -> Any:
     name="pow_tensor", backward="PowBackward1", function=False, method=False, in_place=False, refuses=("pow", "b"),
 )  # fmt: skip
 def pow_tensor(np: Any, self: Any, exponent: Any, /) -> Any:
-    """Elementwise ``self ** exponent``."""
+    """Return ``self ** exponent`` elementwise."""
     if getattr(self, "dtype", None) is not None and self.dtype.kind in "iu":
         if self.dtype.kind == "i" and np.any(exponent < 0):
             # Integer division: 1 and -1 are their own inverses, the inverse of a larger integer is 0.
@@ -116,26 +119,29 @@ def safe_less_one(np: Any, exponent: Any, /) -> Any:
     function=False, method=False, in_place=False,
 )  # fmt: skip
 def log_power(np: Any, self: Any, exponent: Any, power: Any, /) -> Any:
-    """Return ``power * log(self)`` with ``power = self ** exponent``; 0 where ``self`` is 0 and ``exponent`` >= 0."""
+    """Return ``power * log(self)``, where ``power`` is ``self ** exponent``.
+
+    The result is 0 where ``self`` is 0 and ``exponent`` is not negative.
+    """
     return np.where((self == 0) & (np.real(exponent) >= 0), 0, power * np.log(self)).astype(power.dtype)
 
 
 @public(function=False, method=False)
 def log_power_base(self: Any, exponent: Any) -> Any:
-    """Return the derivative of ``log_power`` with respect to its base."""
+    """Return the derivative of ``log_power`` with respect to ``self``."""
     power = F.pow_tensor(self, F.safe_less_one(exponent))
     return power * (exponent * F.log(self) + 1)
 
 
 @public(function=False, method=False)
 def log_power_twice(self: Any, exponent: Any) -> Any:
-    """Return the derivative of ``log_power`` with respect to its exponent."""
+    """Return the derivative of ``log_power`` with respect to ``exponent``."""
     out = F.pow_tensor(self, exponent)
     return F.log_power(self, exponent, F.log_power(self, exponent, out))
 
 
 def _on_arrays(function: Any) -> Any:
-    """Return a function of Tensors as a function of arrays."""
+    """Return a function of arrays that calls ``function``, a function of Tensors."""
 
     def on_arrays(*arrays: Any) -> Any:
         return function(*(wrap(numpy.asarray(each)) for each in arrays))._array
@@ -144,7 +150,7 @@ def _on_arrays(function: Any) -> Any:
 
 
 def _register_for_rules(function: Any) -> None:
-    """Enter a function of Tensors in both namespaces of derivative rules."""
+    """Make ``function``, a function of Tensors, available to derivative rules as an attribute of ``F``."""
     setattr(TENSORS, function.__name__, function)
     setattr(ARRAYS, function.__name__, _on_arrays(function))
 
@@ -156,7 +162,7 @@ _register_for_rules(log_power_twice)
 
 
 def _power_of_number(F: Any, g: Any, out: Any, out_dtype: Any, base: Any) -> Any:
-    """Return the gradient of the exponent for a number ``base``."""
+    """Return ``g`` times the derivative of ``out = base ** exponent`` by ``exponent``, for a number ``base``."""
     if not base:  # log(0) times the power, but 0 where the power is finite
         log_base = math.nan if out_dtype.kind == "c" else -math.inf
         return g * F.masked_fill_scalar(out * log_base, F.abs(out) <= 1, 0)
@@ -175,7 +181,7 @@ def _power_of_number(F: Any, g: Any, out: Any, out_dtype: Any, base: Any) -> Any
     holomorphic=False,
 )
 def pow_of_number(np: Any, exponent: Any, /, base: Any) -> Any:
-    """Elementwise ``base ** exponent`` for a number ``base``."""
+    """Return ``base ** exponent`` elementwise for a number ``base``."""
     if exponent.dtype.kind == "b":
         raise dtypes.unsupported("pow", exponent.dtype)
     if base == 1:
@@ -185,7 +191,7 @@ def pow_of_number(np: Any, exponent: Any, /, base: Any) -> Any:
 
 @public(fast_path=pow_scalar, when="exponent.__class__ is float or exponent.__class__ is int")
 def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Any:
-    """Elementwise ``input ** exponent``; one of them may be a number.
+    """Return ``input ** exponent`` elementwise; one of the two may be a number.
 
     >>> import retrograd as torch
     >>> torch.pow(2, torch.tensor([1, 2, 3]))
@@ -220,7 +226,7 @@ def pow_(input: Tensor, exponent: Any) -> Tensor:
 
 @public()
 def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Any:
-    """Elementwise ``input ** exponent``, computed in float64 or complex128."""
+    """Return ``input ** exponent`` elementwise, computed in float64 or complex128."""
     return pow(*_in_double(input, exponent))
 
 
@@ -237,7 +243,10 @@ def float_power_(input: Tensor, exponent: Any) -> Tensor:
 
 
 def _in_double(input: Any, exponent: Any) -> list[Any]:
-    """Return base and exponent with tensors converted to float64, or to complex128 if one of the two is complex."""
+    """Return ``input`` and ``exponent``, tensors among them converted to float64.
+
+    If one of the two is complex, tensors are converted to complex128.
+    """
     is_complex = any(
         (isinstance(each, Tensor) and each.is_complex()) or isinstance(each, complex) for each in (input, exponent)
     )
@@ -250,7 +259,7 @@ def _in_double(input: Any, exponent: Any) -> list[Any]:
     in_place=False,
 )  # fmt: skip
 def square_block(np: Any, self: Any, /) -> Any:
-    """Elementwise square, for dtypes other than bool."""
+    """Return the square of each element of ``self``, whose dtype is not bool."""
     if self.size >= LARGE:
         return multiply(self, self)
     return np.multiply(self, self)
@@ -258,7 +267,7 @@ def square_block(np: Any, self: Any, /) -> Any:
 
 @public()
 def square(input: Tensor, *, out: Tensor | None = None) -> Any:
-    """Elementwise square; for a bool tensor int64."""
+    """Return the square of each element of ``input``; for a bool tensor an int64 tensor."""
     if not isinstance(input, Tensor) or input._array.dtype.kind != "b":
         return square_block(input)
     return pow(input, 2)
@@ -272,7 +281,7 @@ def square_(input: Tensor) -> Tensor:
 
 @pointwise(lambda g, out: g / (2 * out), floats=True)
 def sqrt(np: Any, self: Any, /) -> Any:
-    """Elementwise square root; nan for negative elements.
+    """Return the square root of each element of ``self``; nan for negative elements.
 
     >>> import retrograd as torch
     >>> torch.sqrt(torch.tensor([4.0, -1.0]))
@@ -283,7 +292,7 @@ def sqrt(np: Any, self: Any, /) -> Any:
 
 @pointwise(lambda F, g, out: -0.5 * g * F.pow_scalar(out, 3), floats=True)
 def rsqrt(np: Any, self: Any, /) -> Any:
-    """Elementwise ``1 / sqrt(input)``."""
+    """Return ``1 / sqrt(self)`` elementwise."""
     if self.size >= LARGE and (large := looped("rsqrt", self)) is not None:
         return large
     return np.divide(1, np.sqrt(self))
@@ -291,7 +300,7 @@ def rsqrt(np: Any, self: Any, /) -> Any:
 
 @pointwise(lambda g, out: -g * out * out, floats=True)
 def reciprocal(np: Any, self: Any, /) -> Any:
-    """Elementwise ``1 / input``."""
+    """Return ``1 / self`` elementwise."""
     if self.size >= LARGE and (large := looped("reciprocal", self)) is not None:
         return large
     return np.divide(1, self)
@@ -302,7 +311,7 @@ def reciprocal(np: Any, self: Any, /) -> Any:
 
 @pointwise("out", floats=True)
 def exp(np: Any, self: Any, /) -> Any:
-    """Elementwise exponential, ``e ** input``.
+    """Return the exponential ``e ** self`` elementwise.
 
     >>> import retrograd as torch
     >>> torch.exp(torch.tensor([0.0, 1.0]))
@@ -313,19 +322,19 @@ def exp(np: Any, self: Any, /) -> Any:
 
 @pointwise(lambda g, out: g * out * math.log(2), floats=True)
 def exp2(np: Any, self: Any, /) -> Any:
-    """Elementwise ``2 ** input``."""
+    """Return ``2 ** self`` elementwise."""
     return np.exp2(self)
 
 
 @pointwise(lambda g, out: g * (out + 1), floats=True)
 def expm1(np: Any, self: Any, /) -> Any:
-    """Elementwise ``exp(input) - 1``, accurate for small elements, too."""
+    """Return ``exp(self) - 1`` elementwise, also accurate for small elements."""
     return np.expm1(self)
 
 
 @pointwise(lambda g, self: g / self, floats=True)
 def log(np: Any, self: Any, /) -> Any:
-    """Elementwise natural logarithm.
+    """Return the natural logarithm of each element of ``self``.
 
     >>> import retrograd as torch
     >>> torch.log(torch.tensor([1.0, 10.0]))
@@ -336,19 +345,19 @@ def log(np: Any, self: Any, /) -> Any:
 
 @pointwise(lambda g, self: g / (self * math.log(2)), floats=True)
 def log2(np: Any, self: Any, /) -> Any:
-    """Elementwise logarithm to base 2."""
+    """Return the logarithm to base 2 of each element of ``self``."""
     return np.log2(self)
 
 
 @pointwise(lambda g, self: g / (self * math.log(10)), floats=True)
 def log10(np: Any, self: Any, /) -> Any:
-    """Elementwise logarithm to base 10."""
+    """Return the logarithm to base 10 of each element of ``self``."""
     return np.log10(self)
 
 
 @pointwise(lambda g, self: g / (self + 1), floats=True, backward="Log1PBackward0")
 def log1p(np: Any, self: Any, /) -> Any:
-    """Elementwise ``log(1 + input)``, accurate for small elements, too."""
+    """Return ``log(1 + self)`` elementwise, also accurate for small elements."""
     if self.size >= LARGE and (large := looped("log1p", self)) is not None:
         return large
     return np.log1p(self)
@@ -360,7 +369,7 @@ def log1p(np: Any, self: Any, /) -> Any:
     in_place=False, refuses=("logaddexp_cpu", "bi"), numbers=False,
 )  # fmt: skip
 def logaddexp(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise ``log(exp(input) + exp(other))``, computed without overflow."""
+    """Return ``log(exp(self) + exp(other))`` elementwise, computed without overflow."""
     if self.dtype.kind != "c":
         return np.logaddexp(self, other)
     low = self.real < other.real
@@ -373,7 +382,7 @@ def logaddexp(np: Any, self: Any, other: Any, /) -> Any:
 
 @pointwise(lambda F, self: F.cos(self), floats=True)
 def sin(np: Any, self: Any, /) -> Any:
-    """Elementwise sine; the elements are in radians.
+    """Return the sine of each element of ``self``, which is in radians.
 
     >>> import retrograd as torch
     >>> torch.sin(torch.tensor([0.0, torch.pi / 2]))
@@ -384,31 +393,31 @@ def sin(np: Any, self: Any, /) -> Any:
 
 @pointwise(lambda F, g, self: g * -F.sin(self), floats=True)
 def cos(np: Any, self: Any, /) -> Any:
-    """Elementwise cosine; the elements are in radians."""
+    """Return the cosine of each element of ``self``, which is in radians."""
     return np.cos(self)
 
 
 @pointwise(lambda g, out: g * (1 + out * out), floats=True)
 def tan(np: Any, self: Any, /) -> Any:
-    """Elementwise tangent; the elements are in radians."""
+    """Return the tangent of each element of ``self``, which is in radians."""
     return np.tan(self)
 
 
 @pointwise(lambda F, g, self: g * F.rsqrt(1 - self * self), floats=True, aliases=("arcsin",))
 def asin(np: Any, self: Any, /) -> Any:
-    """Elementwise inverse sine, in radians."""
+    """Return the inverse sine of each element of ``self``, in radians."""
     return np.arcsin(self)
 
 
 @pointwise(lambda F, g, self: g * -F.rsqrt(1 - self * self), floats=True, aliases=("arccos",))
 def acos(np: Any, self: Any, /) -> Any:
-    """Elementwise inverse cosine, in radians."""
+    """Return the inverse cosine of each element of ``self``, in radians."""
     return np.arccos(self)
 
 
 @pointwise(lambda g, self: g / (self * self + 1), floats=True, aliases=("arctan",))
 def atan(np: Any, self: Any, /) -> Any:
-    """Elementwise inverse tangent, in radians."""
+    """Return the inverse tangent of each element of ``self``, in radians."""
     return np.arctan(self)
 
 
@@ -424,7 +433,9 @@ def _over_square(F: Any, x: Any, self: Any, other: Any) -> Any:
     floats=True, aliases=("arctan2",), refuses=("atan2_cpu", "c"), numbers=False,
 )  # fmt: skip
 def atan2(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise angle of the point with x-coordinate ``other`` and y-coordinate ``input``, in radians from -π to π.
+    """Return the angle, in radians from -π to π, of the point (``other``, ``self``), elementwise.
+
+    ``self`` is the y-coordinate and ``other`` the x-coordinate.
 
     >>> import retrograd as torch
     >>> torch.atan2(torch.tensor([1.0]), torch.tensor([-1.0]))
@@ -435,19 +446,22 @@ def atan2(np: Any, self: Any, other: Any, /) -> Any:
 
 @pointwise(lambda F, g, self: g * F.cosh(self), floats=True)
 def sinh(np: Any, self: Any, /) -> Any:
-    """Elementwise hyperbolic sine."""
+    """Return the hyperbolic sine of each element of ``self``."""
     return np.sinh(self)
 
 
 @pointwise(lambda F, g, self: g * F.sinh(self), floats=True)
 def cosh(np: Any, self: Any, /) -> Any:
-    """Elementwise hyperbolic cosine."""
+    """Return the hyperbolic cosine of each element of ``self``."""
     return np.cosh(self)
 
 
 @op(function=False, method=False)
 def tanh_backward(np: Any, slope: Any, value: Any, /) -> Any:
-    """Return ``slope * (1 - value * value)``, the gradient of tanh; one operation: ``create_graph`` adds one node."""
+    """Return ``slope * (1 - value * value)``: the gradient of tanh for the gradient ``slope`` of ``value``.
+
+    This is one operation, so that ``create_graph`` adds one node.
+    """
     if slope.size >= LARGE and (large := looped("tanh_backward", slope, value)) is not None:
         return large
     return slope * np.subtract(1, np.multiply(value, value))
@@ -461,7 +475,7 @@ tanh_backward.derivative(
 
 @pointwise(lambda F, g, out: F.tanh_backward(g, out), floats=True)
 def tanh(np: Any, self: Any, /) -> Any:
-    """Elementwise hyperbolic tangent.
+    """Return the hyperbolic tangent of each element of ``self``.
 
     >>> import retrograd as torch
     >>> torch.tanh(torch.tensor([-1.0, 0.0, 1.0]))
@@ -472,7 +486,7 @@ def tanh(np: Any, self: Any, /) -> Any:
 
 @pointwise(lambda F, g, self: g * F.rsqrt(self * self + 1), floats=True, aliases=("arcsinh",), in_place=False)
 def asinh(np: Any, self: Any, /) -> Any:
-    """Elementwise inverse hyperbolic sine."""
+    """Return the inverse hyperbolic sine of each element of ``self``."""
     return np.arcsinh(self)
 
 
@@ -484,18 +498,21 @@ def _acosh_rule(F: Any, g: Any, self: Any, self_dtype: Any) -> Any:
 
 @pointwise(_acosh_rule, floats=True, aliases=("arccosh",), in_place=False)
 def acosh(np: Any, self: Any, /) -> Any:
-    """Elementwise inverse hyperbolic cosine; nan for elements below 1."""
+    """Return the inverse hyperbolic cosine of each element of ``self``; nan for elements below 1."""
     return np.arccosh(self)
 
 
 @pointwise(lambda g, self: g / (1 - self * self), floats=True, aliases=("arctanh",), in_place=False)
 def atanh(np: Any, self: Any, /) -> Any:
-    """Elementwise inverse hyperbolic tangent; nan for elements outside [-1, 1]."""
+    """Return the inverse hyperbolic tangent of each element of ``self``; nan for elements outside [-1, 1]."""
     return np.arctanh(self)
 
 
 def _in_place_too(function: Any) -> None:
-    """Publish the in-place forms of ``function``, whose nodes end in 1: ``AsinhBackward1``."""
+    """Make the in-place forms of ``function``, such as ``asinh_`` and ``arcsinh_``, public.
+
+    As in PyTorch, their nodes have names that end in 1, such as ``AsinhBackward1``.
+    """
     name = function.op.name
     node = function.op.backward[:-1] + "1"
     in_place_op = variant(function, backward=node, in_place_backward=node)
@@ -511,7 +528,7 @@ for _inverse in (asinh, acosh, atanh):
 
 @op(function=False, method=False)
 def sigmoid_backward(np: Any, slope: Any, value: Any, /) -> Any:
-    """Return ``slope * (1 - value) * value``, the gradient of sigmoid (see :func:`tanh_backward`)."""
+    """Return ``slope * (1 - value) * value``: the gradient of sigmoid for the gradient ``slope`` of ``value``."""
     if slope.size >= LARGE and (large := looped("sigmoid_backward", slope, value)) is not None:
         return large
     return slope * np.subtract(1, value) * value
@@ -529,7 +546,7 @@ sigmoid_backward.derivative(
             {"reciprocal": numpy.reciprocal, "add": numpy.add, "exp": numpy.exp, "negative": numpy.negative, "ones": ONE}),
 )  # fmt: skip
 def sigmoid(np: Any, self: Any, /) -> Any:
-    """Elementwise logistic function, ``1 / (1 + exp(-input))``.
+    """Return the logistic function ``1 / (1 + exp(-self))`` elementwise.
 
     >>> import retrograd as torch
     >>> torch.sigmoid(torch.tensor([-1.0, 0.0, 1.0]))
@@ -542,7 +559,7 @@ def sigmoid(np: Any, self: Any, /) -> Any:
 
 @op(function=False, method=False, opmath=True)
 def threshold_backward(np: Any, grad_output: Any, self: Any, /, threshold: float) -> Any:
-    """Return ``grad_output`` where ``self > threshold``, else 0."""
+    """Return ``grad_output`` where ``self > threshold``, and 0 elsewhere."""
     if grad_output.size >= LARGE and (large := looped("above", grad_output, self, numbers=(threshold,))) is not None:
         return large
     return np.where(self <= threshold, np.zeros((), grad_output.dtype), grad_output)
@@ -556,7 +573,7 @@ threshold_backward.derivative(
 
 @pointwise(lambda F, g, out: F.threshold_backward(g, out, 0))
 def relu(np: Any, self: Any, /) -> Any:
-    """Elementwise rectified linear unit, ``max(0, input)``.
+    """Return the rectified linear unit ``max(0, self)`` elementwise.
 
     >>> import retrograd as torch
     >>> torch.relu(torch.tensor([-1.0, 2.0]))
@@ -577,7 +594,7 @@ def relu(np: Any, self: Any, /) -> Any:
     refuses=("hypot_cpu", "bic"), numbers=False,
 )  # fmt: skip
 def hypot(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise ``sqrt(input ** 2 + other ** 2)``, computed without overflow."""
+    """Return ``sqrt(self ** 2 + other ** 2)`` elementwise, computed without overflow."""
     return np.hypot(self, other)
 
 
@@ -589,7 +606,7 @@ def hypot(np: Any, self: Any, other: Any, /) -> Any:
     check=real_only("deg2rad is not supported for complex tensors."),
 )  # fmt: skip
 def deg2rad(np: Any, self: Any, /) -> Any:
-    """Elementwise conversion from degrees to radians."""
+    """Return ``self`` converted from degrees to radians."""
     return self * self.dtype.type(math.pi / 180)
 
 
@@ -598,7 +615,7 @@ def deg2rad(np: Any, self: Any, /) -> Any:
     check=real_only("rad2deg is not supported for complex tensors."),
 )  # fmt: skip
 def rad2deg(np: Any, self: Any, /) -> Any:
-    """Elementwise conversion from radians to degrees."""
+    """Return ``self`` converted from radians to degrees."""
     return self * self.dtype.type(180 / math.pi)
 
 
@@ -610,7 +627,7 @@ def _sinc_rule(F: Any, g: Any, self: Any) -> Any:
 
 @pointwise(_sinc_rule, floats=True)
 def sinc(np: Any, self: Any, /) -> Any:
-    """Elementwise normalised sinc, ``sin(πx) / (πx)``; 1 at 0."""
+    """Return ``sin(π * self) / (π * self)``, the normalised sinc, elementwise; 1 where ``self`` is 0."""
     turned = self * self.dtype.type(math.pi)
     return np.where(turned == 0, 1, np.sin(turned) / np.where(turned == 0, 1, turned)).astype(self.dtype)
 
@@ -624,7 +641,10 @@ def _angle_rule(F: Any, g: Any, self: Any, self_dtype: Any) -> Any:
 
 @pointwise(_angle_rule, floats=True, holomorphic=False, in_place=False)
 def angle(np: Any, self: Any, /) -> Any:
-    """Elementwise angle (argument) of complex numbers, in radians; of a real number 0, or π if it is negative."""
+    """Return the angle (argument) of each complex element of ``self``, in radians.
+
+    The angle of a real element is π if it is negative, otherwise 0.
+    """
     if self.dtype.kind == "c":
         return np.angle(self)
     return np.where(self != self, self, np.where(self < 0, self.dtype.type(np.pi), 0)).astype(self.dtype)
@@ -632,7 +652,7 @@ def angle(np: Any, self: Any, /) -> Any:
 
 @op(name="polar_block", backward="PolarBackward0", function=False, method=False, holomorphic=False)
 def polar_block(np: Any, abs: Any, angle: Any, /) -> Any:
-    """Complex array with the absolute values ``abs`` and the angles ``angle`` (radians)."""
+    """Return the complex array with the absolute values ``abs`` and the angles ``angle`` in radians."""
     out = np.empty(np.broadcast_shapes(abs.shape, angle.shape), np.complex64 if abs.itemsize == 4 else np.complex128)
     out.real, out.imag = abs * np.cos(angle), abs * np.sin(angle)
     return out
@@ -646,7 +666,7 @@ polar_block.derivative(
 
 @public(method=False)
 def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Any:
-    """Complex tensor with the absolute values ``abs`` and the angles ``angle`` (radians).
+    """Return the complex tensor with the absolute values ``abs`` and the angles ``angle`` in radians.
 
     Both must be float32 or both float64.
     """
@@ -665,7 +685,7 @@ def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Any:
     in_place=False, refuses=("logaddexp2_cpu", "bic"), numbers=False,
 )  # fmt: skip
 def logaddexp2(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise ``log2(2 ** input + 2 ** other)``, computed without overflow."""
+    """Return ``log2(2 ** self + 2 ** other)`` elementwise, computed without overflow."""
     return np.logaddexp2(self, other)
 
 
@@ -677,7 +697,7 @@ _Frexp = named("frexp", ("mantissa", "exponent"))
     function=False, method=False,
 )  # fmt: skip
 def frexp_block(np: Any, self: Any, /) -> Any:
-    """Return mantissas and int32 exponents with ``self = mantissa * 2 ** exponent``."""
+    """Return the mantissas and the int32 exponents with ``self = mantissa * 2 ** exponent``."""
     if self.dtype.kind not in "fV":
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
     mantissa, exponent = np.frexp(self.astype(np.float32) if self.itemsize == 2 else self)
@@ -689,7 +709,7 @@ frexp_block.derivative(self=lambda F, g, exponent: F.ldexp_block(g, -exponent))
 
 @public()
 def frexp(input: Tensor, *, out: Any = None) -> Any:
-    """Decompose elements into ``(mantissa, exponent)`` with ``input = mantissa * 2 ** exponent``.
+    """Return the named tuple (mantissa, exponent) with ``input = mantissa * 2 ** exponent`` elementwise.
 
     The absolute values of the mantissas are in [0.5, 1) or 0; the exponents are int32.
     """
@@ -719,7 +739,7 @@ def ldexp_power(np: Any, self: Any, other: Any, /) -> Any:
 
 
 def _ldexp_call(input: Tensor, other: Tensor) -> Any:
-    """Return the operation for a call of ``ldexp``; raise TypeError if an argument is no tensor."""
+    """Return the operation that computes ``ldexp(input, other)``; raise TypeError if an argument is not a tensor."""
     for position, (name, each) in enumerate((("input", input), ("other", other)), 1):
         if not isinstance(each, Tensor):
             raise TypeError(
@@ -730,14 +750,14 @@ def _ldexp_call(input: Tensor, other: Tensor) -> Any:
 
 
 def _writable_ldexp(target: Any) -> None:
-    """Raise PyTorch's RuntimeError if ``target``, the tensor to write into, has an integer or bool dtype."""
+    """Raise PyTorch's RuntimeError if ``target``, to which ``ldexp`` writes, has an integer or bool dtype."""
     if target is not None and target._array.dtype.kind in "biu":
         raise RuntimeError(f"ldexp can't be cast to the desired output type {dtypes.scalar_name(target.dtype)}")
 
 
 @public()
 def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Any:
-    """Elementwise ``input * 2 ** other``.
+    """Return ``input * 2 ** other`` elementwise.
 
     >>> import retrograd as torch
     >>> torch.ldexp(torch.tensor([1.0, 3.0]), torch.tensor([4, -1]))

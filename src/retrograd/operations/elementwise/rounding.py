@@ -1,4 +1,4 @@
-"""Elementwise piecewise linear functions: rounding, maximum and minimum, clamping, sign and step functions."""
+"""Elementwise piecewise linear functions: ``floor``, ``round``, ``maximum``, ``clamp``, ``copysign``, ``heaviside``."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from ..rule_helpers import check_first, kind_of, no_complex, operand_dtypes, rea
 
 @pointwise(zero_grad_rule, check=no_complex("floor"), refuses=("floor_vml_cpu", "b"))
 def floor(np: Any, self: Any, /) -> Any:
-    """Elementwise floor: the largest integer not greater than the element, in the same dtype."""
+    """Return the largest integer not greater than each element of ``self``, in the same dtype."""
     return np.floor(self) if self.dtype.kind in "fV" else self.copy()
 
 
 @pointwise(zero_grad_rule, check=no_complex("ceil"), refuses=("ceil_vml_cpu", "b"))
 def ceil(np: Any, self: Any, /) -> Any:
-    """Elementwise ceiling: the smallest integer not less than the element, in the same dtype."""
+    """Return the smallest integer not less than each element of ``self``, in the same dtype."""
     return np.ceil(self) if self.dtype.kind in "fV" else self.copy()
 
 
 @pointwise(zero_grad_rule, aliases=("fix",), check=no_complex("trunc"), refuses=("trunc_vml_cpu", "b"))
 def trunc(np: Any, self: Any, /) -> Any:
-    """Elementwise rounding towards zero, in the same dtype."""
+    """Return each element of ``self`` rounded towards zero, in the same dtype."""
     return np.trunc(self) if self.dtype.kind in "fV" else self.copy()
 
 
 @pointwise(1, refuses=("frac_cpu", "bic"))
 def frac(np: Any, self: Any, /) -> Any:
-    """Elementwise fractional part, ``input - trunc(input)``; it has the sign of the element."""
+    """Return the fractional part ``self - trunc(self)`` elementwise, which has the sign of the element."""
     return self - np.trunc(self)
 
 
@@ -47,7 +47,7 @@ def frac(np: Any, self: Any, /) -> Any:
     refuses=("round_vml_cpu", "bc"),
 )  # fmt: skip
 def round_whole(np: Any, self: Any, /) -> Any:
-    """Elementwise rounding to the nearest integer, ties to even."""
+    """Return each element of ``self`` rounded to the nearest integer; ties are rounded to even."""
     return np.rint(self) if self.dtype.kind in "fV" else self.copy()
 
 
@@ -56,7 +56,7 @@ def round_whole(np: Any, self: Any, /) -> Any:
 
 )  # fmt: skip
 def round_decimals(np: Any, self: Any, /, decimals: int) -> Any:
-    """Elementwise rounding to ``decimals`` decimal places, which may be negative."""
+    """Return each element of ``self`` rounded to ``decimals`` decimal places, a number that may be negative."""
     if self.dtype.kind not in "fV":
         raise dtypes.unsupported("round_cpu" if decimals else "round_vml_cpu", self.dtype)
     scale = self.dtype.type(10.0 ** (decimals if decimals > 0 else -decimals))
@@ -65,7 +65,9 @@ def round_decimals(np: Any, self: Any, /, decimals: int) -> Any:
 
 @public()
 def round(input: Tensor, *, decimals: int | None = None, out: Tensor | None = None) -> Any:
-    """Elementwise rounding to the nearest integer (ties to even), or to ``decimals`` decimal places.
+    """Return each element of ``input`` rounded to ``decimals`` decimal places.
+
+    By default, elements are rounded to the nearest integer. Ties are rounded to even.
 
     >>> import retrograd as torch
     >>> torch.round(torch.tensor([0.5, 1.5, 2.25]), decimals=1)
@@ -91,7 +93,7 @@ def round_(input: Tensor, *, decimals: int | None = None) -> Tensor:
     in_place=False, check=real_only("maximum not implemented for complex tensors."), numbers=False,
 )  # fmt: skip
 def maximum(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise maximum of two tensors; nan if either element is nan.
+    """Return the maximum of ``self`` and ``other`` elementwise; nan if either element is nan.
 
     >>> import retrograd as torch
     >>> torch.maximum(torch.tensor([1, 5]), torch.tensor([3, 2]))
@@ -106,7 +108,7 @@ def maximum(np: Any, self: Any, other: Any, /) -> Any:
     in_place=False, check=real_only("minimum not implemented for complex tensors."), numbers=False,
 )  # fmt: skip
 def minimum(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise minimum of two tensors; nan if either element is nan."""
+    """Return the minimum of ``self`` and ``other`` elementwise; nan if either element is nan."""
     return np.minimum(self, other)
 
 
@@ -125,7 +127,7 @@ where_half.derivative(g=lambda F, g, self, other: F.where_half(g, self, other))
     in_place=False, check=real_only("fmax not implemented for complex tensors."), numbers=False,
 )  # fmt: skip
 def fmax(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise maximum of two tensors; if one element is nan, the other one."""
+    """Return the maximum of ``self`` and ``other`` elementwise; if one element is nan, the other one."""
     return np.fmax(other, self)  # in this order, the first of 0.0 and -0.0 is returned
 
 
@@ -135,12 +137,12 @@ def fmax(np: Any, self: Any, other: Any, /) -> Any:
     in_place=False, check=real_only("fmin not implemented for complex tensors."), numbers=False,
 )  # fmt: skip
 def fmin(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise minimum of two tensors; if one element is nan, the other one."""
+    """Return the minimum of ``self`` and ``other`` elementwise; if one element is nan, the other one."""
     return np.fmin(other, self)  # in this order, the first of 0.0 and -0.0 is returned
 
 
 def _in_bounds(x: Any, low: Any, high: Any) -> Any:
-    """Return True where ``low <= x <= high``; None for one of them: no bound."""
+    """Return True where ``low <= x <= high``. One of the two bounds may be None, which means no bound."""
     if low is None:
         return x <= high
     return (x >= low) if high is None else (x >= low) & (x <= high)
@@ -148,7 +150,10 @@ def _in_bounds(x: Any, low: Any, high: Any) -> Any:
 
 @op(function=False, method=False, backward="WhereBackward0")
 def clamp_backward(np: Any, grad_output: Any, self: Any, /, min: Any, max: Any) -> Any:
-    """Return ``grad_output`` where ``self`` is within the bounds, else 0: the gradient of ``clamp``."""
+    """Return ``grad_output`` where ``min <= self <= max``, and 0 elsewhere: the gradient of ``clamp``.
+
+    One of the two bounds may be None, which means no bound.
+    """
     if self.size >= LARGE and self.dtype.kind == "f":
         bounds = (-math.inf if min is None else min, math.inf if max is None else max)
         if (large := looped("within", grad_output, self, numbers=bounds)) is not None:
@@ -162,7 +167,7 @@ clamp_backward.derivative(
 
 
 def _clamp_over(x: Any, low: Any, high: Any) -> None:
-    """Clamp an array of floats in place."""
+    """Clamp the floating-point array ``x`` to the range from ``low`` to ``high`` in place."""
     raised = x
     if low is not None:
         raised = numpy.maximum(x, numpy.asarray(low, x.dtype), out=x if high is None else None)
@@ -176,7 +181,7 @@ def _clamp_over(x: Any, low: Any, high: Any) -> None:
     inplace_stmt=("True", "clamp_over(self, min, max)", {"clamp_over": _clamp_over}),
 )  # fmt: skip
 def clamp_scalar(np: Any, self: Any, /, min: Any, max: Any) -> Any:
-    """Elementwise clamping to the numbers ``min`` and ``max`` (None: no bound)."""
+    """Return ``self`` with elements clamped to the numbers ``min`` and ``max``. None means no bound."""
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if self.size >= LARGE and self.dtype.kind == "f":
@@ -189,7 +194,10 @@ def clamp_scalar(np: Any, self: Any, /, min: Any, max: Any) -> Any:
 
 
 def _limit(np: Any, value: Any, dtype: Any) -> Any:
-    """Return a bound as an array of ``dtype``. Raises RuntimeError for a number that an integer dtype cannot hold."""
+    """Return the number ``value`` as an array of ``dtype``.
+
+    Raises RuntimeError if an integer ``dtype`` cannot hold the number.
+    """
     if dtype.kind == "f":
         return np.asarray(value, dtype)
     return converted(value, dtype)[()] if dtype.kind in "iu" else np.asarray(value).astype(dtype)
@@ -202,13 +210,16 @@ def _limit(np: Any, value: Any, dtype: Any) -> Any:
     name="clamp_tensor", backward="ClampBackward0", refuses=("clamp_cpu", "b"), function=False, method=False, in_place=False,
 )  # fmt: skip
 def clamp_tensor(np: Any, self: Any, min: Any, max: Any, /) -> Any:
-    """Elementwise clamping to the elements of the tensors ``min`` and ``max``."""
+    """Return ``self`` with each element clamped to the elements of the tensors ``min`` and ``max``."""
     return np.minimum(np.maximum(self, min), max)
 
 
 # One bound, a tensor or a number. PyTorch's nodes have different names for clamp and clamp_min.
 def _bound_of_tensor(name: str, backward: str, kernel: Any) -> Any:
-    """Declare the clamping to one bound that is a tensor, with ``_at_least`` or ``_at_most`` as its kernel."""
+    """Declare and return the operation ``name``, which clamps a tensor to one bound that is a tensor.
+
+    ``kernel`` is ``_at_least`` or ``_at_most``. ``backward`` is the name of the node.
+    """
     inside, outside = (_not_below, _below) if kernel is _at_least else (_not_above, _above)
     return pointwise(
         inside, outside, name=name, backward=backward, function=False, method=False, in_place=False
@@ -232,12 +243,12 @@ def _above(F: Any, g: Any, self: Any, bound: Any) -> Any:
 
 
 def _at_least(np: Any, self: Any, bound: Any, /) -> Any:
-    """Elementwise clamping to a lower bound that is a tensor."""
+    """Return ``self`` with each element clamped to the lower bound ``bound``, a tensor."""
     return np.maximum(self, bound)
 
 
 def _at_most(np: Any, self: Any, bound: Any, /) -> Any:
-    """Elementwise clamping to an upper bound that is a tensor."""
+    """Return ``self`` with each element clamped to the upper bound ``bound``, a tensor."""
     return np.minimum(self, bound)
 
 
@@ -249,13 +260,13 @@ _clamp_max_tensor = _bound_of_tensor("clamp_max_tensor", "ClampMaxBackward1", _a
 
 @pointwise(_not_below, backward="ClampMinBackward0", function=False, method=False, in_place=False)
 def clamp_min_scalar(np: Any, self: Any, /, bound: Any) -> Any:
-    """Elementwise clamping to a lower bound that is a number."""
+    """Return ``self`` with each element clamped to the lower bound ``bound``, a number."""
     return np.maximum(self, _limit(np, bound, self.dtype))
 
 
 @pointwise(_not_above, backward="ClampMaxBackward0", function=False, method=False, in_place=False)
 def clamp_max_scalar(np: Any, self: Any, /, bound: Any) -> Any:
-    """Elementwise clamping to an upper bound that is a number."""
+    """Return ``self`` with each element clamped to the upper bound ``bound``, a number."""
     return np.minimum(self, _limit(np, bound, self.dtype))
 
 
@@ -264,12 +275,12 @@ _Call = tuple[Any, tuple[Any, ...], tuple[Any, ...]]
 
 
 def _is_plain_number(x: Any) -> bool:
-    """Whether ``x`` is a 0-d tensor that requires no gradient, which counts as a number."""
+    """Return whether ``x`` is a 0-d tensor that requires no gradient. ``clamp`` treats it as a number."""
     return isinstance(x, Tensor) and not x._array.ndim and not x.requires_grad
 
 
 def _clamp_call(input: Tensor, low: Any, high: Any) -> _Call:
-    """Return the operation, its tensors and its parameters for a call of ``clamp``."""
+    """Return (operation, its tensors, its parameters) for ``clamp(input, low, high)``."""
     if low is None and high is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     tensors = [isinstance(each, Tensor) for each in (low, high) if each is not None]
@@ -297,7 +308,10 @@ def _is_complex(x: Any) -> bool:
 
 
 def _bound_call(name: str, input: Tensor, bound: Any, of_tensor: Any, of_number: Any) -> _Call:
-    """Return the operation, its tensors and its parameters for a call of ``clamp_min`` or ``clamp_max``."""
+    """Return (operation, its tensors, its parameters) for the function ``name``, "clamp_min" or "clamp_max".
+
+    The operation is ``of_tensor`` if ``bound`` is a tensor, otherwise ``of_number``.
+    """
     if not (isinstance(input, Tensor) and isinstance(bound, (Tensor, bool, int, float, complex))):
         argument, given = name[-3:], f"{type(input).__name__}, {type(bound).__name__}"
         raise TypeError(
@@ -314,7 +328,10 @@ def _bound_call(name: str, input: Tensor, bound: Any, of_tensor: Any, of_number:
 
 
 def _promoted(input: Tensor, bounds: tuple[Any, ...]) -> Tensor:
-    """Return ``input``, promoted with the numbers ``bounds``."""
+    """Return ``input`` converted to the promoted dtype of ``input`` and the numbers ``bounds``.
+
+    A bound of None is ignored.
+    """
     for each in bounds:
         if each is not None:
             target = promotion.result_of(*operand_dtypes(input), promotion.of_number(each))
@@ -324,7 +341,7 @@ def _promoted(input: Tensor, bounds: tuple[Any, ...]) -> Tensor:
 
 
 def _clamped(call: _Call) -> Tensor:
-    """Return the result of a call."""
+    """Return the result of ``call``, a tuple (operation, its tensors, its parameters)."""
     block, tensors, params = call
     if params:
         tensors = (_promoted(tensors[0], params),)
@@ -332,7 +349,11 @@ def _clamped(call: _Call) -> Tensor:
 
 
 def _clamp_in_place(call: _Call) -> Tensor:
-    """Write the result of a call into its first tensor and return it. Raises RuntimeError if the dtype does not fit."""
+    """Write the result of ``call`` into its first tensor and return this tensor.
+
+    ``call`` is a tuple (operation, its tensors, its parameters). Raises RuntimeError if the dtype of the result does
+    not fit.
+    """
     block, tensors, params = call
     if params:
         check_cast(_promoted(tensors[0], params).dtype, tensors[0].dtype)
@@ -345,7 +366,9 @@ _BOUNDS = "(min is None or min.__class__ in NUMBERS) and (max is None or max.__c
 
 @public(aliases=("clip",), fast_path=clamp_scalar, when=_BOUNDS)
 def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise clamping to the range from ``min`` to ``max``: numbers or broadcastable tensors; None: no bound.
+    """Return ``input`` with each element clamped to the range from ``min`` to ``max``.
+
+    The bounds are numbers or broadcastable tensors. None means no bound.
 
     >>> import retrograd as torch
     >>> torch.clamp(torch.tensor([-1.0, 0.5, 2.0]), 0, 1)
@@ -362,13 +385,13 @@ def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 @public(fast_path=clamp_min_scalar, when="min.__class__ in NUMBERS", bound="min")
 def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise clamping to the lower bound ``min``, a number or a tensor."""
+    """Return ``input`` with each element clamped to the lower bound ``min``, a number or a tensor."""
     return _clamped(_bound_call("clamp_min", input, min, _clamp_min_tensor, clamp_min_scalar))
 
 
 @public(fast_path=clamp_max_scalar, when="max.__class__ in NUMBERS", bound="max")
 def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise clamping to the upper bound ``max``, a number or a tensor."""
+    """Return ``input`` with each element clamped to the upper bound ``max``, a number or a tensor."""
     return _clamped(_bound_call("clamp_max", input, max, _clamp_max_tensor, clamp_max_scalar))
 
 
@@ -396,7 +419,7 @@ def _ratio(F: Any, g: Any, self: Any, out: Any) -> Any:
     function=False, method=False, in_place=False, backward="CopysignBackward0",
 )  # fmt: skip
 def copysign_tensor(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise absolute value of ``self`` with the sign of ``other``."""
+    """Return the absolute value of ``self`` with the sign of the tensor ``other``, elementwise."""
     return np.copysign(self, other)
 
 
@@ -405,7 +428,7 @@ def copysign_tensor(np: Any, self: Any, other: Any, /) -> Any:
     function=False, method=False, in_place=False, backward="CopysignBackward1",
 )  # fmt: skip
 def copysign_number(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise absolute value of ``self`` with the sign of a number."""
+    """Return the absolute value of ``self`` with the sign of the number ``other``, elementwise."""
     return np.copysign(self, other)
 
 
@@ -416,7 +439,10 @@ def _copysign_call(input: Any, other: Any) -> Any:
 
 @public()
 def copysign(input: Tensor, other: Any, *, out: Tensor | None = None) -> Any:
-    """Elementwise absolute value of ``input`` with the sign of ``other`` (a tensor or a number)."""
+    """Return the absolute value of ``input`` with the sign of ``other``, elementwise.
+
+    ``other`` is a tensor or a number.
+    """
     return _copysign_call(input, other)(input, other)
 
 
@@ -437,7 +463,7 @@ def _check_step(input: Any, values: Any) -> None:
     zero_grad_rule, lambda F, g, self: F.where_else(self == 0, g), backward="NotImplemented", check=_check_step, numbers=False,
 )  # fmt: skip
 def heaviside(np: Any, self: Any, values: Any, /) -> Any:
-    """Elementwise Heaviside step function: 0 for negative elements, 1 for positive ones, ``values`` for 0."""
+    """Return the Heaviside step function of ``self``: 0 for negative elements, 1 for positive ones, ``values`` for 0."""
     return np.where(self == 0, values, (self > 0).astype(self.dtype))
 
 
@@ -445,12 +471,12 @@ def heaviside(np: Any, self: Any, values: Any, /) -> Any:
     lambda F, g, self, other: F.where_else(self != other, g), zero_grad_rule, refuses=("nextafter_cpu", "bic"), numbers=False,
 )  # fmt: skip
 def nextafter(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise next floating-point number after ``input`` in the direction of ``other``."""
+    """Return the next floating-point number after ``self`` in the direction of ``other``, elementwise."""
     return np.where(self == other, other, np.nextafter(self, other))
 
 
 def _replace_nonfinite(np: Any, x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
-    """Return ``x`` with nan and the infinities replaced by these numbers."""
+    """Return ``x`` with nan, infinity and minus infinity replaced by the numbers ``nan``, ``posinf`` and ``neginf``."""
     finite = np.where(x != x, np.asarray(nan).astype(x.dtype), x)
     finite = np.where(x == np.inf, np.asarray(posinf).astype(x.dtype), finite)
     return np.where(x == -np.inf, np.asarray(neginf).astype(x.dtype), finite)
@@ -458,7 +484,9 @@ def _replace_nonfinite(np: Any, x: Any, nan: Any, posinf: Any, neginf: Any) -> A
 
 @pointwise(lambda F, g, self: g * F.isfinite(self))
 def nan_to_num(np: Any, self: Any, /, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
-    """Replace nan and infinities: by default, nan by 0 and infinities by the largest and smallest number of the dtype.
+    """Return ``self`` with nan, infinity and minus infinity replaced by the numbers ``nan``, ``posinf`` and ``neginf``.
+
+    By default, nan is replaced by 0, and the infinities by the largest and the smallest number of the dtype.
 
     >>> import retrograd as torch
     >>> torch.nan_to_num(torch.tensor([1.0, torch.nan]))

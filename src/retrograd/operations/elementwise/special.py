@@ -1,4 +1,4 @@
-"""Elementwise special functions: gamma and error functions, normal probabilities, Bessel functions, polynomials.
+"""Elementwise special functions: ``lgamma``, ``erf``, ``igamma``, ``xlogy``, Bessel functions, polynomials.
 
 SciPy computes most of them (see ``kernels/scipy_backend.py``). Names that begin with ``special_`` are public only in
 ``retrograd.special``.
@@ -27,7 +27,7 @@ _ROOT_PI = math.sqrt(math.pi)
 
 @pointwise(lambda F, g, self: g * F.digamma(self), floats=True, in_place="method", refuses=("lgamma_vml_cpu", "c"))
 def lgamma(np: Any, self: Any, /) -> Any:
-    """Elementwise logarithm of the absolute value of the gamma function.
+    """Return the logarithm of the absolute value of the gamma function of each element of ``self``.
 
     >>> import retrograd as torch
     >>> torch.lgamma(torch.tensor([1.0, 5.0]))
@@ -38,7 +38,7 @@ def lgamma(np: Any, self: Any, /) -> Any:
 
 @pointwise(lambda F, g, self: g * F.polygamma(self, 1), floats=True, in_place="method", refuses=("digamma", "c"))
 def digamma(np: Any, self: Any, /) -> Any:
-    """Elementwise digamma function, the derivative of ``lgamma``."""
+    """Return the digamma function, the derivative of ``lgamma``, of each element of ``self``."""
     return special(np, "psi", self)
 
 
@@ -48,7 +48,7 @@ def digamma(np: Any, self: Any, /) -> Any:
     in_place_backward="PolygammaBackward1",
 )  # fmt: skip
 def polygamma_block(np: Any, self: Any, /, n: int) -> Any:
-    """Elementwise derivative of order ``n`` of the digamma function."""
+    """Return the derivative of order ``n`` of the digamma function for each element of ``self``."""
     if self.dtype.kind == "c":
         raise dtypes.unsupported(("digamma", "trigamma", "polygamma")[min(n, 2)], self.dtype)
     if n == 0:
@@ -60,13 +60,16 @@ def polygamma_block(np: Any, self: Any, /, n: int) -> Any:
 
 
 def _hurwitz(np: Any, x: Any, q: Any) -> Any:
-    """Return the Hurwitz zeta function; as in PyTorch, nan at an infinite ``q`` if ``x > 1``."""
+    """Return the Hurwitz zeta function of ``x`` and ``q``.
+
+    As in PyTorch, it is nan for an infinite ``q`` if ``x > 1``.
+    """
     values = special(np, "zeta", x, q)
     return np.where((q == np.inf) & (x > 1), np.nan, values).astype(values.dtype)
 
 
 def _trigamma(np: Any, x: Any) -> Any:
-    """Return the derivative of digamma."""
+    """Return the trigamma function of ``x``, which is the derivative of the digamma function."""
     # Reflection at 1/2: π² / sin²(πx) = trigamma(x) + trigamma(1 - x).
     low = x < 0.5
     values = special(np, "zeta", x.dtype.type(2), np.where(low, 1 - x, x))
@@ -74,7 +77,10 @@ def _trigamma(np: Any, x: Any) -> Any:
 
 
 def _order(n: Any) -> int:
-    """Return the order of a polygamma function as an int. Raises PyTorch's errors for other types and negative ints."""
+    """Return the order ``n`` of a polygamma function as an int.
+
+    Raise PyTorch's error if ``n`` is negative or no int.
+    """
     if isinstance(n, bool) or not isinstance(n, (int, numpy.integer)):
         raise TypeError(f"polygamma(): argument 'n' (position 1) must be int, not {type(n).__name__}")
     if n < 0:
@@ -84,13 +90,13 @@ def _order(n: Any) -> int:
 
 @public(method=False)
 def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Any:
-    """Elementwise polygamma function: the derivative of order ``n`` of the digamma function."""
+    """Return the derivative of order ``n`` of the digamma function for each element of ``input``."""
     return polygamma_block(input, _order(n))
 
 
 @public(function=False, name="polygamma")
 def polygamma_method(input: Tensor, n: int) -> Any:
-    """Elementwise polygamma function: the derivative of order ``n`` of the digamma function."""
+    """Return the derivative of order ``n`` of the digamma function for each element of ``input``."""
     return polygamma_block(input, _order(n))
 
 
@@ -109,7 +115,7 @@ def _mvlgamma_rule(F: Any, g: Any, self: Any, p: int) -> Any:
 
 @op(name="mvlgamma_block", backward="MvlgammaBackward0", opmath=True, function=False, method=False)
 def mvlgamma_block(np: Any, self: Any, /, p: int) -> Any:
-    """Kernel of :func:`mvlgamma`."""
+    """Return the logarithm of the multivariate gamma function of dimension ``p`` for each element of ``self``."""
     if self.dtype.kind == "b":
         raise RuntimeError("The input tensor may not be a boolean tensor.")
     if p < 1:
@@ -129,7 +135,7 @@ mvlgamma_block.derivative(self=_mvlgamma_rule)
 
 @public()
 def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Any:
-    """Elementwise logarithm of the multivariate gamma function of dimension ``p``."""
+    """Return the logarithm of the multivariate gamma function of dimension ``p`` for each element of ``input``."""
     return mvlgamma_block(input, p)
 
 
@@ -150,9 +156,9 @@ def mvlgamma_(input: Tensor, p: int) -> Tensor:
     function=False, method=False, in_place=False, numbers=False,
 )  # fmt: skip
 def gamma_moment(np: Any, self: Any, other: Any, /, n: int) -> Any:
-    """Return ``E[(ln T - ψ(a))ⁿ; T < x]`` for T with the gamma distribution of shape ``a = self``, and ``x = other``.
+    """Return the truncated moment ``E[(ln T - ψ(a))ⁿ; T < x]`` elementwise, where a is ``self`` and x is ``other``.
 
-    These truncated moments are the derivatives of ``igamma`` with respect to its order.
+    T has the gamma distribution of shape a. These moments are the derivatives of ``igamma`` with respect to its order.
     """
     return special_derivatives.gamma_moment(np, self, other, n)
 
@@ -164,12 +170,18 @@ def _gamma_moment_derivative(F: Any, a: Any, x: Any, n: int) -> Any:
 
 
 def _igamma_gradient(F: Any, g: Any, self: Any, other: Any) -> Any:
-    """Return ``g`` times the derivative of ``igamma`` with respect to ``other``, the gamma distribution's density."""
+    """Return ``g`` times the derivative of ``igamma(self, other)`` with respect to ``other``.
+
+    The derivative is the density of the gamma distribution.
+    """
     return g * F.exp((self - 1) * F.log(other) - other - F.lgamma(self))
 
 
 def _at_the_ends(np: Any, order: Any, x: Any, values: Any, at_zero: int, at_infinity: int) -> Any:
-    """Return ``values`` with PyTorch's results where one argument is nan and the other one 0 or infinite."""
+    """Return ``values`` with PyTorch's results where one of ``order`` and ``x`` is nan and the other is 0 or inf.
+
+    ``at_zero`` is the result for x = 0 or an infinite order, and ``at_infinity`` the result for an infinite x.
+    """
     # PyTorch tests for 0 and infinity before it tests for nan.
     no_order = order != order
     values = np.where(no_order & (x == 0), at_zero, np.where(no_order & (x == np.inf), at_infinity, values))
@@ -180,7 +192,7 @@ def _at_the_ends(np: Any, order: Any, x: Any, values: Any, at_zero: int, at_infi
     lambda F, g, self, other: g * F.gamma_moment(self, other, 1), _igamma_gradient, refuses=("igamma_cpu", "bic"), numbers=False,
 )  # fmt: skip
 def igamma(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise regularized lower incomplete gamma function of order ``input``, integrated from 0 to ``other``."""
+    """Return the regularized lower incomplete gamma function of order ``self``, integrated from 0 to ``other``."""
     return _at_the_ends(np, self, other, special(np, "gammainc", self, other), 0, 1)
 
 
@@ -190,7 +202,7 @@ def igamma(np: Any, self: Any, other: Any, /) -> Any:
     refuses=("igammac_cpu", "bic"), numbers=False,
 )  # fmt: skip
 def igammac(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise regularized upper incomplete gamma function of order ``input``, integrated from ``other``."""
+    """Return the regularized upper incomplete gamma function of order ``self``, integrated from ``other``."""
     return _at_the_ends(np, self, other, special(np, "gammaincc", self, other), 1, 0)
 
 
@@ -199,7 +211,7 @@ def igammac(np: Any, self: Any, other: Any, /) -> Any:
 
 @pointwise(lambda F, g, self: g * (2 / _ROOT_PI * F.exp(-(self * self))), floats=True, refuses=("erf_vml_cpu", "c"))
 def erf(np: Any, self: Any, /) -> Any:
-    """Elementwise error function: ``2 / sqrt(π)`` times the integral of ``exp(-t²)`` from 0 to the element."""
+    """Return the error function of each element x: ``2 / sqrt(π)`` times the integral of ``exp(-t²)`` from 0 to x."""
     if self.size >= LARGE and (large := looped("erf", self)) is not None:
         return large
     return special(np, "erf", self)
@@ -207,7 +219,7 @@ def erf(np: Any, self: Any, /) -> Any:
 
 @pointwise(lambda F, g, self: g * (-2 / _ROOT_PI * F.exp(-(self * self))), floats=True, refuses=("erfc_vml_cpu", "c"))
 def erfc(np: Any, self: Any, /) -> Any:
-    """Elementwise complementary error function, ``1 - erf(x)``; accurate where the result is small."""
+    """Return the complementary error function ``1 - erf(self)`` elementwise, also accurate for small results."""
     return special(np, "erfc", self)
 
 
@@ -216,19 +228,23 @@ def erfc(np: Any, self: Any, /) -> Any:
     refuses=("erfinv_vml_cpu", "c"),
 )  # fmt: skip
 def erfinv(np: Any, self: Any, /) -> Any:
-    """Elementwise inverse error function: infinite at -1 and 1, nan outside."""
+    """Return the inverse error function of each element of ``self``: infinite at -1 and 1, nan outside [-1, 1]."""
     return np.where(self == 0, self, special(np, "erfinv", self)).astype(self.dtype)  # preserves -0.0
 
 
 def _hidden(*rules: Any, refuses: str, kinds: str = "c", **options: Any) -> Any:
-    """Declare an elementwise operation with ``floats=True`` that is public only in ``retrograd.special``."""
+    """Return a decorator that declares an elementwise operation of floats that only ``retrograd.special`` exports.
+
+    ``rules`` are its derivative rules. ``refuses`` is the name of PyTorch's kernel in the error for dtypes of the
+    ``kinds`` (NumPy's letters).
+    """
     options = {"function": False, "method": False, "in_place": False, **options}
     return pointwise(*rules, floats=True, refuses=(refuses, kinds), **options)
 
 
 @_hidden(lambda g, self, out: g * (2 * self * out - 2 / _ROOT_PI), refuses="erfcx_cpu", kinds="hc")
 def special_erfcx(np: Any, self: Any, /) -> Any:
-    """Elementwise scaled complementary error function, ``exp(x²) * erfc(x)``."""
+    """Return the scaled complementary error function ``exp(self²) * erfc(self)`` elementwise."""
     return special(np, "erfcx", self)
 
 
@@ -237,14 +253,17 @@ def special_erfcx(np: Any, self: Any, /) -> Any:
     refuses="erf_vml_cpu", backward="MulBackward1",
 )  # fmt: skip
 def special_ndtr(np: Any, self: Any, /) -> Any:
-    """Elementwise cumulative distribution function of the standard normal distribution."""
+    """Return the cumulative distribution function of the standard normal distribution at each element of ``self``."""
     # Computed from 1 + erf as in PyTorch, although that is 0 far below 0.
     return (1 + special(np, "erf", self / self.dtype.type(math.sqrt(2)))) * self.dtype.type(0.5)
 
 
 @_hidden(lambda F, g, out: g * (math.sqrt(2 * math.pi) * F.exp(out * out * 0.5)), refuses="ndtri_cpu", kinds="hc")
 def special_ndtri(np: Any, self: Any, /) -> Any:
-    """Elementwise quantile function of the standard normal distribution, the inverse of ``ndtr``."""
+    """Return the quantile function of the standard normal distribution at each element of ``self``.
+
+    It is the inverse of ``ndtr``.
+    """
     return special(np, "ndtri", self)
 
 
@@ -253,13 +272,13 @@ def special_ndtri(np: Any, self: Any, /) -> Any:
     refuses="log_ndtr_cpu", kinds="hc",
 )  # fmt: skip
 def special_log_ndtr(np: Any, self: Any, /) -> Any:
-    """Elementwise logarithm of the cumulative distribution function of the standard normal distribution."""
+    """Return the logarithm of the standard normal distribution function at each element of ``self``."""
     return special(np, "log_ndtr", self)
 
 
 @_hidden(lambda F, g, self: g * (-F.log(self) - 1), refuses="entr_cpu")
 def special_entr(np: Any, self: Any, /) -> Any:
-    """Elementwise entropy term ``-x * log(x)``: 0 at 0, minus infinity below."""
+    """Return ``-self * log(self)`` elementwise: 0 for 0, and minus infinity for negative elements."""
     inside = np.where(self > 0, self, 1)
     values = np.where(self > 0, -self * np.log(inside), np.where(self == 0, 0, -np.inf))
     return np.where(self != self, self, values).astype(self.dtype)
@@ -269,7 +288,10 @@ def special_entr(np: Any, self: Any, /) -> Any:
 
 
 def _tiny(F: Any, self: Any, dtype: Any) -> tuple[Any, Any]:
-    """Return a mask of elements too near 0 to divide by them, and the elements with eps where the mask is true."""
+    """Return a mask of the elements of ``self`` near 0, and ``self`` with these elements replaced by eps.
+
+    Division by these elements is too inexact. eps is the machine epsilon of ``dtype``.
+    """
     eps = dtypes.finfo(dtypes.of(dtype)).eps
     near = ~(F.abs(self) > eps)  # nan counts as near, as in PyTorch
     return near, F.masked_fill_scalar(self, near, eps)
@@ -287,7 +309,7 @@ def _i1e_rule(F: Any, g: Any, self: Any, out: Any, self_dtype: Any) -> Any:
 
 @pointwise(lambda F, g, self: g * F.special_i1(self), floats=True, refuses=("i0_vml_cpu", "c"))
 def i0(np: Any, self: Any, /) -> Any:
-    """Elementwise modified Bessel function of the first kind of order 0."""
+    """Return the modified Bessel function of the first kind of order 0 of each element of ``self``."""
     return special(np, "i0", self)
 
 
@@ -296,19 +318,19 @@ def i0(np: Any, self: Any, /) -> Any:
     backward="SpecialI0EBackward0", refuses="i0e_cpu",
 )  # fmt: skip
 def special_i0e(np: Any, self: Any, /) -> Any:
-    """Elementwise ``exp(-|x|) * i0(x)``."""
+    """Return ``exp(-abs(self)) * i0(self)`` elementwise."""
     return special(np, "i0e", self)
 
 
 @_hidden(_i1_rule, refuses="i1_cpu")
 def special_i1(np: Any, self: Any, /) -> Any:
-    """Elementwise modified Bessel function of the first kind of order 1."""
+    """Return the modified Bessel function of the first kind of order 1 of each element of ``self``."""
     return special(np, "i1", self)
 
 
 @_hidden(_i1e_rule, backward="SpecialI1EBackward0", refuses="i1e_cpu")
 def special_i1e(np: Any, self: Any, /) -> Any:
-    """Elementwise ``exp(-|x|) * i1(x)``."""
+    """Return ``exp(-abs(self)) * i1(self)`` elementwise."""
     return special(np, "i1e", self)
 
 
@@ -336,7 +358,10 @@ _WITHOUT_DERIVATIVE = {
 
 
 def _bessel(name: str, scipy_name: str, argument: str, doc: str) -> Any:
-    """Declare a function of ``_WITHOUT_DERIVATIVE``."""
+    """Declare and return the operation ``special_{name}``, which SciPy's function ``scipy_name`` computes.
+
+    ``argument`` is the name of its argument, "input" or "x". ``doc`` is its docstring.
+    """
 
     def of_input(np: Any, input: Any, /) -> Any:
         return special(np, scipy_name, input)
@@ -354,13 +379,13 @@ BESSEL = {name: _bessel(name, *row) for name, row in _WITHOUT_DERIVATIVE.items()
 
 @_hidden(refuses="airy_ai_cpu", kinds="hc")
 def special_airy_ai(np: Any, x: Any, /) -> Any:
-    """Elementwise Airy function Ai."""
+    """Return the Airy function Ai of each element of ``x``."""
     return kernels.airy_ai(np, x)
 
 
 @_hidden(refuses="spherical_bessel_j0_cpu", kinds="hc")
 def special_spherical_bessel_j0(np: Any, x: Any, /) -> Any:
-    """Elementwise spherical Bessel function of the first kind of order 0: ``sin(x) / x``."""
+    """Return the spherical Bessel function of the first kind of order 0, ``sin(x) / x``, elementwise."""
     return kernels.spherical_bessel_j0(np, x)
 
 
@@ -386,7 +411,11 @@ _POLYNOMIALS = {
 
 
 def _polynomial(name: str, evaluate: Any, kind: str | None, high: int, title: str) -> Any:
-    """Declare a function of ``_POLYNOMIALS``."""
+    """Declare and return the operation ``special_{name}``, a polynomial that the kernel ``evaluate`` computes.
+
+    ``kind`` and ``high`` are arguments of the kernel. If ``kind`` is None, it has neither. ``title`` begins the
+    docstring.
+    """
 
     def kernel(np: Any, x: Any, n: Any, /) -> Any:
         x, n = np.broadcast_arrays(x, n if hasattr(n, "dtype") else x.dtype.type(n))
@@ -412,7 +441,10 @@ def _logit_rule(F: Any, g: Any, self: Any, eps: Any) -> Any:
 
 @pointwise(_logit_rule, floats=True, refuses=("logit_cpu", "c"))
 def logit(np: Any, self: Any, /, eps: Any = None) -> Any:
-    """Elementwise ``log(x / (1 - x))``; with ``eps``, elements are clamped to [``eps``, ``1 - eps``] first."""
+    """Return ``log(self / (1 - self))`` elementwise.
+
+    Unless ``eps`` is None, elements are clamped to [eps, 1 - eps] first.
+    """
     if eps is not None:
         low, high = self.dtype.type(eps), self.dtype.type(1) - self.dtype.type(eps)
         self = np.where(self < low, low, np.where(self > high, high, self))
@@ -420,9 +452,10 @@ def logit(np: Any, self: Any, /, eps: Any = None) -> Any:
 
 
 def _of_two(*rules: Any, name: str, backward: str, refuses: str, kinds: str = "c") -> Any:
-    """Declare three operations: of two tensors, of a number and a tensor, of a tensor and a number.
+    """Return a decorator that declares a kernel as three operations.
 
-    Their nodes end in 0, 1 and 2, as in PyTorch.
+    They are of two tensors, of a number and a tensor, and of a tensor and a number. Their names are ``name`` with a
+    suffix. Their nodes are ``backward`` with the endings Backward0, Backward1 and Backward2.
     """
 
     def declare(kernel: Any) -> tuple[Any, ...]:
@@ -438,7 +471,10 @@ def _of_two(*rules: Any, name: str, backward: str, refuses: str, kinds: str = "c
 
 
 def _choose(blocks: tuple[Any, ...], input: Any, other: Any) -> Any:
-    """Return the one of three operations for the types of the arguments (see :func:`_of_two`)."""
+    """Return the one of the three operations ``blocks`` that accepts the types of ``input`` and ``other``.
+
+    ``blocks`` are in the order of :func:`_of_two`.
+    """
     if isinstance(input, Tensor):
         return blocks[0 if isinstance(other, Tensor) else 2]
     if isinstance(other, Tensor):
@@ -458,13 +494,13 @@ def _choose(blocks: tuple[Any, ...], input: Any, other: Any) -> Any:
     name="xlogy", backward="Xlogy", refuses="xlogy_cpu",
 )  # fmt: skip
 def _xlogy(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise ``self * log(other)``; 0 where ``self`` is 0 and ``other`` is not nan."""
+    """Return ``self * log(other)`` elementwise; 0 where ``self`` is 0 and ``other`` is not nan."""
     return special(np, "xlogy", self, other)
 
 
 @public()
 def xlogy(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
-    """Elementwise ``input * log(other)``; 0 where ``input`` is 0 and ``other`` is not nan. One may be a number.
+    """Return ``input * log(other)`` elementwise; 0 where ``input`` is 0 and ``other`` is not nan. One may be a number.
 
     >>> import retrograd as torch
     >>> torch.xlogy(torch.tensor([0.0, 2.0]), torch.tensor([0.0, 1.0]))
@@ -485,7 +521,7 @@ def xlogy_(input: Tensor, other: Any) -> Tensor:
     name="special_xlog1py", backward="SpecialXlog1Py", refuses="xlog1py_cpu",
 )  # fmt: skip
 def _xlog1py(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise ``self * log(1 + other)``; 0 where ``self`` is 0 and ``other`` is not nan."""
+    """Return ``self * log(1 + other)`` elementwise; 0 where ``self`` is 0 and ``other`` is not nan."""
     return special(np, "xlog1py", self, other)
 
 
@@ -497,7 +533,10 @@ def _xlog1py(np: Any, self: Any, other: Any, /) -> Any:
     function=False, method=False, in_place=False,
 )  # fmt: skip
 def zeta_sum(np: Any, self: Any, other: Any, /, n: int) -> Any:
-    """Return the sum of ``ln(k + other)ⁿ (k + other)^-self`` over k from 0, for derivatives of the zeta function."""
+    """Return the sum of ``ln(k + other)ⁿ (k + other)^-self`` over k from 0 to infinity, elementwise.
+
+    The derivatives of the zeta function are such sums.
+    """
     x, q = (each if hasattr(each, "dtype") else np.asarray(each, np.float64) for each in (self, other))
     return special_derivatives.zeta_sum(np, x, q, n)
 
@@ -508,15 +547,21 @@ def zeta_sum(np: Any, self: Any, other: Any, /, n: int) -> Any:
     name="special_zeta", backward="SpecialZeta", refuses="zeta_cpu", kinds="hc",
 )  # fmt: skip
 def _zeta(np: Any, self: Any, other: Any, /) -> Any:
-    """Elementwise Hurwitz zeta function: the sum of ``(k + other) ** -self`` over k from 0."""
+    """Return the Hurwitz zeta function elementwise: the sum of ``(k + other) ** -self`` over k from 0 to infinity."""
     return _hurwitz(np, self, other)
 
 
 def xlog1py(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
-    """Elementwise ``input * log(1 + other)``; 0 where ``input`` is 0 and ``other`` is not nan. One may be a number."""
+    """Return ``input * log(1 + other)`` elementwise; 0 where ``input`` is 0 and ``other`` is not nan.
+
+    One may be a number.
+    """
     return _choose(_xlog1py, input, other)(input, other)
 
 
 def zeta(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
-    """Elementwise Hurwitz zeta function: the sum of ``(k + other) ** -input`` over k from 0. One may be a number."""
+    """Return the Hurwitz zeta function: the sum of ``(k + other) ** -input`` over k from 0 to infinity, elementwise.
+
+    One of ``input`` and ``other`` may be a number.
+    """
     return _choose(_zeta, input, other)(input, other)
