@@ -1,4 +1,4 @@
-"""Elementwise arithmetic: ``add``, ``sub``, ``mul``, ``div``, ``remainder``, ``abs``, ``sign``, ``lerp``, ``addcmul``."""
+"""Elementwise arithmetic: ``add``, ``sub``, ``mul``, ``div``, ``remainder``, ``abs``, ``sign``, ``lerp`` and others."""
 
 from __future__ import annotations
 

@@ -463,7 +463,7 @@ def _check_step(input: Any, values: Any) -> None:
     zero_grad_rule, lambda F, g, self: F.where_else(self == 0, g), backward="NotImplemented", check=_check_step, numbers=False,
 )  # fmt: skip
 def heaviside(np: Any, self: Any, values: Any, /) -> Any:
-    """Return the Heaviside step function of ``self``: 0 for negative elements, 1 for positive ones, ``values`` for 0."""
+    """Return the Heaviside step function of ``self``: 0 for negative elements, 1 for positive ones, ``values`` at 0."""
     return np.where(self == 0, values, (self > 0).astype(self.dtype))
 
 

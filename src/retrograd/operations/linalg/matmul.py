@@ -406,7 +406,7 @@ def _scaled(F: Any, g: Any, factor: Any) -> Any:
 
 
 def _plain_addmm(self: Any, mat1: Any, mat2: Any) -> Any:
-    """Return ``self + mat1 @ mat2``. Raise if ``self`` has more elements than the product."""
+    """Return ``self + mat1 @ mat2``. Raise if ``self`` does not broadcast to the shape of the product."""
     result = mat1.dot(mat2) if mat1.size + mat2.size < FEW else product(mat1, mat2)
     if result.size < LARGE or not add_row(result, self):
         result += self

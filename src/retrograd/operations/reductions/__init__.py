@@ -1,1 +1,1 @@
-"""Operations along dimensions."""
+"""Operations along dimensions: sums, means, norms, maxima, medians, cumulative sums, quantiles and histograms."""

@@ -13,9 +13,10 @@ INT_DIM = "dim.__class__ is int"
 
 
 def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:
-    """Return the dimensions to reduce as non-negative ints: all for None or an empty sequence.
+    """Return the reduced dimensions ``dim`` of an array with ``ndim`` dimensions as a tuple of non-negative ints.
 
-    Raises PyTorch's errors for dimensions out of range or passed twice.
+    ``dim`` is an int or a sequence of ints. None or an empty sequence means all dimensions. Raises PyTorch's errors if
+    a dimension is out of range or passed twice.
     """
     if dim.__class__ is int and -ndim <= dim < ndim:
         return (dim if dim >= 0 else dim + ndim,)
@@ -30,7 +31,7 @@ def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:
 
 
 def keepdim_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
-    """Return ``shape`` with size 1 for the reduced dimensions."""
+    """Return ``shape`` with the size 1 in the reduced dimensions ``dim``."""
     axes = axes_of(dim, len(shape))
     if len(axes) == 1:
         return (*shape[: axes[0]], 1, *shape[axes[0] + 1 :])
@@ -38,13 +39,19 @@ def keepdim_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
 
 
 def restore_dims(F: Any, x: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
-    """Return the result ``x`` of a reduction of ``shape`` reshaped to have the reduced dimensions with size 1."""
+    """Return ``x``, a reduction of an array with ``shape`` over ``dim``, with the reduced dimensions of size 1.
+
+    If ``keepdim`` is true, ``x`` has these dimensions already and is returned itself.
+    """
     return x if keepdim or not shape else F.reshape(x, keepdim_shape(shape, dim))
 
 
 @op(function=False, method=False, linear=True)
 def put_along(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: int) -> Any:
-    """Return zeros of ``shape`` with ``self`` written at ``index`` along ``dim``; no index may occur twice."""
+    """Return zeros of ``shape`` with the elements of ``self`` written at the indices ``index`` along ``dim``.
+
+    No index may occur twice.
+    """
     out = np.zeros(shape, self.dtype)
     if not shape:
         return self.reshape(shape)
@@ -57,7 +64,7 @@ put_along.derivative(self=lambda F, g, index, dim: F.take_along(g, index, dim))
 
 @op(function=False, method=False, linear=True)
 def take_along(np: Any, self: Any, index: Any, /, dim: int) -> Any:
-    """Return the elements at ``index`` along ``dim``, in the shape of ``index``."""
+    """Return the elements of ``self`` at the indices ``index`` along ``dim``, in the shape of ``index``."""
     return gather_scatter.take_along(np, self, index, dim) if self.ndim else self.reshape(index.shape)
 
 
@@ -65,7 +72,10 @@ take_along.derivative(self=lambda F, g, index, self_shape, dim: F.put_along(g, i
 
 
 def select_one_rule(F: Any, g: Any, indices: Any, self_shape: Any, dim: int, keepdim: bool) -> Any:
-    """Derivative rule of an operation that selects one element along ``dim``: zeros with ``g`` at ``indices``."""
+    """Return zeros of ``self_shape`` with the gradient ``g`` at the index ``indices`` along ``dim``.
+
+    This is the derivative rule of an operation that selects one element along ``dim``, such as ``max``.
+    """
     return F.put_along(
         restore_dims(F, g, self_shape, dim, keepdim),
         restore_dims(F, indices, self_shape, dim, keepdim),
@@ -75,5 +85,8 @@ def select_one_rule(F: Any, g: Any, indices: Any, self_shape: Any, dim: int, kee
 
 
 def select_several_rule(F: Any, g: Any, indices: Any, self_shape: Any, dim: int) -> Any:
-    """Derivative rule of an operation that selects several elements along ``dim``: zeros with ``g`` at ``indices``."""
+    """Return zeros of ``self_shape`` with the gradient ``g`` at the indices ``indices`` along ``dim``.
+
+    This is the derivative rule of an operation that selects several elements along ``dim``, such as ``topk``.
+    """
     return F.put_along(g, indices, self_shape, dim)

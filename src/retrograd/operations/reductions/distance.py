@@ -26,7 +26,7 @@ from .sums import norm_gradient, norm_rule, sum, vector_norm, vector_norm_block
 
 
 def _together(*tensors: Tensor) -> list[Tensor]:
-    """Return the tensors converted to their common dtype."""
+    """Return ``tensors`` converted to their common dtype."""
     common = common_dtype(tensors)
     return [each if each.dtype is common else each.to(common) for each in tensors]
 
@@ -78,7 +78,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
 
 @op(name="norm_along", backward="NormBackward1", opmath=True, function=False, method=False, holomorphic=False)
 def norm_along(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool) -> Any:
-    """Return the ``ord``-norm along a dimension."""
+    """Return the ``ord``-norm of ``self`` along the dimension ``dim``."""
     return vector_norm_block.op.kernel(np, self, ord, dim, keepdim)
 
 
@@ -88,6 +88,8 @@ norm_along.derivative(self=norm_rule)
 @public(method=False)
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """Return the ``p``-norm of ``x1 - x2 + eps`` along the last dimension.
+
+    If ``keepdim`` is true, this dimension is kept with size 1.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.pairwise_distance(torch.zeros(2, 2), torch.tensor([3.0, 4.0]), eps=0)
@@ -99,7 +101,9 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
 
 @public(method=False)
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """Return the cosine of the angle between the vectors along ``dim``; norms below ``eps`` are replaced by ``eps``.
+    """Return the cosine of the angle between the vectors of ``x1`` and ``x2`` along ``dim``.
+
+    Norms of vectors below ``eps`` are replaced by ``eps``.
 
     >>> import retrograd as torch
     >>> torch.cosine_similarity(torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0]), dim=0)
@@ -128,7 +132,10 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 
 
 def _difference_gradient(F: Any, g: Any, difference: Any, out: Any, p: float) -> Any:
-    """Return the gradient of the differences, where ``g`` is that of their norms ``out`` along the last dimension."""
+    """Return the gradient of ``difference``, for the gradient ``g`` of ``out``, its ``p``-norms.
+
+    The norms are along the last dimension.
+    """
     if p == math.inf:
         return g * F.sgn(difference) * F.same(F.abs(difference), out)
     if p == 2 or p < 1:  # for other p, slope_of_norm returns 0 where the norm is 0
@@ -137,9 +144,10 @@ def _difference_gradient(F: Any, g: Any, difference: Any, out: Any, p: float) ->
 
 
 def _all_pairs(F: Any, g: Any, x1: Any, x2: Any, out: Any, shapes: tuple[Any, Any, Any], p: float) -> Any:
-    """Return the gradients of the differences (…, P, R, M) of the points ``x1`` (…, P, M) and ``x2`` (…, R, M).
+    """Return the gradients of all differences of a point of ``x1`` and one of ``x2``, an array of shape (…, P, R, M).
 
-    ``shapes``: those of ``x1``, ``x2`` and ``out``.
+    ``x1`` has the shape (…, P, M), ``x2`` the shape (…, R, M). ``out`` (…, P, R) are the ``p``-norms of the
+    differences, and ``g`` is the gradient of ``out``. ``shapes`` are the shapes of ``x1``, ``x2`` and ``out``.
     """
     one, two, both = shapes
     difference = F.reshape(x1, (*one[:-1], 1, one[-1])) - F.reshape(x2, (*two[:-2], 1, *two[-2:]))
@@ -162,7 +170,7 @@ def _cdist_rule_2(
 
 @op(backward="CdistBackward0", function=False, method=False)
 def cdist_block(np: Any, x1: Any, x2: Any, /, p: float) -> Any:
-    """Return the ``p``-norms of the differences of all pairs of rows (see :func:`cdist`)."""
+    """Return the ``p``-norm of the difference of each row of ``x1`` (…, P, M) and each row of ``x2`` (…, R, M)."""
     if x1.dtype in dtypes.SHORT:
         raise dtypes.unsupported("cdist", x1.dtype)
     return distance_kernels.distances(np, x1, x2, p)
@@ -173,12 +181,15 @@ cdist_block.derivative(x1=_cdist_rule_1, x2=_cdist_rule_2)
 
 @op(backward="EuclideanDistBackward0", opmath=True, function=False, method=False)
 def euclidean_block(np: Any, x1: Any, x2: Any, /) -> Any:
-    """Return the Euclidean distances of all pairs of rows, computed by a matrix product."""
+    """Return the Euclidean distance of each row of ``x1`` and each row of ``x2``, computed by a matrix product."""
     return distance_kernels.euclidean_distances(np, x1, x2)
 
 
 def _euclidean_rule(F: Any, g: Any, x: Any, other: Any, out: Any, out_shape: Any) -> Any:
-    """Return ``sum(g / out * (x - other))`` over the rows of ``other``, the gradient of ``x``, by matrix products."""
+    """Return the gradient of ``x`` for the gradient ``g`` of the Euclidean distances ``out`` to the rows of ``other``.
+
+    It is ``sum(g / out * (x - other))`` over the rows of ``other``, computed by matrix products.
+    """
     weight = F.masked_fill_scalar(g / out, out == 0, 0)
     return x * F.sum_dim(weight, len(out_shape) - 1, True) - F.matmul(weight, other)
 
@@ -194,8 +205,8 @@ _MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "dono
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = _MODES[0]) -> Tensor:
     """Return the ``p``-norm distances between all rows of ``x1`` (…, P, M) and all rows of ``x2`` (…, R, M).
 
-    The result has the shape (…, P, R). Euclidean distances of more than 25 rows are computed by a matrix product,
-    unless ``compute_mode`` is "donot_use_mm_for_euclid_dist".
+    The result has the shape (…, P, R). If there are more than 25 rows, Euclidean distances are computed by a matrix
+    product, unless ``compute_mode`` is "donot_use_mm_for_euclid_dist".
 
     >>> import retrograd as torch
     >>> torch.cdist(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0], [0.0, 1.0]]))
@@ -231,7 +242,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = _MODES[0])
 
 @op(backward="PdistBackward0", function=False, method=False)
 def pdist_block(np: Any, self: Any, first: Any, second: Any, /, p: float) -> Any:
-    """Return the ``p``-norms of the differences of the rows with the indices ``first`` and ``second``."""
+    """Return the ``p``-norms of ``self[first] - self[second]`` along the last dimension, for vectors of row indices."""
     if self.dtype in dtypes.SHORT and first.size:
         raise dtypes.unsupported("pdist", self.dtype)
     return vector_norm_block.op.kernel(np, self[first] - self[second], p, 1, False)
@@ -275,13 +286,13 @@ _SOFT = 1e-7  # added to a norm before the division by it
 
 
 def _others(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
-    """Return all dimensions except ``dim``."""
+    """Return all dimensions of ``shape`` except ``dim``."""
     return tuple(axis for axis in range(len(shape)) if axis != dim)
 
 
 @op(name="renorm_block", backward="RenormBackward0", opmath=True, function=False, method=False)
 def renorm_block(np: Any, self: Any, /, p: float, dim: int, maxnorm: float) -> Any:
-    """Kernel of :func:`renorm`."""
+    """Return ``self`` with each slice along ``dim`` whose ``p``-norm is more than ``maxnorm`` scaled to this norm."""
     size = vector_norm_block.op.kernel(np, self, p, _others(self.shape, dim), True)
     return self * np.where(size > maxnorm, maxnorm / (size + _SOFT), 1).astype(size.dtype)
 
@@ -300,7 +311,10 @@ renorm_block.derivative(self=_renorm_rule)
 
 
 def _renorm_arguments(input: Tensor, p: Any, dim: int, maxnorm: Any) -> tuple[float, int, float]:
-    """Return the checked ``p``, ``dim`` (non-negative) and ``maxnorm``. Raises PyTorch's errors."""
+    """Return ``p``, ``dim`` as a non-negative int, and ``maxnorm``.
+
+    Raise PyTorch's errors for arguments of ``renorm``.
+    """
     if isinstance(p, complex):
         raise RuntimeError("renorm: p must be real-valued")
     if p <= 0:
@@ -323,7 +337,7 @@ def _renorm_arguments(input: Tensor, p: Any, dim: int, maxnorm: Any) -> tuple[fl
 
 @public()
 def renorm(input: Tensor, p: Any, dim: int, maxnorm: Any, *, out: Any = None) -> Tensor:
-    """Return ``input`` with each slice along ``dim`` whose ``p``-norm is greater than ``maxnorm`` scaled down to it.
+    """Return ``input`` with each slice along ``dim`` whose ``p``-norm is greater than ``maxnorm`` scaled to this norm.
 
     >>> import retrograd as torch
     >>> torch.renorm(torch.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1)

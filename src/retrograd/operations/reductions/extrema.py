@@ -1,4 +1,4 @@
-"""Reductions that select elements: maximum and minimum, ``all`` and ``any``, median and mode."""
+"""Reductions that select elements: ``max``, ``min``, ``amax``, ``argmax``, ``all``, ``any``, ``median``, ``mode``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ op = partial(declared, in_order=True)  # NumPy's results would have the operand'
 
 
 def _nonempty(name: str, x: Any, dim: Any = None) -> None:
-    """Raise PyTorch's error if the reduced dimension (None: the whole array) has no elements."""
+    """Raise PyTorch's error if the dimension ``dim`` of ``x`` has no elements.
+
+    If ``dim`` is None, raise it if ``x`` has no elements. ``name`` is the name of the function in the message.
+    """
     if x.size == 0 and (dim is None or x.shape[axes_of(dim, x.ndim)[0]] == 0):
         if dim is None:
             raise RuntimeError(
@@ -37,7 +40,7 @@ def _nonempty(name: str, x: Any, dim: Any = None) -> None:
 
 @op(function=False, method=False)
 def same(np: Any, self: Any, other: Any, /) -> Any:
-    """Return 1 where elements are equal or both nan, else 0, in the dtype of ``self``."""
+    """Return 1 where ``self == other`` or both are nan, else 0, in the dtype of ``self``."""
     return ((self == other) | ((self != self) & (other != other))).astype(self.dtype)
 
 
@@ -46,7 +49,10 @@ same.derivative(self=lambda g: None, other=lambda g: None)
 
 @op(name="extreme_share", function=False, method=False)
 def extreme_share(np: Any, self: Any, top: Any, /, dim: Any) -> Any:
-    """Return for each element equal to the extreme ``top`` one over the number of such elements, else 0."""
+    """Return for each element of ``self`` its share of the gradient of ``top``, the extremes along ``dim``.
+
+    The share is ``1 / n`` for the n elements equal to the extreme, and 0 for all others.
+    """
     if (
         self.size >= LARGE
         and (found := reductions_numba.share_of_extreme(self, top, axes_of(dim, self.ndim))) is not None
@@ -60,14 +66,20 @@ extreme_share.derivative(self=lambda g: None, top=lambda g: None)
 
 
 def _shared_gradient(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, keepdim: bool) -> Any:
-    """Return the gradient of extremes, divided evenly among the elements equal to them; nan if the extreme is nan."""
+    """Return the gradient of ``self``, for the gradient ``g`` of its extremes ``out`` over ``dim``.
+
+    It is divided evenly among the elements equal to the extreme. It is nan if the extreme is nan.
+    """
     top = restore_dims(F, out, self_shape, dim, keepdim)
     grad = F.masked_fill_scalar(restore_dims(F, g, self_shape, dim, keepdim), top != top, math.nan)
     return grad * F.extreme_share(self, top, dim)
 
 
 def _extreme(name: str, backward: str, doc: str) -> Any:
-    """Declare and return the operation of ``amax`` or ``amin``."""
+    """Declare and return the operation ``name``, which is "amax" or "amin".
+
+    ``backward`` is the name of its node, and ``doc`` its docstring.
+    """
 
     def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
         if dim.__class__ is int and (found := small_arrays.extreme(self, dim, keepdim, name == "amax")) is not None:
@@ -102,7 +114,10 @@ amin_block = _extreme("amin", "AminBackward0", "Return the minimum over dimensio
 
 
 def _extreme_of_all(name: str, backward: str, doc: str) -> Any:
-    """Declare and return the operation of ``max`` or ``min`` without ``dim``."""
+    """Declare and return the operation of ``max`` or ``min`` (the ``name``) of all elements.
+
+    ``backward`` is the name of its node, and ``doc`` its docstring.
+    """
 
     def kernel(np: Any, self: Any, /) -> Any:
         _nonempty(name, self)
@@ -128,7 +143,7 @@ min_all = _extreme_of_all("min", "MinBackward1", "Return the minimum of all elem
 
 
 def _extreme_along(name: str, doc: str) -> Any:
-    """Declare and return the operation of ``max`` or ``min`` with ``dim``."""
+    """Declare and return ``max`` or ``min`` (the ``name``) along a dimension, with the docstring ``doc``."""
 
     def kernel(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:
         if self.dtype.kind == "c":
@@ -156,9 +171,9 @@ def _extreme_along(name: str, doc: str) -> Any:
 
 
 def first_extreme(np: Any, x: Any, dim: int, name: str) -> Any:
-    """Return the index of the first maximum or minimum along ``dim``, without this dimension; a nan counts as extreme.
+    """Return the index of the first maximum (``name`` "max") or minimum ("min") of ``x`` along ``dim``.
 
-    ``name``: "max" or "min".
+    The result lacks the dimension ``dim``. A nan counts as the extreme.
     """
     if x.size >= LARGE and (found := reductions_numba.where_largest(x, dim, 1 if name == "max" else -1)) is not None:
         return found
@@ -175,7 +190,11 @@ _Max, _Min = named("max", ("values", "indices")), named("min", ("values", "indic
 
 
 def _public_extreme(name: str, of_all: Any, along: Any, pairwise: Any, result: Any, title: str) -> None:
-    """Publish ``max`` or ``min``: of all elements, along a dimension, or of two tensors."""
+    """Make ``max`` or ``min`` (the ``name``) public: of all elements, along a dimension, or of two tensors.
+
+    These cases are computed by ``of_all``, ``along`` and ``pairwise``. ``result`` is the class of the named tuple of
+    ``along``. ``title`` is the word for the extreme in the docstring.
+    """
 
     def extreme(
         input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Any = None, other: Any = None, axis: Any = None
@@ -201,7 +220,7 @@ _public_extreme("min", min_all, min_dim, minimum, _Min, "minimum")
 
 @public(fast_path=amax_block)
 def amax(input: Tensor, dim: Any = (), keepdim: bool = False, *, out: Any = None) -> Tensor:
-    """Return the maximum over ``dim`` (an int or several; all dimensions by default).
+    """Return the maximum of ``input`` over ``dim``, an int or several; by default over all dimensions.
 
     In the backward pass, equal maxima share the gradient evenly.
     """
@@ -210,7 +229,7 @@ def amax(input: Tensor, dim: Any = (), keepdim: bool = False, *, out: Any = None
 
 @public(fast_path=amin_block)
 def amin(input: Tensor, dim: Any = (), keepdim: bool = False, *, out: Any = None) -> Tensor:
-    """Return the minimum over ``dim`` (an int or several; all dimensions by default).
+    """Return the minimum of ``input`` over ``dim``, an int or several; by default over all dimensions.
 
     In the backward pass, equal minima share the gradient evenly.
     """
@@ -222,7 +241,7 @@ _Aminmax = named("aminmax", ("min", "max"))
 
 @public()
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Any = None) -> Any:
-    """Return the named tuple (min, max) of all elements or along ``dim``."""
+    """Return the named tuple (min, max) of ``input`` along ``dim``, or of all its elements if ``dim`` is None."""
     return _Aminmax(aminmax_block(input, () if dim is None else dim, keepdim))
 
 
@@ -235,7 +254,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out
     method=False,
 )
 def aminmax_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
-    """Return the minimum and the maximum over dimensions."""
+    """Return the minimum and the maximum of ``self`` over the dimensions ``dim``."""
     return tuple(np.asarray(each.op.kernel(np, self, dim, keepdim)) for each in (amin_block, amax_block))
 
 
@@ -252,7 +271,10 @@ aminmax_block.derivative(self=_aminmax_rule)
 
 
 def _arg(name: str, title: str) -> None:
-    """Declare and publish ``argmax`` or ``argmin``."""
+    """Declare ``argmax`` or ``argmin`` and make it public.
+
+    ``name`` is "max" or "min", ``title`` the word for it in docstrings.
+    """
 
     def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
         if self.dtype.kind in "bc":
@@ -289,7 +311,11 @@ _arg("min", "minimum")
 
 
 def _logical_reduction(name: str, ufunc: str, first: str, doc: str) -> None:
-    """Declare and publish ``all`` or ``any``; ``first``: the NumPy method that finds the deciding element."""
+    """Declare ``all`` or ``any`` (the ``name``) and make it public, with the docstring ``doc``.
+
+    ``ufunc`` is the NumPy function whose reduction it is. ``first`` is the NumPy method that finds the deciding
+    element.
+    """
 
     def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
         if dim is None and not keepdim and self.dtype.kind == "b" and 0 < self.size <= FEW:
@@ -320,13 +346,16 @@ _logical_reduction(
 
 @op(name="count_nonzero_block", function=False, method=False)
 def count_nonzero_block(np: Any, self: Any, /, dim: Any) -> Any:
-    """Return the number of nonzero elements over dimensions, as int64."""
+    """Return the number of nonzero elements of ``self`` over the dimensions ``dim``, as int64."""
     return np.add.reduce(self != 0, axis=axes_of(dim, self.ndim), dtype=np.int64)
 
 
 @public()
 def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
-    """Return the number of nonzero elements, of all elements or over ``dim`` (an int or several), as int64."""
+    """Return the number of nonzero elements of ``input`` over ``dim``, an int or several, as int64.
+
+    If ``dim`` is None, all elements are counted.
+    """
     return count_nonzero_block(input, dim)
 
 
@@ -334,7 +363,10 @@ def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
 
 
 def _median_index(np: Any, x: Any, dim: int, ignore_nan: bool) -> Any:
-    """Return the index of the lower median along ``dim``; a nan is the median if there is one and it is not ignored."""
+    """Return the index of the lower median of ``x`` along ``dim``.
+
+    If ``ignore_nan`` is false and there is a nan, its index is returned.
+    """
     order = np.argsort(x, axis=dim, kind="stable")
     size = x.shape[dim]
     nans = np.add.reduce(x != x, axis=dim, keepdims=True)
@@ -343,7 +375,10 @@ def _median_index(np: Any, x: Any, dim: int, ignore_nan: bool) -> Any:
 
 
 def _median(name: str, ignore_nan: bool) -> None:
-    """Declare and publish ``median`` or ``nanmedian``."""
+    """Declare the operations of ``median`` or ``nanmedian`` (the ``name``) and make the function public.
+
+    If ``ignore_nan`` is true, nan are ignored. Otherwise the median is nan if there is one.
+    """
 
     def along(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:
         if self.dtype.kind in "bc":
@@ -405,7 +440,10 @@ _Mode = named("mode", ("values", "indices"))
     method=False,
 )
 def mode_block(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:
-    """Return the most frequent element along a dimension (the smallest one of several), and its last index."""
+    """Return the most frequent element of ``self`` along ``dim`` and its last index.
+
+    Of several most frequent elements, the smallest is returned.
+    """
     if self.dtype.kind == "c":
         raise dtypes.unsupported("mode_cpu", self.dtype)
     if self.ndim == 0:
@@ -428,5 +466,8 @@ mode_block.derivative(self=select_one_rule)
 
 @public()
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
-    """Return the named tuple (values, indices) of the most frequent elements along ``dim`` and their last indices."""
+    """Return the named tuple (values, indices) of the most frequent elements of ``input`` along ``dim``.
+
+    The indices are those of their last occurrences.
+    """
     return _Mode(mode_block(input, dimension(dim, input._array.ndim), keepdim))

@@ -1,4 +1,4 @@
-"""Finite differences: ``diff``, and ``gradient``, which estimates derivatives from them."""
+"""Finite differences: ``diff``, and ``gradient``, which estimates derivatives by finite differences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ F: Any = TENSORS
 
 
 def _from(x: Tensor, dim: int, start: int, end: int) -> Tensor:
-    """Return the slice from ``start`` to ``end`` along ``dim``; empty if ``end`` is less than ``start``."""
+    """Return the slice of ``x`` from ``start`` to ``end`` (exclusive) along ``dim``.
+
+    It is empty if ``end`` is less than ``start``.
+    """
     return slice_block(x, dim, start, max(start, end), 1)
 
 
@@ -29,10 +32,10 @@ def diff(
     *,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Return the ``n``-th forward difference along ``dim``.
+    """Return the ``n``-th forward difference of ``input`` along ``dim``: for n = 1, ``input[i + 1] - input[i]``.
 
-    ``prepend`` and ``append`` are concatenated to the ends first. Raises RuntimeError for a 0-d tensor, a negative
-    ``n``, and ``prepend`` or ``append`` of another shape.
+    ``prepend`` and ``append`` are concatenated to the beginning and the end of ``input`` first. Raises RuntimeError for
+    a 0-d tensor, a negative ``n``, and ``prepend`` or ``append`` of a shape that does not fit.
 
     >>> import retrograd as torch
     >>> torch.diff(torch.tensor([1, 3, 2]))
@@ -76,7 +79,9 @@ def _check_end(input: Tensor, dim: int, end: Tensor | None) -> None:
 
 @public(method=False)
 def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
-    """Estimate derivatives along dimensions by central differences of second order; return a tensor per dimension.
+    """Return an estimate of the derivative of ``input`` along each dimension of ``dim``, as a tuple of tensors.
+
+    The estimates are central differences of second order.
 
     spacing     the distance between neighbouring elements: a number, or a number or a vector of coordinates for each
                 dimension; 1 by default
@@ -104,7 +109,7 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order:
 
 
 def _gradient_dims(dim: Any, ndim: int) -> tuple[int, ...]:
-    """Return the dimensions as non-negative ints. Raises RuntimeError if one is passed twice."""
+    """Return ``dim`` as a tuple of non-negative ints. Raises RuntimeError if a dimension is passed twice."""
     if dim is None:
         return tuple(range(ndim))
     given = (dim,) if isinstance(dim, int) else tuple(dim)
@@ -116,7 +121,10 @@ def _gradient_dims(dim: Any, ndim: int) -> tuple[int, ...]:
 
 
 def _distances(input: Tensor, spacing: Any, dim: Any, axes: tuple[int, ...]) -> tuple[Any, ...]:
-    """Return for each dimension the distance between neighbours, or a vector of coordinates."""
+    """Return for each of the dimensions ``axes`` the distance between neighbours, or a vector of coordinates.
+
+    ``spacing`` and ``dim`` are the arguments of :func:`gradient`.
+    """
     if isinstance(spacing, Tensor) and not spacing._array.ndim:
         spacing = spacing.item()
     if spacing is None or isinstance(spacing, (int, float, complex)):
@@ -142,7 +150,10 @@ def _distances(input: Tensor, spacing: Any, dim: Any, axes: tuple[int, ...]) -> 
 
 
 def _even(x: Tensor, dim: int, step: Any, edge_order: int) -> Tensor:
-    """Return the estimated derivative along ``dim`` for evenly spaced coordinates."""
+    """Return the estimated derivative of ``x`` along ``dim`` for coordinates at the constant distance ``step``.
+
+    ``edge_order`` is the order (1 or 2) of the one-sided differences at both ends.
+    """
     size = x._array.shape[dim]
     inner = (_from(x, dim, 2, size) - _from(x, dim, 0, size - 2)) / (2 * step if step else step)
     if edge_order == 1:
@@ -157,7 +168,10 @@ def _even(x: Tensor, dim: int, step: Any, edge_order: int) -> Tensor:
 
 
 def _uneven(x: Tensor, dim: int, coordinates: Tensor, edge_order: int) -> Tensor:
-    """Return the estimated derivative along ``dim`` for any coordinates."""
+    """Return the estimated derivative of ``x`` along ``dim`` for the vector ``coordinates``, which need not be even.
+
+    ``edge_order`` is the order (1 or 2) of the one-sided differences at both ends.
+    """
     size = x._array.shape[dim]
     gaps = diff(coordinates)
     before, after = gaps[:-1], gaps[1:]
@@ -180,7 +194,10 @@ def _uneven(x: Tensor, dim: int, coordinates: Tensor, edge_order: int) -> Tensor
 
 
 def _edge(x: Tensor, dim: int, indices: tuple[int, ...], near: Tensor, far: Tensor) -> Tensor:
-    """Return the one-sided difference of second order at the first of three indices, ``near`` and ``far`` apart."""
+    """Return the one-sided difference of second order of ``x`` along ``dim`` at the first of three ``indices``.
+
+    ``near`` is the distance from the first to the second index, and ``far`` that from the second to the third.
+    """
     a, b, c = (_from(x, dim, i, i + 1) for i in indices)
     both = near + far
     return -(both + near) / (near * both) * a + both / (near * far) * b - near / (both * far) * c

@@ -1,7 +1,7 @@
-"""Scans along a dimension: cumulative sums, products, extremes and integrals, and the products of all other elements.
+"""Cumulative operations along a dimension: ``cumsum``, ``cumprod``, ``cummax``, ``logcumsumexp``, ``trapezoid``.
 
-Derivatives use the linear recurrence ``s[k] = summand[k] + factor[k] * s[k - 1]`` (``kernels/scan.py``), whose
-derivative is a recurrence in the opposite direction. Therefore they are differentiable any number of times, even if
+Derivatives use the linear recurrence ``s[k] = summand[k] + factor[k] * s[k - 1]`` (``kernels/scan.py``). Its derivative
+is a recurrence in the opposite direction. Therefore these operations are differentiable any number of times, even if
 factors are 0.
 """
 
@@ -31,7 +31,10 @@ from .sums import sum, upcast_integers
 
 @op(function=False, method=False, linear=True)
 def shifted(np: Any, self: Any, /, dim: int, by: int, fill: float) -> Any:
-    """Return the elements shifted by one index along ``dim`` (``by``: 1 or -1); the free element is ``fill``."""
+    """Return ``self`` shifted by one index along ``dim``: to higher indices if ``by`` is 1, to lower ones if it is -1.
+
+    The element at the end where no element was shifted in is ``fill``.
+    """
     return scan.shift_by_one(np, self, dim, by, fill)
 
 
@@ -42,7 +45,7 @@ shifted.derivative(self=lambda F, g, dim, by: F.shifted(g, dim, -by, 0))
 def recurrence(np: Any, summand: Any, factor: Any, /, dim: int, backward: bool) -> Any:
     """Return ``s`` with ``s[k] = summand[k] + factor[k] * s[k - 1]`` along ``dim``.
 
-    ``backward``: ``s[k] = summand[k] + factor[k + 1] * s[k + 1]``.
+    If ``backward`` is true, ``s[k] = summand[k] + factor[k + 1] * s[k + 1]``.
     """
     return scan.recurrence(np, summand, factor, dim, backward)
 
@@ -64,7 +67,10 @@ _LONGER = {"f": numpy.float64, "F": numpy.complex128}  # accumulated in double p
 
 
 def _accumulated(np: Any, ufunc: Any, x: Any, dim: int) -> Any:
-    """Return the cumulative sum or product (``ufunc``) along ``dim``, accumulated in double precision."""
+    """Return the cumulative result of ``ufunc``, ``np.add`` or ``np.multiply``, of ``x`` along ``dim``.
+
+    It is accumulated in double precision.
+    """
     if x.dtype in dtypes.SHORT:  # calls by derivative rules: a cumulative sum of ones in bfloat16 stops at 256
         return _accumulated(np, ufunc, x.astype(np.float32), dim).astype(x.dtype)
     x = upcast_integers(np, x)
@@ -89,7 +95,7 @@ _SHORT = (
     name="cumsum_block", backward="CumsumBackward0", opmath=True, function=False, method=False, linear=True, inline_expr=_SHORT
 )  # fmt: skip
 def cumsum_block(np: Any, self: Any, /, dim: int) -> Any:
-    """Return the cumulative sum along a dimension."""
+    """Return the cumulative sum of ``self`` along ``dim``."""
     return _accumulated(np, np.add, self, dim)
 
 
@@ -98,7 +104,7 @@ cumsum_block.derivative(self=lambda F, g, dim: F.cumsum_reversed(g, dim))
 
 @op(function=False, method=False, linear=True, opmath=True)
 def cumsum_reversed(np: Any, self: Any, /, dim: int) -> Any:
-    """Return the cumulative sum from the end of a dimension to its beginning."""
+    """Return the cumulative sum of ``self`` along ``dim`` from the last element to the first."""
     if self.size >= LARGE and (found := reductions_numba.running(self, dim, False, True)) is not None:
         return found
     return flip_view(cumsum_block.op.kernel(np, flip_view(self, dim), dim), dim) if self.ndim else self.copy()
@@ -109,12 +115,16 @@ cumsum_reversed.derivative(self=lambda F, g, dim: F.cumsum_block(g, dim))
 
 @op(name="cumprod_block", backward="CumprodBackward0", opmath=True, function=False, method=False)
 def cumprod_block(np: Any, self: Any, /, dim: int) -> Any:
-    """Return the cumulative product along a dimension."""
+    """Return the cumulative product of ``self`` along ``dim``."""
     return _accumulated(np, np.multiply, self, dim)
 
 
 def _cumprod_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: int) -> Any:
-    """Return the product of the elements before, times the recurrence of the gradients from the end."""
+    """Return the gradient of ``self``, for the gradient ``g`` of its cumulative product ``out`` along ``dim``.
+
+    It is the product of the elements before each element, times a recurrence of ``g`` from the last element to the
+    first.
+    """
     return F.masked_product(F.recurrence(g, self, dim, True), F.shifted(out, dim, 1, 1)) if self_shape else g
 
 
@@ -122,7 +132,10 @@ cumprod_block.derivative(self=_cumprod_rule)
 
 
 def _scan(name: str, block: Any, title: str) -> Any:
-    """Publish the function, the method and the in-place form of a cumulative sum or product; return the function."""
+    """Make a cumulative sum or product public as a function, a method and an in-place method; return the function.
+
+    ``name`` is its name, ``block`` the operation that computes it, and ``title`` the word for it in the docstring.
+    """
 
     def cumulative(input: Tensor, dim: int, *, dtype: Any = None, out: Any = None) -> Tensor:
         result = block(input if dtype is None else input.to(dtype), _int_dimension(name, dim, input))
@@ -155,7 +168,10 @@ def _scan(name: str, block: Any, title: str) -> Any:
 
 
 def _int_dimension(name: str, dim: Any, input: Tensor) -> int:
-    """Return ``dim`` as a non-negative int. Raises TypeError if it is no int, IndexError if it is out of range."""
+    """Return ``dim`` of ``input`` as a non-negative int.
+
+    Raises TypeError if it is no int, IndexError if it is out of range.
+    """
     if not hasattr(dim, "__index__"):
         raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
     return dimension(dim, input._array.ndim)
@@ -170,7 +186,10 @@ cumprod = _scan("cumprod", cumprod_block, "product")
 
 @op(function=False, method=False)
 def product_of_others(np: Any, self: Any, /, dim: int) -> Any:
-    """Return for each element the product of all other elements along ``dim``, without division: correct with zeros."""
+    """Return for each element of ``self`` the product of all other elements along ``dim``.
+
+    It is computed without division, so that it is correct if elements are 0.
+    """
     if self.size >= LARGE and (found := reductions_numba.products_of_others(self, dim)) is not None:
         return found
     before = scan.shift_by_one(np, self.cumprod(dim), dim, 1, 1)
@@ -179,7 +198,11 @@ def product_of_others(np: Any, self: Any, /, dim: int) -> Any:
 
 
 def _others_rule(F: Any, g: Any, self: Any, dim: int) -> Any:
-    """Return the gradient through the products of the elements before, plus that through the products after."""
+    """Return the gradient of ``self``, for the gradient ``g`` of ``product_of_others(self, dim)``.
+
+    A result is the product of the elements before its index times the product of those after it. The gradient is the
+    sum of the gradients through these two products.
+    """
     turned = F.flip_block(self, (dim,))
     ahead, behind = F.cumprod_block(self, dim), F.cumprod_block(turned, dim)
     before, after = F.shifted(ahead, dim, 1, 1), F.shifted(behind, dim, 1, 1)
@@ -197,7 +220,10 @@ product_of_others.derivative(self=_others_rule)
 
 
 def _cumulative_extreme(name: str, title: str) -> None:
-    """Declare and publish ``cummax`` or ``cummin``."""
+    """Declare ``cummax`` or ``cummin`` (the ``name``) and make it public.
+
+    ``title`` is the word for it in the docstring.
+    """
 
     def kernel(np: Any, self: Any, /, dim: int) -> Any:
         if self.dtype.kind == "c":
@@ -229,7 +255,10 @@ def _cumulative_extreme(name: str, title: str) -> None:
 
 @op(function=False, method=False, linear=True, opmath=True)
 def add_along(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: int) -> Any:
-    """Return zeros of ``shape`` with ``self`` added at ``index`` along ``dim``; an index may occur repeatedly."""
+    """Return zeros of ``shape`` to which the elements of ``self`` are added at the indices ``index`` along ``dim``.
+
+    An index may occur repeatedly.
+    """
     if not shape:
         return self.reshape(shape)
     out = np.zeros(shape, self.dtype)
@@ -249,16 +278,17 @@ _cumulative_extreme("cummin", "minimum")
 
 @op(name="logcumsumexp_block", backward="LogcumsumexpBackward0", opmath=True, function=False, method=False)
 def logcumsumexp_block(np: Any, self: Any, /, dim: int) -> Any:
-    """Return ``log(cumsum(exp(x)))`` along a dimension, computed without overflow."""
+    """Return ``log(cumsum(exp(self)))`` along ``dim``, computed without overflow."""
     if self.dtype.kind in "biu":
         raise dtypes.unsupported("logcumsumexp_out_cpu", self.dtype)
     return np.ascontiguousarray(scan.log_running_sum(np, self, dim)) if self.ndim else self.copy()
 
 
 def _logcumsumexp_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: int) -> Any:
-    """Return ``exp(x[k] - out[k])`` times the recurrence of the gradients from the end.
+    """Return the gradient of ``self``, for the gradient ``g`` of ``out = logcumsumexp(self)`` along ``dim``.
 
-    The factors of the recurrence are ``exp(out[k - 1] - out[k])``, at most 1.
+    It is ``exp(self[k] - out[k])`` times a recurrence of ``g`` from the last element to the first. The factors of the
+    recurrence are ``exp(out[k - 1] - out[k])``, at most 1.
     """
     if not self_shape:
         return g
@@ -274,7 +304,7 @@ logcumsumexp_block.derivative(self=_logcumsumexp_rule)
 
 @public()
 def logcumsumexp(input: Tensor, dim: int, *, out: Any = None) -> Tensor:
-    """Return ``log(cumsum(exp(x)))`` along ``dim``, computed without overflow."""
+    """Return ``log(cumsum(exp(input)))`` along ``dim``, computed without overflow."""
     return logcumsumexp_block(input, dimension(dim, input._array.ndim))
 
 
@@ -284,19 +314,22 @@ def logcumsumexp(input: Tensor, dim: int, *, out: Any = None) -> Tensor:
 @pointwise(lambda g, number: g * number, floats=True, backward="MulBackward1", function=False, method=False,
            in_place=False)  # fmt: skip
 def times_number(np: Any, self: Any, /, number: float) -> Any:
-    """Return the elements multiplied by a number."""
+    """Return ``self * number``."""
     return self * self.dtype.type(number)
 
 
 @pointwise(lambda g, number: g / number, floats=True, backward="DivBackward1", function=False, method=False,
            in_place=False)  # fmt: skip
 def by_number(np: Any, self: Any, /, number: float) -> Any:
-    """Return the elements divided by a number."""
+    """Return ``self / number``."""
     return self / self.dtype.type(number)
 
 
 def _samples(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> int:
-    """Return ``dim`` as a non-negative int after checks of the arguments. Raises PyTorch's errors."""
+    """Return ``dim`` as a non-negative int. Raise PyTorch's errors for wrong arguments of ``trapezoid``.
+
+    ``name`` is the name of the function in the message.
+    """
     axis = dimension(dim, y._array.ndim, wrap_scalar=False)
     if y.dtype is dtypes.bool_:
         raise RuntimeError(f"{name}: received a bool input for `y`, but bool is not supported")
@@ -310,7 +343,7 @@ def _samples(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> int:
 
 
 def _widths(x: Tensor, y: Tensor, axis: int) -> Tensor:
-    """Return the distances between the coordinates ``x`` along ``axis``, shaped to broadcast with ``y``."""
+    """Return the distances between the coordinates ``x`` along ``axis``, in a shape that broadcasts with ``y``."""
     ndim = y._array.ndim
     if x._array.ndim == 1:
         x = reshape(x, [-1 if at == axis else 1 for at in range(ndim)])
@@ -320,14 +353,16 @@ def _widths(x: Tensor, y: Tensor, axis: int) -> Tensor:
 
 
 def _neighbours(y: Tensor, axis: int) -> tuple[Tensor, Tensor]:
-    """Return all elements but the first along ``axis``, and all but the last."""
+    """Return two slices of ``y`` along ``axis``: all elements but the first, and all elements but the last."""
     size = y._array.shape[axis]
     return slice_block(y, axis, 1, size, 1), slice_block(y, axis, 0, max(size - 1, 0), 1)
 
 
 @public(method=False)
 def trapezoid(y: Tensor, x: Any = None, *, dx: Any = None, dim: int = -1) -> Tensor:
-    """Integrate ``y`` along ``dim`` by the trapezoidal rule, with the coordinates ``x`` or the step ``dx`` (default 1).
+    """Return the integral of ``y`` along ``dim`` by the trapezoidal rule.
+
+    The coordinates are ``x``, a tensor, or have the distance ``dx`` (default 1).
 
     >>> import retrograd as torch
     >>> torch.trapezoid(torch.tensor([1.0, 5.0, 10.0]))
@@ -338,12 +373,17 @@ def trapezoid(y: Tensor, x: Any = None, *, dx: Any = None, dim: int = -1) -> Ten
 
 @public(method=False)
 def trapz(y: Tensor, x: Any = None, *, dx: Any = None, dim: int = -1) -> Tensor:
-    """Integrate by the trapezoidal rule: the older name of :func:`trapezoid`."""
+    """Return the integral of ``y`` along ``dim`` by the trapezoidal rule: the older name of :func:`trapezoid`."""
     return _trapezoid("trapezoid", y, x, dx, dim)
 
 
 def _coordinates(name: str, x: Any, dx: Any) -> tuple[Any, Any]:
-    """Return ``x`` (a tensor or None) and ``dx``; a number as ``x`` is ``dx``. Raises TypeError if both are passed."""
+    """Return the coordinates ``x`` (a tensor or None) and the distance ``dx``.
+
+    If ``x`` is a number, it is the distance.
+
+    Raises TypeError if both are passed. ``name`` is the name of the function in the message.
+    """
     if x is not None and not isinstance(x, Tensor):
         x, dx = None, x
     if x is not None and dx is not None:
@@ -355,7 +395,7 @@ def _coordinates(name: str, x: Any, dx: Any) -> tuple[Any, Any]:
 
 
 def _trapezoid(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> Tensor:
-    """Return the result of :func:`trapezoid`; ``name``: the function's name in errors."""
+    """Return the result of :func:`trapezoid`; ``name`` is the name of the function in messages."""
     x, dx = _coordinates(name, x, dx)
     axis = _samples(name, y, x, dx, dim)
     if x is not None:
@@ -370,7 +410,10 @@ def _trapezoid(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> Tensor:
 
 @public(method=False)
 def cumulative_trapezoid(y: Tensor, x: Any = None, *, dx: Any = None, dim: int = -1) -> Tensor:
-    """Integrate ``y`` cumulatively along ``dim`` by the trapezoidal rule; the result has one element less than ``y``.
+    """Return the cumulative integral of ``y`` along ``dim`` by the trapezoidal rule.
+
+    The coordinates are ``x``, a tensor, or have the distance ``dx`` (default 1). The result has one element less than
+    ``y``.
 
     >>> import retrograd as torch
     >>> torch.cumulative_trapezoid(torch.tensor([1.0, 5.0, 10.0]))

@@ -1,4 +1,7 @@
-"""``segment_reduce``: reductions of consecutive segments of a dimension, computed as scattered reductions."""
+"""``segment_reduce``: sums, means and extremes of consecutive segments of a dimension.
+
+Each element gets the index of its segment, and a scattered reduction combines the elements by this index.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ def segment_reduce(
     data: Tensor, reduce: str, *, lengths: Tensor | None = None, indices: Tensor | None = None,
     offsets: Tensor | None = None, axis: int = 0, unsafe: bool = False, initial: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Reduce consecutive segments of the dimension ``axis``.
+    """Return the reduction ``reduce`` of each of consecutive segments of ``data`` along the dimension ``axis``.
 
     reduce   "sum", "mean", "max", "min" or "prod"
     lengths  the lengths of the segments (…, segments)
@@ -64,7 +67,7 @@ def segment_reduce(
 
 
 def _segment_bounds(data: Tensor, lengths: Any, offsets: Any, axis: int, unsafe: bool) -> tuple[Any, Any]:
-    """Return the start and the length of each segment as arrays. Raises PyTorch's errors for wrong arguments."""
+    """Return two arrays: the start and the length of each segment. Raises PyTorch's errors for wrong arguments."""
     if lengths is None and offsets is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
     what, given = ("lengths", lengths) if lengths is not None else ("offsets", offsets)
@@ -87,7 +90,11 @@ def _segment_bounds(data: Tensor, lengths: Any, offsets: Any, axis: int, unsafe:
 
 
 def _segment_index(data: Tensor, starts: Any, counts: Any, axis: int) -> Tensor:
-    """Return the index of the segment of every element; the number of segments for an element that is in none."""
+    """Return for each element of ``data`` the index of its segment along ``axis``, as a tensor of the same shape.
+
+    ``starts`` and ``counts`` are the starts and lengths of the segments. The index of an element in no segment is the
+    number of segments.
+    """
     size, segments = data.shape[axis], counts.shape[-1]
     index = numpy.full((*counts.shape[:-1], size), segments)
     for row in numpy.ndindex(counts.shape[:-1]):
@@ -97,7 +104,7 @@ def _segment_index(data: Tensor, starts: Any, counts: Any, axis: int) -> Tensor:
 
 
 def _append_dims(array: Any, ndim: int) -> Any:
-    """Return ``array`` reshaped to ``ndim`` dimensions by trailing dimensions of size 1."""
+    """Return ``array`` reshaped to ``ndim`` dimensions by appending dimensions of size 1."""
     return array.reshape(*array.shape, *(1,) * (ndim - array.ndim))
 
 

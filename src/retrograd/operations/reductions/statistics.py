@@ -1,4 +1,4 @@
-"""Quantiles, covariance and correlation, histograms."""
+"""Statistics: ``quantile``, ``nanquantile``, ``cov``, ``corrcoef``, ``histogram``, ``histogramdd``, ``histc``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
 def _levels(name: str, input: Tensor, q: Any, interpolation: str) -> Tensor:
-    """Return the quantiles ``q`` as a tensor after checks of all arguments. Raises PyTorch's errors."""
+    """Return ``q``, the positions of quantiles from 0 to 1, as a tensor. Raise PyTorch's errors for wrong arguments.
+
+    ``name`` is the name of the function in the message.
+    """
     if isinstance(q, (int, float)) and not isinstance(q, bool):
         if not 0 <= q <= 1:
             raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
@@ -60,7 +63,11 @@ def _levels(name: str, input: Tensor, q: Any, interpolation: str) -> Tensor:
 
 
 def _ordered(input: Tensor, axis: int | None, keepdim: bool) -> Tensor:
-    """Return the elements sorted along a new last dimension; the other dimensions are those of the result."""
+    """Return the elements of ``input`` sorted along a new last dimension.
+
+    If ``axis`` is None, all elements are sorted, otherwise those along ``axis``. The other dimensions are those of the
+    quantile: the sorted ones have size 1 if ``keepdim`` is true, otherwise they are missing.
+    """
     shape = input._array.shape
     if axis is None:
         ordered, kept = sort(flatten(input))[0], (1,) * len(shape) if keepdim else ()
@@ -75,7 +82,10 @@ def _ordered(input: Tensor, axis: int | None, keepdim: bool) -> Tensor:
 def _quantile(
     name: str, input: Tensor, q: Any, dim: int | None, keepdim: bool, interpolation: str, skip: bool
 ) -> Tensor:
-    """Return the result of :func:`quantile` or, with ``skip``, of :func:`nanquantile`."""
+    """Return the result of :func:`quantile`, or that of :func:`nanquantile` if ``skip`` is true.
+
+    ``name`` is the name of the function in messages.
+    """
     level = _levels(name, input, q, interpolation)
     axis = None if dim is None else dimension(dim, input._array.ndim)
     ordered = _ordered(input, axis, keepdim)
@@ -108,10 +118,11 @@ def quantile(
     input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear",
     out: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Return the quantiles ``q`` (a number or a vector of numbers from 0 to 1) of all elements or along ``dim``.
+    """Return the quantiles of ``input`` along ``dim`` at ``q``, or of all elements if ``dim`` is None.
 
-    If ``q`` is a vector, its dimension is the first one of the result. ``interpolation`` between neighbours: "linear",
-    "lower", "higher", "midpoint" or "nearest". The result is nan if an element is nan.
+    ``q`` is a number from 0 to 1 or a vector of them. If it is a vector, its dimension is the first one of the result.
+    If the quantile is between two elements, ``interpolation`` determines it: "linear", "lower", "higher", "midpoint" or
+    "nearest". The result is nan if an element is nan.
 
     >>> import retrograd as torch
     >>> torch.quantile(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([0.5, 0.75]))
@@ -125,7 +136,10 @@ def nanquantile(
     input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear",
     out: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Return quantiles like :func:`quantile`, ignoring elements that are nan."""
+    """Return the quantiles of the elements of ``input`` that are not nan.
+
+    The arguments are those of :func:`quantile`.
+    """
     return _quantile("nanquantile", input, q, dim, keepdim, interpolation, True)
 
 
@@ -133,7 +147,13 @@ def nanquantile(
 
 
 def _weights(name: str, given: Tensor, count: int, kind: str, right: bool) -> Tensor:
-    """Return the weights ``given``; raise PyTorch's RuntimeError for a wrong shape, dtype (``right``) or sign."""
+    """Return the weights ``given``.
+
+    Raise PyTorch's RuntimeError unless they are a vector of ``count`` numbers, none negative.
+
+    Also raise the error if ``right`` is false, which means that their dtype is not of the required ``kind``. ``name``
+    is the name of the argument in the message.
+    """
     if given._array.ndim > 1:
         raise RuntimeError(
             f"cov(): expected {name} to have one or fewer dimensions but got {name} with {given._array.ndim} dimensions"
@@ -155,8 +175,8 @@ def _weights(name: str, given: Tensor, count: int, kind: str, right: bool) -> Te
 def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
     """Return the covariance matrix of the variables (rows of ``input``) over the observations (columns).
 
-    The sums are divided by the number of observations less ``correction``. ``fweights``: the frequencies of the
-    observations (integers); ``aweights``: their importance (floats).
+    The sums are divided by the number of observations less ``correction``. ``fweights`` are the frequencies of the
+    observations (integers), and ``aweights`` are their importance (floats).
 
     >>> import retrograd as torch
     >>> torch.cov(torch.tensor([[0.0, 2.0], [1.0, 1.0]]))
@@ -227,7 +247,11 @@ def corrcoef(input: Tensor) -> Tensor:
 
 
 def _span(name: str, lows: Any, highs: Any, axis: int) -> tuple[float, float]:
-    """Return the range of one dimension, widened by 0.5 on both sides if it is empty. Raises PyTorch's errors."""
+    """Return the ends ``lows`` and ``highs`` of a range as floats, widened by 0.5 on both sides if they are equal.
+
+    Raise PyTorch's error if an end is not finite or the ends are in the wrong order. ``name`` is the name of the
+    function, and ``axis`` the dimension, in the message.
+    """
     low, high = float(lows), float(highs)
     if not (math.isfinite(low) and math.isfinite(high)):
         raise RuntimeError(f"{name}: dimension {axis}'s range [{low:g}, {high:g}] is not finite")
@@ -239,7 +263,11 @@ def _span(name: str, lows: Any, highs: Any, axis: int) -> tuple[float, float]:
 
 
 def _check_points(points: Any, edges: Sequence[Any], weight: Any) -> None:
-    """Raise PyTorch's errors for wrong arguments of a histogram; ``edges``: for each dimension edges or a bin count."""
+    """Raise PyTorch's errors for wrong arguments of a histogram of the ``points`` (…, D) in D dimensions.
+
+    ``edges`` has for each dimension a number of bins or a vector of bin edges. ``weight`` is None or has a number per
+    point.
+    """
     kind = dtypes.scalar_name(dtypes.of(points.dtype)).lower()
     if points.ndim < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
@@ -282,7 +310,11 @@ def _check_points(points: Any, edges: Sequence[Any], weight: Any) -> None:
 
 
 def _edges(np: Any, points: Any, bins: Sequence[Any], range: Any) -> list[Any]:
-    """Return the bin edges of each dimension: as passed, or evenly spaced over ``range`` or over the data."""
+    """Return a list with a vector of bin edges for each dimension of ``points``.
+
+    ``bins`` has for each dimension the vector itself or a number of bins. These bins have equal width. They cover
+    ``range``, or the data if it is None.
+    """
     count = points.shape[-1]
     if range is not None and len(range) != 2 * count:
         raise RuntimeError(
@@ -308,9 +340,10 @@ def _edges(np: Any, points: Any, bins: Sequence[Any], range: Any) -> list[Any]:
 
 
 def _counted(np: Any, points: Any, edges: Sequence[Any], weight: Any, density: bool) -> Any:
-    """Return the number (or the weight) of the points in each bin; the last bins include their upper edge.
+    """Return the number of ``points`` in each bin, or the sum of their ``weight``.
 
-    ``density``: normalise so that the integral is 1.
+    ``edges`` has the bin edges of each dimension. The last bins include their upper edge. If ``density`` is true, the
+    result is divided by its integral.
     """
     if points.dtype.kind not in "fV":
         raise dtypes.unsupported("histogram_cpu", points.dtype)
@@ -339,7 +372,7 @@ _Histogram, _HistogramDD = named("histogram", ("hist", "bin_edges")), named("his
 def histogram(
     input: Tensor, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False, out: Any = None
 ) -> Any:
-    """Return the named tuple (hist, bin_edges): the number of elements in each bin, and the edges of the bins.
+    """Return the named tuple (hist, bin_edges): the number of elements of ``input`` in each bin, and the bin edges.
 
     bins     the number of bins of equal width, or a tensor of their edges
     range    the (lower, upper) end of the bins of equal width; by default the extremes of the data
@@ -370,7 +403,10 @@ def histogram(
 def _histogram(
     input: Tensor, points: Any, bins: Sequence[Any], range: Any, weight: Any, density: bool
 ) -> tuple[Any, list[Any]]:
-    """Return the counts and the edges as arrays, for points of any number of dimensions."""
+    """Return the counts and the list of bin edges, as arrays on the device of ``input``, for ``points`` (…, D).
+
+    The other arguments are those of :func:`histogramdd`.
+    """
     np = array_module_for(input.device)
     given = [each._array if isinstance(each, Tensor) else int(each) for each in bins]
     _check_points(points, given, weight)
@@ -381,10 +417,10 @@ def _histogram(
 @public(method=False)
 @slicewise
 def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Any:
-    """Return a histogram of points like :func:`histogram`; the last dimension of ``input`` holds the coordinates.
+    """Return the named tuple (hist, bin_edges) of the points whose coordinates are the last dimension of ``input``.
 
-    ``bins``: the number of bins along all dimensions, or a sequence of numbers or of tensors of edges.
-    ``range``: a sequence with the lower and the upper end for each dimension.
+    ``bins`` is the number of bins along all dimensions, or a sequence of numbers or of tensors of edges. ``range`` is a
+    sequence with the lower and the upper end for each dimension. The other arguments are those of :func:`histogram`.
 
     >>> import retrograd as torch
     >>> torch.histogramdd(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), bins=2).hist
@@ -406,9 +442,9 @@ def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Any = No
 @public()
 @slicewise
 def histc(input: Tensor, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any = None) -> Tensor:
-    """Return the number of elements in each of ``bins`` bins of equal width from ``min`` to ``max``.
+    """Return the number of elements of ``input`` in each of ``bins`` bins of equal width from ``min`` to ``max``.
 
-    If both are equal, the bins range over the data.
+    If ``min`` and ``max`` are equal, the bins cover the range of the data.
 
     >>> import retrograd as torch
     >>> torch.histc(torch.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
@@ -434,7 +470,10 @@ def histc(input: Tensor, bins: int = 100, min: Any = 0, max: Any = 0, *, out: An
 
 
 def _evenly_counted(np: Any, values: Any, bins: int, low: float, high: float) -> Any:
-    """Return the counts in bins of equal width; bin indices are computed in the dtype of ``values``, as in PyTorch."""
+    """Return the number of ``values`` in each of ``bins`` bins of equal width from ``low`` to ``high``.
+
+    As in PyTorch, the indices of the bins are computed in the dtype of ``values``.
+    """
     kind = values.dtype.type
     first, last = kind(low), kind(high)
     inside = values[(values >= first) & (values <= last)]

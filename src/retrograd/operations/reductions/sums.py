@@ -1,4 +1,4 @@
-"""Reductions: sum, mean, product, variance, standard deviation, norm, logsumexp."""
+"""Reductions: ``sum``, ``mean``, ``prod``, ``nansum``, ``var``, ``std``, ``norm``, ``vector_norm``, ``logsumexp``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ INT = numpy.dtype(numpy.int64)
 
 
 def reduced_count(shape: tuple[int, ...], dim: Any) -> int:
-    """Return the number of elements that are reduced to one result."""
+    """Return the number of elements that a reduction over ``dim`` of an array with ``shape`` reduces to one result."""
     if dim.__class__ is int and -len(shape) <= dim < len(shape):
         return shape[dim]
     if dim is None:
@@ -38,7 +38,11 @@ def reduced_count(shape: tuple[int, ...], dim: Any) -> int:
 
 
 def _floats_only(name: str, x: Any, infer: bool = False) -> None:
-    """Raise PyTorch's RuntimeError for an integer or bool array."""
+    """Raise PyTorch's RuntimeError if ``x`` is an integer or bool array.
+
+    ``name`` is the name of the function in the message. ``infer`` selects PyTorch's text for an output dtype that it
+    infers.
+    """
     if x.dtype.kind in "biu":
         kind = "could not infer output dtype. Input dtype must be" if infer else "Input dtype must be"
         shown = dtypes.scalar_name(dtypes.of(x.dtype))
@@ -73,7 +77,7 @@ _NAMED = {
         f"(asarray(counted(self)) if _d is BOOL else asarray({_BY_PYTHON}, _d) if _few <= 16 else {_PRODUCT})", _NAMED,
     ))  # fmt: skip
 def sum_all(np: Any, self: Any, /) -> Any:
-    """Return the sum of all elements; integers are summed as int64."""
+    """Return the sum of all elements of ``self``; integers are summed as int64."""
     return np.asarray(np.count_nonzero(self)) if self.dtype.kind == "b" else sum_elements(np, upcast_integers(np, self))
 
 
@@ -82,7 +86,7 @@ sum_all.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape))
 
 @op(name="sum_dim", backward="SumBackward1", opmath=True, function=False, method=False, linear=True)
 def sum_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
-    """Return the sum over dimensions; integers are summed as int64."""
+    """Return the sum of ``self`` over the dimensions ``dim``; integers are summed as int64."""
     return sum_axes(np, upcast_integers(np, self), axes_of(dim, self.ndim), keepdim)
 
 
@@ -102,7 +106,9 @@ def sum(
     axis: Any = None,
     keepdims: bool = False,
 ) -> Tensor:
-    """Return the sum of all elements, or over ``dim`` (an int or several); integers are summed as int64.
+    """Return the sum of ``input`` over ``dim``, an int or several; by default of all elements.
+
+    Integers are summed as int64.
 
     >>> import retrograd as torch
     >>> torch.sum(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
@@ -124,14 +130,14 @@ def sum(
             f"(asarray({_BY_PYTHON} / _few, _d) if _few <= 16 else {_PRODUCT} / _few)", _NAMED),
 )  # fmt: skip
 def mean_all(np: Any, self: Any, /) -> Any:
-    """Return the mean of all elements; nan for an empty tensor."""
+    """Return the mean of all elements of ``self``; nan for an empty tensor."""
     _floats_only("mean", self, True)
     return sum_elements(np, self) / self.size if self.size else self.dtype.type(np.nan)
 
 
 @op(name="evenly_spread", backward="DivBackward0", opmath=True, function=False, method=False, linear=True)
 def evenly_spread(np: Any, grad: Any, /, shape: Any, count: int) -> Any:
-    """Return ``grad / count``, broadcast to ``shape``: the gradient of a mean."""
+    """Return ``grad / count`` broadcast to ``shape``: the gradient of a mean of ``count`` elements."""
     if grad.dtype.char == "e" and count > MOST:
         return evenly_spread.op.kernel(np, grad.astype(np.float32), shape, count).astype(grad.dtype)
     share = np.asarray(grad / count)
@@ -147,7 +153,10 @@ _evenly_spread = ARRAYS.evenly_spread
 
 
 def _evenly_spread_fast(grad: Any, shape: Any, count: int) -> Any:
-    """``evenly_spread`` of arrays, with a fast path for one float32 number and a small shape."""
+    """Return the array ``grad / count`` broadcast to ``shape``.
+
+    One float32 number and a small shape have a fast path.
+    """
     if grad.__class__ is numpy.float32 and 0 < count < LARGE:
         out = numpy.empty(shape, F32)
         out.fill(float(grad) / count)  # rounded twice, with the same result
@@ -162,7 +171,7 @@ mean_all.derivative(self=lambda F, g, self_shape: F.evenly_spread(g, self_shape,
 
 @op(name="mean_dim", backward="MeanBackward1", opmath=True, function=False, method=False, linear=True)
 def mean_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
-    """Return the mean over dimensions."""
+    """Return the mean of ``self`` over the dimensions ``dim``."""
     _floats_only("mean", self, True)
     axes = axes_of(dim, self.ndim)
     if len(axes) == 1:
@@ -188,7 +197,9 @@ def mean(
     axis: Any = None,
     keepdims: bool = False,
 ) -> Tensor:
-    """Return the mean of all elements, or over ``dim`` (an int or several). Raises RuntimeError for integers.
+    """Return the mean of ``input`` over ``dim``, an int or several; by default of all elements.
+
+    Raises RuntimeError for integers.
 
     >>> import retrograd as torch
     >>> torch.mean(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), 0)
@@ -210,7 +221,7 @@ def mean(
 
 @op(name="nansum_block", backward="NansumBackward0", opmath=True, function=False, method=False)
 def nansum_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
-    """Return the sum over dimensions, with nan treated as 0."""
+    """Return the sum of ``self`` over the dimensions ``dim``, with nan treated as 0."""
     return sum_axes(
         np, upcast_integers(np, np.where(self != self, self.dtype.type(0), self)), axes_of(dim, self.ndim), keepdim
     )
@@ -225,7 +236,10 @@ nansum_block.derivative(
 
 @public()
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
-    """Return the sum of all elements or over ``dim`` (an int or several), with nan treated as 0."""
+    """Return the sum of ``input`` over ``dim``, an int or several, with nan treated as 0.
+
+    By default, all elements are summed.
+    """
     if dtype is not None and dtype.category < dtypes.FLOATING:
         return sum(input, dim, keepdim, dtype=dtype)
     return nansum_block(input if dtype is None else input.to(dtype), dim, keepdim)
@@ -233,7 +247,10 @@ def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any 
 
 @public()
 def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
-    """Return the mean of the elements that are not nan, of all elements or over ``dim`` (an int or several)."""
+    """Return the mean of the elements of ``input`` that are not nan, over ``dim``, an int or several.
+
+    By default, it is the mean of all elements.
+    """
     if input.dtype.category < dtypes.FLOATING:
         shown = dtypes.scalar_name(input.dtype)
         raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got {shown}")
@@ -243,7 +260,7 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
 
 @op(name="prod_all", backward="ProdBackward0", opmath=True, function=False, method=False)
 def prod_all(np: Any, self: Any, /) -> Any:
-    """Return the product of all elements; integers are multiplied as int64."""
+    """Return the product of all elements of ``self``; integers are multiplied as int64."""
     if self.size >= LARGE and (found := reductions_numba.product(self)) is not None:
         return found
     return np.multiply.reduce(upcast_integers(np, self), None)
@@ -256,7 +273,7 @@ prod_all.derivative(
 
 @op(name="prod_dim", backward="ProdBackward1", opmath=True, function=False, method=False)
 def prod_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
-    """Return the product over a dimension; integers are multiplied as int64."""
+    """Return the product of ``self`` over the dimension ``dim``; integers are multiplied as int64."""
     axes = axes_of(dim, self.ndim)
     if (
         self.size >= LARGE
@@ -278,7 +295,9 @@ prod_dim.derivative(
 
 @public(fast_path=prod_all, then_try=[(prod_dim, "")])
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
-    """Return the product of all elements, or over the dimension ``dim``; integers are multiplied as int64.
+    """Return the product of ``input`` over the dimension ``dim``, or of all elements if ``dim`` is None.
+
+    Integers are multiplied as int64.
 
     >>> import retrograd as torch
     >>> torch.prod(torch.tensor([1, 2, 3]))
@@ -293,7 +312,7 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
 
 @public(function=False)
 def sum_to_size(input: Tensor, *size: Any, **kwargs: Any) -> Tensor:
-    """Return the sum over the dimensions along which a tensor of shape ``size`` is broadcast to this one's shape."""
+    """Return ``input`` summed to the shape ``size``, which must broadcast to the shape of ``input``."""
     target, shape = parse_int_arguments("sum_to_size", size, "size", kwargs), input._array.shape
     lead = len(shape) - len(target)
     if lead < 0 or any(want not in (1, have) for have, want in zip(shape[lead:], target, strict=True)):
@@ -309,10 +328,10 @@ def sum_to_size(input: Tensor, *size: Any, **kwargs: Any) -> Tensor:
 
 
 def _variance(np: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> Any:
-    """Return the variance, perhaps in higher precision than ``x``.
+    """Return the variance of ``x`` over ``dim``, perhaps in higher precision than ``x``.
 
-    float32 sums of squares that overflow or underflow are computed again in float64, because their square root may be a
-    float32 number.
+    The sum of squares is divided by the number of elements less ``correction``. float32 sums that overflow or underflow
+    are computed again in float64, because their square root may be a float32 number.
     """
     if x.dtype.kind in "biu":
         raise RuntimeError("std and var only support floating point and complex dtypes")
@@ -338,7 +357,10 @@ TINY = 1e-30
 
 
 def _squares(np: Any, x: Any, axes: tuple[int, ...], count: int, keepdim: bool) -> Any:
-    """Return the sum over ``axes`` of the squared distances from the mean."""
+    """Return the sum over ``axes`` of the squared distances of ``x`` from its mean over ``axes``.
+
+    ``count`` is the number of elements that are summed.
+    """
     if x.size >= LARGE and x.dtype.kind == "f":
         centre = sum_axes(np, x, axes, True) / x.dtype.type(count)
         found = reductions_numba.squares(x, centre, axes, keepdim)
@@ -351,7 +373,7 @@ def _squares(np: Any, x: Any, axes: tuple[int, ...], count: int, keepdim: bool) 
 
 
 def _as_real(np: Any, result: Any, x: Any) -> Any:
-    """Return ``result`` in the real dtype with the precision of ``x``."""
+    """Return ``result`` as an array of the real dtype with the precision of ``x``."""
     return np.asarray(result, x.dtype if x.dtype.kind != "c" else x.real.dtype)
 
 
@@ -373,7 +395,10 @@ _FREE = (
     inline_expr=_FREE,
 )
 def var_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
-    """Return the variance over dimensions: the squared distances from the mean, divided by ``count - correction``."""
+    """Return the variance of ``self`` over the dimensions ``dim``.
+
+    It is the sum of the squared distances from the mean, divided by the number of elements less ``correction``.
+    """
     return _as_real(np, _variance(np, self, dim, correction, keepdim), self)
 
 
@@ -396,7 +421,7 @@ var_block.derivative(self=_var_rule)
     inline_expr=_FREE,
 )
 def std_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
-    """Return the standard deviation over dimensions: the square root of the variance."""
+    """Return the standard deviation of ``self`` over the dimensions ``dim``: the square root of the variance."""
     return _as_real(np, np.sqrt(_variance(np, self, dim, correction, keepdim)), self)
 
 
@@ -409,7 +434,11 @@ std_block.derivative(self=_std_rule)
 
 
 def _spread_arguments(dim: Any, unbiased: Any, correction: Any, axis: Any) -> tuple[Any, float]:
-    """Return ``dim`` and ``correction`` for PyTorch's two signatures; a bool as ``dim`` is ``unbiased``."""
+    """Return ``dim`` and ``correction`` from the arguments of PyTorch's two signatures of ``var``.
+
+    A bool as ``dim`` is ``unbiased``. ``unbiased`` replaces ``correction``: 1 if it is true, otherwise 0. ``axis``
+    replaces ``dim``.
+    """
     if dim.__class__ is bool:
         dim, unbiased = None, dim
     if unbiased is not None:
@@ -418,7 +447,10 @@ def _spread_arguments(dim: Any, unbiased: Any, correction: Any, axis: Any) -> tu
 
 
 def _freedom(input: Tensor, dim: Any, correction: float, name: str) -> None:
-    """Issue PyTorch's warning if the degrees of freedom, the element count less ``correction``, are not positive."""
+    """Issue PyTorch's warning if the number of elements of ``input`` over ``dim`` is not greater than ``correction``.
+
+    ``name`` is the name of the function in the message.
+    """
     if reduced_count(input._array.shape, dim) - correction <= 0:
         warn(
             f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
@@ -431,9 +463,9 @@ def var(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
     out: Any = None, axis: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Return the variance of all elements or over ``dim`` (an int or several).
+    """Return the variance of ``input`` over ``dim``, an int or several; by default of all elements.
 
-    The sum of the squared distances from the mean is divided by the number of elements less ``correction``;
+    It is the sum of the squared distances from the mean, divided by the number of elements less ``correction``.
     ``unbiased=False`` means ``correction=0``.
 
     >>> import retrograd as torch
@@ -450,7 +482,7 @@ def std(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
     out: Any = None, axis: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Return the standard deviation of all elements or over ``dim``: the square root of the variance (see :func:`var`).
+    """Return the standard deviation of ``input`` over ``dim``: the square root of the variance (see :func:`var`).
 
     >>> import retrograd as torch
     >>> torch.std(torch.tensor([1.0, 2.0, 3.0]), correction=0)
@@ -462,13 +494,19 @@ def std(
 
 
 def _with_mean(np: Any, block: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> Any:
-    """Return the result of ``var_block`` or ``std_block``, and the mean."""
+    """Return the result of ``block`` and the mean, both of ``x`` over ``dim``.
+
+    ``block`` is ``var_block`` or ``std_block``.
+    """
     mean = mean_dim.op.kernel(np, x, dim, keepdim)
     return np.asarray(block.op.kernel(np, x, dim, correction, keepdim)), np.asarray(mean)
 
 
 def _add_mean_gradient(F: Any, g: Any, other: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
-    """Return the gradient for the mean, whose gradient is ``g``, plus ``other``; either may be None."""
+    """Return the gradient of an array of ``shape`` for the gradient ``g`` of its mean over ``dim``, plus ``other``.
+
+    ``g`` and ``other`` may be None, which means zero.
+    """
     if g is None:
         return other
     mean_part = F.evenly_spread(restore_dims(F, g, shape, dim, keepdim), shape, reduced_count(shape, dim))
@@ -480,7 +518,7 @@ def _add_mean_gradient(F: Any, g: Any, other: Any, shape: tuple[int, ...], dim: 
     holomorphic=False, inline_expr=_FREE,
 )  # fmt: skip
 def var_mean_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
-    """Return the variance and the mean over dimensions."""
+    """Return the variance and the mean of ``self`` over the dimensions ``dim``."""
     return _with_mean(np, var_block, self, dim, correction, keepdim)
 
 
@@ -497,7 +535,7 @@ var_mean_block.derivative(self=_var_mean_rule)
     holomorphic=False, inline_expr=_FREE,
 )  # fmt: skip
 def std_mean_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
-    """Return the standard deviation and the mean over dimensions."""
+    """Return the standard deviation and the mean of ``self`` over the dimensions ``dim``."""
     return _with_mean(np, std_block, self, dim, correction, keepdim)
 
 
@@ -512,7 +550,10 @@ std_mean_block.derivative(self=_std_mean_rule)
 
 
 def _check_floating(name: str, input: Tensor) -> None:
-    """Raise PyTorch's RuntimeError for an integer or bool tensor."""
+    """Raise PyTorch's RuntimeError if ``input`` is an integer or bool tensor.
+
+    ``name`` is the name of the function in the message.
+    """
     if input.dtype.category < dtypes.FLOATING:
         raise RuntimeError(f"{name} only support floating point and complex dtypes")
 
@@ -524,7 +565,10 @@ def var_mean(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
     axis: Any = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Return the tuple (variance, mean) of all elements or over ``dim`` (see :func:`var`)."""
+    """Return the tuple (variance, mean) of ``input`` over ``dim``; by default of all elements.
+
+    The parameters are those of :func:`var`.
+    """
     dim, correction = _spread_arguments(dim, unbiased, correction, axis)
     _check_floating("var_mean", input)
     _freedom(input, dim, correction, "var_mean")
@@ -538,7 +582,10 @@ def std_mean(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
     axis: Any = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Return the tuple (standard deviation, mean) of all elements or over ``dim`` (see :func:`var`)."""
+    """Return the tuple (standard deviation, mean) of ``input`` over ``dim``; by default of all elements.
+
+    The parameters are those of :func:`var`.
+    """
     dim, correction = _spread_arguments(dim, unbiased, correction, axis)
     _check_floating("std_mean", input)
     _freedom(input, dim, correction, "std_mean")
@@ -549,7 +596,11 @@ def std_mean(
 
 
 def _check_nonempty(x: Any, ord: float, dim: Any, axes: tuple[int, ...]) -> None:
-    """Raise PyTorch's RuntimeError if a reduced dimension is empty, for norms that are not defined then."""
+    """Raise PyTorch's RuntimeError if one of the dimensions ``axes`` of ``x`` is empty.
+
+    It is called for norms that are not defined then. ``ord`` is the order of the norm, and ``dim`` the argument of the
+    user.
+    """
     empty = [axis for axis in axes if x.shape[axis] == 0]
     if empty:
         # PyTorch's text lacks a space here.
@@ -566,7 +617,7 @@ def _check_nonempty(x: Any, ord: float, dim: Any, axes: tuple[int, ...]) -> None
     holomorphic=False, inline_expr=("FLOATS", "kernel(np, self, ord, dim, keepdim)", {}),
 )  # fmt: skip
 def vector_norm_block(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool) -> Any:
-    """Return the ``ord``-norm over dimensions."""
+    """Return the ``ord``-norm of ``self`` over the dimensions ``dim``."""
     if ord == 2 and dim is None and not keepdim and self.dtype.kind == "f" and self.size <= FEW:
         flat = self.ravel()
         return np.sqrt(flat.dot(flat))
@@ -597,7 +648,11 @@ def vector_norm_block(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool
 
 
 def norm_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, ord: float, dim: Any, keepdim: bool) -> Any:
-    """Derivative rule of a norm over dimensions; for infinite ``ord``, equal extremes share the gradient evenly."""
+    """Return the gradient of ``self``, for the gradient ``g`` of ``out``, its ``ord``-norm over ``dim``.
+
+    This is the derivative rule of a norm. If ``ord`` is infinite, elements equal to the extreme share the gradient
+    evenly.
+    """
     g, norm = restore_dims(F, g, self_shape, dim, keepdim), restore_dims(F, out, self_shape, dim, keepdim)
     if ord in (math.inf, -math.inf):
         return g * F.sgn(self) * F.extreme_share(F.abs(self), norm, dim)
@@ -605,7 +660,10 @@ def norm_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, ord: float, 
 
 
 def norm_gradient(F: Any, g: Any, x: Any, norm: Any, ord: float) -> Any:
-    """Return ``g`` times the derivative of a norm with respect to each element; 0 where the norm has no derivative."""
+    """Return ``g`` times the derivative of the ``ord``-norm ``norm`` of ``x`` with respect to each element of ``x``.
+
+    It is 0 where the norm has no derivative.
+    """
     if ord == 0:
         return F.zeros_as(x)
     if ord == 1:
@@ -629,7 +687,7 @@ vector_norm_block.derivative(self=norm_rule)
 def vector_norm(
     x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None
 ) -> Tensor:
-    """Return the vector norm ``sum(abs(x) ** ord) ** (1 / ord)`` over ``dim`` (all dimensions by default)."""
+    """Return the vector norm ``sum(abs(x) ** ord) ** (1 / ord)`` over ``dim``, by default over all dimensions."""
     if dtype is not None:
         x = x.to(dtype)
     if x.dtype.category < dtypes.FLOATING:
@@ -643,9 +701,9 @@ def vector_norm(
 def norm(
     input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None
 ) -> Tensor:
-    """Return the ``p``-norm of all elements or over ``dim``: by default the Frobenius norm, the same as ``p=2``.
+    """Return the ``p``-norm of ``input`` over ``dim``, by default of all elements.
 
-    ``p="nuc"`` is the nuclear norm of matrices.
+    ``p="fro"``, the Frobenius norm, is the same as ``p=2``. ``p="nuc"`` is the nuclear norm of matrices.
 
     >>> import retrograd as torch
     >>> torch.norm(torch.tensor([3.0, 4.0]))
@@ -667,7 +725,7 @@ def norm(
 
 @op(name="logsumexp_block", backward="LogsumexpBackward0", opmath=True, function=False, method=False)
 def logsumexp_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
-    """Return ``log(sum(exp(x)))`` over dimensions, computed without overflow."""
+    """Return ``log(sum(exp(self)))`` over the dimensions ``dim``, computed without overflow."""
     if dim.__class__ is int and (found := small_arrays.logsumexp(self, dim, keepdim)) is not None:
         return found
     axes = axes_of(dim, self.ndim)
@@ -691,7 +749,7 @@ def logsumexp_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
 
 
 def _first(axes: tuple[int, ...]) -> tuple[slice, ...]:
-    """Return the index that selects the first element along each of the axes and keeps the dimensions."""
+    """Return the index of an array that selects the first element along each of ``axes`` and keeps the dimensions."""
     return tuple([slice(1) if axis in axes else slice(None) for axis in range(max(axes, default=-1) + 1)])
 
 
@@ -704,7 +762,7 @@ logsumexp_block.derivative(
 
 @public(fast_path=logsumexp_block)
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False, *, out: Any = None) -> Tensor:
-    """Return ``log(sum(exp(x)))`` over ``dim`` (an int or several), computed without overflow.
+    """Return ``log(sum(exp(input)))`` over ``dim``, an int or several, computed without overflow.
 
     >>> import retrograd as torch
     >>> torch.logsumexp(torch.tensor([0.0, 0.0]), 0)
