@@ -1,4 +1,7 @@
-"""Operations for the backward pass and for derivative rules: casts, ``sum_to_size``, ``expand``, strided access."""
+"""Operations for the backward pass and for derivative rules: casts, ``sum_to_size``, ``expand``, strided access.
+
+A layout is the storage offset, the shape and the strides of a tensor, all counted in elements.
+"""
 
 from __future__ import annotations
 

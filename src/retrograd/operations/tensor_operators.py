@@ -30,12 +30,15 @@ def invert(input: Tensor) -> Tensor:
 
 @public(function=False, name="__array_wrap__")
 def array_wrap(input: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
-    """Return the NumPy array ``array`` as a tensor. NumPy calls this with the result of its function of ``input``."""
+    """Return the NumPy array ``array`` as a tensor. NumPy calls this with the result of its function of ``input``.
+
+    ``context`` and ``return_scalar`` are parameters of NumPy's protocol that are ignored here.
+    """
     return wrap(numpy.asarray(array))
 
 
 def _reversed(function: Any) -> Any:
-    """Return the reflected operator of ``function``, which computes ``function(other, input)``."""
+    """Return the reflected operator of ``function``: a function of (x, y) that computes ``function(y, x)``."""
 
     def reflected(input: Tensor, other: Any) -> Any:
         return function(other, input)

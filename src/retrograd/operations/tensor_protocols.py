@@ -234,9 +234,10 @@ def _shallow(self: Tensor) -> Tensor:
 
 @pickled_as("tensor")
 def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any], place: str) -> Tensor:
-    """Return the tensor of a pickle: an instance of ``cls`` (None means Tensor) with these elements and ``attributes``.
+    """Return the tensor of a pickle: an instance of ``cls`` (None means Tensor) with the elements ``array``.
 
-    ``place`` is the name of the tensor's device. It is ignored if no GPU is available.
+    ``attributes`` are the attributes in its ``__dict__``. ``place`` is the name of the tensor's device. It is ignored
+    if no GPU is available.
     """
     tensor: Tensor = leaf_of(cls or Tensor, wrap(array), False)
     if place != "cpu" and devices.gpu_count():

@@ -185,7 +185,10 @@ def _check_close(input: Any, other: Any, rtol: float, atol: float) -> None:
 
 @op(name="isclose_arrays", function=False, method=False)
 def isclose_arrays(np: Any, self: Any, other: Any, /, rtol: float, atol: float, equal_nan: bool) -> Any:
-    """Return True where ``self`` and ``other`` are close, as :func:`isclose` defines."""
+    """Return True where ``abs(self - other) <= atol + rtol * abs(other)``, as a bool array.
+
+    Equal infinities are close. If ``equal_nan`` is true, two nan are close, too.
+    """
     near = np.equal(self, other)
     if equal_nan and self.dtype.kind in "fcV":
         near = near | ((self != self) & (other != other))
@@ -213,7 +216,9 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
 
 @public()
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
-    """Return whether all elements of ``input`` and ``other`` are close (see :func:`isclose`).
+    """Return whether ``abs(input - other) <= atol + rtol * abs(other)`` holds for all elements.
+
+    Equal infinities are close. If ``equal_nan`` is true, two nan are close, too.
 
     >>> import retrograd as torch
     >>> torch.allclose(torch.tensor([1.0]), torch.tensor([1.0 + 1e-9]))

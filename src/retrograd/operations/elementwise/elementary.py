@@ -128,14 +128,14 @@ def log_power(np: Any, self: Any, exponent: Any, power: Any, /) -> Any:
 
 @public(function=False, method=False)
 def log_power_base(self: Any, exponent: Any) -> Any:
-    """Return the derivative of ``log_power`` with respect to ``self``."""
+    """Return the derivative of ``log_power``, ``self ** exponent * log(self)``, with respect to ``self``."""
     power = F.pow_tensor(self, F.safe_less_one(exponent))
     return power * (exponent * F.log(self) + 1)
 
 
 @public(function=False, method=False)
 def log_power_twice(self: Any, exponent: Any) -> Any:
-    """Return the derivative of ``log_power`` with respect to ``exponent``."""
+    """Return the derivative of ``log_power``, ``self ** exponent * log(self)``, with respect to ``exponent``."""
     out = F.pow_tensor(self, exponent)
     return F.log_power(self, exponent, F.log_power(self, exponent, out))
 
@@ -162,7 +162,10 @@ _register_for_rules(log_power_twice)
 
 
 def _power_of_number(F: Any, g: Any, out: Any, out_dtype: Any, base: Any) -> Any:
-    """Return ``g`` times the derivative of ``out = base ** exponent`` by ``exponent``, for a number ``base``."""
+    """Return ``g`` times the derivative of ``out = base ** exponent`` by ``exponent``, for a number ``base``.
+
+    ``out_dtype`` is the dtype of ``out``.
+    """
     if not base:  # log(0) times the power, but 0 where the power is finite
         log_base = math.nan if out_dtype.kind == "c" else -math.inf
         return g * F.masked_fill_scalar(out * log_base, F.abs(out) <= 1, 0)

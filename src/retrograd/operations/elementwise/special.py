@@ -156,9 +156,10 @@ def mvlgamma_(input: Tensor, p: int) -> Tensor:
     function=False, method=False, in_place=False, numbers=False,
 )  # fmt: skip
 def gamma_moment(np: Any, self: Any, other: Any, /, n: int) -> Any:
-    """Return the truncated moment ``E[(ln T - ψ(a))ⁿ; T < x]`` elementwise, where a is ``self`` and x is ``other``.
+    """Return ``E[(ln T - ψ(a))ⁿ; T < x]`` elementwise, where a is ``self``, x is ``other`` and the power is ``n``.
 
-    T has the gamma distribution of shape a. These moments are the derivatives of ``igamma`` with respect to its order.
+    T has the gamma distribution of shape a. These truncated moments are the derivatives of ``igamma`` with respect to
+    its order.
     """
     return special_derivatives.gamma_moment(np, self, other, n)
 
@@ -236,7 +237,7 @@ def _hidden(*rules: Any, refuses: str, kinds: str = "c", **options: Any) -> Any:
     """Return a decorator that declares an elementwise operation of floats that only ``retrograd.special`` exports.
 
     ``rules`` are its derivative rules. ``refuses`` is the name of PyTorch's kernel in the error for dtypes of the
-    ``kinds`` (NumPy's letters).
+    ``kinds`` (NumPy's letters). ``options`` are further arguments of ``pointwise``.
     """
     options = {"function": False, "method": False, "in_place": False, **options}
     return pointwise(*rules, floats=True, refuses=(refuses, kinds), **options)
@@ -455,7 +456,9 @@ def _of_two(*rules: Any, name: str, backward: str, refuses: str, kinds: str = "c
     """Return a decorator that declares a kernel as three operations.
 
     They are of two tensors, of a number and a tensor, and of a tensor and a number. Their names are ``name`` with a
-    suffix. Their nodes are ``backward`` with the endings Backward0, Backward1 and Backward2.
+    suffix. Their nodes are ``backward`` with the endings Backward0, Backward1 and Backward2. ``rules`` are their
+    derivative rules. ``refuses`` is the name of PyTorch's kernel in the error for dtypes of the ``kinds`` (NumPy's
+    letters).
     """
 
     def declare(kernel: Any) -> tuple[Any, ...]:
@@ -533,7 +536,7 @@ def _xlog1py(np: Any, self: Any, other: Any, /) -> Any:
     function=False, method=False, in_place=False,
 )  # fmt: skip
 def zeta_sum(np: Any, self: Any, other: Any, /, n: int) -> Any:
-    """Return the sum of ``ln(k + other)ⁿ (k + other)^-self`` over k from 0 to infinity, elementwise.
+    """Return the sum of ``ln(k + other) ** n * (k + other) ** -self`` over k from 0 to infinity, elementwise.
 
     The derivatives of the zeta function are such sums.
     """

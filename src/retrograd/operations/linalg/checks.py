@@ -26,7 +26,7 @@ LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"  # as in PyTorc
 def linalg_op(name: str, backward: str | None = None, **options: Any) -> Any:
     """Return a decorator that declares an operation of linear algebra that is not public under the name ``name``.
 
-    ``backward`` is the name of its node in the graph.
+    ``backward`` is the name of its node in the graph. ``options`` are further arguments of ``op``.
     """
     return op(name=name, backward=backward, function=False, method=False, holomorphic=False, **options)
 
@@ -126,12 +126,12 @@ def first_failure(info: Any) -> tuple[str, int] | None:
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
-    """Return the shape of an array or a Tensor."""
+    """Return the shape of ``x``, an array or a Tensor."""
     return x._array.shape if isinstance(x, Tensor) else x.shape
 
 
 def array_of(x: Any) -> Any:
-    """Return the array of a Tensor, or an array itself."""
+    """Return the array of ``x`` if it is a Tensor, otherwise ``x``."""
     return x._array if isinstance(x, Tensor) else x
 
 

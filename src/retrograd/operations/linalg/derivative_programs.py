@@ -176,7 +176,8 @@ def ctc_losses(log_probs: Tensor, labels: Any, input_lengths: Any, target_length
     """Return the CTC loss of each sequence of a batch, a tensor of shape (N,).
 
     ``log_probs`` has the shape (T, N, C). ``labels`` (N, 2 S + 1) are the targets with a blank before, between and
-    after their labels. The computation is that of ``kernels/ctc.py``.
+    after their labels. ``input_lengths`` and ``target_lengths`` (N,) are the lengths of the sequences. The computation
+    is that of ``kernels/ctc.py``.
     """
     steps, _, _ = log_probs.shape
     width = labels.shape[1]

@@ -266,7 +266,10 @@ def svd_block(np: Any, self: Any, /, full: bool) -> Any:
 
 
 def _empty_svd(np: Any, x: Any, full: bool) -> Any:
-    """Return ``(U, S, Vh)`` of matrices ``x`` without elements: U and Vh are identity matrices, and S is empty."""
+    """Return ``(U, S, Vh)`` of matrices ``x`` without elements: U and Vh are identity matrices, and S is empty.
+
+    If ``full`` is true, U and Vh are square. Otherwise they are empty, too.
+    """
     *batch, n, m = x.shape
     sizes = (n, m) if full else (0, 0)
     shapes = ((*batch, n, sizes[0]), (*batch, sizes[1], m))
@@ -330,7 +333,8 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out
     """Return ``(U, S, Vh)`` with ``A = U diag(S) Vh`` and the singular values S in descending order.
 
     ``A`` is a matrix or a batch of them. If ``full_matrices`` is true, U and Vh are square. Otherwise U has only as
-    many columns, and Vh as many rows, as there are singular values.
+    many columns, and Vh as many rows, as there are singular values. ``driver`` must be None, because PyTorch supports
+    other values only for CUDA tensors.
 
     >>> import retrograd as torch
     >>> torch.linalg.svd(torch.tensor([[3.0, 0.0], [0.0, 4.0]])).S
@@ -351,7 +355,10 @@ def svdvals_block(np: Any, self: Any, /) -> Any:
 
 @exported("linalg")
 def svdvals(A: Tensor, *, driver: str | None = None, out: Any = None) -> Tensor:
-    """Return the singular values, in descending order, of ``A``, a matrix or a batch of them."""
+    """Return the singular values, in descending order, of ``A``, a matrix or a batch of them.
+
+    ``driver`` must be None, because PyTorch supports other values only for CUDA tensors.
+    """
     _check_driver(driver)
     check_tensors("linalg_svdvals", A=A)
     return svd_block(A, False)[1] if _may_need_gradient(A) else svdvals_block(A)
@@ -465,7 +472,8 @@ def lobpcg(
     """Return the ``k`` largest eigenvalues of the symmetric matrix ``A`` and their eigenvectors.
 
     If ``B`` is not None, the problem is ``A X = B X diag(E)``. If ``largest`` is false, the smallest eigenvalues are
-    returned. They are computed by a full decomposition, so the parameters of PyTorch's iteration have no effect.
+    returned. They are computed by a full decomposition. Therefore the parameters of PyTorch's iteration, such as
+    ``iK``, ``niter`` and ``tol``, have no effect.
     """
     size = A._array.shape[-1]
     k = k if k is not None else (1 if X is None else X._array.shape[-1])

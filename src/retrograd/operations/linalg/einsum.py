@@ -152,7 +152,8 @@ def _dimension_names(
 ) -> tuple[list[list[str]], list[str], list[str]]:
     """Return a list of dimension names for each operand, one for the result, and a list of the summed names.
 
-    ``shapes`` are the shapes of the operands. The lists are cached and must not be modified.
+    ``equation`` is that of ``einsum``, and ``shapes`` are the shapes of the operands. The lists are cached and must not
+    be modified.
     """
     terms, result = _parsed(equation, shapes)
     _check_sizes(terms, shapes)
@@ -160,9 +161,9 @@ def _dimension_names(
 
 
 def _parsed(equation: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[list[list[str]], list[str]]:
-    """Return a list of dimension names for each operand, and one for the result.
+    """Return a list of dimension names for each operand of ``equation``, and one for the result.
 
-    The dimensions of an ellipsis are named ``.0 .1 …`` from the right.
+    ``shapes`` are the shapes of the operands. The dimensions of an ellipsis are named ``.0 .1 …`` from the right.
     """
     arrow = equation.find("->")
     terms = _terms(equation if arrow < 0 else equation[:arrow], len(shapes))
@@ -308,7 +309,7 @@ def _in_layout(x: Tensor, diagonals: list[tuple[int, int]], missing: int, order:
 
 @lru_cache
 def _pair_plan(equation: str, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[Any, ...]:
-    """Return the parameters of a contraction of two operands with the shapes ``a`` and ``b``.
+    """Return the parameters of the contraction ``equation`` of two operands with the shapes ``a`` and ``b``.
 
     They are the steps of ``_layout_plan`` for each operand, the dimensions to sum in one operand alone, the dimensions
     to sum in the product, and the shape of the result. The shape is None if no dimension is summed.
@@ -381,8 +382,9 @@ def _pair(x: Tensor, y: Tensor, summed: list[int]) -> Tensor:
 def _product(a: tuple[int, ...], b: tuple[int, ...], summed: tuple[int, ...]) -> tuple[Any, ...]:
     """Return the parameters of a batched matrix product for operands of the shapes ``a`` and ``b``.
 
-    They are: whether the first operand is the left factor, the permutation and the shape of the left factor, those of
-    the right factor, and the sizes and the permutation that turn the product into the result.
+    ``summed`` are the dimensions to sum. The parameters are: whether the first operand is the left factor, the
+    permutation and the shape of the left factor, those of the right factor, and the sizes and the permutation that turn
+    the product into the result.
     """
     first = True
     rest = [dim for dim in range(len(a)) if dim not in summed]

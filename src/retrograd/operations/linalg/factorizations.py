@@ -105,7 +105,7 @@ def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = Fals
     """Return the Cholesky factor of ``input`` and ``info``, an int32 tensor.
 
     ``info`` is the order of the first leading minor that is not positive definite, or 0. If ``check_errors`` is true,
-    raise LinAlgError instead of returning a nonzero ``info``. ``upper`` is explained at ``cholesky``.
+    raise LinAlgError instead of returning a nonzero ``info``. If ``upper`` is true, the factor is upper triangular.
     """
     result = _CholeskyEx(cholesky_ex_block(input, upper))
     if check_errors:
@@ -115,7 +115,10 @@ def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = Fals
 
 @public(name="cholesky")
 def old_cholesky(input: Tensor, upper: bool = False, *, out: Any = None) -> Tensor:
-    """Return the Cholesky factor of ``input``, a positive definite matrix or a batch; see ``linalg.cholesky``."""
+    """Return the Cholesky factor of ``input``, a positive definite matrix or a batch; see ``linalg.cholesky``.
+
+    If ``upper`` is true, the factor is upper triangular, otherwise lower triangular.
+    """
     return cholesky_block(input, upper)
 
 
@@ -496,8 +499,8 @@ def _check_regular(name: str, info: Any) -> None:
 def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     """Return the LU factorization of ``A``, a matrix or a batch of them: L and U in one matrix, and the pivots.
 
-    The pivots are LAPACK's (int32): row i was exchanged with row ``pivots[i]``, counted from 1. Raises an error if a
-    pivot is zero.
+    The pivots are LAPACK's (int32): row i was exchanged with row ``pivots[i]``, both counted from 1. Raises an error if
+    a pivot is zero.
     """
     _check_pivoting(pivot)
     factors, pivots, info = lu_factor_block(A)
@@ -549,7 +552,10 @@ _LinalgLu = named("linalg_lu", ("P", "L", "U"))
 
 @exported("linalg")
 def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
-    """Return the permutation matrix P, the unit lower triangular L and the upper triangular U with ``A = P L U``."""
+    """Return the permutation matrix P, the unit lower triangular L and the upper triangular U with ``A = P L U``.
+
+    If ``pivot`` is false, PyTorch's error is raised, because its CPU code always exchanges rows.
+    """
     _check_pivoting(pivot)
     low, high, exchanged, _ = lu_block(A)
     result = (exchanged, low, high)
@@ -736,7 +742,8 @@ def ldl_factor(input: Tensor, *, hermitian: bool = False, out: Any = None) -> An
 def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool = False, out: Any = None) -> Any:
     """Return the result of ``ldl_factor`` and ``info``, the position (from 1) of the first zero block of D, or 0.
 
-    If ``check_errors`` is true, raise an error instead of returning a nonzero ``info``.
+    If ``hermitian`` is true, ``input = L D Lᴴ``, otherwise ``input = L D Lᵀ``. If ``check_errors`` is true, raise an
+    error instead of returning a nonzero ``info``.
     """
     result = _LdlFactorEx(ldl_factor_block(input, hermitian))
     if check_errors:

@@ -145,7 +145,7 @@ ARRAYS.__dict__["turned_fast"], TENSORS.__dict__["turned_fast"] = _adjoint_array
             {"product": product, "batched": batched, "FEW": FEW}),
 )  # fmt: skip
 def bmm(np: Any, self: Any, mat2: Any, /) -> Any:
-    """Return the matrix product of each matrix of ``self`` (b, n, k) with the same one of ``mat2`` (b, k, m)."""
+    """Return the products ``self[i] @ mat2[i]`` of two batches of matrices, ``self`` (b, n, k) and ``mat2`` (b, k, m)."""
     if self.ndim != 3 or mat2.ndim != 3:
         raise RuntimeError(("batch1" if self.ndim != 3 else "batch2") + " must be a 3D tensor")
     if self.shape[0] != mat2.shape[0] or self.shape[2] != mat2.shape[1]:
@@ -352,7 +352,7 @@ def _without_unit_batch(x: Tensor, other: Tensor) -> Tensor:
 
 
 def _mergeable(array: Any) -> bool:
-    """Return whether all dimensions but the last can be merged into one without a copy."""
+    """Return whether all dimensions of ``array`` but the last can be merged into one without a copy."""
     pairs = zip(array.shape[1:-1], array.strides[:-2], array.strides[1:-1], strict=True)
     return bool(array.size == 0 or all(outer == inner * size for size, outer, inner in pairs))
 
@@ -385,15 +385,15 @@ def _check_inner(a: int, b: int, x: Tensor, y: Tensor) -> None:
 
 @public(function=False, name="__matmul__", fast_path=mm, when="inline", then_try=[(mv, "inline"), (dot, "inline")])
 def at(input: Tensor, other: Any) -> Any:
-    """Return ``matmul(input, other)``: the operator ``input @ other``."""
+    """Return ``input @ other``, the same as ``matmul(input, other)``."""
     return matmul(input, other) if isinstance(other, Tensor) else NotImplemented
 
 
 @public(function=False, name="__rmatmul__")
 def reflected_at(input: Tensor, other: Any) -> Any:
-    """Return ``matmul(other, input)``: the operator ``@`` of the right operand ``input``.
+    """Return ``other @ input``, or ``NotImplemented`` if ``other`` is not a tensor.
 
-    Return ``NotImplemented`` if ``other`` is not a tensor.
+    Python calls this if the left operand ``other`` does not implement the operator.
     """
     return at(other, input) if isinstance(other, Tensor) else NotImplemented
 

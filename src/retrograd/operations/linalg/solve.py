@@ -221,9 +221,10 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Any = None) -> Tensor
 
 @exported("linalg")
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: Any = None) -> Any:
-    """Return the result of ``solve`` and ``info``, the position (from 1) of the first zero pivot of ``A``, or 0.
+    """Return the result of ``solve(A, B)`` and ``info``, the position (from 1) of the first zero pivot of ``A``, or 0.
 
-    If ``check_errors`` is true, raise LinAlgError instead of returning a nonzero ``info``.
+    If ``left`` is false, the equation is ``X @ A = B``. If ``check_errors`` is true, raise LinAlgError instead of
+    returning a nonzero ``info``.
     """
     result, _, _, info = solve_block(A, B, left, _check_right_side(A, B, left))
     named_result = _SolveEx((result, info))
@@ -578,8 +579,8 @@ def singular_value_tolerance(np: Any, values: Any, size: int, atol: Any, rtol: A
 def pinv_block(np: Any, self: Any, /, atol: Any, rtol: Any, hermitian: bool) -> Any:
     """Return the pseudoinverse of each matrix of ``self``.
 
-    Singular values up to the tolerance (see ``singular_value_tolerance``) count as zero. If ``hermitian`` is true,
-    eigenvalues are used instead of singular values.
+    Singular values up to the tolerance, which ``singular_value_tolerance`` computes from ``atol`` and ``rtol``, count
+    as zero. If ``hermitian`` is true, eigenvalues are used instead of singular values.
     """
     if not self.size:
         return np.zeros((*self.shape[:-2], self.shape[-1], self.shape[-2]), self.dtype)

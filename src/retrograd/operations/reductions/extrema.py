@@ -68,7 +68,8 @@ extreme_share.derivative(self=lambda g: None, top=lambda g: None)
 def _shared_gradient(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, keepdim: bool) -> Any:
     """Return the gradient of ``self``, for the gradient ``g`` of its extremes ``out`` over ``dim``.
 
-    It is divided evenly among the elements equal to the extreme. It is nan if the extreme is nan.
+    It is divided evenly among the elements equal to the extreme. It is nan if the extreme is nan. ``self_shape`` is the
+    shape of ``self``.
     """
     top = restore_dims(F, out, self_shape, dim, keepdim)
     grad = F.masked_fill_scalar(restore_dims(F, g, self_shape, dim, keepdim), top != top, math.nan)

@@ -109,7 +109,10 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order:
 
 
 def _gradient_dims(dim: Any, ndim: int) -> tuple[int, ...]:
-    """Return ``dim`` as a tuple of non-negative ints. Raises RuntimeError if a dimension is passed twice."""
+    """Return ``dim`` as a tuple of non-negative ints less than ``ndim``; None means all dimensions.
+
+    Raises RuntimeError if a dimension is passed twice.
+    """
     if dim is None:
         return tuple(range(ndim))
     given = (dim,) if isinstance(dim, int) else tuple(dim)

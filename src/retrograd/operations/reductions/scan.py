@@ -168,9 +168,10 @@ def _scan(name: str, block: Any, title: str) -> Any:
 
 
 def _int_dimension(name: str, dim: Any, input: Tensor) -> int:
-    """Return ``dim`` of ``input`` as a non-negative int.
+    """Return the dimension ``dim`` of ``input`` as a non-negative int.
 
-    Raises TypeError if it is no int, IndexError if it is out of range.
+    Raises TypeError if it is no int, and IndexError if it is out of range. ``name`` is the name of the function in the
+    message.
     """
     if not hasattr(dim, "__index__"):
         raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
@@ -328,7 +329,7 @@ def by_number(np: Any, self: Any, /, number: float) -> Any:
 def _samples(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> int:
     """Return ``dim`` as a non-negative int. Raise PyTorch's errors for wrong arguments of ``trapezoid``.
 
-    ``name`` is the name of the function in the message.
+    ``y``, ``x`` and ``dx`` are the other arguments. ``name`` is the name of the function in the message.
     """
     axis = dimension(dim, y._array.ndim, wrap_scalar=False)
     if y.dtype is dtypes.bool_:
@@ -373,7 +374,10 @@ def trapezoid(y: Tensor, x: Any = None, *, dx: Any = None, dim: int = -1) -> Ten
 
 @public(method=False)
 def trapz(y: Tensor, x: Any = None, *, dx: Any = None, dim: int = -1) -> Tensor:
-    """Return the integral of ``y`` along ``dim`` by the trapezoidal rule: the older name of :func:`trapezoid`."""
+    """Return the integral of ``y`` along ``dim`` by the trapezoidal rule: the older name of :func:`trapezoid`.
+
+    The coordinates are ``x``, a tensor, or have the distance ``dx`` (default 1).
+    """
     return _trapezoid("trapezoid", y, x, dx, dim)
 
 
@@ -395,7 +399,11 @@ def _coordinates(name: str, x: Any, dx: Any) -> tuple[Any, Any]:
 
 
 def _trapezoid(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> Tensor:
-    """Return the result of :func:`trapezoid`; ``name`` is the name of the function in messages."""
+    """Return the integral of ``y`` along ``dim`` by the trapezoidal rule.
+
+    The coordinates are ``x`` (a tensor or None) or have the distance ``dx``. ``name`` is the name of the function in
+    messages.
+    """
     x, dx = _coordinates(name, x, dx)
     axis = _samples(name, y, x, dx, dim)
     if x is not None:

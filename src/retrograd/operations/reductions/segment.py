@@ -67,7 +67,10 @@ def segment_reduce(
 
 
 def _segment_bounds(data: Tensor, lengths: Any, offsets: Any, axis: int, unsafe: bool) -> tuple[Any, Any]:
-    """Return two arrays: the start and the length of each segment. Raises PyTorch's errors for wrong arguments."""
+    """Return two arrays: the start and the length of each segment. Raises PyTorch's errors for wrong arguments.
+
+    The parameters are those of ``segment_reduce``.
+    """
     if lengths is None and offsets is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
     what, given = ("lengths", lengths) if lengths is not None else ("offsets", offsets)

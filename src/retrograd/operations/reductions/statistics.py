@@ -32,7 +32,9 @@ _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
 def _levels(name: str, input: Tensor, q: Any, interpolation: str) -> Tensor:
-    """Return ``q``, the positions of quantiles from 0 to 1, as a tensor. Raise PyTorch's errors for wrong arguments.
+    """Return ``q``, the probabilities (0 to 1) of the quantiles, as a tensor.
+
+    Raise PyTorch's errors for wrong arguments.
 
     ``name`` is the name of the function in the message.
     """
@@ -84,7 +86,7 @@ def _quantile(
 ) -> Tensor:
     """Return the result of :func:`quantile`, or that of :func:`nanquantile` if ``skip`` is true.
 
-    ``name`` is the name of the function in messages.
+    The other parameters are those of :func:`quantile`. ``name`` is the name of the function in messages.
     """
     level = _levels(name, input, q, interpolation)
     axis = None if dim is None else dimension(dim, input._array.ndim)
@@ -405,7 +407,8 @@ def _histogram(
 ) -> tuple[Any, list[Any]]:
     """Return the counts and the list of bin edges, as arrays on the device of ``input``, for ``points`` (…, D).
 
-    The other arguments are those of :func:`histogramdd`.
+    ``bins`` has for each dimension a number of bins or a vector of edges. ``range``, ``weight`` and ``density`` are as
+    in :func:`histogram`.
     """
     np = array_module_for(input.device)
     given = [each._array if isinstance(each, Tensor) else int(each) for each in bins]

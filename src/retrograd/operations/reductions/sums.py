@@ -108,7 +108,7 @@ def sum(
 ) -> Tensor:
     """Return the sum of ``input`` over ``dim``, an int or several; by default of all elements.
 
-    Integers are summed as int64.
+    Integers are summed as int64. ``axis`` and ``keepdims`` are NumPy's names of ``dim`` and ``keepdim``.
 
     >>> import retrograd as torch
     >>> torch.sum(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
@@ -199,7 +199,7 @@ def mean(
 ) -> Tensor:
     """Return the mean of ``input`` over ``dim``, an int or several; by default of all elements.
 
-    Raises RuntimeError for integers.
+    Raises RuntimeError for integers. ``axis`` and ``keepdims`` are NumPy's names of ``dim`` and ``keepdim``.
 
     >>> import retrograd as torch
     >>> torch.mean(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), 0)
@@ -421,7 +421,10 @@ var_block.derivative(self=_var_rule)
     inline_expr=_FREE,
 )
 def std_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
-    """Return the standard deviation of ``self`` over the dimensions ``dim``: the square root of the variance."""
+    """Return the standard deviation of ``self`` over the dimensions ``dim``: the square root of the variance.
+
+    The sum of squares is divided by the number of elements less ``correction``.
+    """
     return _as_real(np, np.sqrt(_variance(np, self, dim, correction, keepdim)), self)
 
 
@@ -466,7 +469,7 @@ def var(
     """Return the variance of ``input`` over ``dim``, an int or several; by default of all elements.
 
     It is the sum of the squared distances from the mean, divided by the number of elements less ``correction``.
-    ``unbiased=False`` means ``correction=0``.
+    ``unbiased=False`` means ``correction=0``. ``axis`` is NumPy's name of ``dim``.
 
     >>> import retrograd as torch
     >>> torch.var(torch.tensor([1.0, 2.0, 3.0]))
@@ -482,7 +485,9 @@ def std(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
     out: Any = None, axis: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Return the standard deviation of ``input`` over ``dim``: the square root of the variance (see :func:`var`).
+    """Return the standard deviation of ``input`` over ``dim``: the square root of the variance.
+
+    The parameters are those of :func:`var`.
 
     >>> import retrograd as torch
     >>> torch.std(torch.tensor([1.0, 2.0, 3.0]), correction=0)
@@ -496,7 +501,7 @@ def std(
 def _with_mean(np: Any, block: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> Any:
     """Return the result of ``block`` and the mean, both of ``x`` over ``dim``.
 
-    ``block`` is ``var_block`` or ``std_block``.
+    ``block`` is ``var_block`` or ``std_block``, which is called with ``correction``.
     """
     mean = mean_dim.op.kernel(np, x, dim, keepdim)
     return np.asarray(block.op.kernel(np, x, dim, correction, keepdim)), np.asarray(mean)
@@ -518,7 +523,7 @@ def _add_mean_gradient(F: Any, g: Any, other: Any, shape: tuple[int, ...], dim: 
     holomorphic=False, inline_expr=_FREE,
 )  # fmt: skip
 def var_mean_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
-    """Return the variance and the mean of ``self`` over the dimensions ``dim``."""
+    """Return the variance, as ``var_block`` does, and the mean of ``self`` over the dimensions ``dim``."""
     return _with_mean(np, var_block, self, dim, correction, keepdim)
 
 
@@ -535,7 +540,7 @@ var_mean_block.derivative(self=_var_mean_rule)
     holomorphic=False, inline_expr=_FREE,
 )  # fmt: skip
 def std_mean_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
-    """Return the standard deviation and the mean of ``self`` over the dimensions ``dim``."""
+    """Return the standard deviation, as ``std_block`` does, and the mean of ``self`` over the dimensions ``dim``."""
     return _with_mean(np, std_block, self, dim, correction, keepdim)
 
 
