@@ -110,7 +110,7 @@ def no_complex(name: str) -> Callable[..., None]:
 
 
 def real_only(message: str, error: type[Exception] = RuntimeError) -> Callable[..., None]:
-    """Return a check that raises ``error(message)`` if an operand is complex."""
+    """Return a check that raises ``error(message)`` if an operand of an operation is complex."""
 
     def check(*operands: Any) -> None:
         if any(kind_of(each) == "c" or each.__class__ is complex for each in operands):

@@ -1,4 +1,4 @@
-"""Operators without a function of the same meaning: ``~``, ``+x``, and operators with a number on the left."""
+"""Operators of Tensor that no function computes: ``~``, ``+x``, and operators with a number on the left."""
 
 from __future__ import annotations
 

@@ -99,7 +99,10 @@ imag_of.derivative(self=lambda F, g, self_dtype: F.complex_of(None, g, self_dtyp
 
 @op(name="complex_of", function=False, method=False, holomorphic=False)
 def complex_of(np: Any, re: Any, im: Any, /, dtype: Any) -> Any:
-    """Return a complex array of ``dtype`` with the real part ``re`` and the imaginary part ``im`` (None: zeros)."""
+    """Return a complex array of ``dtype`` with the real part ``re`` and the imaginary part ``im``.
+
+    One of the two may be None, which means zeros.
+    """
     out = np.zeros((re if im is None else im).shape, dtype)
     if re is not None:
         out.real = re

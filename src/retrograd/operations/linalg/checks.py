@@ -158,7 +158,7 @@ def with_diagonal(F: Any, x: Any) -> Any:
 
 
 def real_part(F: Any, x: Any) -> Any:
-    """Return the real part of an array or a Tensor, or ``x`` itself if it is real."""
+    """Return the real part of ``x``, an array or a Tensor, or ``x`` itself if it is real."""
     return F.real(x) if array_of(x).dtype.kind == "c" else x
 
 
@@ -202,7 +202,7 @@ def identity_like(np: Any, self: Any, /, n: int, m: int) -> Any:
 
 @op(name="per_matrix", function=False, method=False, linear=True)
 def per_matrix(np: Any, self: Any, /) -> Any:
-    """Return ``self`` with two dimensions of size 1 appended."""
+    """Return ``self`` with two dimensions of size 1 appended, so that it broadcasts with matrices."""
     return self[..., None, None]
 
 

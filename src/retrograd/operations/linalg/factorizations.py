@@ -500,7 +500,7 @@ def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     """Return the LU factorization of ``A``, a matrix or a batch of them: L and U in one matrix, and the pivots.
 
     The pivots are LAPACK's (int32): row i was exchanged with row ``pivots[i]``, both counted from 1. Raises an error if
-    a pivot is zero.
+    a pivot is zero, or if ``pivot`` is false, because PyTorch does not implement this on the CPU.
     """
     _check_pivoting(pivot)
     factors, pivots, info = lu_factor_block(A)
@@ -513,7 +513,7 @@ def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, out: Any = None) -> Any:
     """Return the result of ``lu_factor(A)`` and ``info``, the position (from 1) of the first zero pivot, or 0.
 
-    If ``check_errors`` is true, raise an error instead of returning a nonzero ``info``.
+    If ``check_errors`` is true, raise an error instead of returning a nonzero ``info``. ``pivot`` must be true.
     """
     _check_pivoting(pivot)
     result = _LuFactorEx(lu_factor_block(A))
@@ -554,7 +554,7 @@ _LinalgLu = named("linalg_lu", ("P", "L", "U"))
 def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     """Return the permutation matrix P, the unit lower triangular L and the upper triangular U with ``A = P L U``.
 
-    If ``pivot`` is false, PyTorch's error is raised, because its CPU code always exchanges rows.
+    Raises an error if ``pivot`` is false, because PyTorch does not implement this on the CPU.
     """
     _check_pivoting(pivot)
     low, high, exchanged, _ = lu_block(A)

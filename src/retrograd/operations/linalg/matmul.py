@@ -145,7 +145,7 @@ ARRAYS.__dict__["turned_fast"], TENSORS.__dict__["turned_fast"] = _adjoint_array
             {"product": product, "batched": batched, "FEW": FEW}),
 )  # fmt: skip
 def bmm(np: Any, self: Any, mat2: Any, /) -> Any:
-    """Return the products ``self[i] @ mat2[i]`` of two batches of matrices, ``self`` (b, n, k) and ``mat2`` (b, k, m)."""
+    """Return the products ``self[i] @ mat2[i]`` of two batches of matrices, ``self`` (b, n, k), ``mat2`` (b, k, m)."""
     if self.ndim != 3 or mat2.ndim != 3:
         raise RuntimeError(("batch1" if self.ndim != 3 else "batch2") + " must be a 3D tensor")
     if self.shape[0] != mat2.shape[0] or self.shape[2] != mat2.shape[1]:

@@ -479,7 +479,10 @@ def cofactors_backward(np: Any, slope: Any, self: Any, /) -> Any:
 
 
 def _third_derivative(F: Any, h: Any, g: Any, self: Any) -> Any:
-    """Return the gradient of ``<h, cofactors_backward(g, self)>`` with respect to a regular matrix ``self``."""
+    """Return the gradient of ``self``, for the gradient ``h`` of ``cofactors_backward(g, self)``.
+
+    The matrices ``self`` must be regular.
+    """
     inverse = F.inv_loose(self)
     turned = F.turned_fast(inverse)
     first, second = F.matmul(inverse, g), F.matmul(inverse, h)
