@@ -1,1 +1,1 @@
-"""Operations of layers of networks."""
+"""Operations of neural network layers: activations, losses, convolution, pooling, normalization, attention, ..."""

@@ -1,6 +1,7 @@
-"""Elementwise activations, each with a gradient operation of its own so that second derivatives are exact.
+"""Activations: relu, leaky_relu, elu, gelu, silu, softplus, prelu, rrelu, glu and others.
 
-The functions of ``nn.functional`` follow their operation; softmax is in ``operations/nn/softmax.py``.
+Each activation has a second operation that computes its gradient. This operation has derivative rules too, therefore
+second derivatives are exact. Softmax is in ``operations/nn/softmax.py``.
 """
 
 from __future__ import annotations
@@ -29,12 +30,17 @@ from ..shape.views import reshape
 
 
 def _functional_op(*rules: Any, **options: Any) -> Any:
-    """Decorate an elementwise operation that is public only in ``nn.functional``."""
+    """Return the decorator of an elementwise operation that is public only in ``nn.functional``.
+
+    ``rules`` are the derivative rules of its operands; ``options`` are passed to ``pointwise``.
+    """
     return pointwise(*rules, function=False, method=False, in_place=False, **options)
 
 
 def _gradient_op(**options: Any) -> Any:
-    """Decorate the gradient of an activation, an operation so that gradients of gradients can be recorded."""
+    """Return the decorator of an operation that computes the gradient of an activation; ``options`` are passed to
+    ``op``.
+    """
     return op(function=False, method=False, opmath=True, **options)
 
 
@@ -45,7 +51,7 @@ def _call(block: Any, inplace: bool, input: Tensor, *params: Any) -> Tensor:
 
 @_functional_op(lambda F, g, self: F.where_else(self < 0, g))
 def minimum_zero(np: Any, self: Any, /) -> Any:
-    """Return ``min(x, 0)`` of each element."""
+    """Return ``min(x, 0)`` for each element x of ``self``."""
     return np.minimum(self, 0)
 
 
@@ -56,13 +62,13 @@ _functional = partial(public, function=False, method=False)  # public only in nn
 
 
 def _zero_second_derivative(F: Any, g: Any) -> Any:
-    """Return zeros, the second derivative of a piecewise linear function."""
+    """Return zeros of the shape of ``g``, because the second derivative of a piecewise linear function is zero."""
     return F.zeros_as(g)
 
 
 @_gradient_op()
 def leaky_relu_backward(np: Any, grad_output: Any, self: Any, /, negative_slope: float) -> Any:
-    """Return ``grad_output`` where ``self`` is positive, otherwise ``negative_slope * grad_output``."""
+    """Return ``grad_output`` where ``self`` is positive, and ``negative_slope * grad_output`` elsewhere."""
     if (
         grad_output.size >= LARGE
         and (large := looped("leaky_relu_backward", grad_output, self, numbers=(negative_slope,))) is not None
@@ -82,7 +88,7 @@ leaky_relu_backward.derivative(
     name="leaky_relu", in_place_backward="LeakyReluBackward1", refuses=("leaky_relu_cpu", "bic"),
 )  # fmt: skip
 def leaky_relu_block(np: Any, self: Any, /, negative_slope: float = 0.01) -> Any:
-    """Return each element where it is positive, otherwise ``negative_slope`` times the element."""
+    """Return each element x of ``self`` where x is positive, and ``negative_slope * x`` elsewhere."""
     if self.size >= LARGE and (large := looped("leaky_relu", self, numbers=(negative_slope,))) is not None:
         return large
     if 0 < negative_slope <= 1:
@@ -92,7 +98,9 @@ def leaky_relu_block(np: Any, self: Any, /, negative_slope: float = 0.01) -> Any
 
 @_functional(fast_path=leaky_relu_block)
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """Return each element where it is positive, otherwise ``negative_slope`` times the element.
+    """Return each element x of ``input`` where x is positive, and ``negative_slope * x`` elsewhere.
+
+    If ``inplace`` is true, ``input`` is overwritten by the result.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.leaky_relu(torch.tensor([-1.0, 2.0]), 0.1)
@@ -106,7 +114,7 @@ leaky_relu_ = in_place_form(leaky_relu_block.op, "leaky_relu_")
 
 @_gradient_op()
 def hardtanh_backward(np: Any, grad_output: Any, self: Any, /, min_val: float, max_val: float) -> Any:
-    """Return ``grad_output`` where ``self`` is strictly between the bounds, otherwise 0."""
+    """Return ``grad_output`` where ``self`` is strictly between ``min_val`` and ``max_val``, and 0 elsewhere."""
     outside = (self <= min_val) | (self >= max_val)
     return np.where(outside, np.zeros((), grad_output.dtype), grad_output)
 
@@ -129,13 +137,16 @@ def _check_bounded(x: Any) -> None:
     name="hardtanh", check=_check_bounded,
 )  # fmt: skip
 def hardtanh_block(np: Any, self: Any, /, min_val: float = -1.0, max_val: float = 1.0) -> Any:
-    """Return each element clamped to the range from ``min_val`` to ``max_val``."""
+    """Return each element of ``self``, clamped to the range from ``min_val`` to ``max_val``."""
     low, high = (np.asarray(each).astype(self.dtype) for each in (min_val, max_val))
     return np.minimum(np.maximum(self, low), high)
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """Return each element clamped to the range from ``min_val`` to ``max_val``."""
+    """Return each element of ``input``, clamped to the range from ``min_val`` to ``max_val``.
+
+    If ``inplace`` is true, ``input`` is overwritten by the result.
+    """
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     return _call(hardtanh_block, inplace, input, min_val, max_val)
@@ -146,13 +157,16 @@ hardtanh_ = in_place_form(hardtanh_block.op, "hardtanh_")
 
 @_functional(fast_path=hardtanh_block, min_val=0, max_val=6)
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """Return each element clamped to the range from 0 to 6."""
+    """Return each element of ``input``, clamped to the range from 0 to 6.
+
+    If ``inplace`` is true, ``input`` is overwritten by the result.
+    """
     return _call(hardtanh_block, inplace, input, 0, 6)
 
 
 @_gradient_op()
 def hardshrink_backward(np: Any, grad_output: Any, self: Any, /, lambd: float) -> Any:
-    """Return ``grad_output`` where ``abs(self) > lambd``, otherwise 0."""
+    """Return ``grad_output`` where ``abs(self) > lambd``, and 0 elsewhere."""
     return np.where(np.absolute(self) <= lambd, np.zeros((), grad_output.dtype), grad_output)
 
 
@@ -166,7 +180,7 @@ hardshrink_backward.derivative(
     in_place=False, refuses=("hardshrink_cpu", "bic"),
 )  # fmt: skip
 def hardshrink(np: Any, self: Any, /, lambd: float = 0.5) -> Any:
-    """Return each element where its absolute value exceeds ``lambd``, otherwise 0."""
+    """Return each element x of ``self`` where ``abs(x) > lambd``, and 0 elsewhere."""
     return np.where(np.absolute(self) <= lambd, np.zeros((), self.dtype), self)
 
 
@@ -175,7 +189,7 @@ def hardshrink(np: Any, self: Any, /, lambd: float = 0.5) -> Any:
     backward="SoftshrinkBackward0", refuses=("softshrink_check", "bic"),
 )  # fmt: skip
 def softshrink(np: Any, self: Any, /, lambd: float = 0.5) -> Any:
-    """Return each element moved towards 0 by ``lambd``; 0 where its absolute value is at most ``lambd``."""
+    """Return each element x of ``self`` moved towards 0 by ``lambd``, and 0 where ``abs(x) <= lambd``."""
     if lambd < 0:
         raise RuntimeError(f"lambda must be in range [0, 3.40282e+38] for input dtype Float, but found {lambd:g}")
     return np.where(self > lambd, self - lambd, np.where(self < -lambd, self + lambd, self * 0))
@@ -186,12 +200,15 @@ def softshrink(np: Any, self: Any, /, lambd: float = 0.5) -> Any:
     name="threshold", in_place_backward="ThresholdBackward1", refuses=("threshold_cpu", "bc"),
 )  # fmt: skip
 def threshold_block(np: Any, self: Any, /, threshold: float, value: float) -> Any:
-    """Return each element where it exceeds ``threshold``, otherwise ``value``."""
+    """Return each element x of ``self`` where ``x > threshold``, and ``value`` elsewhere."""
     return np.where(self <= threshold, np.asarray(value).astype(self.dtype), self)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """Return each element where it exceeds ``threshold``, otherwise ``value``."""
+    """Return each element x of ``input`` where ``x > threshold``, and ``value`` elsewhere.
+
+    If ``inplace`` is true, ``input`` is overwritten by the result.
+    """
     return _call(threshold_block, inplace, input, threshold, value)
 
 
@@ -201,7 +218,10 @@ threshold_ = public(method=False)(in_place_form(threshold_block.op, "threshold_"
 
 @_functional(fast_path=relu_block)
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Return each element where it is positive, otherwise 0."""
+    """Return each element of ``input`` that is positive, and 0 elsewhere.
+
+    If ``inplace`` is true, ``input`` is overwritten by the result.
+    """
     return _call(relu_block, inplace, input)
 
 
@@ -210,7 +230,7 @@ relu_ = in_place_form(relu_block.op, "relu_")
 
 @_gradient_op()
 def hardsigmoid_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
-    """Return ``grad_output / 6`` where ``self`` is strictly between -3 and 3, otherwise 0."""
+    """Return ``grad_output / 6`` where ``self`` is strictly between -3 and 3, and 0 elsewhere."""
     return np.where((self > -3) & (self < 3), grad_output / 6, np.zeros((), grad_output.dtype))
 
 
@@ -223,13 +243,16 @@ hardsigmoid_backward.derivative(
     lambda F, g, self: F.hardsigmoid_backward(g, self), name="hardsigmoid", refuses=("hardsigmoid_cpu", "bic")
 )  # fmt: skip
 def hardsigmoid_block(np: Any, self: Any, /) -> Any:
-    """Return ``(x + 3) / 6`` of each element, clamped to the range from 0 to 1."""
+    """Return ``(x + 3) / 6``, clamped to the range from 0 to 1, for each element x of ``self``."""
     return np.minimum(np.maximum(self + 3, 0), 6) / 6
 
 
 @_functional(fast_path=hardsigmoid_block)
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """Return ``(x + 3) / 6`` of each element, clamped to the range from 0 to 1."""
+    """Return ``(x + 3) / 6``, clamped to the range from 0 to 1, for each element x of ``input``.
+
+    If ``inplace`` is true, ``input`` is overwritten by the result.
+    """
     return _call(hardsigmoid_block, inplace, input)
 
 
@@ -238,7 +261,11 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 
 @_gradient_op()
 def hardswish_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
-    """Return ``grad_output`` times 0 where ``x <= -3``, 1 where ``x >= 3`` and ``x / 3 + 1 / 2`` between."""
+    """Return the gradient of ``hardswish`` with respect to its input ``self``.
+
+    For each element x of ``self``, ``grad_output`` is multiplied by 0 where ``x <= -3``, by 1 where ``x >= 3``, and by
+    ``x / 3 + 1 / 2`` between.
+    """
     if grad_output.size >= LARGE and (large := looped("hardswish_backward", grad_output, self)) is not None:
         return large
     slope = np.where(self < 3, self / 3 + 0.5, np.ones((), self.dtype))
@@ -253,7 +280,7 @@ hardswish_backward.derivative(
 
 @_functional_op(lambda F, g, self: F.hardswish_backward(g, self), name="hardswish", refuses=("hardswish_cpu", "bic"))
 def hardswish_block(np: Any, self: Any, /) -> Any:
-    """Return ``x * hardsigmoid(x)`` of each element."""
+    """Return ``x * hardsigmoid(x)`` for each element x of ``self``."""
     if self.size >= LARGE and (large := looped("hardswish", self)) is not None:
         return large
     return self * np.minimum(np.maximum(self + 3, 0), 6) / 6
@@ -261,7 +288,10 @@ def hardswish_block(np: Any, self: Any, /) -> Any:
 
 @_functional(fast_path=hardswish_block)
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """Return ``x * hardsigmoid(x)`` of each element."""
+    """Return ``x * hardsigmoid(x)`` for each element x of ``input``.
+
+    If ``inplace`` is true, ``input`` is overwritten by the result.
+    """
     return _call(hardswish_block, inplace, input)
 
 
@@ -272,7 +302,11 @@ def _elu(np: Any, x: Any, alpha: float, scale: float, input_scale: float) -> Any
 
 @_gradient_op()
 def elu_backward(np: Any, grad_output: Any, self: Any, /, alpha: float, scale: float, input_scale: float) -> Any:
-    """Return the gradient of elu, selu and celu, which differ only in their constants."""
+    """Return the gradient of ``elu``, ``selu`` or ``celu`` with respect to its input ``self``.
+
+    The three functions are ``scale * x`` for positive x, and ``scale * alpha * (exp(input_scale * x) - 1)`` otherwise.
+    They differ only in the constants ``alpha``, ``scale`` and ``input_scale``.
+    """
     if (
         grad_output.size >= LARGE
         and (large := looped("elu_backward", grad_output, self, numbers=(alpha, scale, input_scale))) is not None
@@ -300,7 +334,9 @@ elu_backward.derivative(
     name="elu", in_place_backward="EluBackward1", refuses=("elu_cpu", "bic"),
 )  # fmt: skip
 def elu_block(np: Any, self: Any, /, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Any:
-    """Return ``scale * x`` where x is positive, otherwise ``scale * alpha * (exp(input_scale * x) - 1)``."""
+    """Return ``scale * x`` for each positive element x of ``self``; ``scale * alpha * (exp(input_scale * x) - 1)`` for
+    others.
+    """
     if self.size >= LARGE and (large := looped("elu", self, numbers=(alpha, scale, input_scale))) is not None:
         return large
     return _elu(np, self, alpha, scale, input_scale)
@@ -308,7 +344,10 @@ def elu_block(np: Any, self: Any, /, alpha: float = 1.0, scale: float = 1.0, inp
 
 @_functional(fast_path=elu_block, scale=1.0, input_scale=1.0)
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """Return each element x where it is positive, otherwise ``alpha * (exp(x) - 1)``."""
+    """Return each element x of ``input`` where x is positive, and ``alpha * (exp(x) - 1)`` elsewhere.
+
+    If ``inplace`` is true, ``input`` is overwritten by the result.
+    """
     return _call(elu_block, inplace, input, alpha, 1.0, 1.0)
 
 
@@ -320,13 +359,17 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 @_functional(fast_path=elu_block, alpha=SELU_ALPHA, scale=SELU_SCALE, input_scale=1.0)
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Return ``scale`` times :func:`elu`, with the constants that keep layers normalized (arXiv 1706.02515)."""
+    """Return :func:`elu` of ``input`` with a fixed ``alpha``, multiplied by a fixed scale (arXiv 1706.02515).
+
+    The two constants are chosen so that the outputs of a layer keep mean 0 and variance 1. If ``inplace`` is true,
+    ``input`` is overwritten by the result.
+    """
     return _call(elu_block, inplace, input, SELU_ALPHA, SELU_SCALE, 1.0)
 
 
 @public(method=False)
 def selu_(input: Tensor) -> Tensor:
-    """Run :func:`selu` in place."""
+    """Overwrite ``input`` by :func:`selu` of ``input`` and return it."""
     return selu(input, inplace=True)
 
 
@@ -338,7 +381,7 @@ public(method=False)(selu)
     name="celu", in_place_backward="CeluBackward1", refuses=("elu_cpu", "bic"),
 )  # fmt: skip
 def celu_block(np: Any, self: Any, /, alpha: float = 1.0) -> Any:
-    """Return each element x where it is positive, otherwise ``alpha * (exp(x / alpha) - 1)``."""
+    """Return each element x of ``self`` where x is positive, and ``alpha * (exp(x / alpha) - 1)`` elsewhere."""
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     if self.size >= LARGE and (large := looped("elu", self, numbers=(alpha, 1.0, 1.0 / alpha))) is not None:
@@ -348,7 +391,10 @@ def celu_block(np: Any, self: Any, /, alpha: float = 1.0) -> Any:
 
 @_functional(fast_path=celu_block)
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """Return each element x where it is positive, otherwise ``alpha * (exp(x / alpha) - 1)``."""
+    """Return each element x of ``input`` where x is positive, and ``alpha * (exp(x / alpha) - 1)`` elsewhere.
+
+    If ``inplace`` is true, ``input`` is overwritten by the result.
+    """
     return _call(celu_block, inplace, input, alpha)
 
 
@@ -362,7 +408,7 @@ def _logistic(np: Any, x: Any) -> Any:
 
 @_gradient_op()
 def silu_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
-    """Return the gradient of ``silu``, ``x * sigmoid(x)``."""
+    """Return the gradient of ``silu``, ``x * sigmoid(x)``, with respect to its input ``self``."""
     if self.size >= LARGE and (large := looped("silu_backward", grad_output, self)) is not None:
         return large
     share = _logistic(np, self)
@@ -380,20 +426,23 @@ silu_backward.derivative(grad_output=lambda F, g, self: F.silu_backward(g, self)
 
 @_functional_op(lambda F, g, self: F.silu_backward(g, self), name="silu", refuses=("silu_cpu", "bi"))
 def silu_block(np: Any, self: Any, /) -> Any:
-    """Return ``x * sigmoid(x)`` of each element."""
+    """Return ``x * sigmoid(x)`` for each element x of ``self``."""
     large = looped("silu", self) if self.size >= LARGE else None
     return self / (1 + np.exp(-self)) if large is None else large
 
 
 @_functional(fast_path=silu_block)
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Return ``x * sigmoid(x)`` of each element."""
+    """Return ``x * sigmoid(x)`` for each element x of ``input``.
+
+    If ``inplace`` is true, ``input`` is overwritten by the result.
+    """
     return _call(silu_block, inplace, input)
 
 
 @_gradient_op()
 def mish_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
-    """Return the gradient of ``mish``, ``x * tanh(softplus(x))``."""
+    """Return the gradient of ``mish``, ``x * tanh(softplus(x))``, with respect to its input ``self``."""
     if grad_output.size >= LARGE and (large := looped("mish_backward", grad_output, self)) is not None:
         return large
     share = np.tanh(np.logaddexp(self, np.zeros((), self.dtype)))
@@ -412,7 +461,7 @@ mish_backward.derivative(grad_output=lambda F, g, self: F.mish_backward(g, self)
 
 @_functional_op(lambda F, g, self: F.mish_backward(g, self), name="mish", refuses=("mish_cpu", "bic"))
 def mish_block(np: Any, self: Any, /) -> Any:
-    """Return ``x * tanh(softplus(x))`` of each element."""
+    """Return ``x * tanh(softplus(x))`` for each element x of ``self``."""
     if self.size >= LARGE and (large := looped("mish", self)) is not None:
         return large
     return self * np.tanh(np.logaddexp(self, np.zeros((), self.dtype)))
@@ -420,13 +469,18 @@ def mish_block(np: Any, self: Any, /) -> Any:
 
 @_functional(fast_path=mish_block)
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """Return ``x * tanh(softplus(x))`` of each element (arXiv 1908.08681)."""
+    """Return ``x * tanh(softplus(x))`` for each element x of ``input`` (arXiv 1908.08681).
+
+    If ``inplace`` is true, ``input`` is overwritten by the result.
+    """
     return _call(mish_block, inplace, input)
 
 
 @_gradient_op()
 def softplus_backward(np: Any, grad_output: Any, self: Any, /, beta: float, threshold: float) -> Any:
-    """Return the gradient of ``softplus``."""
+    """Return the gradient of ``softplus`` of ``self`` with respect to ``self``; ``beta`` and ``threshold`` are those of
+    softplus.
+    """
     if (
         grad_output.size >= LARGE
         and (large := looped("softplus_backward", grad_output, self, numbers=(beta, threshold))) is not None
@@ -452,7 +506,11 @@ softplus_backward.derivative(
     refuses=("softplus_cpu", "bic"),
 )  # fmt: skip
 def softplus(np: Any, self: Any, /, beta: float = 1.0, threshold: float = 20.0) -> Any:
-    """Return ``log(1 + exp(beta * x)) / beta`` of each element x; x itself where ``beta * x`` exceeds ``threshold``."""
+    """Return ``log(1 + exp(beta * x)) / beta`` for each element x of ``self``.
+
+    Where ``beta * x > threshold``, the result is x, because the logarithm is then equal to ``beta * x`` within
+    rounding.
+    """
     if self.size >= LARGE and (large := looped("softplus", self, numbers=(beta, threshold))) is not None:
         return large
     scaled = self if beta == 1 else self * beta
@@ -462,7 +520,7 @@ def softplus(np: Any, self: Any, /, beta: float = 1.0, threshold: float = 20.0) 
 
 @_gradient_op()
 def log_sigmoid_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
-    """Return the gradient of ``logsigmoid``, ``grad_output * sigmoid(-self)``."""
+    """Return ``grad_output * sigmoid(-self)``, the gradient of ``logsigmoid`` with respect to its input ``self``."""
     return grad_output * _logistic(np, -self)
 
 
@@ -477,7 +535,7 @@ log_sigmoid_backward.derivative(
     refuses=("log_sigmoid_cpu", "bic"),
 )  # fmt: skip
 def logsigmoid(np: Any, self: Any, /) -> Any:
-    """Return ``log(sigmoid(x))`` of each element, computed without overflow."""
+    """Return ``log(sigmoid(x))`` for each element x of ``self``, computed without overflow."""
     if self.size >= LARGE and (large := looped("logsigmoid", self)) is not None:
         return large
     out = np.negative(np.absolute(self), out=np.empty(self.shape, self.dtype))  # contiguous, as in PyTorch
@@ -507,7 +565,7 @@ def _is_exact(approximate: str) -> bool:
 
 @_gradient_op()
 def gelu_backward(np: Any, grad_output: Any, self: Any, /, approximate: str) -> Any:
-    """Return the gradient of ``gelu``."""
+    """Return the gradient of ``gelu`` with the same ``approximate`` with respect to its input ``self``."""
     if approximate == "none":
         if self.size >= LARGE and (large := looped("gelu_backward", grad_output, self)) is not None:
             return large
@@ -543,9 +601,10 @@ gelu_backward.derivative(
     lambda F, g, self, approximate: F.gelu_backward(g, self, approximate), refuses=("GeluKernelImpl", "bic")
 )
 def gelu(np: Any, self: Any, /, *, approximate: str = "none") -> Any:
-    """Return each element x times the probability that a standard normal variable is below x.
+    """Return each element x of ``self`` times the probability that a standard normal variable is below x.
 
-    ``approximate="tanh"``: approximate this probability by ``0.5 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))``.
+    With ``approximate="none"`` the probability is exact. With ``"tanh"`` the probability is approximated by ``0.5 * (1
+    + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))``.
     """
     if _is_exact(approximate):
         large = looped("gelu", self) if self.size >= LARGE else None
@@ -562,7 +621,10 @@ def gelu(np: Any, self: Any, /, *, approximate: str = "none") -> Any:
 
 @_gradient_op()
 def prelu_kernel_backward(np: Any, grad_output: Any, self: Any, weight: Any, /) -> Any:
-    """Return ``grad_output`` where ``self`` is positive, otherwise ``weight * grad_output``."""
+    """Return ``grad_output`` where ``self`` is positive, and ``weight * grad_output`` elsewhere.
+
+    This is the gradient of ``prelu_kernel`` with respect to ``self``.
+    """
     return np.where(self > 0, grad_output, weight * grad_output)
 
 
@@ -579,7 +641,7 @@ prelu_kernel_backward.derivative(
 
 @_gradient_op(backward="PreluKernelBackward0")
 def prelu_kernel(np: Any, self: Any, weight: Any, /) -> Any:
-    """Return each element where it is positive, otherwise ``weight`` times the element."""
+    """Return each element x of ``self`` where x is positive, and ``weight * x`` elsewhere."""
     if self.dtype.kind in "biuc":
         raise unsupported("prelu_cpu", self.dtype)
     return np.where(self > 0, self, weight * self)
@@ -593,9 +655,9 @@ prelu_kernel.derivative(
 
 @public()
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """Return each element where it is positive, otherwise ``weight`` times the element.
+    """Return each element x of ``input`` where x is positive, and ``weight * x`` elsewhere.
 
-    ``weight`` has one element, or one for each channel (dimension 1 of ``input``).
+    ``weight`` is a tensor of one element, or of one element per channel (dimension 1 of ``input``).
     """
     shape, count = input.shape, weight.numel()
     if input.dtype is not weight.dtype:
@@ -623,7 +685,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     "noise", None, in_place_backward="RreluWithNoiseBackward1", numbers=False
 )  # fmt: skip
 def rrelu_with_noise(np: Any, self: Any, noise: Any, /) -> Any:
-    """Return each element times the element of ``noise``, in contiguous memory."""
+    """Return ``self * noise`` as a contiguous array; ``noise`` holds a slope for each element of ``self``."""
     return np.multiply(self, noise, out=np.empty(self.shape, self.dtype))
 
 
@@ -633,7 +695,11 @@ def rrelu_with_noise(np: Any, self: Any, noise: Any, /) -> Any:
     refuses=("leaky_relu_cpu", "bic"),
 )  # fmt: skip
 def rrelu_mean(np: Any, self: Any, /, negative_slope: float) -> Any:
-    """Return leaky relu with the mean slope of rrelu, in contiguous memory."""
+    """Return each element x of ``self`` where x is positive, and ``negative_slope * x`` elsewhere, as a contiguous
+    array.
+
+    This is ``rrelu`` in evaluation mode, where ``negative_slope`` is the mean of the bounds of the random slopes.
+    """
     return np.ascontiguousarray(np.where(self > 0, self, self * negative_slope)).reshape(self.shape)
 
 
@@ -641,9 +707,10 @@ def rrelu(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False,
     generator: Generator | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return leaky relu with a random slope between ``lower`` and ``upper`` for each negative element.
+    """Return each element x of ``input`` where x is positive, and x times a random slope elsewhere.
 
-    If not ``training``, the slope is the mean of the bounds.
+    If ``training`` is true, the slopes are drawn from ``generator``, uniformly between ``lower`` and ``upper``.
+    Otherwise the slope is ``(lower + upper) / 2``. If ``inplace`` is true, ``input`` is overwritten by the result.
     """
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
@@ -667,7 +734,7 @@ def _rrelu(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
     generator: Generator | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return leaky relu with a random slope; see ``nn.functional.rrelu``."""
+    """Return ``input`` with its negative elements multiplied by random slopes; see ``nn.functional.rrelu``."""
     return rrelu(input, lower, upper, training, generator=generator)
 
 
@@ -676,7 +743,7 @@ def rrelu_(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
     generator: Generator | None = None,
 ) -> Tensor:  # fmt: skip
-    """Run :func:`rrelu` in place."""
+    """Overwrite ``input`` by :func:`rrelu` of the arguments and return it."""
     return rrelu(input, lower, upper, training, True, generator)
 
 
@@ -687,7 +754,7 @@ def _halves(x: Any, dim: int) -> tuple[Any, Any]:
 
 @_gradient_op()
 def glu_backward(np: Any, grad_output: Any, self: Any, /, dim: int) -> Any:
-    """Return the gradient of ``glu`` for both halves, concatenated along ``dim``."""
+    """Return the gradient of ``glu`` with respect to its input ``self``, of the shape of ``self``."""
     value, gate = _halves(self, dim)
     out = np.empty(self.shape, grad_output.dtype)
     for_value, for_gate = _halves(out, dim)
@@ -727,7 +794,7 @@ glu_backward.derivative(grad_output=_glu_backward_grad, self=_glu_backward_self)
 
 @_gradient_op(backward="GluBackward0")
 def glu_block(np: Any, self: Any, /, dim: int) -> Any:
-    """Return the first half times the sigmoid of the second half, along ``dim``."""
+    """Return the first half of ``self`` along ``dim`` times the sigmoid of the second half."""
     if self.dtype.kind in "biuc":
         raise unsupported("glu_cpu", self.dtype)
     value, gate = _halves(self, dim)
@@ -748,12 +815,12 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 
 
 def softsign(input: Tensor) -> Tensor:
-    """Return ``x / (1 + abs(x))`` of each element."""
+    """Return ``x / (1 + abs(x))`` for each element x of ``input``."""
     return div_true(input, absolute(input) + 1)
 
 
 def tanhshrink(input: Tensor) -> Tensor:
-    """Return ``x - tanh(x)`` of each element."""
+    """Return ``x - tanh(x)`` for each element x of ``input``."""
     return input - tanh(input)
 
 

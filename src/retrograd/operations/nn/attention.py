@@ -1,4 +1,7 @@
-"""Attention: for each query the mean of the values, weighted by the softmax of query-key products."""
+"""Attention: scaled_dot_product_attention and multi_head_attention_forward.
+
+Attention returns for each query the mean of the values, weighted by the softmax of the products of query and keys.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,11 @@ _KIND: Any = {
 
 @op(name="attention_block", **_KIND)
 def attention_block(np: Any, query: Any, key: Any, value: Any, /, is_causal: bool, scale: float) -> tuple[Any, Any]:
-    """Return the result of blocked attention, and the logarithm of each query's softmax denominator."""
+    """Return ``softmax(query @ key.mT * scale) @ value``, and the logarithm of the softmax denominator of each query.
+
+    All operands are 4-d: (batch, heads, length, size). If ``is_causal`` is true, query i attends only to keys 0 to i.
+    The kernel computes blocks of queries and keys and never allocates the matrix of all scores.
+    """
     return attention.forward(np, query, key, value, None, is_causal, scale)
 
 
@@ -48,7 +55,10 @@ def attention_block(np: Any, query: Any, key: Any, value: Any, /, is_causal: boo
 def masked_attention_block(
     np: Any, query: Any, key: Any, value: Any, attn_mask: Any, /, is_causal: bool, scale: float
 ) -> tuple[Any, Any]:
-    """Return ``attention_block`` with a mask."""
+    """Return the results of ``attention_block`` with the mask ``attn_mask`` applied to the scores.
+
+    A boolean ``attn_mask`` is True for the keys that take part; any other is added to the scores.
+    """
     return attention.forward(np, query, key, value, attn_mask, is_causal, scale)
 
 
@@ -75,9 +85,10 @@ masked_attention_block.derivative(
 
 def _attention_back(g: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Any, output: Any, sums: Any,
                     is_causal: bool, scale: float) -> tuple[Tensor, ...]:  # fmt: skip
-    """Return the gradients of attention, computed by recorded operations so that they have derivatives.
+    """Return the gradients of attention with respect to ``query``, ``key`` and ``value``, from the gradient ``g``.
 
-    Used only for gradients of gradients, because it allocates the matrix of all scores.
+    They are computed by recorded operations, so that they can be differentiated again. Used only for second
+    derivatives, because it allocates the matrix of all scores.
     """
     share = query._array.shape[1] // key._array.shape[1]
     keys, values = (_repeat_heads(each, share) for each in (key, value))
@@ -97,12 +108,18 @@ TENSORS.__dict__["attention_back"] = _attention_back
 
 
 def _repeat_heads(x: Tensor, share: int) -> Tensor:
-    """Return ``x`` with each head repeated ``share`` times, once for each query head that uses it."""
+    """Return ``x`` (batch, heads, length, size) with each head repeated ``share`` times along dimension -3.
+
+    Each head of the key or value is then paired with one query head.
+    """
     return x if share == 1 else x.repeat_interleave(share, -3)
 
 
 def _sum_repeated_heads(x: Tensor, share: int) -> Tensor:
-    """Return the gradient of :func:`_repeated`: the sums over the repetitions of each head."""
+    """Return ``x`` (batch, heads, length, size) with each group of ``share`` consecutive heads summed to one head.
+
+    This is the gradient of :func:`_repeat_heads`.
+    """
     if share == 1:
         return x
     batch, heads, length, size = x._array.shape
@@ -110,9 +127,10 @@ def _sum_repeated_heads(x: Tensor, share: int) -> Tensor:
 
 
 def _attention_weights(query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool, scale: float) -> Tensor:
-    """Return the attention weights (…, L, S), the softmax of the scaled and masked scores.
+    """Return the attention weights (…, L, S): the softmax of ``query @ key.mT * scale`` after masking.
 
-    The weights of a query whose keys are all masked are 0.
+    If ``is_causal`` is true, query i has weights only for keys 0 to i. The weights of a query whose keys are all masked
+    are 0.
     """
     root = math.sqrt(abs(scale))
     scores = matmul(query * (root if scale >= 0 else -root), transpose(key, -2, -1) * root)
@@ -130,7 +148,7 @@ def _attention_weights(query: Tensor, key: Tensor, mask: Tensor | None, is_causa
 
 
 def _as_additive_mask(mask: Tensor, dtype: Any) -> Tensor:
-    """Return minus infinity where ``mask`` is True, and zero elsewhere."""
+    """Return a tensor of ``dtype`` that is minus infinity where ``mask`` is True, and zero elsewhere."""
     return FUNCTIONS["zeros_like"](mask, dtype=dtype).masked_fill(mask, -math.inf)
 
 
@@ -161,7 +179,7 @@ def _check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | N
 
 
 def _uses_blocked_kernel(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, p: float) -> bool:
-    """Return whether PyTorch computes this attention by its blocked kernel, too."""
+    """Return whether PyTorch would compute attention with these operands and dropout probability ``p`` in blocks."""
     q, k, v = query._array, key._array, value._array
     if p > 0 or not q.ndim == k.ndim == v.ndim == 4 or not (q.size and k.size and v.size):
         return False
@@ -179,10 +197,12 @@ def scaled_dot_product_attention(
 ) -> Tensor:  # fmt: skip
     """Return ``softmax(query @ key.mT * scale + attn_mask) @ value``.
 
-    ``query``: (…, L, E). ``key``: (…, S, E). ``value``: (…, S, Ev). ``attn_mask``: booleans, True for keys that take
-    part, or numbers that are added to the scores. ``is_causal``: query i attends only to keys 0 to i. ``scale``: by
-    default 1 / sqrt(E). ``enable_gqa``: key and value may have fewer heads than the query; each head is then used by
-    several query heads. 4-d inputs without dropout are computed in blocks, without allocating the matrix of all scores.
+    ``query`` has shape (…, L, E), ``key`` (…, S, E) and ``value`` (…, S, Ev). A boolean ``attn_mask`` is True for the
+    keys that take part; any other is added to the scores. If ``is_causal`` is true, query i attends only to keys 0 to
+    i. The default of ``scale`` is 1 / sqrt(E). If ``enable_gqa`` is true, ``key`` and ``value`` may have fewer heads
+    than ``query``; each head is then used by several query heads. Weights are dropped with probability ``dropout_p``.
+
+    4-d inputs without dropout are computed in blocks, without allocating the matrix of all scores.
     """
     _check_attention(query, key, value, attn_mask, dropout_p, is_causal)
     factor = 1.0 / math.sqrt(query._array.shape[-1]) if scale is None and query._array.shape[-1] else (scale or 1.0)
@@ -213,7 +233,7 @@ def scaled_dot_product_attention(
 
 
 def _projected(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """Return ``x @ weight.T + bias`` for a 2-d or 3-d ``x``."""
+    """Return ``x @ weight.T + bias``, where ``x`` is 2-d or 3-d."""
     flat = reshape(x, (-1, x._array.shape[-1])) if x._array.ndim == 3 else x
     out = matmul(flat, t(weight)) if bias is None else addmm(bias, flat, t(weight))
     return out if flat is x else view(out, (*x._array.shape[:-1], weight._array.shape[0]))
@@ -222,7 +242,11 @@ def _projected(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 def _check_heads(
     query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, mask: Tensor | None, heads: int
 ) -> bool:
-    """Raise if the shapes do not fit together; return whether the inputs have a batch dimension."""
+    """Return whether ``query``, ``key`` and ``value`` have a batch dimension.
+
+    Raises AssertionError if their shapes, the padding mask and the attention mask do not fit together for ``heads``
+    heads.
+    """
     rank, ranks = query._array.ndim, (key._array.ndim, value._array.ndim)
     if rank not in (2, 3):
         raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {rank}-D query tensor")
@@ -250,7 +274,12 @@ def _check_heads(
 
 
 def _additive_mask(mask: Tensor | None, name: str, other: Tensor | None, dtype: Any) -> Tensor | None:
-    """Return a mask as numbers that are added to the scores, or None."""
+    """Return ``mask`` as values that are added to the scores, or None if ``mask`` is None.
+
+    A boolean mask becomes minus infinity, of ``dtype``, where it is True, because these keys are ignored. Raises
+    AssertionError for a mask that is neither boolean nor floating-point; the message contains ``name``. ``other`` is
+    not used.
+    """
     if mask is None:
         return None
     if mask._array.dtype.kind not in "bfV":
@@ -261,7 +290,11 @@ def _additive_mask(mask: Tensor | None, name: str, other: Tensor | None, dtype: 
 def _projections(
     query: Tensor, key: Tensor, value: Tensor, weight: Any, bias: Any, separate: tuple[Any, Any, Any] | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return query, key and value, each times its part of the weights, plus its bias."""
+    """Return ``query``, ``key`` and ``value``, each multiplied by its projection matrix, plus its part of ``bias``.
+
+    ``weight`` holds the three matrices, concatenated along dimension 0. If ``separate`` is not None, the three matrices
+    are ``separate`` and ``weight`` is not used.
+    """
     size = query._array.shape[-1]
     if separate is not None:
         for each, name in zip(separate, "qkv", strict=True):
@@ -282,12 +315,15 @@ def _projections(
 
 
 def _split_heads(x: Tensor, batch: int, heads: int) -> Tensor:
-    """Return (L, batch, heads * size) as (batch * heads, L, size)."""
+    """Return ``x`` of shape (L, batch, heads * size) as a tensor of shape (batch * heads, L, size)."""
     return transpose(view(x.contiguous(), (x._array.shape[0], batch * heads, x._array.shape[2] // heads)), 0, 1)
 
 
 def _checked_static(x: Tensor, name: str, batch: int, heads: int, size: int) -> Tensor:
-    """Return the static key or value; raise if its shape is not (batch * heads, S, size)."""
+    """Return ``x``, the argument ``name`` (static_k or static_v).
+
+    Raises AssertionError if its shape is not (``batch * heads``, S, ``size``).
+    """
     for dim, wanted in ((0, batch * heads), (2, size)):
         if x._array.shape[dim] != wanted:
             raise AssertionError(f"expecting {name}.size({dim}) of {wanted}, but got {x._array.shape[dim]}")
@@ -295,7 +331,7 @@ def _checked_static(x: Tensor, name: str, batch: int, heads: int, size: int) -> 
 
 
 def _masks_for_added_key(masks: list[Tensor | None]) -> list[Tensor | None]:
-    """Return masks extended by one key that is not masked."""
+    """Return ``masks`` with one more column for an appended key, which is not masked; None stays None."""
     return [None if each is None else F.constant_pad_nd_block(each, (0, 1), 0) for each in masks]
 
 
@@ -310,9 +346,10 @@ def multi_head_attention_forward(
 ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
     """Return multi-head attention with input and output projections, as ``torch.nn.MultiheadAttention`` computes it.
 
-    ``query``: (L, batch, E). ``key`` and ``value``: (S, batch, E). All may lack the batch dimension. The result is the
-    output (L, batch, E) and, if ``need_weights`` (otherwise None), the attention weights (batch, L, S), averaged over
-    the heads unless ``average_attn_weights`` is False.
+    ``query`` has shape (L, batch, E), ``key`` and ``value`` (S, batch, E); the batch dimension may be missing in all
+    three. The first result is the output (L, batch, E). The second result is None if ``need_weights`` is false.
+    Otherwise the second result holds the attention weights (batch, L, S), averaged over the heads; if
+    ``average_attn_weights`` is false, the weights are separate for each head.
     """
     batched = _check_heads(query, key, value, key_padding_mask, attn_mask, num_heads)
     if is_causal and attn_mask is None:
@@ -369,7 +406,10 @@ def multi_head_attention_forward(
 
 
 def _with_batch(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the three tensors with a batch of one; arguments that are the same tensor remain the same tensor."""
+    """Return the three tensors with a batch dimension of size 1 at index 1.
+
+    Arguments that are the same tensor are the same tensor in the result.
+    """
     batched = unsqueeze(query, 1)
     keys = batched if key is query else unsqueeze(key, 1)
     return batched, keys, keys if value is key else unsqueeze(value, 1)
@@ -378,7 +418,7 @@ def _with_batch(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tens
 def _with_bias(
     k: Tensor, v: Tensor, bias_k: Tensor | None, bias_v: Tensor | None, static_k: Any, static_v: Any
 ) -> tuple[Tensor, Tensor]:
-    """Return keys and values with the learned key and value ``bias_k`` and ``bias_v`` appended."""
+    """Return the keys ``k`` and values ``v`` with the learned key ``bias_k`` and value ``bias_v`` appended."""
     if bias_k is None or bias_v is None:
         raise AssertionError(
             "bias_k is set but bias_v is None" if bias_v is None else "bias_v is set but bias_k is None"
@@ -406,7 +446,11 @@ def _check_sizes(query: Tensor, key: Tensor, value: Tensor, embed: int, heads: i
 
 
 def _check_mask(mask: Tensor | None, length: int, keys: int, count: int) -> Tensor | None:
-    """Return the mask of scores with a leading dimension that broadcasts over batch and heads."""
+    """Return ``mask`` as a 3-d tensor whose first dimension is 1 or ``count`` (batch * heads), or None if ``mask`` is
+    None.
+
+    Raises RuntimeError if the mask is not 2-d (length, keys) or 3-d (count, length, keys).
+    """
     if mask is None:
         return None
     wanted = (length, keys) if mask._array.ndim == 2 else (count, length, keys)
@@ -416,7 +460,11 @@ def _check_mask(mask: Tensor | None, length: int, keys: int, count: int) -> Tens
 
 
 def _with_padding(mask: Tensor | None, padding: Tensor | None, batch: int, heads: int, keys: int) -> Tensor | None:
-    """Return the sum of the mask of scores and the padding mask (batch, keys), expanded over the heads."""
+    """Return the sum of the mask of scores ``mask`` and the padding mask ``padding`` (batch, keys), repeated for each
+    head.
+
+    If ``padding`` is None, return ``mask``.
+    """
     if padding is None:
         return mask
     if padding._array.shape[0] != batch:
@@ -429,7 +477,10 @@ def _with_padding(mask: Tensor | None, padding: Tensor | None, batch: int, heads
 
 
 def _attention_with_weights(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float) -> tuple[Tensor, Tensor]:
-    """Return the attention (batch * heads, L, size) and its weights."""
+    """Return the attention output (batch * heads, L, size) and the attention weights (batch * heads, L, S).
+
+    The weights are dropped with probability ``p``.
+    """
     q = q * math.sqrt(1.0 / q._array.shape[-1])
     transposed_key = transpose(k, -2, -1)
     scores = bmm(q, transposed_key) if mask is None else baddbmm(mask, q, transposed_key)
@@ -442,7 +493,10 @@ def _attention_with_weights(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None
 def _attention_output(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, is_causal: bool, batch: int, heads: int
 ) -> Tensor:
-    """Return the attention (L * batch, E) without its weights."""
+    """Return the attention output of all heads, of shape (L * batch, E), without returning the attention weights.
+
+    ``q``, ``k`` and ``v`` have shape (batch * heads, length, size). The weights are dropped with probability ``p``.
+    """
     if mask is not None:
         one = mask._array.shape[0] == 1 and mask._array.ndim == 3
         mask = unsqueeze(mask, 0) if one else view(mask, (batch, heads, -1, k._array.shape[1]))

@@ -1,4 +1,6 @@
-"""Losses that select a class per sample: negative log-likelihood, cross entropy, multi-class margins and CTC."""
+"""Losses that select a class per sample: nll_loss, cross_entropy, multi_margin_loss, multilabel_margin_loss and
+ctc_loss.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,12 @@ from .softmax import log_softmax_block
 
 
 def _nll_and_weight(np: Any, x: Any, target: Any, weight: Any, reduction: str, ignore: int) -> tuple[Any, Any]:
-    """Return the loss and the total weight of the targets that are not ignored."""
+    """Return the negative log-likelihood loss of the log-probabilities ``x``, and the sum of the weights of all
+    targets.
+
+    ``weight`` has one element per class, or is None for weights of 1. Targets equal to ``ignore`` count neither in the
+    loss nor in the sum. For ``reduction="none"`` the sum is 0.
+    """
     plain = weight is None and x.ndim == 2 and target.ndim == 1 and reduction != "none"
     if plain and (loss := small_arrays.chosen(x, target, ignore)) is not None:
         rows = target.size
@@ -70,7 +77,11 @@ INLINE = (
 
 def _nll_block(name: str, backward: str) -> Any:
     def kernel(np: Any, self: Any, target: Any, weight: Any, /, reduction: str, ignore_index: int) -> Any:
-        """Return ``-self[n, target[n]] * weight[target[n]]``, reduced with these weights, and the total weight."""
+        """Return the loss ``-self[n, target[n]] * weight[target[n]]`` of each sample n, reduced, and the sum of the
+        weights.
+
+        A mean is divided by the sum of the weights. Targets equal to ``ignore_index`` are excluded.
+        """
         if self.dtype.kind in "biuc":
             raise unsupported(f"{name}_out_frame", self.dtype)
         return _nll_and_weight(np, self, target, weight, reduction, ignore_index)
@@ -96,7 +107,11 @@ def nll_loss_backward(
     np: Any, grad_output: Any, target: Any, weight: Any, total_weight: Any, /, shape: tuple[int, ...], reduction: str,
     ignore_index: int,
 ) -> Any:  # fmt: skip
-    """Return the gradient of ``nll_loss``: zeros except for the element of each target."""
+    """Return the gradient of ``nll_loss`` with respect to its input of shape ``shape``.
+
+    The gradient is 0 except at the class of each target. ``total_weight`` is the sum of the weights by which a mean is
+    divided.
+    """
     out = np.zeros(shape, grad_output.dtype)
     counts = class_losses.check_classes(np, target, shape[0] if len(shape) == 1 else shape[1], ignore_index)
     index, share = class_losses.class_weights(np, target, counts, weight, out.dtype)
@@ -113,7 +128,10 @@ def nll_loss_backward(
 def nll_pick(
     np: Any, self: Any, target: Any, weight: Any, total_weight: Any, /, reduction: str, ignore_index: int
 ) -> Any:
-    """Return ``nll_loss`` for a known total weight, the adjoint of ``nll_loss_backward``."""
+    """Return ``nll_loss`` of ``self`` with the known sum of the weights ``total_weight``.
+
+    This is the gradient of ``nll_loss_backward`` with respect to ``grad_output``.
+    """
     counts = class_losses.check_classes(np, target, self.shape[0] if self.ndim == 1 else self.shape[1], ignore_index)
     index, share = class_losses.class_weights(np, target, counts, weight, self.dtype)
     result = -class_losses.pick(np, self, index)
@@ -217,9 +235,9 @@ def nll_loss(
 ) -> Tensor:  # fmt: skip
     """Return the negative log-likelihood loss: the weighted mean of ``-input[n, target[n]]``.
 
-    ``input``: (N, C, …) or (C,) log-probabilities. ``target``: (N, …) or () class indices. ``weight`` (C,): a factor
-    for each class, by which the mean is weighted, too. ``ignore_index``: a class that is excluded from the loss.
-    ``reduction``: ``"mean"``, ``"sum"``, or ``"none"`` for one loss per target.
+    ``input`` holds log-probabilities, of shape (N, C, …) or (C,); ``target`` holds class indices, of shape (N, …) or
+    (). ``weight`` (C,) has a factor for each class; a mean is divided by the sum of the factors. Targets equal to
+    ``ignore_index`` are excluded. ``reduction`` is ``"mean"``, ``"sum"``, or ``"none"`` for one loss per target.
     """
     return _nll(input, target, weight, parse_reduction(size_average, reduce, reduction), ignore_index)
 
@@ -239,10 +257,11 @@ def cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
     ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean", label_smoothing: float = 0.0,
 ) -> Tensor:  # fmt: skip
-    """Return :func:`nll_loss` of :func:`log_softmax`: ``input`` (N, C, …) scores, ``target`` (N, …) class indices.
+    """Return :func:`nll_loss` of the log-softmax of the scores ``input``.
 
-    A ``target`` of the shape of ``input`` holds the probability of each class instead. ``label_smoothing``: the share
-    of the target's probability that is distributed evenly over all classes.
+    ``input`` has shape (N, C, …); ``target`` holds class indices, of shape (N, …). A ``target`` of the shape of
+    ``input`` holds the probability of each class instead. ``label_smoothing`` is the share of the target's probability
+    that is distributed evenly over all classes. The other parameters are those of :func:`nll_loss`.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.cross_entropy(torch.zeros(1, 2), torch.tensor([0]))
@@ -269,8 +288,8 @@ def linear_cross_entropy(
 ) -> Tensor:  # fmt: skip
     """Return :func:`cross_entropy` of ``input @ linear_weight.T + linear_bias``.
 
-    ``linear_weight``: (C, features), or (C, …, features) for several losses per input. ``options``, PyTorch's choice of
-    a memory-saving implementation, has no effect.
+    ``linear_weight`` has shape (C, features), or (C, …, features) for several losses per input. ``options`` has no
+    effect; in PyTorch it chooses an implementation that saves memory.
     """
     outs = linear_weight.shape[:-1]
     flat = None if linear_bias is None else linear_bias.reshape(-1)
@@ -295,7 +314,11 @@ def _check_smoothing(share: float) -> None:
     lambda g, number: g / number, backward="DivBackward1", function=False, method=False, in_place=False
 )  # fmt: skip
 def divided(np: Any, self: Any, /, number: float) -> Any:
-    """Return ``self / number``; its node is named like PyTorch's division by a Python number."""
+    """Return ``self / number``.
+
+    The operation exists because the graph node of its result is named like that of PyTorch's division by a Python
+    number.
+    """
     return self / (number or np.nan)
 
 
@@ -360,9 +383,11 @@ def _reduced_rows(np: Any, each: Any, shape: tuple[int, ...], reduction: str) ->
 
 
 def _margin_rule(F: Any, g: Any, slope: Any, shape: tuple[int, ...], reduction: str) -> Any:
-    """Return the gradient of a loss that is a mean over classes.
+    """Return the gradient of a margin loss with respect to its input, of shape ``shape``, from the gradient ``g`` of
+    the loss.
 
-    ``slope`` (N, C): the derivative of each row's sum.
+    ``slope`` (N, C) is the derivative of the sum of the margins in each row; the loss of a row is this sum divided by
+    C.
     """
     count, classes = shape if len(shape) == 2 else (1, math.prod(shape))
     each = F.reshape(g, (-1, 1)) / (classes * (count if reduction == "mean" else 1))
@@ -377,7 +402,11 @@ def _margin_loss(backward: str) -> Any:
 def multi_margin_loss_block(
     np: Any, self: Any, target: Any, weight: Any, /, p: int, margin: float, reduction: str
 ) -> Any:
-    """Return the mean over classes of ``max(0, margin - x[target] + x[class]) ** p``, times the target's weight."""
+    """Return ``max(0, margin - x[target] + x[class]) ** p``, averaged over the classes of each row x of ``self``,
+    reduced.
+
+    ``weight`` is None or has one factor for each target class.
+    """
     if self.dtype not in (np.float32, np.float64):
         raise unsupported("multi_margin_loss_cpu_kernel", self.dtype)
     x, index = _rows(self), target.reshape(-1)
@@ -390,14 +419,18 @@ def multi_margin_loss_block(
 
 @op(function=False, method=False)
 def margin_mask(np: Any, self: Any, target: Any, /, margin: float) -> Any:
-    """Return 1 for each class whose score plus ``margin`` exceeds the target's score, otherwise 0."""
+    """Return 1 for each class of ``self`` whose score plus ``margin`` exceeds the target's score, and 0 elsewhere."""
     gap, _ = class_losses.margins(np, _rows(self), target.reshape(-1), margin)
     return (gap > 0).astype(self.dtype)
 
 
 @op(function=False, method=False)
 def margin_slope(np: Any, self: Any, target: Any, weight: Any, /, p: int, margin: float) -> Any:
-    """Return the derivative (N, C) of each row's sum of margins."""
+    """Return the derivative (N, C) of the sum of ``max(0, margin - x[target] + x[class]) ** p`` for each row x of
+    ``self``.
+
+    ``weight`` is None or has one factor for each target class.
+    """
     index = target.reshape(-1)
     gap, rows = class_losses.margins(np, _rows(self), index, margin)
     slope = (gap > 0).astype(self.dtype) if p == 1 else 2 * gap
@@ -434,10 +467,11 @@ def multi_margin_loss(
     input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
     size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
-    """Return the mean over classes of ``max(0, margin - x[target] + x[class]) ** p``, reduced.
+    """Return ``max(0, margin - x[target] + x[class]) ** p``, averaged over the classes of each row x of ``input``,
+    reduced.
 
-    ``input``: (N, C) or (C,) scores. ``target``: (N,) or () class indices. ``p``: 1 or 2. ``weight`` (C,): a factor for
-    each target class.
+    ``input`` holds scores, of shape (N, C) or (C,); ``target`` holds class indices, of shape (N,) or (). ``p`` is 1 or
+    2. ``weight`` (C,) has a factor for each target class.
     """
     reduction_name = parse_reduction(size_average, reduce, reduction)
     if p not in (1, 2):
@@ -460,9 +494,10 @@ def multi_margin_loss(
 
 
 def _margins_by_class(np: Any, x: Any, target: Any) -> Any:
-    """Yield the k-th target class of each row and its margins ``max(0, 1 - x[class] + x)`` (N, C), for each k.
+    """Yield, for each k, the k-th target class of each row of ``x`` (N, C) and the margins of this row.
 
-    The margins of the row's own target classes are 0.
+    The margins (N, C) are ``max(0, 1 - x[class] + x)`` for the k-th target class. The margins of the row's own target
+    classes are 0. ``target`` lists the classes of each row, up to the first -1.
     """
     counts, named = class_losses.listed(np, target)
     for k in range(target.shape[1]):
@@ -474,7 +509,11 @@ def _margins_by_class(np: Any, x: Any, target: Any) -> Any:
 
 @_margin_loss("MultilabelMarginLossBackward0")
 def multilabel_margin_loss_block(np: Any, self: Any, target: Any, /, reduction: str) -> Any:
-    """Return the sum of ``max(0, 1 - x[target] + x[other])`` over targets and other classes, divided by C, reduced."""
+    """Return the multi-label margin loss of ``self``, reduced.
+
+    The loss of each row x of C scores is the sum of ``max(0, 1 - x[class] + x[other])`` over the target classes and all
+    other classes, divided by C. ``target`` lists the classes of each row, up to the first -1.
+    """
     if self.dtype not in (np.float32, np.float64):
         raise unsupported("multilabel_margin_loss_forward_out_frame", self.dtype)
     x, index = _rows(self), _rows(target)
@@ -488,7 +527,9 @@ def multilabel_margin_loss_block(np: Any, self: Any, target: Any, /, reduction: 
 
 @op(function=False, method=False)
 def label_margin_slope(np: Any, self: Any, target: Any, /) -> Any:
-    """Return the derivative (N, C) of each row's sum of margins."""
+    """Return the derivative (N, C) of the sum of the margins of each row of ``self``; see
+    ``multilabel_margin_loss_block``.
+    """
     x = _rows(self)
     slope = np.zeros(x.shape, x.dtype)
     rows = np.arange(x.shape[0])
@@ -510,9 +551,11 @@ multilabel_margin_loss_block.derivative(
 def multilabel_margin_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """Return the sum of ``max(0, 1 - x[target] + x[other])`` over targets and other classes, divided by C, reduced.
+    """Return the multi-label margin loss of ``input``, reduced.
 
-    ``input``: (N, C) or (C,) scores. ``target``, of the same shape, lists the classes of each row, up to the first -1.
+    The loss of each row x of C scores is the sum of ``max(0, 1 - x[class] + x[other])`` over the target classes and all
+    other classes, divided by C. ``input`` has shape (N, C) or (C,). ``target``, of the same shape, lists the classes of
+    each row, up to the first -1.
     """
     reduction_name = parse_reduction(size_average, reduce, reduction)
     if input.shape != target.shape and not (input.ndim <= 1 and input.numel() == target.numel()):
@@ -531,9 +574,10 @@ def multilabel_margin_loss(
 def ctc_loss_block(
     np: Any, self: Any, labels: Any, input_lengths: Any, target_lengths: Any, /, zero_infinity: bool
 ) -> Any:
-    """Return the losses (N,) and the forward variables.
+    """Return the CTC losses (N,), and the forward variables that the gradient needs.
 
-    ``self``: (T, N, C) log-probabilities. ``labels``: (N, 2 S + 1), the target sequences with blanks inserted.
+    ``self`` holds log-probabilities, of shape (T, N, C). ``labels`` (N, 2 S + 1) holds the target sequences with blanks
+    inserted. If ``zero_infinity`` is true, infinite losses are replaced by 0.
     """
     if self.dtype not in (np.float32, np.float64):
         raise unsupported("ctc_loss_cpu", self.dtype)
@@ -545,7 +589,10 @@ def ctc_loss_backward(
     np: Any, grad_output: Any, self: Any, labels: Any, input_lengths: Any, target_lengths: Any, loss: Any,
     log_alpha: Any, /, zero_infinity: bool,
 ) -> Any:  # fmt: skip
-    """Return the gradient of ``ctc_loss`` with respect to the log-probabilities."""
+    """Return the gradient of ``ctc_loss`` with respect to the log-probabilities ``self``.
+
+    ``loss`` and ``log_alpha`` are the results of ``ctc_loss_block``, which has the same other operands.
+    """
     return ctc.gradient(np, grad_output, self, labels, input_lengths, target_lengths, loss, log_alpha, zero_infinity)
 
 
@@ -589,7 +636,10 @@ WHILE_CHECKING = "(while checking arguments for ctc_loss_allocate_outputs)"
 
 
 def _padded_targets(targets: Tensor, lengths: Any, blank: int) -> Any:
-    """Return the target sequences as rows (N, S), padded with the blank."""
+    """Return the target sequences of ``lengths`` as rows of one array (N, S), padded with the class ``blank``.
+
+    ``targets`` is (N, S) already, or holds all sequences concatenated.
+    """
     width = int(lengths.max()) if lengths.size else 0
     given = numpy_array_of(targets).astype(numpy.int64)
     rows = numpy.full((lengths.size, width), blank, numpy.int64)
@@ -613,7 +663,10 @@ def _ctc_loss(
     log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: int = 0,
     zero_infinity: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the CTC loss; see ``nn.functional.ctc_loss``. ``reduction``: 0 none, 1 mean, 2 sum."""
+    """Return the CTC loss; see ``nn.functional.ctc_loss``.
+
+    ``reduction`` is 0 for none, 1 for the mean, 2 for the sum.
+    """
     return ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, REDUCTIONS[reduction], zero_infinity)
 
 
@@ -623,10 +676,11 @@ def ctc_loss(
 ) -> Tensor:  # fmt: skip
     """Return the connectionist temporal classification loss (Graves et al. 2006).
 
-    It is the negative log-probability of each target sequence, summed over all alignments with repeats and blanks.
-    ``log_probs``: (T, N, C) or (T, C). ``targets``: (N, S), or all sequences concatenated. ``input_lengths`` and
-    ``target_lengths``: (N,). The mean is that of the losses divided by their target lengths. ``zero_infinity``: the
-    loss of a target too long for its input is 0, not infinity.
+    The loss is the negative log-probability of each target sequence, summed over all alignments with repeats and
+    blanks. ``log_probs`` has shape (T, N, C) or (T, C). ``targets`` has shape (N, S), or holds all sequences
+    concatenated. ``input_lengths`` and ``target_lengths`` have shape (N,). ``blank`` is the class of the blank. A mean
+    is taken over the losses divided by their target lengths. If ``zero_infinity`` is true, the loss of a target that is
+    too long for its input is 0 instead of infinity.
     """
     reduction_name = parse_reduction(None, None, reduction)
     batched = log_probs.ndim == 3

@@ -1,7 +1,7 @@
-"""Convolutions: plain and transposed, in one, two and three dimensions.
+"""Convolution operations: conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d, conv_tbc.
 
-The output is linear in input and weight, and so are the gradients of both: ``convolution_output``,
-``convolution_input`` and ``convolution_weight`` are each other's derivatives, to every order.
+A convolution is linear in its input and in its weight. Therefore three operations suffice for derivatives of any order:
+``convolution_output``, ``convolution_input`` and ``convolution_weight`` are each other's derivatives.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ def _backward_op(name: str, **options: Any) -> Any:
 def convolution_output(
     np: Any, input: Any, weight: Any, /, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:
-    """Return the convolution of ``input`` with ``weight``; ``shape``: the shape of the result."""
+    """Return the convolution of ``input`` with ``weight``, of shape ``shape``.
+
+    ``stride``, ``padding`` and ``dilation`` have one int per spatial dimension.
+    """
     out = convolution_kernels.convolve(np, input, weight, shape, stride, padding, dilation, groups)
     return in_memory_format_of(np, out, input, weight)
 
@@ -38,7 +41,10 @@ def convolution_output(
 def convolution_input(
     np: Any, output: Any, weight: Any, /, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:
-    """Return the gradient of ``convolution_output`` with respect to its input, of shape ``shape``."""
+    """Return the gradient of ``convolution_output`` with respect to its input, of shape ``shape``.
+
+    ``output`` is the gradient of the convolution's result.
+    """
     out = convolution_kernels.input_adjoint(np, output, weight, shape, stride, padding, dilation, groups)
     return in_memory_format_of(np, out, output, weight)
 
@@ -47,7 +53,10 @@ def convolution_input(
 def convolution_weight(
     np: Any, output: Any, input: Any, /, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:
-    """Return the gradient of ``convolution_output`` with respect to its weight, of shape ``shape``."""
+    """Return the gradient of ``convolution_output`` with respect to its weight, of shape ``shape``.
+
+    ``output`` is the gradient of the convolution's result.
+    """
     out = convolution_kernels.weight_adjoint(np, output, input, shape, stride, padding, dilation, groups)
     return in_memory_format_of(np, out, output, input)
 
@@ -85,7 +94,12 @@ def convolution_block(
     np: Any, input: Any, weight: Any, bias: Any, /, stride: Any, padding: Any, dilation: Any, transposed: bool,
     output_padding: Any, groups: int,
 ) -> Any:  # fmt: skip
-    """Return a convolution, or a transposed one, plus ``bias`` (one element per output channel, or None)."""
+    """Return the convolution of ``input`` with ``weight``, or the transposed convolution if ``transposed``, plus
+    ``bias``.
+
+    ``bias`` has one element per output channel, or is None. ``stride``, ``padding``, ``dilation`` and
+    ``output_padding`` have one int per spatial dimension.
+    """
     shapes = input.shape, weight.shape, None if bias is None else bias.shape
     shape = _checked_shape(*shapes, stride, padding, dilation, transposed, output_padding, groups)
     if not (input.dtype is weight.dtype is F32 and (bias is None or bias.dtype is F32)):
@@ -168,7 +182,10 @@ def _checked_shape(
     input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
     output_padding: Any, groups: int,
 ) -> tuple[int, ...]:  # fmt: skip
-    """Return the shape of the output; raise PyTorch's errors for operands whose shapes do not fit together."""
+    """Return the shape of the convolution's result for operands of the shapes ``input``, ``weight`` and ``bias``.
+
+    Raises PyTorch's errors if the shapes do not fit together.
+    """
     for name, values, least in (
         ("padding", padding, 0), ("output_padding", output_padding, 0), ("stride", stride, 1), ("dilation", dilation, 1),
         ("groups", (groups,), 1),
@@ -237,7 +254,10 @@ def _check_output_padding(stride: Any, dilation: Any, output_padding: Any) -> No
 
 
 def _per_dimension(name: str, value: Any, rank: int) -> tuple[int, ...]:
-    """Return a parameter as a tuple of one int per dimension."""
+    """Return ``value`` as a tuple of ``rank`` ints, one per spatial dimension; a single int is repeated.
+
+    Raises PyTorch's error, which contains the parameter's ``name``, for another number of ints.
+    """
     if value.__class__ is int:
         return (value,) * rank
     given = tuple(value)
@@ -256,9 +276,10 @@ def convolution(
     input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any, transposed: bool,
     output_padding: Any, groups: int,
 ) -> Tensor:  # fmt: skip
-    """Return a convolution of any rank: ``input`` (N, C, *space), ``weight`` (out, C / groups, *kernel).
+    """Return the convolution of ``input`` (N, C, *space) with ``weight`` (out, C / groups, *kernel), plus ``bias``.
 
-    ``transposed``: the adjoint convolution; ``weight`` is then (C, out / groups, *kernel).
+    If ``transposed`` is true, return the transposed convolution; ``weight`` is then (C, out / groups, *kernel).
+    ``stride``, ``padding``, ``dilation`` and ``output_padding`` are an int, or one int per spatial dimension.
     """
     rank = weight._array.ndim - 2
     named = {"stride": stride, "padding": padding, "dilation": dilation, "output_padding": output_padding}
@@ -269,7 +290,11 @@ def convolution(
 
 
 def _complex(input: Tensor, weight: Tensor, bias: Tensor | None, options: tuple[Any, ...]) -> Tensor:
-    """Return a complex convolution computed by three real ones (Gauss's method), as PyTorch computes and records it."""
+    """Return the convolution of complex operands, computed by three real convolutions (Gauss's method).
+
+    PyTorch computes and records it in the same way. ``options`` are the parameters of ``convolution_block`` from
+    ``stride`` to ``groups``.
+    """
     for what, each in (("weight", weight), ("bias", bias)):
         if each is not None and each._array.dtype != input._array.dtype:
             raise RuntimeError(
@@ -286,7 +311,10 @@ def _complex(input: Tensor, weight: Tensor, bias: Tensor | None, options: tuple[
 
 
 def _check_argument_types(name: str, rank: int, given: dict[str, Any], transposed: bool) -> None:
-    """Raise the error of PyTorch's argument parser for arguments of wrong types."""
+    """Raise the TypeError of PyTorch's argument parser if an argument of the function ``name`` has a wrong type.
+
+    ``given`` holds the arguments by name; ``transposed`` is true for transposed convolutions.
+    """
     tensors = isinstance(given["input"], Tensor) and isinstance(given["weight"], Tensor)
     numbers = ("stride", "dilation", "padding", *(("output_padding",) if transposed else ()))
     good = tensors and (given["bias"] is None or isinstance(given["bias"], Tensor))
@@ -323,7 +351,9 @@ def _are_ints(value: Any) -> bool:
 
 
 def _batched(name: str, input: Tensor, rank: int) -> tuple[Tensor, bool]:
-    """Return ``input`` with a batch dimension, and whether it already had one."""
+    """Return ``input`` with a batch dimension (added if it is missing), and whether ``input`` already had this
+    dimension.
+    """
     if input._array.ndim not in (rank + 1, rank + 2):
         raise RuntimeError(
             f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {name}, but got input of size: "
@@ -336,9 +366,10 @@ def _batched(name: str, input: Tensor, rank: int) -> tuple[Tensor, bool]:
 def _string_padding(
     input: Tensor, weight: Tensor, stride: Any, padding: str, dilation: Any
 ) -> tuple[Tensor, tuple[int, ...]]:
-    """Return the input and the padding of each dimension for the padding ``"same"`` or ``"valid"``.
+    """Return ``input`` and the padding of each dimension for ``padding="same"`` or ``"valid"``.
 
-    If ``"same"`` needs an odd number of zeros, one is appended to the input here.
+    If ``"same"`` needs an odd number of zeros along a dimension, one zero is appended to ``input``, because the padding
+    of a convolution is the same on both sides.
     """
     rank = weight._array.ndim - 2
     if padding == "valid":
@@ -378,7 +409,11 @@ def _make_conv(rank: int) -> Any:
         return y if had_batch else squeeze(y, 0)
 
     def numbers(value: Any, x: Any = None) -> tuple[int, ...]:
-        """Return a parameter as a tuple of ints; raise TypeError for a call that needs the public function."""
+        """Return ``value`` (a stride, padding or dilation) as a tuple of ints, one per spatial dimension.
+
+        Raises TypeError if ``value`` is of another form, or ``x`` is complex, because the fast path does not handle
+        such calls.
+        """
         if x is not None and x.dtype.kind == "c":
             raise TypeError
         if value.__class__ is int:
@@ -439,7 +474,11 @@ conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_make_conv_transpose,
 
 @op(name="conv_tbc_block", backward="ConvTbcBackward0", function=False, method=False)
 def conv_tbc_block(np: Any, self: Any, weight: Any, bias: Any, /, pad: int) -> Any:
-    """Return a convolution along time: ``self`` (time, batch, channels), ``weight`` (kernel, channels, out)."""
+    """Return the convolution along time of ``self`` (time, batch, channels) with ``weight`` (kernel, channels, out),
+    plus ``bias``.
+
+    ``pad`` zeros are added before and after ``self`` along time.
+    """
     for what, each in (("Input", self), ("Weight", weight)):
         if each.ndim != 3:
             raise RuntimeError(f"{what} must have 3 dims: time, batch, in_channel" if what == "Input" else
@@ -485,9 +524,10 @@ conv_tbc_block.derivative(
 
 @public(method=False)
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """Return a convolution along time: ``input`` (time, batch, C), ``weight`` (kernel, C, out), ``bias`` (out,).
+    """Return the convolution along time of ``input`` (time, batch, C) with ``weight`` (kernel, C, out), plus ``bias``
+    (out,).
 
-    ``pad``: the number of zeros before and after the input.
+    ``pad`` zeros are added before and after ``input`` along time.
     """
     return conv_tbc_block(input, weight, bias, pad)
 

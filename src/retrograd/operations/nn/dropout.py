@@ -1,4 +1,7 @@
-"""Dropout of elements and of channels, and alpha dropout; the masks are PyTorch's for the same seed."""
+"""Dropout: dropout, dropout1d, dropout2d, dropout3d, alpha_dropout and feature_alpha_dropout.
+
+For the same seed they drop the same elements as PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,11 @@ ALPHA = 1.7580993408473766  # minus the limit of selu at minus infinity
 
 
 def _keep_mask(input: Tensor, p: float, feature: bool) -> Tensor:
-    """Return 1 for elements that stay and 0 for dropped ones; ``feature``: one draw per channel of each sample."""
+    """Return a tensor of the dtype of ``input`` that is 1 with probability ``1 - p``, and 0 elsewhere.
+
+    If ``feature`` is true, one value is drawn per channel of each sample, and the result broadcasts to the shape of
+    ``input``.
+    """
     np = module_of(input._array)
     if feature:
         if input.ndim < 2:
@@ -41,7 +48,11 @@ def _zero(input: Tensor) -> Tensor:
 
 
 def scaled_keep_mask(input: Tensor, p: float, feature: bool) -> Tensor:
-    """Return 1 / (1 - p) for elements that stay and 0 for dropped ones."""
+    """Return a tensor of the dtype of ``input`` that is ``1 / (1 - p)`` with probability ``1 - p``, and 0 elsewhere.
+
+    If ``feature`` is true, one value is drawn per channel of each sample, and the result broadcasts to the shape of
+    ``input``.
+    """
     if p == 1:
         return _zero(input)
     array = input._array
@@ -67,7 +78,12 @@ def _drop(input: Tensor, p: float, train: bool, inplace: bool, feature: bool = F
 
 
 def _drop_alpha(input: Tensor, p: float, train: bool, inplace: bool, feature: bool = False) -> Tensor:
-    """Set dropped elements to the limit of selu at minus infinity, then scale and shift to keep mean and variance."""
+    """Return ``input`` with each element dropped with probability ``p``, in a way that keeps mean 0 and variance 1.
+
+    Dropped elements become the limit of selu at minus infinity. Then all elements are scaled and shifted. If
+    ``feature`` is true, whole channels of each sample are dropped. If ``train`` is false, ``input`` is returned
+    unchanged.
+    """
     if not 0 <= p <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
     if input._array.size == 0 or p == 0 or not train:
@@ -131,7 +147,11 @@ native_dropout_block.derivative(self=lambda F, g, mask, scale: F.native_dropout_
 
 @public(method=False)
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
-    """Return ``input`` after dropout, scaled by 1 / (1 - p), and the boolean mask of the elements that stay."""
+    """Return ``input`` after dropout, and the boolean mask of the elements that were not dropped.
+
+    Each element is set to 0 with probability ``p``; the others are multiplied by 1 / (1 - p). If ``train`` is false, no
+    element is dropped.
+    """
     if p == 0 or not train or input._array.size == 0:
         every = wrap(module_of(input._array).ones(input.shape, bool))
         return native_dropout_block(input, every, 1.0), every
@@ -143,9 +163,10 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Return ``input`` with each element set to 0 with probability ``p`` and the others scaled by 1 / (1 - p).
+    """Return ``input`` with each element set to 0 with probability ``p``, and the others multiplied by 1 / (1 - p).
 
-    If not ``training``, return ``input``.
+    If ``training`` is false, ``input`` is returned unchanged. If ``inplace`` is true, ``input`` is overwritten by the
+    result.
 
     >>> import retrograd as torch
     >>> seed = torch.manual_seed(0)
@@ -157,16 +178,19 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Return dropout for the output of selu: it keeps mean 0 and variance 1 (arXiv 1706.02515).
+    """Return ``input``, an output of selu, with elements dropped with probability ``p`` (arXiv 1706.02515).
 
-    Dropped elements get selu's limit at minus infinity instead of 0. If not ``training``, return ``input``.
+    Dropped elements become selu's limit at minus infinity instead of 0. Then all elements are scaled and shifted, so
+    that mean 0 and variance 1 are preserved. If ``training`` is false, ``input`` is returned unchanged.
     """
     _check(p)
     return _drop_alpha(input, p, training, inplace)
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Return :func:`alpha_dropout` with one draw per channel of each sample."""
+    """Return :func:`alpha_dropout` of ``input``, in which whole channels of each sample are dropped instead of
+    elements.
+    """
     _check(p)
     return _drop_alpha(input, p, training, inplace, True)
 
@@ -189,7 +213,10 @@ def _drop_channels(input: Tensor, p: float, training: bool, inplace: bool, batch
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Return ``input`` (N, C, L) or (C, L) with channels set to 0 with probability ``p`` and the others scaled."""
+    """Return ``input`` with each channel set to 0 with probability ``p``, and the others multiplied by 1 / (1 - p).
+
+    ``input`` has shape (N, C, L) or (C, L). If ``training`` is false, ``input`` is returned unchanged.
+    """
     _check(p)
     if input.ndim not in (2, 3):
         raise RuntimeError(
@@ -201,9 +228,10 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Return ``input`` with channels set to 0 with probability ``p`` and the others scaled.
+    """Return ``input`` with each channel set to 0 with probability ``p``, and the others multiplied by 1 / (1 - p).
 
-    ``input``: (N, C, H, W), or (N, C, L) with a warning.
+    ``input`` has shape (N, C, H, W), or (N, C, L) with a warning. If ``training`` is false, ``input`` is returned
+    unchanged.
     """
     _check(p)
     if input.ndim not in (3, 4):
@@ -219,9 +247,9 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Return ``input`` with channels set to 0 with probability ``p`` and the others scaled.
+    """Return ``input`` with each channel set to 0 with probability ``p``, and the others multiplied by 1 / (1 - p).
 
-    ``input``: (N, C, D, H, W) or (C, D, H, W).
+    ``input`` has shape (N, C, D, H, W) or (C, D, H, W). If ``training`` is false, ``input`` is returned unchanged.
     """
     _check(p)
     if input.ndim not in (4, 5):

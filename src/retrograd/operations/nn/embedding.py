@@ -1,4 +1,4 @@
-"""Rows of a table selected by integers: embedding, embedding bags and one-hot encoding."""
+"""Operations that select rows of a table by integers: embedding, embedding_bag and one_hot."""
 
 from __future__ import annotations
 
@@ -28,7 +28,11 @@ from ..shape.views import reshape
             {"INT": numpy.dtype(numpy.int64), "within": all_in_range, "SOME": SOME, "much_taken": take_axis}),
 )  # fmt: skip
 def embedding_block(np: Any, self: Any, indices: Any, /, padding_idx: int, scale: bool) -> Any:
-    """Return the rows of ``self`` at ``indices``."""
+    """Return the rows of ``self`` at ``indices``, of shape (*indices.shape, size).
+
+    The parameters apply to the gradient. The row ``padding_idx`` gets no gradient. If ``scale`` is true, the gradient
+    of each row is divided by the number of its occurrences in ``indices``.
+    """
     if indices.size and not (indices.min() >= 0 and indices.max() < self.shape[0]):
         raise IndexError("index out of range in self")
     return take_axis(self, indices, 0)
@@ -38,7 +42,11 @@ def embedding_block(np: Any, self: Any, indices: Any, /, padding_idx: int, scale
 def embedding_dense_backward(
     np: Any, grad_output: Any, indices: Any, /, count: int, padding_idx: int, scale: bool
 ) -> Any:
-    """Return the gradient of embedding: for each row of the table, the sum of the gradients of its uses."""
+    """Return the gradient of ``embedding`` with respect to its table of ``count`` rows.
+
+    Each row of the result is the sum of the rows of ``grad_output`` at which ``indices`` has this row's number. The row
+    ``padding_idx`` is 0. If ``scale`` is true, each sum is divided by the number of its terms.
+    """
     grad, flat = upcast_all_half(grad_output)[0].reshape(indices.size, -1), indices.reshape(-1)
     factor = embedding_kernels.gradient_factors(np, flat, padding_idx, scale, grad.dtype)
     return embedding_kernels.sum_rows(
@@ -48,7 +56,11 @@ def embedding_dense_backward(
 
 @op(function=False, method=False, linear=True)
 def embedding_double(np: Any, self: Any, indices: Any, /, padding_idx: int, scale: bool) -> Any:
-    """Return the gradient of ``embedding_dense_backward``: the rows at ``indices``, scaled as the gradient is."""
+    """Return the gradient of ``embedding_dense_backward``: the rows of ``self`` at ``indices``.
+
+    They are scaled as in ``embedding_dense_backward``: 0 for the index ``padding_idx``, and, if ``scale`` is true,
+    divided by the number of occurrences of the index.
+    """
     result = np.take(self, indices, 0)
     factor = embedding_kernels.gradient_factors(np, indices.reshape(-1), padding_idx, scale, result.dtype)
     return result if factor is None else embedding_kernels.multiply_rows(np, result, factor.reshape(*indices.shape, 1))
@@ -91,7 +103,7 @@ def _embedding(
 
 @public(method=False)
 def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
-    """Scale the rows of ``input`` at ``indices`` whose norm exceeds ``max_norm`` down to it, in place."""
+    """Scale the rows of ``input`` at ``indices`` in place so that their ``norm_type``-norm is at most ``max_norm``."""
     if (special := innermost_batch((input, indices))) is not None:  # slices are views, so this modifies ``input``
         special.by_slices(embedding_renorm_, (input, indices, max_norm, norm_type), {})
         return input
@@ -111,9 +123,9 @@ def embedding(
 ) -> Tensor:  # fmt: skip
     """Return the rows of ``weight`` (count, size) at the integers ``input``: a tensor of shape (*input.shape, size).
 
-    ``padding_idx``: a row without a gradient. ``max_norm``: scale down the selected rows of ``weight`` with a larger
-    ``norm_type``-norm first, in place. ``scale_grad_by_freq``: divide gradients by the number of uses of the row.
-    ``sparse`` has no effect; gradients are dense.
+    The row ``padding_idx`` gets no gradient. If ``max_norm`` is not None, the selected rows of ``weight`` with a larger
+    ``norm_type``-norm are first scaled down to it in place. If ``scale_grad_by_freq`` is true, the gradient of each row
+    is divided by the number of its occurrences in ``input``. ``sparse`` has no effect, because gradients are dense.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.embedding(torch.tensor([1, 0]), torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
@@ -148,7 +160,12 @@ MODES = ("sum", "mean", "max")
 def embedding_bag_block(
     np: Any, self: Any, indices: Any, bags: Any, sizes: Any, weights: Any, /, scale: bool, mode: int
 ) -> Any:
-    """Return the sum, mean or maximum of the rows in each bag; for maxima also the row of each element."""
+    """Return the sum, mean or maximum of the rows of ``self`` in each bag, and the row number of each maximum.
+
+    ``indices`` holds the row numbers, ``bags`` the bag of each of them, and ``sizes`` the number of rows in each bag.
+    ``weights`` is None or has a factor for each row. ``mode`` is 0 for the sum, 1 for the mean, 2 for the maximum; for
+    0 and 1 the second result is zeros. ``scale`` is only used for the gradient.
+    """
     wide, share = upcast_all_half(self, weights)
     if mode == 2:
         out, tops = embedding_kernels.bag_maxima(np, wide, indices, sizes)
@@ -169,7 +186,11 @@ def embedding_bag_backward(
     np: Any, grad_output: Any, indices: Any, bags: Any, sizes: Any, weights: Any, tops: Any, /, count: int, scale: bool,
     mode: int,
 ) -> Any:  # fmt: skip
-    """Return the gradient of ``embedding_bag`` with respect to the table."""
+    """Return the gradient of ``embedding_bag`` with respect to its table of ``count`` rows.
+
+    ``tops`` holds the row number of each maximum; the other parameters are those of ``embedding_bag_block``. If
+    ``scale`` is true, the gradient of each row is divided by the number of its occurrences in ``indices``.
+    """
     grad, share = upcast_all_half(grad_output, weights)
     if mode == 2:
         return embedding_kernels.add_to_maxima(np, grad, tops, count)
@@ -186,7 +207,10 @@ def embedding_bag_backward(
 def embedding_bag_again(
     np: Any, self: Any, indices: Any, bags: Any, sizes: Any, weights: Any, tops: Any, /, scale: bool, mode: int
 ) -> Any:
-    """Return the gradient of ``embedding_bag_backward``: bags of ``self``; ``tops``: the rows of the maxima."""
+    """Return the gradient of ``embedding_bag_backward`` with respect to ``grad_output``: bags of the rows of ``self``.
+
+    ``tops`` holds the row number of each maximum; the other parameters are those of ``embedding_bag_block``.
+    """
     if mode == 2:
         return embedding_kernels.take_maxima(np, self, tops)
     each = self[indices]
@@ -198,13 +222,13 @@ def embedding_bag_again(
 
 @op(function=False, method=False)
 def row_products(np: Any, self: Any, other: Any, first: Any, second: Any, /) -> Any:
-    """Return the dot products of row ``first[i]`` of ``self`` with row ``second[i]`` of ``other``."""
+    """Return for each i the dot product of row ``first[i]`` of ``self`` with row ``second[i]`` of ``other``."""
     return np.einsum("ij,ij->i", self[first], other[second])
 
 
 @op(function=False, method=False)
 def row_sums(np: Any, weights: Any, self: Any, source: Any, target: Any, /, count: int) -> Any:
-    """Return ``count`` rows: the sums at ``target`` of the rows of ``self`` at ``source``, times ``weights``."""
+    """Return an array of ``count`` rows: for each i, ``weights[i] * self[source[i]]`` is added to row ``target[i]``."""
     return embedding_kernels.sum_rows(np, self[source] * weights[:, None], target, count)
 
 
@@ -262,7 +286,7 @@ def _embedding_bag(
     sparse: bool = False, per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    """Return the sum (mode 0), mean (1) or maximum (2) of the rows in each bag.
+    """Return the sum (``mode`` 0), mean (1) or maximum (2) of the rows of ``weight`` in each bag.
 
     Also return the bag of each index, the size of each bag and, for mode 2, the row of each maximum.
     """
@@ -301,9 +325,10 @@ def embedding_bag(
 ) -> Tensor:  # fmt: skip
     """Return the sum, mean (default) or maximum of the rows of ``weight`` in each bag: a tensor (B, size).
 
-    ``input``: (B, N) for B bags of N rows, or 1-d with the start of each bag in ``offsets``. The tensor of all selected
-    rows is not returned. ``per_sample_weights`` (mode ``"sum"`` only): a factor for each row. ``padding_idx``: a row
-    that is excluded from the bags. ``include_last_offset``: the last offset is the length of ``input``.
+    ``input`` holds row numbers: (B, N) for B bags of N rows, or 1-d with the start of each bag in ``offsets``. If
+    ``include_last_offset`` is true, the last offset is the length of ``input``. ``per_sample_weights`` (only with
+    ``mode="sum"``) has a factor for each row. The row ``padding_idx`` is excluded from the bags. The other parameters
+    are those of :func:`embedding`.
 
     >>> import retrograd as torch
     >>> table = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -370,9 +395,10 @@ def _mode(mode: str, scale: bool, sparse: bool) -> int:
 
 @slicewise
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """Return for each integer (int64) a row of zeros with a one at that index: a tensor (*tensor.shape, num_classes).
+    """Return for each integer of ``tensor`` (int64) a row of zeros with a one at that index.
 
-    ``num_classes=-1``: one more than the largest integer.
+    The result has shape (*tensor.shape, num_classes). With ``num_classes=-1`` the number of classes is one more than
+    the largest integer.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.one_hot(torch.tensor([2, 0]))

@@ -1,4 +1,6 @@
-"""Image resampling and rearrangement: interpolation, grid sampling, pixel and channel shuffling, unfold and fold."""
+"""Image resampling and rearrangement: interpolate, grid_sample, affine_grid, pixel_shuffle, channel_shuffle, unfold,
+fold.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,10 @@ from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool
 def _upsampling(name: str, title: str) -> Any:
     @op(name=name, backward=f"{title}Backward0", function=False, method=False, linear=True)
     def resized(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
-        """Return ``self`` resampled along its last dimensions."""
+        """Return ``self`` resampled along its last ``len(plan)`` dimensions.
+
+        Each entry of ``plan`` lists, for each output element along one dimension, the input elements and their weights.
+        """
         if self.dtype.kind == "u":  # uint8 is computed in float32, and rounded
             exact = interpolation.apply_maps(np, self.astype(np.float32), plan)
             return np.clip(np.floor(exact + 0.5), 0, 255).astype(self.dtype)
@@ -52,7 +57,11 @@ _MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | n
 def _sizes(
     input: Tensor, size: Any, scale_factor: Any, recompute: bool | None
 ) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
-    """Return the output size, and for each dimension the scale to use (None: the ratio of the sizes)."""
+    """Return the spatial output size of ``interpolate``, and the scale of each spatial dimension.
+
+    A scale of None means the ratio of input size to output size. ``recompute`` is the argument
+    ``recompute_scale_factor``.
+    """
     space = input._array.shape[2:]
     rank = len(space)
     if size is not None and scale_factor is not None:
@@ -111,9 +120,10 @@ def interpolate(
 ) -> Tensor:  # fmt: skip
     """Return ``input`` (N, C, *space) resampled to ``size``, or to ``scale_factor`` times its size.
 
-    ``mode``: ``"nearest"``, ``"nearest-exact"``, ``"linear"`` (3-d input), ``"bilinear"``, ``"bicubic"``, ``"lanczos"``
-    (4-d), ``"trilinear"`` (5-d) or ``"area"``. ``align_corners``: align the centres of the corner elements of input and
-    output; otherwise their outer edges. ``antialias``: use a wider filter where the image shrinks.
+    ``mode`` is ``"nearest"``, ``"nearest-exact"``, ``"area"``, ``"linear"`` (3-d input), ``"bilinear"``, ``"bicubic"``,
+    ``"lanczos"`` (4-d), or ``"trilinear"`` (5-d). If ``align_corners`` is true, the centres of the corner elements of
+    input and output are at the same positions; otherwise their outer edges are. If ``antialias`` is true, a wider
+    filter is used where the image shrinks.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.interpolate(torch.tensor([[[1.0, 3.0]]]), size=4, mode="linear")
@@ -172,19 +182,19 @@ def _deprecated(name: str) -> None:
 def upsample(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Tensor:
-    """Return :func:`interpolate` of the arguments; a deprecated alias."""
+    """Return :func:`interpolate` of the arguments. Deprecated alias."""
     _deprecated("upsample")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """Return :func:`interpolate` with mode ``"nearest"``; deprecated."""
+    """Return :func:`interpolate` of ``input`` with mode ``"nearest"``. Deprecated."""
     _deprecated("upsample_nearest")
     return interpolate(input, size, scale_factor, "nearest")
 
 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """Return :func:`interpolate` with mode ``"bilinear"`` and aligned corners; deprecated."""
+    """Return :func:`interpolate` of ``input`` with mode ``"bilinear"`` and aligned corners. Deprecated."""
     _deprecated("upsample_bilinear")
     return interpolate(input, size, scale_factor, "bilinear", True)
 
@@ -194,9 +204,11 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
 
 @op(function=False, method=False)
 def grid_read(np: Any, input: Any, grid_: Any, /, mode: int, padding: int, align: bool, orders: tuple[int, ...]) -> Any:
-    """Return ``input`` sampled at the points of ``grid_``, or a derivative of this with respect to the coordinates.
+    """Return ``input`` sampled at the points of ``grid_``, or a derivative of the samples with respect to the
+    coordinates.
 
-    ``orders``: the order of the derivative along each axis (see kernels/grid_sample.py).
+    ``orders`` has the order of the derivative along each axis (see kernels/grid_sample.py). ``mode``, ``padding`` and
+    ``align`` are the parameters of :func:`grid_sampler`.
     """
     return grid_kernels.read(np, input, grid_, mode, padding, align, orders)
 
@@ -205,14 +217,19 @@ def grid_read(np: Any, input: Any, grid_: Any, /, mode: int, padding: int, align
 def grid_spread(
     np: Any, self: Any, grid_: Any, /, shape: Any, mode: int, padding: int, align: bool, orders: tuple[int, ...]
 ) -> Any:
-    """Return the gradient of ``grid_read`` with respect to its input."""
+    """Return the gradient of ``grid_read`` with respect to its ``input`` of shape ``shape``.
+
+    ``self`` is the gradient of the samples.
+    """
     return grid_kernels.spread(np, self, grid_, shape, mode, padding, align, orders)
 
 
 def _grid_rule(F: Any, g: Any, image: Any, grid_: Any, options: tuple[Any, ...], orders: tuple[int, ...]) -> Any:
-    """Return the gradient with respect to the grid, from ``g`` at its points and the sampled ``image``.
+    """Return the gradient of ``grid_read`` with respect to ``grid_``, from the gradient ``g`` of the samples of
+    ``image``.
 
-    Each coordinate's gradient samples a derivative of one order more along its axis.
+    The gradient of the coordinate along an axis is the sum over the channels of ``g`` times the derivative of the
+    samples along this axis. Therefore ``image`` is sampled with the order of this axis in ``orders`` increased by one.
     """
     parts = [
         F.sum_dim(g * F.grid_read(image, grid_, *options, (*orders[:d], orders[d] + 1, *orders[d + 1 :])), 1, False)
@@ -242,7 +259,7 @@ def _sampling(rank: int) -> Any:
 
     @op(name=f"grid_sampler_{rank}d_block", backward=f"GridSampler{rank}DBackward0", function=False, method=False)
     def sampled(np: Any, input: Any, grid_: Any, /, mode: int, padding: int, align: bool) -> Any:
-        """Return ``input`` sampled at the points of ``grid_``."""
+        """Return ``input`` sampled at the points of ``grid_``. The parameters are those of :func:`grid_sampler`."""
         return grid_kernels.read(np, input, grid_, mode, padding, align, none)
 
     sampled.derivative(
@@ -297,9 +314,10 @@ def _check_grid(input: Tensor, grid: Tensor, mode: int) -> None:
 def grid_sampler(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
-    """Return :func:`torch.nn.functional.grid_sample` with modes as integers.
+    """Return :func:`torch.nn.functional.grid_sample` of ``input`` and ``grid``, with the modes as integers.
 
-    ``interpolation_mode``: 0 bilinear, 1 nearest, 2 bicubic. ``padding_mode``: 0 zeros, 1 border, 2 reflection.
+    ``interpolation_mode`` is 0 for bilinear, 1 for nearest, 2 for bicubic. ``padding_mode`` is 0 for zeros, 1 for
+    border, 2 for reflection.
     """
     _check_grid(input, grid, interpolation_mode)
     return _sampled[input._array.ndim - 2](input, grid, interpolation_mode, padding_mode, align_corners)
@@ -322,10 +340,10 @@ def grid_sample(
 ) -> Tensor:
     """Return ``input`` (N, C, *space) sampled at the points of ``grid`` (N, *out, axes): a tensor (N, C, *out).
 
-    Coordinates range from -1 to 1; their order is the reverse of the dimensions of space: x, y, z. ``mode``:
-    ``"bilinear"``, ``"nearest"`` or ``"bicubic"``. ``padding_mode``, for points outside: ``"zeros"``, ``"border"`` or
-    ``"reflection"``. ``align_corners``: -1 and 1 are the centres of the corner elements; otherwise (default) their
-    outer edges.
+    Coordinates range from -1 to 1. Their order is x, y, z, the reverse of the order of the spatial dimensions. ``mode``
+    is ``"bilinear"``, ``"nearest"`` or ``"bicubic"``. ``padding_mode`` determines the samples at points outside the
+    input: ``"zeros"``, ``"border"`` or ``"reflection"``. If ``align_corners`` is true, -1 and 1 are the centres of the
+    corner elements; otherwise (default) their outer edges.
     """
     if mode not in ("bilinear", "nearest", "bicubic"):
         raise ValueError(
@@ -341,7 +359,12 @@ def grid_sample(
 
 
 def _base_grid(np: Any, size: Sequence[int], align: bool, dtype: Any) -> Any:
-    """Return the coordinates of all elements, followed by a 1: (elements, axes + 1)."""
+    """Return an array (elements, axes + 1) with the coordinates of each element of an image of shape ``size``, followed
+    by 1.
+
+    Coordinates range from -1 to 1. If ``align`` is true, -1 and 1 are the centres of the corner elements, otherwise
+    their outer edges.
+    """
     axes = []
     for n in size[2:]:
         line = np.linspace(-1, 1, n) if n > 1 else np.zeros(1)
@@ -352,7 +375,10 @@ def _base_grid(np: Any, size: Sequence[int], align: bool, dtype: Any) -> Any:
 
 @op(name="affine_grid_block", backward="AffineGridGeneratorBackward0", function=False, method=False, linear=True)
 def affine_grid_block(np: Any, theta: Any, /, size: tuple[int, ...], align: bool) -> Any:
-    """Return the points to which affine maps take the coordinates of an image of shape ``size``."""
+    """Return the coordinates of all elements of images of shape ``size``, transformed by the affine maps ``theta``.
+
+    ``align`` is true if -1 and 1 are the centres of the corner elements; see :func:`torch.nn.functional.affine_grid`.
+    """
     wide = upcast_half(theta)
     if len(wide) != size[0]:
         raise RuntimeError(
@@ -365,7 +391,7 @@ def affine_grid_block(np: Any, theta: Any, /, size: tuple[int, ...], align: bool
 
 @op(function=False, method=False, linear=True)
 def affine_grid_back(np: Any, self: Any, /, size: tuple[int, ...], align: bool) -> Any:
-    """Return the gradient of ``affine_grid_block``."""
+    """Return the gradient of ``affine_grid_block`` with respect to ``theta``; ``self`` is the gradient of the grid."""
     wide = upcast_half(self).reshape(size[0], -1, len(size) - 2)
     return np.matmul(wide.swapaxes(1, 2), _base_grid(np, size, align, wide.dtype)).astype(self.dtype, copy=False)
 
@@ -376,15 +402,15 @@ affine_grid_back.derivative(self=lambda F, g, size, align: F.affine_grid_block(g
 
 @public(method=False)
 def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
-    """Return :func:`torch.nn.functional.affine_grid` without its checks."""
+    """Return :func:`torch.nn.functional.affine_grid` of the arguments, without checking them."""
     return affine_grid_block(theta, tuple(size), align_corners)
 
 
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
-    """Return the grid for :func:`grid_sample` of affine maps: a tensor (N, H, W, 2) or (N, D, H, W, 3).
+    """Return the grid for :func:`grid_sample` that transforms an image by affine maps.
 
-    ``theta``: the maps, (N, 2, 3) for images or (N, 3, 4) for volumes. ``size``: the shape of the output images, (N, C,
-    H, W) or (N, C, D, H, W).
+    ``theta`` holds one map per image, (N, 2, 3), or (N, 3, 4) for volumes. ``size`` is the shape of the output images,
+    (N, C, H, W) or (N, C, D, H, W). The result has shape (N, H, W, 2) or (N, D, H, W, 3).
     """
     if not theta.is_floating_point():
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
@@ -414,7 +440,7 @@ def _shown(size: Sequence[int]) -> str:
 
 @op(name="pixel_shuffle", backward="PixelShuffleBackward0", method=False, linear=True)
 def pixel_shuffle(np: Any, self: Any, /, upscale_factor: int) -> Any:
-    """Return channels rearranged as pixels: (…, C * r * r, H, W) becomes (…, C, H * r, W * r)."""
+    """Return ``self`` (…, C * r * r, H, W) rearranged to (…, C, H * r, W * r), where r is ``upscale_factor``."""
     r = upscale_factor
     _check_shuffle("pixel_shuffle", "upscale_factor", self.ndim, r)
     *lead, channels, height, width = self.shape
@@ -431,7 +457,7 @@ def pixel_shuffle(np: Any, self: Any, /, upscale_factor: int) -> Any:
 
 @op(name="pixel_unshuffle", backward="PixelUnshuffleBackward0", method=False, linear=True)
 def pixel_unshuffle(np: Any, self: Any, /, downscale_factor: int) -> Any:
-    """Return pixels rearranged as channels: (…, C, H * r, W * r) becomes (…, C * r * r, H, W)."""
+    """Return ``self`` (…, C, H * r, W * r) rearranged to (…, C * r * r, H, W), where r is ``downscale_factor``."""
     r = downscale_factor
     if self.ndim < 3:
         _check_shuffle("pixel_unshuffle", "downscale_factor", self.ndim, 1)
@@ -450,7 +476,7 @@ def pixel_unshuffle(np: Any, self: Any, /, downscale_factor: int) -> Any:
 
 
 def _copied(np: Any, x: Any, shape: tuple[int, ...]) -> Any:
-    """Return a contiguous copy of ``x``, reshaped."""
+    """Return a contiguous copy of ``x`` of shape ``shape``."""
     return np.ascontiguousarray(x).reshape(shape) if not x.flags.c_contiguous else x.copy().reshape(shape)
 
 
@@ -483,13 +509,17 @@ def _channel_shuffled(np: Any, self: Any, groups: int) -> Any:
 
 @op(name="channel_shuffle", backward="ChannelShuffleBackward0", method=False, linear=True)
 def channel_shuffle(np: Any, self: Any, /, groups: int) -> Any:
-    """Return the channels of (N, g * n, *space) in the order of (n, g), where ``g`` is ``groups``."""
+    """Return ``self`` (N, C, *space) with its channels permuted.
+
+    The channels are split into ``groups`` groups. The result has the first channel of each group, then the second
+    channel of each group, and so on.
+    """
     return _channel_shuffled(np, self, groups)
 
 
 @op(name="native_channel_shuffle", method=False, linear=True)
 def native_channel_shuffle(np: Any, self: Any, /, groups: int) -> Any:
-    """Return :func:`channel_shuffle` of the arguments; an older alias."""
+    """Return :func:`channel_shuffle` of the arguments. PyTorch has both names for this operation."""
     return _channel_shuffled(np, self, groups)
 
 
@@ -502,7 +532,11 @@ for _shuffle in (channel_shuffle, native_channel_shuffle):
 
 @op(name="im2col", backward="Im2ColBackward0", function=False, method=False, linear=True)
 def im2col(np: Any, self: Any, /, kernel: Any, stride: Any, padding: Any, dilation: Any, places: Any) -> Any:
-    """Return the windows of images as columns."""
+    """Return the windows of the images ``self`` (N, C, H, W) as columns (N, C * window size, number of windows).
+
+    ``kernel``, ``stride``, ``padding``, ``dilation`` and the number of windows ``places`` have one int per spatial
+    dimension.
+    """
     return convolution.unfold_windows(np, self, kernel, stride, padding, dilation, places)
 
 
@@ -510,7 +544,11 @@ def im2col(np: Any, self: Any, /, kernel: Any, stride: Any, padding: Any, dilati
 def col2im(
     np: Any, self: Any, /, space: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, places: Any
 ) -> Any:
-    """Return images that are the sums of columns at the positions of their windows."""
+    """Return images of spatial shape ``space``, in which overlapping windows are summed.
+
+    ``self`` (N, C * window size, number of windows) holds the windows as columns. The other parameters are those of
+    ``im2col``.
+    """
     return convolution.fold_windows(np, self, space, kernel, stride, padding, dilation, places)
 
 
@@ -532,7 +570,7 @@ def _pair(what: str, value: Any) -> tuple[int, int]:
 
 
 def _columns_of(space: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> tuple[int, ...]:
-    """Return the number of windows along each dimension."""
+    """Return the number of windows along each dimension of an image of spatial shape ``space``."""
     for what, short, values, least in (
         ("kernel size", "kernel", kernel, 1), ("dilation", "dilation", dilation, 1), ("padding", "pad", padding, 0),
         ("stride", "stride", stride, 1),
@@ -555,9 +593,11 @@ def _check_columns(name: str, x: Tensor) -> None:
 
 
 def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """Return the windows of images as columns: (N, C, H, W) becomes (N, C * kernel, windows).
+    """Return the windows of the images ``input`` as columns: (N, C, H, W) becomes (N, C * window size, number of
+    windows).
 
-    The batch dimension may be missing.
+    The batch dimension may be missing. ``kernel_size`` is the size of the windows and ``stride`` the distance between
+    them; each parameter is an int or a pair.
     """
     kernel, steps = _pair("kernel_size", kernel_size), _pair("stride", stride)
     pads, spaced = _pair("padding", padding), _pair("dilation", dilation)
@@ -584,7 +624,11 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
 def fold(
     input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Tensor:
-    """Return the adjoint of :func:`unfold`: columns (N, C * kernel, windows), summed to images (N, C, *output_size)."""
+    """Return images (N, C, *output_size), in which the overlapping windows ``input`` are summed.
+
+    ``input`` (N, C * window size, number of windows) holds the windows as columns. This is the adjoint of
+    :func:`unfold`, which has the same parameters.
+    """
     space, kernel, steps = _pair("output_size", output_size), _pair("kernel_size", kernel_size), _pair("stride", stride)
     pads, spaced = _pair("padding", padding), _pair("dilation", dilation)
     shape = input._array.shape

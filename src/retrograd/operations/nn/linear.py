@@ -1,4 +1,4 @@
-"""Linear and bilinear layers."""
+"""Linear and bilinear layers: linear and bilinear."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from ..shape.views import reshape, t, t_block, view
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return ``input @ weight.T + bias``: ``input`` (…, in), ``weight`` (out, in) or (in,), ``bias`` (out,) or ()."""
+    """Return ``input @ weight.T + bias``.
+
+    ``input`` has shape (…, in); ``weight`` has shape (out, in) and ``bias`` (out,), or ``weight`` (in,) and ``bias``
+    ().
+    """
     ndim = input._array.ndim
     if bias is not None and weight._array.ndim <= 2:
         if ndim == 2:
@@ -27,13 +31,18 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 @op(function=False, method=False, opmath=True, backward="TrilinearBackward0")
 def trilinear(np: Any, first: Any, second: Any, third: Any, /, text: str) -> Any:
-    """Return the Einstein summation of three operands; ``text``: the equation, such as ``"bj,ojk,bk->bo"``."""
+    """Return the Einstein summation of ``first``, ``second`` and ``third`` by the equation ``text``, as
+    ``"bj,ojk,bk->bo"``.
+    """
     with numpy.errstate(all="ignore"):
         return np.einsum(text, first, second, third, optimize=True)
 
 
 def _gradient_equation(text: str, which: int) -> str:
-    """Return the equation of the gradient of operand ``which``; its first operand is the gradient of the result."""
+    """Return the equation for the gradient of the operand with index ``which`` in the Einstein summation ``text``.
+
+    The operands of the returned equation are the gradient of the result, followed by the other two operands.
+    """
     given, out = text.split("->")
     names = given.split(",")
     rest = [each for k, each in enumerate(names) if k != which]
@@ -49,9 +58,10 @@ trilinear.derivative(
 
 @public(method=False)
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return ``input1 @ weight[o] @ input2 + bias[o]`` for each output o.
+    """Return ``input1 @ weight[o] @ input2 + bias[o]`` for each output feature o.
 
-    ``weight``: (out, in1, in2). ``bias``: (out,). Inputs: (…, in1) and (…, in2); the result is (…, out).
+    ``input1`` has shape (…, in1), ``input2`` (…, in2), ``weight`` (out, in1, in2), ``bias`` (out,) and the result (…,
+    out).
     """
     if weight.ndim < 3:
         raise IndexError(

@@ -1,6 +1,7 @@
-"""Elementwise losses and their reductions; the common losses have their own gradient kernels.
+"""Elementwise losses: mse_loss, l1_loss, smooth_l1_loss, huber_loss, binary_cross_entropy, kl_div and others.
 
-Losses that select a class per sample are in ``operations/nn/class_losses.py``.
+The common losses have their own gradient kernels. Losses that select a class per sample are in
+``operations/nn/class_losses.py``.
 """
 
 from __future__ import annotations
@@ -37,7 +38,11 @@ REDUCTIONS = ("none", "mean", "sum")
 
 
 def parse_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
-    """Return the name of the reduction, also from the two deprecated arguments (with PyTorch's warning)."""
+    """Return the name of the reduction: ``"none"``, ``"mean"`` or ``"sum"``.
+
+    If ``size_average`` or ``reduce``, which are deprecated, is not None, they determine the name, and PyTorch's warning
+    is issued. Raises ValueError for another ``reduction``.
+    """
     if reduction == "mean" and size_average is None and reduce is None:
         return reduction
     if size_average is not None or reduce is not None:
@@ -55,7 +60,9 @@ def parse_reduction(size_average: bool | None, reduce: bool | None, reduction: s
 
 
 def reduce_losses(each: Tensor, reduction: str) -> Tensor:
-    """Return the mean or the sum of the losses, or the unreduced losses."""
+    """Return the mean of ``each`` for the reduction ``"mean"``, the sum for ``"sum"``, and ``each`` itself for
+    ``"none"``.
+    """
     if reduction == "none":
         return each
     return mean(each) if reduction == "mean" else sum(each)
@@ -69,7 +76,10 @@ def _reduce_array(np: Any, each: Any, reduction: str) -> Any:
 
 
 def _scale_by_grad(np: Any, slope: Any, grad: Any, reduction: str) -> Any:
-    """Multiply ``slope`` in place by the gradient of each loss and return it."""
+    """Multiply ``slope`` in place by the gradient of each unreduced loss and return ``slope``.
+
+    ``grad`` is the gradient of the reduced loss; for the reduction ``"mean"`` it is divided by the number of elements.
+    """
     if reduction == "mean":
         kind = np.float32 if slope.dtype.char == "e" and slope.size > MOST else slope.dtype.type
         grad = grad / kind(slope.size or 1)
@@ -78,7 +88,11 @@ def _scale_by_grad(np: Any, slope: Any, grad: Any, reduction: str) -> Any:
 
 
 def _large_gradient(name: str, x: Any, y: Any, factor: float, grad: Any, reduction: str, *parameter: float) -> Any:
-    """Return the gradient of a reduced loss from a compiled loop, or None if no loop accepts these arrays."""
+    """Return the gradient of the reduced loss of ``x`` and ``y`` from the compiled loop ``name``.
+
+    Returns None if the loss is not reduced, or if no loop accepts these arrays. ``grad`` is the gradient of the reduced
+    loss; the result is multiplied by ``factor``. ``parameter`` is passed to the loop.
+    """
     if reduction == "none" or len(grad.shape):
         return None
     scale = factor * float(grad) / (x.size if reduction == "mean" else 1)
@@ -113,10 +127,11 @@ def _floats(name: str, *operands: Any) -> None:
 
 
 def _second_order(backward: Any, slope: Callable[..., Any], bend: Callable[..., Any], symmetric: bool) -> None:
-    """Set the derivative rules of the gradient kernel of a loss.
+    """Set the derivative rules of ``backward``, the operation that computes the gradient of a loss.
 
-    ``slope`` and ``bend`` are the first and second derivative of one loss: functions of ``F``, ``self``, ``target`` and
-    ``parameter``. ``symmetric``: the loss is a function of ``self - target``; otherwise ``target`` has no gradient.
+    ``slope`` and ``bend`` return the first and the second derivative of the unreduced loss; they are called with ``F``,
+    ``self``, ``target`` and ``parameter``. If ``symmetric`` is true, the loss is a function of ``self - target``.
+    Otherwise ``target`` has no gradient.
     """
 
     def for_grad(F: Any, g: Any, self: Any, target: Any, reduction: str, parameter: float) -> Any:
@@ -136,7 +151,10 @@ def _second_order(backward: Any, slope: Callable[..., Any], bend: Callable[..., 
 
 
 def _first_order(forward: Any, backward: str, symmetric: bool) -> None:
-    """Set the derivative rules of a loss to its gradient kernel, named ``backward``; see ``_second_order``."""
+    """Set the derivative rules of the loss ``forward``, which call the operation named ``backward``.
+
+    If ``symmetric`` is true, the loss is a function of ``self - target``. Otherwise ``target`` has no gradient.
+    """
 
     def for_self(F: Any, g: Any, self: Any, target: Any, reduction: str, parameter: float) -> Any:
         return getattr(F, backward)(g, self, target, reduction, parameter)
@@ -152,7 +170,7 @@ def _first_order(forward: Any, backward: str, symmetric: bool) -> None:
 
 @_loss("MseLossBackward0", inline_expr=_INLINE)
 def mse_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
-    """Return the squared differences, reduced."""
+    """Return the squared differences ``(self - target)**2``, reduced by ``reduction``. ``parameter`` is not used."""
     _floats("mse_cpu", self, target)
     if self.size >= LARGE and (large := looped("square_of_gap", self, target)) is not None:
         return _reduce_array(np, large, reduction)
@@ -177,9 +195,10 @@ _second_order(mse_loss_backward, lambda F, self, target, _: 2 * (self - target),
 
 @_loss("SmoothL1LossBackward0", inline_expr=_INLINE)
 def smooth_l1_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
-    """Return the smooth L1 loss, reduced: ``0.5 * d**2 / p`` where ``d < p``, otherwise ``d - 0.5 * p``.
+    """Return the smooth L1 loss of ``self`` and ``target``, reduced by ``reduction``.
 
-    ``d`` is ``abs(self - target)``, ``p`` is ``parameter``.
+    With ``d = abs(self - target)`` and ``p = parameter``, the loss is ``0.5 * d**2 / p`` where ``d < p``, and ``d - 0.5
+    * p`` elsewhere.
     """
     _floats("smooth_l1_cpu", self, target)
     if self.size >= LARGE and (large := looped("smooth_gap", self, target, numbers=(parameter,))) is not None:
@@ -212,9 +231,10 @@ _second_order(
 
 @_loss("HuberLossBackward0")
 def huber_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
-    """Return the Huber loss, reduced: ``0.5 * d**2`` where ``d <= p``, otherwise ``p * (d - 0.5 * p)``.
+    """Return the Huber loss of ``self`` and ``target``, reduced by ``reduction``.
 
-    ``d`` is ``abs(self - target)``, ``p`` is ``parameter``.
+    With ``d = abs(self - target)`` and ``p = parameter``, the loss is ``0.5 * d**2`` where ``d <= p``, and ``p * (d -
+    0.5 * p)`` elsewhere.
     """
     _floats("huber_cpu", self, target)
     size = np.absolute(self - target)
@@ -239,7 +259,7 @@ _second_order(
 
 @op(function=False, method=False)
 def same_kind(np: Any, self: Any, like: Any, /) -> Any:
-    """Return the boolean ``self`` as 0 and 1 in the dtype of ``like``."""
+    """Return the booleans ``self`` converted to 0 and 1 in the dtype of ``like``."""
     return self.astype(like.dtype)
 
 
@@ -248,7 +268,7 @@ same_kind.derivative(self=lambda g: None, like=lambda g: None)
 
 @_loss("SoftMarginLossBackward0")
 def soft_margin_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
-    """Return ``log(1 + exp(-target * self))``, reduced."""
+    """Return ``log(1 + exp(-target * self))``, reduced by ``reduction``. ``parameter`` is not used."""
     each = np.exp(self * -target)
     return _reduce_array(np, np.log1p(each, out=each if each.ndim else None), reduction)
 
@@ -271,7 +291,10 @@ _second_order(
 
 
 def _broadcast_pair(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Return both tensors broadcast to one shape, with PyTorch's warning if their shapes differ."""
+    """Return ``input`` and ``target``, broadcast to a common shape.
+
+    Issues PyTorch's warning if their shapes differ.
+    """
     if input._array.shape == target._array.shape:
         return input, target
     warn(
@@ -283,7 +306,10 @@ def _broadcast_pair(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _in_common_dtype(x: Tensor, y: Tensor, result: dtype | None = None) -> tuple[Tensor, Tensor]:
-    """Return both tensors in their common dtype; raise if it can not be cast to ``result``."""
+    """Return ``x`` and ``y``, both converted to their common dtype.
+
+    Raises PyTorch's error if ``result`` is not None and the common dtype can not be cast to ``result``.
+    """
     if x.dtype is y.dtype:
         return x, y
     common = common_dtype((x, y))
@@ -293,7 +319,11 @@ def _in_common_dtype(x: Tensor, y: Tensor, result: dtype | None = None) -> tuple
 
 
 def _weighted(each: Tensor, weight: Tensor, input: Tensor, reduction: str, by_weight: bool = True) -> Tensor:
-    """Return the losses times ``weight``, reduced; a mean is divided by the sum of the weights if ``by_weight``."""
+    """Return the unreduced losses ``each`` times ``weight``, reduced by ``reduction``.
+
+    If ``by_weight`` is true, a mean is divided by the sum of the weights, otherwise by the number of elements. Raises
+    ValueError if ``weight`` and ``input`` have different shapes.
+    """
     if weight.size() != input.size():
         raise ValueError("Weights and input must have the same size.")
     result = each * weight
@@ -309,8 +339,8 @@ def mse_loss(
 ) -> Tensor:  # fmt: skip
     """Return the mean squared difference of ``input`` and ``target``.
 
-    ``reduction``: ``"mean"``, ``"sum"``, or ``"none"`` for one loss per element. ``weight``: a factor for each element,
-    of the shape of ``input``; the mean is then divided by the sum of the weights.
+    ``reduction`` is ``"mean"``, ``"sum"``, or ``"none"`` for one loss per element. ``weight`` has a factor for each
+    element and the shape of ``input``; the mean is then divided by the sum of the weights.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
@@ -342,9 +372,10 @@ def smooth_l1_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean", beta: float = 1.0,
 ) -> Tensor:  # fmt: skip
-    """Return the smooth L1 loss (arXiv 1504.08083), reduced as by :func:`mse_loss`.
+    """Return the smooth L1 loss of ``input`` and ``target`` (arXiv 1504.08083), reduced as in :func:`mse_loss`.
 
-    With ``d = abs(input - target)``: ``0.5 * d**2 / beta`` where ``d < beta``, otherwise ``d - 0.5 * beta``.
+    With ``d = abs(input - target)``, the loss is ``0.5 * d**2 / beta`` where ``d < beta``, and ``d - 0.5 * beta``
+    elsewhere.
     """
     reduction_name = parse_reduction(size_average, reduce, reduction)
     x, y = _in_common_dtype(*_broadcast_pair(input, target))
@@ -359,9 +390,10 @@ def smooth_l1_loss(
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
-    """Return the Huber loss, reduced as by :func:`mse_loss`; a mean is not divided by the sum of the weights.
+    """Return the Huber loss of ``input`` and ``target``, reduced as in :func:`mse_loss`.
 
-    With ``d = abs(input - target)``: ``0.5 * d**2`` where ``d <= delta``, otherwise ``delta * (d - 0.5 * delta)``.
+    With ``d = abs(input - target)``, the loss is ``0.5 * d**2`` where ``d <= delta``, and ``delta * (d - 0.5 * delta)``
+    elsewhere. A weighted mean is divided by the number of elements instead of the sum of the weights.
     """
     reduction_name = parse_reduction(None, None, reduction)
     x, y = _broadcast_pair(input, target)
@@ -377,7 +409,7 @@ def huber_loss(
 def soft_margin_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """Return ``log(1 + exp(-target * input))`` for targets of 1 and -1, reduced as by :func:`mse_loss`."""
+    """Return ``log(1 + exp(-target * input))``, where each target is 1 or -1, reduced as in :func:`mse_loss`."""
     reduction_name = parse_reduction(size_average, reduce, reduction)
     if input.dtype.category < FLOATING:
         check_cast(float32, input.dtype)
@@ -394,7 +426,11 @@ def _clipped_log(np: Any, x: Any) -> Any:
 
 @_loss("BinaryCrossEntropyBackward0")
 def binary_cross_entropy_block(np: Any, self: Any, target: Any, weight: Any, /, reduction: str) -> Any:
-    """Return ``-(t * log(x) + (1 - t) * log(1 - x))``, times ``weight``, reduced. Both logarithms are at least -100."""
+    """Return the binary cross entropy of the probabilities ``self`` with ``target``, reduced by ``reduction``.
+
+    The loss of a probability x and a target t is ``-(t * log(x) + (1 - t) * log(1 - x))``, times ``weight`` if this is
+    not None. Both logarithms are clamped to at least -100.
+    """
     _floats("binary_cross_entropy", self)
     if self.size and not (self.min() >= 0 and self.max() <= 1):
         raise RuntimeError("all elements of input should be between 0 and 1")
@@ -461,7 +497,11 @@ binary_cross_entropy_backward.derivative(
             "kernel(np, self, target, None, None, reduction)", {"REDUCTIONS": REDUCTIONS}),
 )  # fmt: skip
 def bce_with_logits_block(np: Any, self: Any, target: Any, weight: Any, pos_weight: Any, /, reduction: str) -> Any:
-    """Return the binary cross entropy of ``sigmoid(self)``, reduced, computed without overflow."""
+    """Return the binary cross entropy of ``sigmoid(self)`` with ``target``, computed without overflow.
+
+    The result is reduced by ``reduction``. ``weight`` is None or a factor for each loss; ``pos_weight`` is None or a
+    factor for the losses of targets of 1.
+    """
     _floats("log_sigmoid_cpu", self)
     if self.size >= LARGE and weight is None and pos_weight is None:
         large = looped("logit_loss", self, target)
@@ -561,8 +601,8 @@ def binary_cross_entropy(
 ) -> Tensor:  # fmt: skip
     """Return the elementwise cross entropy of the probabilities ``input`` with ``target``, both between 0 and 1.
 
-    ``weight``: a factor for each loss, broadcast to the shape of ``input``. ``reduction``: ``"mean"``, ``"sum"`` or
-    ``"none"``; a mean is divided by the number of elements, also with ``weight``.
+    ``weight`` has a factor for each loss and is broadcast to the shape of ``input``. ``reduction`` is ``"mean"``,
+    ``"sum"`` or ``"none"``. A mean is divided by the number of elements, even if ``weight`` is not None.
     """
     reduction_name = parse_reduction(size_average, reduce, reduction)
     if target.size() != input.size():
@@ -589,7 +629,10 @@ def binary_cross_entropy_with_logits(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean", pos_weight: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return :func:`binary_cross_entropy` of ``sigmoid(input)``; ``pos_weight`` multiplies the loss of targets of 1."""
+    """Return :func:`binary_cross_entropy` of ``sigmoid(input)`` with ``target``, computed without overflow.
+
+    ``pos_weight`` has factors for the losses of targets of 1.
+    """
     reduction_name = parse_reduction(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
@@ -603,9 +646,9 @@ def binary_cross_entropy_with_logits(
 def _torch_bce_with_logits(
     input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: int = 0
 ) -> Tensor:
-    """Return the binary cross entropy of ``sigmoid(input)``; see ``nn.functional``.
+    """Return ``nn.functional.binary_cross_entropy_with_logits`` of the arguments.
 
-    ``reduction``: 0 none, 1 mean, 2 sum.
+    ``reduction`` is 0 for none, 1 for the mean, 2 for the sum.
     """
     _check_not_differentiated("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     result: Tensor = bce_with_logits_block(input, target, weight, pos_weight, REDUCTIONS[reduction])
@@ -630,10 +673,12 @@ def kl_div(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean", log_target: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the Kullback-Leibler divergence ``target * (log(target) - input)``, reduced. ``input``: log-probabilities.
+    """Return the Kullback-Leibler divergence ``target * (log(target) - input)``, where ``input`` holds
+    log-probabilities.
 
-    ``reduction="batchmean"`` divides the sum by the size of the first dimension, as in the mathematical definition.
-    ``log_target``: ``target`` holds log-probabilities, too.
+    ``reduction`` is ``"mean"``, ``"sum"``, ``"none"`` or ``"batchmean"``, which divides the sum by the size of the
+    first dimension, as in the mathematical definition. If ``log_target`` is true, ``target`` holds log-probabilities
+    instead of probabilities.
     """
     legacy = size_average is not None or reduce is not None
     if reduction == "mean" and not legacy:
@@ -650,14 +695,20 @@ def kl_div(
 
 @public(method=False, name="kl_div")
 def _kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: bool = False) -> Tensor:
-    """Return the Kullback-Leibler divergence; see ``nn.functional``. ``reduction``: 0 none, 1 mean, 2 sum."""
+    """Return ``nn.functional.kl_div`` of the arguments, where ``reduction`` is 0 for none, 1 for the mean, 2 for the
+    sum.
+    """
     return reduce_losses(_divergence(input, target, log_target), REDUCTIONS[reduction])
 
 
 def _export_with_int_reduction(
     name: str, defaults: dict[str, Any]
 ) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
-    """Decorate a loss: also export it as a function of ``torch`` whose last argument is ``reduction`` as an integer."""
+    """Return a decorator that also exports a loss of ``nn.functional`` as the function ``name`` of ``torch``.
+
+    The last argument of the exported function is ``reduction``: 0 for none, 1 for the mean, 2 for the sum. ``defaults``
+    holds its other arguments in order, with their default values.
+    """
 
     def declare(each: Callable[..., Tensor]) -> Callable[..., Tensor]:
         def by_number(*args: Any, **kwargs: Any) -> Tensor:
@@ -697,8 +748,8 @@ def cosine_embedding_loss(
 ) -> Tensor:  # fmt: skip
     """Return ``1 - cos`` where ``target`` is 1, and ``max(0, cos - margin)`` where ``target`` is -1, reduced.
 
-    ``cos`` is the cosine similarity of the inputs along the last dimension: (N, D) inputs with an (N,) target, or (D,)
-    inputs with a 0-d target.
+    ``cos`` is the cosine similarity of ``input1`` and ``input2`` along the last dimension. The inputs have shape (N, D)
+    and ``target`` (N,), or the inputs have shape (D,) and ``target`` is 0-d. ``reduction`` is that of :func:`mse_loss`.
     """
     reduction_name = parse_reduction(size_average, reduce, reduction)
     if target.ndim not in (0, 1):
@@ -728,7 +779,10 @@ def hinge_embedding_loss(
     input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
-    """Return ``input`` where ``target`` is 1, and ``max(0, margin - input)`` where ``target`` is -1, reduced."""
+    """Return ``input`` where ``target`` is 1, and ``max(0, margin - input)`` where ``target`` is -1, reduced.
+
+    ``reduction`` is that of :func:`mse_loss`.
+    """
     reduction_name = parse_reduction(size_average, reduce, reduction)
     zero = zeros_like(input)
     apart = where_(ne(target, 1), clamp_min(margin - input, 0), zero)
@@ -743,9 +797,9 @@ def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
-    """Return ``max(0, margin - target * (input1 - input2))``, reduced.
+    """Return ``max(0, margin - target * (input1 - input2))``, reduced as in :func:`mse_loss`.
 
-    A target of 1 ranks ``input1`` higher, a target of -1 ``input2``.
+    A target of 1 means that ``input1`` should be greater than ``input2``; a target of -1 means the opposite.
     """
     reduction_name = parse_reduction(size_average, reduce, reduction)
     if input1.ndim != input2.ndim or input1.ndim != target.ndim:
@@ -759,10 +813,11 @@ def margin_ranking_loss(
 def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-06, reduction: str = "mean"
 ) -> Tensor:
-    """Return the negative log-density of ``target`` under a normal distribution, reduced.
+    """Return the negative log-density of ``target`` under the normal distribution with mean ``input`` and variance
+    ``var``.
 
-    ``input``: the mean. ``var``: the variance, of the shape of ``input`` or one per row, at least ``eps``. ``full``:
-    add the constant ``0.5 * log(2 * pi)``.
+    ``var`` has the shape of ``input``, or one element per row, and is clamped to at least ``eps``. If ``full`` is true,
+    the constant ``0.5 * log(2 * pi)`` is added. ``reduction`` is that of :func:`mse_loss`.
     """
     if not isinstance(var, Tensor):
         if var < 0:
@@ -788,10 +843,10 @@ def poisson_nll_loss(
     input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, size_average: bool | None = None,
     eps: float = 1e-08, reduce: bool | None = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
-    """Return the negative log-probability of ``target`` under a Poisson distribution, reduced.
+    """Return the negative log-probability of ``target`` under a Poisson distribution, reduced as in :func:`mse_loss`.
 
-    The mean of the distribution is ``exp(input)`` if ``log_input``, otherwise ``input``. ``full``: add Stirling's
-    approximation of ``log(target!)``, the term that does not depend on ``input``.
+    The mean of the distribution is ``exp(input)`` if ``log_input`` is true, otherwise ``input``. If ``full`` is true,
+    Stirling's approximation of ``log(target!)`` is added, which does not depend on ``input``.
     """
     reduction_name = parse_reduction(size_average, reduce, reduction)
     each = exp(input) - target * input if log_input else input - target * log(input + eps)
@@ -803,7 +858,10 @@ def poisson_nll_loss(
 
 @public(method=False, name="poisson_nll_loss")
 def _poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
-    """Return the Poisson loss; see ``nn.functional.poisson_nll_loss``. ``reduction``: 0 none, 1 mean, 2 sum."""
+    """Return ``nn.functional.poisson_nll_loss`` of the arguments.
+
+    ``reduction`` is 0 for none, 1 for the mean, 2 for the sum.
+    """
     return poisson_nll_loss(input, target, log_input, full, None, eps, None, REDUCTIONS[reduction])
 
 
@@ -811,7 +869,11 @@ def multilabel_soft_margin_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
-    """Return the binary cross entropy of ``sigmoid(input)``, averaged over the last dimension (classes), reduced."""
+    """Return the binary cross entropy of ``sigmoid(input)`` with ``target``, averaged over the last dimension (the
+    classes).
+
+    The averages are reduced as in :func:`mse_loss`. ``weight`` is None or has a factor for each class.
+    """
     if size_average is not None or reduce is not None:
         reduction = parse_reduction(size_average, reduce, reduction)
     each = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
@@ -857,10 +919,10 @@ def triplet_margin_loss(
     anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2, eps: float = 1e-06,
     swap: bool = False, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
-    """Return ``max(0, margin + |anchor - positive| - |anchor - negative|)``, reduced.
+    """Return ``max(0, margin + |anchor - positive| - |anchor - negative|)``, reduced as in :func:`mse_loss`.
 
-    ``| |`` is the p-norm along the last dimension; ``eps`` is added to each difference.
-    ``swap``: use the smaller of ``|anchor - negative|`` and ``|positive - negative|``.
+    ``| |`` is the p-norm along the last dimension; ``eps`` is added to each difference. If ``swap`` is true, ``|anchor
+    - negative|`` is replaced by ``|positive - negative|`` where this is smaller.
     """
     reduction_name = parse_reduction(size_average, reduce, reduction)
     return _triplet(lambda a, b: _distance(a, b, p, eps), anchor, positive, negative, margin, swap, reduction_name)
@@ -871,7 +933,10 @@ def triplet_margin_with_distance_loss(
     distance_function: Callable[[Tensor, Tensor], Tensor] | None = None, margin: float = 1.0, swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
-    """Return :func:`triplet_margin_loss` with ``distance_function`` instead of the p-norm (default: the 2-norm)."""
+    """Return :func:`triplet_margin_loss` with ``distance_function(x, y)`` instead of the p-norm of ``x - y``.
+
+    By default the distance is the 2-norm.
+    """
     reduction_name = parse_reduction(None, None, reduction)
     measure = distance_function or (lambda a, b: _distance(a, b, 2.0, 1e-06))
     return _triplet(measure, anchor, positive, negative, margin, swap, reduction_name)

@@ -1,7 +1,7 @@
-"""Normalization: batch, layer, group and instance norm, RMS norm, local response norm and division by a vector norm.
+"""Normalization: batch_norm, layer_norm, group_norm, instance_norm, rms_norm, local_response_norm and normalize.
 
-Batch, layer and group norm are one computation in three layouts: the input is reshaped so that mean and variance are
-taken over fixed axes, and the weight is reshaped so that it broadcasts.
+Batch, layer and group norm are one computation. The input is reshaped so that mean and variance are taken over fixed
+axes, and the weight is reshaped so that it broadcasts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ from ..shape.views import expand_as, reshape
 
 
 class Layout(NamedTuple):
-    """Shape to which an input is reshaped, the axes over which it is normalized, and the shape of the weight."""
+    """Shape to which an input is reshaped, axes over which mean and variance are taken, and shape of the reshaped
+    weight.
+    """
 
     shape: tuple[int, ...]
     axes: tuple[int, ...]
@@ -75,7 +77,10 @@ def _affine(np: Any, flat: Any, weight: Any, bias: Any, layout: Layout) -> Any:
 
 
 def _normalised(np: Any, x: Any, weight: Any, bias: Any, layout: Layout, eps: float) -> tuple[Any, Any, Any, Any]:
-    """Return the result in the layout's shape, the mean, the variance and the reciprocal standard deviation."""
+    """Return ``x`` normalized, multiplied by ``weight`` and added to ``bias``, in the shape ``layout.shape``.
+
+    Also return the mean, the variance and the reciprocal standard deviation. ``eps`` is added to the variance.
+    """
     reshaped = x if x.shape == layout.shape else x.reshape(layout.shape)
     if (
         x.size <= small_arrays.MANY
@@ -101,9 +106,11 @@ def _normalised(np: Any, x: Any, weight: Any, bias: Any, layout: Layout, eps: fl
 
 
 def _upcast_operands(np: Any, layout: Layout, eps: float | None, x: Any, mean: Any, rstd: Any) -> tuple[Any, Any, Any]:
-    """Return the input in the layout's shape, the mean and the reciprocal standard deviation, none in half precision.
+    """Return ``x`` in the shape ``layout.shape``, its mean and its reciprocal standard deviation, with half precision
+    cast to float32.
 
-    The moments of a half-precision input are computed again, because the saved ones are rounded.
+    The mean and the standard deviation of a half-precision input are computed again, because the saved values are
+    rounded. With ``eps=None`` the saved values are used, because they are constants.
     """
     short = x.dtype in SHORT and eps is not None
     x, mean, rstd = upcast_all_half(x, mean, rstd)
@@ -119,7 +126,11 @@ def _upcast_operands(np: Any, layout: Layout, eps: float | None, x: Any, mean: A
 def norm_backward(
     np: Any, grad_output: Any, self: Any, weight: Any, mean: Any, rstd: Any, /, layout: Layout, eps: float
 ) -> Any:
-    """Return the gradient of a normalization with respect to its input."""
+    """Return the gradient of a normalization with respect to its input ``self``.
+
+    ``mean`` and ``rstd`` (reciprocal standard deviation) are those that the normalization computed with the same
+    ``layout`` and ``eps``.
+    """
     x, mean, rstd = _upcast_operands(np, layout, eps, self, mean, rstd)
     grad_output, weight = upcast_all_half(grad_output, weight)
     weight = None if weight is None else weight.reshape(layout.weight)
@@ -131,14 +142,21 @@ def norm_backward(
 def norm_weight_backward(
     np: Any, grad_output: Any, self: Any, mean: Any, rstd: Any, /, layout: Layout, eps: float | None
 ) -> Any:
-    """Return the gradient of a normalization with respect to its weight; ``eps=None``: mean and rstd are constants."""
+    """Return the gradient of a normalization with respect to its weight, as a 1-d array.
+
+    ``mean`` and ``rstd`` (reciprocal standard deviation) are those of the normalization of ``self``. With ``eps=None``
+    they are constants.
+    """
     x, mean, rstd = _upcast_operands(np, layout, eps, self, mean, rstd)
     grad = upcast_all_half(grad_output)[0].reshape(layout.shape)
     return normalization.weight_gradient(np, grad, x, mean, rstd, layout.axes, layout.weight).reshape(-1)
 
 
 def _normalized_input(F: Any, self: Any, layout: Layout, eps: float) -> tuple[Any, Any]:
-    """Return ``(x - mean) * rstd`` and ``rstd`` in the layout's shape, as functions of the input."""
+    """Return ``(self - mean) * rstd`` and ``rstd``, the reciprocal standard deviation, in the shape ``layout.shape``.
+
+    Both are computed from ``self`` by operations of ``F``, so that they can be differentiated.
+    """
     x = F.reshape(self, layout.shape)
     gap = x - F.mean_dim(x, layout.axes, True)
     scale = F.rsqrt(F.mean_dim(gap * gap, layout.axes, True) + eps)
@@ -146,7 +164,11 @@ def _normalized_input(F: Any, self: Any, layout: Layout, eps: float) -> tuple[An
 
 
 def _apply_jacobian(F: Any, x: Any, flat: Any, scale: Any, axes: tuple[int, ...]) -> Any:
-    """Return the derivative of ``flat`` (a symmetric matrix) applied to ``x``."""
+    """Return the product of ``x`` and the Jacobian of a normalization along ``axes``.
+
+    ``flat`` is the normalized input and ``scale`` its reciprocal standard deviation. The Jacobian is symmetric,
+    therefore the result is both the vector-Jacobian and the Jacobian-vector product.
+    """
     return scale * (x - F.mean_dim(x, axes, True) - flat * F.mean_dim(x * flat, axes, True))
 
 
@@ -233,7 +255,10 @@ def _block(backward: str) -> Any:
 
 @_block("NativeLayerNormBackward0")
 def layer_norm_block(np: Any, self: Any, weight: Any, bias: Any, /, layout: Layout, eps: float) -> Any:
-    """Return ``self`` normalized over its last dimensions, times ``weight`` plus ``bias``; also the mean and rstd."""
+    """Return ``self`` normalized over its last dimensions, times ``weight``, plus ``bias``.
+
+    Also return the mean and the reciprocal standard deviation, with one element per row of ``layout.shape``.
+    """
     if self.dtype is not small_arrays.F32:
         _floats("LayerNormKernelImpl", self)
     out, mean, _, rstd = _normalised(np, self, weight, bias, layout, eps)
@@ -242,7 +267,10 @@ def layer_norm_block(np: Any, self: Any, weight: Any, bias: Any, /, layout: Layo
 
 @_block("NativeGroupNormBackward0")
 def group_norm_block(np: Any, self: Any, weight: Any, bias: Any, /, layout: Layout, eps: float) -> Any:
-    """Return ``self`` normalized over groups of channels, times ``weight`` plus ``bias``; also the mean and rstd."""
+    """Return ``self`` normalized over groups of channels of each sample, times ``weight``, plus ``bias``.
+
+    Also return the mean and the reciprocal standard deviation of each group.
+    """
     _floats("GroupNormKernelImpl", self)
     out, mean, _, rstd = _normalised(np, self, weight, bias, layout, eps)
     return out.reshape(self.shape), mean.reshape(layout.shape[:2]), rstd.reshape(layout.shape[:2])
@@ -261,7 +289,11 @@ for _each in (layer_norm_block, group_norm_block):
 
 
 def _check_normalized(input: Tensor, normalized_shape: Any, star: str = "*, ", **given: Tensor | None) -> None:
-    """Raise PyTorch's errors for a ``normalized_shape`` that differs from the shape of the input or of a parameter."""
+    """Raise PyTorch's errors if ``normalized_shape`` differs from the last sizes of ``input`` or from a parameter's
+    shape.
+
+    The parameters are passed by name in ``given``. ``star`` is the start of the expected shape in the error message.
+    """
     last = tuple(normalized_shape)
     if not last:
         raise RuntimeError(
@@ -292,7 +324,10 @@ def _sequence(name: str, value: Any) -> tuple[int, ...]:
 def native_layer_norm(
     input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return :func:`layer_norm`, and the mean and the reciprocal standard deviation of each row."""
+    """Return :func:`layer_norm` of ``input``, and the mean and the reciprocal standard deviation of each row.
+
+    A row has the elements of ``input`` that are normalized together.
+    """
     last = _sequence("native_layer_norm", normalized_shape)
     _check_normalized(input, last, weight=weight, bias=bias)
     _check_dtypes(input, weight, bias)
@@ -302,7 +337,11 @@ def native_layer_norm(
 
 
 def _needs_no_checks(x: Any, last: tuple[int, ...], weight: Tensor | None, bias: Tensor | None = None) -> bool:
-    """Return whether no check can fail: one dimension, and parameters of its shape and of the input's dtype."""
+    """Return whether an input ``x`` normalized over the dimensions ``last`` needs no checks.
+
+    This is so if ``last`` is the size of the last dimension of ``x``, and ``weight`` and ``bias`` are None or have the
+    shape ``last`` and the dtype of ``x``.
+    """
     dtype = x.dtype
     for each in (weight, bias):
         if each is not None and (each._array.shape != last or each._array.dtype is not dtype):
@@ -311,7 +350,10 @@ def _needs_no_checks(x: Any, last: tuple[int, ...], weight: Tensor | None, bias:
 
 
 def _fast_path_layout(x: Any, normalized_shape: Any, weight: Any, bias: Any) -> Layout:
-    """Return the layout for a call that needs no further checks; raise ValueError for any other."""
+    """Return the layout of ``layer_norm`` for a call that needs no checks.
+
+    Raises ValueError for any other call, which the generic path then handles.
+    """
     last = normalized_shape if normalized_shape.__class__ is tuple else tuple(normalized_shape)
     if not _needs_no_checks(x, last, weight, bias):
         raise ValueError
@@ -329,10 +371,10 @@ def layer_norm(
     input: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
     cudnn_enable: bool = True,
 ) -> Tensor:  # fmt: skip
-    """Return ``input`` with mean 0 and variance 1 over its last dimensions, times ``weight`` plus ``bias``.
+    """Return ``input`` with mean 0 and variance 1 over its last dimensions, times ``weight``, plus ``bias``.
 
-    ``normalized_shape``: the sizes of these dimensions, and the shape of ``weight`` and ``bias``. The variance is the
-    biased one; ``eps`` is added to it.
+    ``normalized_shape`` has the sizes of these dimensions, and is the shape of ``weight`` and ``bias``. The variance is
+    the biased one; ``eps`` is added to it. ``cudnn_enable`` has no effect.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.layer_norm(torch.tensor([[1.0, 3.0]]), (2,))
@@ -352,7 +394,8 @@ def group_norm(
 ) -> Tensor:  # fmt: skip
     """Return ``input`` (N, C, …) with mean 0 and variance 1 over each group of channels of each sample.
 
-    ``num_groups``: the number of groups. ``weight`` and ``bias`` (C,): the factor and the offset of each channel.
+    The channels are split into ``num_groups`` groups. Then each channel is multiplied by its element of ``weight`` (C,)
+    and added to its element of ``bias`` (C,). ``eps`` is added to the variance.
     """
     shape = input._array.shape
     if len(shape) < 2:
@@ -386,7 +429,11 @@ def _check_values(shape: tuple[int, ...], groups: int) -> None:
 def native_group_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return :func:`group_norm`, and the mean and the reciprocal standard deviation of each group."""
+    """Return :func:`group_norm` of ``input``, and the mean and the reciprocal standard deviation of each group.
+
+    ``N`` is the batch size, ``C`` the number of channels, ``HxW`` the number of elements per channel, ``group`` the
+    number of groups.
+    """
     result: tuple[Tensor, Tensor, Tensor] = group_norm_block(
         input, weight, bias, _group_layout(tuple(input.shape), group), eps
     )
@@ -401,10 +448,11 @@ def batch_norm_block(
     np: Any, self: Any, weight: Any, bias: Any, /, layout: Layout, running: Any, momentum: float, eps: float | None,
     small: float,
 ) -> Any:  # fmt: skip
-    """Return ``self`` normalized over all dimensions but 1, the mean and the reciprocal standard deviation.
+    """Return ``self`` normalized over all dimensions but 1, times ``weight``, plus ``bias``.
 
-    Updates the arrays ``running`` (mean and variance, or None) in place. ``eps=None``: the running mean and variance
-    are constants; ``small`` is then added to the variance.
+    Also return the mean and the reciprocal standard deviation of each channel. ``running`` is None or a pair of the
+    running mean and variance, which are updated in place with ``momentum``. With ``eps=None`` the running mean and
+    variance are used as constants and are not updated; ``small`` is then added to the variance.
     """
     _floats("batch_norm", self)
     if (
@@ -451,7 +499,10 @@ batch_norm_block.derivative(
 
 
 def _check_dtypes(input: Tensor, *given: Tensor | None) -> None:
-    """Raise unless parameters and running statistics have the input's dtype, or float32 for a half-precision input."""
+    """Raise RuntimeError if ``given``, the parameters and running statistics, do not have the dtype of ``input``.
+
+    For a half-precision input they may have dtype float32.
+    """
     kind = input._array.dtype
     kinds = [each._array.dtype for each in given if each is not None]
     other = next((each for each in kinds if each != kind), None)
@@ -483,9 +534,9 @@ def native_batch_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
     running_var: Tensor | None, training: bool, momentum: float, eps: float, *, out: Any = None,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Return :func:`batch_norm`, and the mean and the reciprocal standard deviation of each channel.
+    """Return :func:`batch_norm` of ``input``, and the mean and the reciprocal standard deviation of each channel.
 
-    Both statistics are empty if not ``training``.
+    If ``training`` is false, mean and reciprocal standard deviation are empty tensors.
     """
     if active_levels() and (special := innermost_batch((running_mean, running_var))) is not None:
         given = (input, weight, bias, running_mean, running_var, training, momentum, eps)
@@ -521,10 +572,11 @@ def batch_norm(
     input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
     bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-05,
 ) -> Tensor:  # fmt: skip
-    """Return ``input`` (N, C, …) with mean 0 and variance 1 in each channel, times ``weight`` plus ``bias`` (C,).
+    """Return ``input`` (N, C, …) with mean 0 and variance 1 in each channel, times ``weight`` (C,), plus ``bias`` (C,).
 
-    In training, the statistics are those of the batch, and the running ones become ``(1 - momentum) * running +
-    momentum * batch`` in place (with the unbiased variance). Otherwise the running statistics are used.
+    If ``training`` is true, mean and variance are those of the batch, and the running statistics become ``(1 -
+    momentum) * running + momentum * batch`` in place (with the unbiased variance). Otherwise the running statistics are
+    used. ``eps`` is added to the variance.
     """
     if training and eps <= 0:
         raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
@@ -565,8 +617,8 @@ def instance_norm(
 ) -> Tensor:  # fmt: skip
     """Return ``input`` (N, C, …) with mean 0 and variance 1 in each channel of each sample.
 
-    It is then multiplied by ``weight`` (C,) and added to ``bias`` (C,). ``use_input_stats=False``: use the running
-    statistics (C,) instead of each sample's.
+    The result is multiplied by ``weight`` (C,) and added to ``bias`` (C,). If ``use_input_stats`` is false, the running
+    mean and variance (C,) are used instead of those of each sample.
     """
     if use_input_stats and math.prod(input.shape[2:]) == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
@@ -580,7 +632,7 @@ def instance_norm(
 def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
     """Return ``input / sqrt(mean(input**2) + eps)``, times ``weight``, with the mean over the last dimensions.
 
-    ``normalized_shape``: the sizes of these dimensions. ``eps``: by default the machine epsilon of the dtype.
+    ``normalized_shape`` has the sizes of these dimensions. The default of ``eps`` is the machine epsilon of the dtype.
     """
     last = _sequence("rms_norm", normalized_shape)
     _check_normalized(input, last, "*", weight=weight)
@@ -598,7 +650,10 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
 
 
 def _root_mean_square(input: Tensor, last: tuple[int, ...], weight: Tensor | None, eps: float) -> Tensor | None:
-    """Return :func:`rms_norm` from a compiled loop, or None if a gradient is recorded or no loop fits the arrays."""
+    """Return :func:`rms_norm` of ``input`` over the dimensions ``last`` from a compiled loop.
+
+    Returns None if a gradient is recorded, or if no loop accepts the arrays.
+    """
     given = [input] if weight is None else [input, weight]
     if input._array.size < LARGE or len(last) != 1 or any(each.__class__ not in PLAIN for each in given):
         return None
@@ -616,7 +671,8 @@ def _check_rms(input: Tensor) -> None:
 def local_response_norm(input: Tensor, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """Return ``input`` (N, C, …) divided by ``(k + alpha * mean) ** beta``.
 
-    ``mean`` is the mean of the squares over ``size`` neighbouring channels; channels beyond the ends count as zeros.
+    ``mean`` is the mean of the squares over ``size`` neighbouring channels. Channels before the first and after the
+    last count as zeros.
     """
     if input.ndim < 3:
         raise ValueError("Expected 3D or higher dimensionality" + " " * 26 + f"input (got {input.ndim} dimensions)")
@@ -633,7 +689,7 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 0.0001, beta: f
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
-    """Return ``input`` divided by the larger of ``eps`` and its p-norm along ``dim``.
+    """Return ``input`` divided by its p-norm along ``dim``, or by ``eps`` where the norm is smaller than ``eps``.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.normalize(torch.tensor([[3.0, 4.0]]))

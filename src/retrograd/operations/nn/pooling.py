@@ -1,4 +1,4 @@
-"""Max, average and power-average pooling over windows, and unpooling."""
+"""Pooling over windows: max_pool, avg_pool, lp_pool, fractional and adaptive pooling, and max_unpool."""
 
 from __future__ import annotations
 
@@ -28,7 +28,11 @@ _SPACE = {1: "dimension", 2: "2 dimensions", 3: "3 dimensions"}
 def _per_dimension(
     name: str, what: str, value: Any, rank: int, default: tuple[int, ...] | None = None
 ) -> tuple[int, ...]:
-    """Return a parameter as a tuple of one int per dimension, or ``default`` if it is None or empty."""
+    """Return ``value`` as a tuple of ``rank`` ints, one per spatial dimension; a single int is repeated.
+
+    Returns ``default`` if ``value`` is None or empty and ``default`` is not None. ``name`` (the function) and ``what``
+    (its parameter) are used in error messages.
+    """
     if value.__class__ is int:
         return (value,) * rank
     given = () if value is None else tuple(value)
@@ -53,16 +57,22 @@ def _public(function: Any, name: str, doc: str, shown: bool = True) -> Any:
 
 @op(function=False, method=False, linear=True)
 def spread_at(np: Any, self: Any, indices: Any, /, shape: Any, rank: int, once: bool) -> Any:
-    """Return zeros of ``shape`` with ``self`` added at flat ``indices`` into the last ``rank`` dimensions.
+    """Return zeros of ``shape``, to which each element of ``self`` is added at its index in ``indices``.
 
-    ``once``: no index occurs twice in a plane.
+    An index counts the elements of the last ``rank`` dimensions in row-major order; the other dimensions are those of
+    ``self``. If ``once`` is true, no index occurs twice for the same leading dimensions.
     """
     return in_memory_format_of(np, pooling.add_flat(np, self, indices, shape, rank, once), self)
 
 
 @op(function=False, method=False, linear=True)
 def collect_at(np: Any, self: Any, indices: Any, /, rank: int, once: bool) -> Any:
-    """Return the elements of ``self`` at flat ``indices`` into its last ``rank`` dimensions."""
+    """Return the elements of ``self`` at ``indices``, which count the elements of the last ``rank`` dimensions of
+    ``self``.
+
+    The elements are counted in row-major order; the other dimensions are those of ``indices``. ``once`` is used only
+    for the gradient: if it is true, no index occurs twice for the same leading dimensions.
+    """
     return pooling.take_flat(np, self, indices, rank)
 
 
@@ -73,11 +83,18 @@ collect_at.derivative(
 
 
 def _max_operation(name: str, backward: str) -> Any:
-    """Declare an operation that returns the maximum of each window and its index."""
+    """Return the declared operation ``name``, which computes the maximum of each window and its index.
+
+    ``backward`` is the name of the graph node.
+    """
 
     @op(name=name, backward=backward, outputs=("values", "indices"), differentiable=1, function=False, method=False)
     def largest(np: Any, self: Any, /, places: Any, once: bool) -> Any:
-        """Return the maximum of each window, and its flat index."""
+        """Return the maximum of each window of ``self``, and its index.
+
+        ``places`` describes the windows. The index counts the elements of the pooled dimensions in row-major order.
+        ``once`` is used only for the gradient: if it is true, the windows do not overlap.
+        """
         return pooling.maxima(np, self, places)
 
     largest.derivative(
@@ -136,7 +153,10 @@ def _max_pooled(
 def _cached_windows(
     rank: int, shape: tuple[int, ...], kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> pooling.StridedWindows:
-    """Return the windows for an input of ``shape``; cached by the arguments as the user passed them."""
+    """Return the windows of max pooling over ``rank`` dimensions for an input of shape ``shape``.
+
+    The results are cached. The other parameters are those of ``max_pool2d`` as the user passed them.
+    """
     name = f"max_pool{rank}d"
     kernel = _per_dimension(name, "kernel_size", kernel_size, rank)
     steps = _per_dimension(name, "stride", stride, rank, kernel)
@@ -147,7 +167,11 @@ def _cached_windows(
 def _windows(
     rank: int, shape: tuple[int, ...], kernel: Any, steps: Any, pads: Any, dilations: Any, ceil_mode: bool
 ) -> pooling.StridedWindows:
-    """Return the windows for an input of ``shape``. Raises PyTorch's errors."""
+    """Return the windows of max pooling over ``rank`` dimensions for an input of shape ``shape``.
+
+    ``kernel``, ``steps``, ``pads`` and ``dilations`` have one int per pooled dimension. Raises PyTorch's errors for
+    invalid sizes.
+    """
     if len(shape) not in (rank + 1, rank + 2):
         raise RuntimeError(f"non-empty {rank + 1}D or {rank + 2}D (batch mode) tensor expected for input")
     if 0 in steps:
@@ -160,9 +184,9 @@ def _windows(
 def _max_pooled_1d(
     input: Tensor, values_only: bool, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> tuple[Tensor, Tensor]:
-    """Return the maxima of windows of the last dimension, and their indices.
+    """Return the maximum of each window of the last dimension of ``input``, and its index.
 
-    ``alone``: the caller needs no indices; only then PyTorch checks the output size here.
+    If ``values_only`` is true, the user wants no indices; only then the output size is checked here, as in PyTorch.
     """
     array = input._array
     if array.ndim not in (2, 3) or 0 in array.shape[array.ndim - 2 :]:
@@ -261,7 +285,10 @@ max_pool3d, max_pool3d_with_indices, _ = _max_pool_of(3)
 
 
 def _output_sizes(input: Tensor, output_size: Any, rank: int) -> tuple[int, ...]:
-    """Return ``output_size`` as a tuple of ints, None replaced by the input's size."""
+    """Return ``output_size`` as a tuple of ints, in which None is replaced by the size of ``input``.
+
+    A single int is repeated for each of the ``rank`` spatial dimensions.
+    """
     if isinstance(output_size, int) or output_size is None:
         output_size = (output_size,) * rank
     shape = input._array.shape
@@ -313,9 +340,10 @@ def _check_1d(name: str, input: Tensor) -> None:
 
 @public(method=False, name="adaptive_max_pool1d")
 def _adaptive_max_pair(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
-    """Return the maxima of ``output_size`` windows that evenly cover the last dimension, and their int64 indices.
+    """Return the maxima of ``output_size`` windows that evenly cover the last dimension of ``input``, and their int64
+    indices.
 
-    ``input``: (N, C, L) or (C, L).
+    ``input`` has shape (N, C, L) or (C, L).
     """
     _check_1d("adaptive_max_pool1d", input)
     (out,) = _one_int("adaptive_max_pool1d", output_size)
@@ -439,7 +467,11 @@ fractional_max_pool3d, fractional_max_pool3d_with_indices = _fractional_of(3)
 def _unpool_operation(rank: int) -> Any:
     @op(name=f"max_unpool{rank}d_block", backward=f"MaxUnpool{rank}DBackward0", function=False, method=False)
     def unpooled(np: Any, self: Any, indices: Any, /, size: tuple[int, ...]) -> Any:
-        """Return zeros with the elements of ``self`` at flat ``indices``."""
+        """Return zeros of spatial shape ``size``, in which each element of ``self`` is written at its index in
+        ``indices``.
+
+        An index counts the elements of the spatial dimensions in row-major order.
+        """
         _check_unpooling(self, indices, size, rank)
         shape = (*self.shape[: self.ndim - rank], *size)
         return in_memory_format_of(np, pooling.add_flat(np, self, indices, shape, rank, True), self)
@@ -521,7 +553,11 @@ max_unpool1d, max_unpool2d, max_unpool3d = map(_unpool_of, (1, 2, 3))
 def _average_operation(name: str, backward: str) -> Any:
     @op(name=name, backward=backward, function=False, method=False, linear=True)
     def averaged(np: Any, self: Any, /, plan: Any, divisor: Any) -> Any:
-        """Return the mean of each window, or its sum divided by ``divisor``."""
+        """Return the mean of each window of ``self``, or the sum of each window divided by ``divisor`` if this is not
+        None.
+
+        ``plan`` has, for each pooled dimension, the elements of each window and their weights.
+        """
         if divisor is None:
             return interpolation.apply_maps(np, self, plan)
         total = interpolation.apply_maps(np, self, plan)
@@ -590,7 +626,7 @@ def _check_averaged(array: Any, rank: int) -> None:
 
 @slicewise
 def _integer_means(input: Tensor, plan: Any, geometry: Any, out: Any, include_pad: bool) -> Tensor:
-    """Return the means of integers, rounded towards zero."""
+    """Return the means of windows of an integer ``input``, rounded towards zero."""
     np = module_of(input._array)
     total, divisor = interpolation.apply_maps(np, input._array, plan), 1
     for dim, ((n, k, s, p), o) in enumerate(zip(geometry, out, strict=True)):
@@ -606,10 +642,11 @@ def avg_pool1d(
     input: Tensor, kernel_size: Any, stride: Any = (), padding: Any = 0, ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Tensor:  # fmt: skip
-    """Return the mean of each window of the last dimension; ``input`` is (N, C, L) or (C, L).
+    """Return the mean of each window of the last dimension of ``input``, which is (N, C, L) or (C, L).
 
-    ``stride``: the distance between windows (default: ``kernel_size``). ``count_include_pad``: zeros of the padding
-    count as elements of the mean. ``ceil_mode``: include a last window that extends past the end.
+    ``stride`` is the distance between windows (default ``kernel_size``). If ``count_include_pad`` is true, the zeros of
+    the padding count as elements of the mean. If ``ceil_mode`` is true, a last window that extends past the end is
+    included.
     """
     _check_1d("avg_pool1d", input)
     numbers = []
@@ -663,9 +700,9 @@ def _adaptive_average(input: Tensor, rank: int, output_size: tuple[int, ...]) ->
 
 @public(method=False)
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    """Return the means of ``output_size`` windows that evenly cover the last dimension.
+    """Return the means of ``output_size`` windows that evenly cover the last dimension of ``input``.
 
-    ``input``: (N, C, L) or (C, L).
+    ``input`` has shape (N, C, L) or (C, L).
     """
     (out,) = _one_int("adaptive_avg_pool1d", output_size)
     _check_1d("adaptive_avg_pool1d", input)

@@ -1,6 +1,7 @@
-"""Recurrent layers and cells: ``rnn_tanh``, ``rnn_relu``, ``lstm`` and ``gru``, and one step of each.
+"""Recurrent layers and cells: rnn_tanh, rnn_relu, lstm, gru, and rnn_tanh_cell, rnn_relu_cell, lstm_cell, gru_cell.
 
-A layer in one direction is one operation for the whole sequence; cells are composed of other operations.
+A layer in one direction is one operation for the whole sequence. Cells, which compute one step, are composed of other
+operations.
 """
 
 from __future__ import annotations
@@ -37,13 +38,21 @@ def _rule(
 
 
 def _block(node: str) -> Any:
-    """Declare the operation of a layer; ``node``: the name of PyTorch's node for its result."""
+    """Return the declared operation of one recurrent layer; ``node`` is the name of PyTorch's graph node for its
+    result.
+    """
 
     def recurrent_layer(
         np: Any, input: Any, hidden: Any, cell: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, /, kind: str,
         sizes: Sequence[int], reverse: bool,
     ) -> tuple[Any, ...]:  # fmt: skip
-        """Return the states after each step, the last state and cell, and the saved tensors of the gradients."""
+        """Return the states after each step, the last hidden state and cell state, and the arrays saved for the
+        gradients.
+
+        ``kind`` is ``"RNN_TANH"``, ``"RNN_RELU"``, ``"LSTM"`` or ``"GRU"``. ``sizes`` has the number of sequences at
+        each step. If ``reverse`` is true, the steps are computed from last to first. ``cell`` is None except for an
+        LSTM; ``w_hr`` is None or the projection of the hidden state.
+        """
         rows = input.reshape(-1, input.shape[-1])
         out, *rest = rnn.forward(np, kind, rows, hidden, cell, w_ih, w_hh, b_ih, b_hh, w_hr, sizes, reverse)
         return (out.reshape(*input.shape[:-1], out.shape[-1]), *rest)
@@ -78,9 +87,11 @@ def _back_on_arrays(
 def _back_on_tensors(
     grads: Sequence[Any], operands: Sequence[Any], kept: Sequence[Any], kind: str, sizes: Sequence[int], reverse: bool
 ) -> tuple[Any, ...]:
-    """Return the gradients of a layer, computed by recorded operations so that they have derivatives.
+    """Return the gradients of a recurrent layer with respect to ``operands``, computed by recorded operations.
 
-    The saved gates and cells are constants, so this computes them again.
+    They can therefore be differentiated again. ``grads`` are the gradients of the states, the last state and the last
+    cell. The saved gates and cells in ``kept`` are constants, therefore this function computes gates and cells again.
+    ``kind``, ``sizes`` and ``reverse`` are the parameters of the layer.
     """
     input, hidden, cell, w_ih, w_hh, b_ih, b_hh, w_hr = operands
     x = input.reshape(-1, input.shape[-1])
@@ -121,7 +132,11 @@ TENSORS.__dict__["recurrent_back"] = _back_on_tensors
 
 
 def _gates(kind: str, x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> tuple[Any, ...]:
-    """Return the new state (RNN) or the gates (LSTM, GRU) of one step; for a GRU also the factor of the reset gate."""
+    """Return the gates of one step of an LSTM or GRU, or a tuple with the new state of an RNN.
+
+    ``x`` is the input and ``h`` the hidden state. For a GRU the last element is the part of the new gate that is
+    multiplied by the reset gate.
+    """
     if kind == "GRU":
         of_input, of_state = linear(x, w_ih, b_ih).chunk(3, 1), linear(h, w_hh, b_hh).chunk(3, 1)
         reset, update = F.sigmoid(of_input[0] + of_state[0]), F.sigmoid(of_input[1] + of_state[1])
@@ -134,7 +149,10 @@ def _gates(kind: str, x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any
 
 
 def _next_state(kind: str, gates: tuple[Any, ...], h: Any, c: Any) -> tuple[Any, Any]:
-    """Return the state and the cell after a step."""
+    """Return the hidden state and the cell state (None except for an LSTM) after a step with these ``gates``.
+
+    ``h`` and ``c`` are the hidden state and the cell state before the step.
+    """
     if kind == "LSTM":
         enter, keep, new, leave = gates
         c = keep * c + enter * new
@@ -143,7 +161,11 @@ def _next_state(kind: str, gates: tuple[Any, ...], h: Any, c: Any) -> tuple[Any,
 
 
 def _step_back(kind: str, gates: tuple[Any, ...], d: Any, dc: Any, h: Any, c: Any, after: Any) -> tuple[Any, ...]:
-    """Return the gradients of the gates' input part and state part, of the state outside the gates, and of the cell."""
+    """Return four gradients of one step: of the input part and of the state part of the gates, of ``h`` and of ``c``.
+
+    ``d`` and ``dc`` are the gradients of the new hidden state and of the new cell state ``after``. The gradient of
+    ``h`` is only its part outside the gates, or None; that of ``c`` is None except for an LSTM.
+    """
     if kind == "LSTM":
         enter, keep, new, leave = gates
         bent = F.tanh(after)
@@ -175,7 +197,7 @@ def rnn_tanh_cell(
 ) -> Tensor:
     """Return ``tanh(w_ih @ input + b_ih + w_hh @ hx + b_hh)`` for each row, one step of a recurrent layer.
 
-    ``input``: (N, in). ``hx`` and the result: (N, hidden).
+    ``input`` has shape (N, in); ``hx`` and the result have shape (N, hidden).
     """
     return F.tanh(_sum_of_products(input, hx, w_ih, w_hh, b_ih, b_hh))
 
@@ -186,7 +208,7 @@ def rnn_relu_cell(
 ) -> Tensor:
     """Return ``relu(w_ih @ input + b_ih + w_hh @ hx + b_hh)`` for each row, one step of a recurrent layer.
 
-    ``input``: (N, in). ``hx`` and the result: (N, hidden).
+    ``input`` has shape (N, in); ``hx`` and the result have shape (N, hidden).
     """
     return F.relu(_sum_of_products(input, hx, w_ih, w_hh, b_ih, b_hh))
 
@@ -196,9 +218,10 @@ def lstm_cell(
     input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Return the new state and cell after one step of a long short-term memory (Hochreiter and Schmidhuber 1997).
+    """Return the new hidden state and cell state after one step of a long short-term memory (Hochreiter and Schmidhuber
+    1997).
 
-    ``input``: (N, in). ``hx``: the state and the cell, (N, hidden) each.
+    ``input`` has shape (N, in). ``hx`` is the pair of hidden state and cell state, of shape (N, hidden) each.
     """
     hidden, cell = hx
     enter, keep, new, leave = unsafe_chunk(_sum_of_products(input, hidden, w_ih, w_hh, b_ih, b_hh), 4, 1)
@@ -210,9 +233,9 @@ def lstm_cell(
 def gru_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
-    """Return the new state after one step of a gated recurrent unit (Cho et al. 2014).
+    """Return the new hidden state after one step of a gated recurrent unit (Cho et al. 2014).
 
-    ``input``: (N, in). ``hx`` and the result: (N, hidden).
+    ``input`` has shape (N, in); ``hx`` and the result have shape (N, hidden).
     """
     of_input = unsafe_chunk(linear(input, w_ih, b_ih), 3, 1)
     of_state = unsafe_chunk(linear(hx, w_hh, b_hh), 3, 1)
@@ -226,7 +249,12 @@ def gru_cell(
 
 
 def _split(args: tuple[Any, ...]) -> tuple[Any, Any, Any, tuple[Any, ...], bool]:
-    """Split the arguments of a packed call (data, sizes, state …) or a padded one (input, state … batch_first)."""
+    """Return ``args``, the arguments of a public function such as ``lstm``, in one form for packed and padded
+    sequences.
+
+    The result is the data, the batch size of each step (None for padded sequences), the initial state, the other
+    arguments, and ``batch_first``.
+    """
     if isinstance(args[1], Tensor) and isinstance(args[3], (list, tuple)):
         data, sizes, hx, params, *rest = args
         return data, [int(each) for each in sizes.tolist()], hx, (params, *rest), False
@@ -238,7 +266,11 @@ def _split(args: tuple[Any, ...]) -> tuple[Any, Any, Any, tuple[Any, ...], bool]
 
 
 def _run(kind: str, args: tuple[Any, ...]) -> tuple[Any, list[Tensor], list[Tensor]]:
-    """Run all layers and directions; return the output, and the last state and cell of each."""
+    """Return the output of the stacked recurrent layers, and the last hidden state and cell state of each layer and
+    direction.
+
+    ``args`` are the arguments of the public function, such as ``lstm``.
+    """
     input, packed, hx, (params, biases, layers, p, train, bidirectional), batch_first = _split(args)
     sizes = packed if packed is not None else [input.shape[1]] * input.shape[0]
     directions = 2 if bidirectional else 1

@@ -1,4 +1,7 @@
-"""Softmax, log-softmax, softmin and Gumbel softmax; their gradients allocate no more arrays than they return."""
+"""Softmax operations: softmax, log_softmax, softmin and gumbel_softmax.
+
+Their gradient operations allocate no other array than their result.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +37,14 @@ def _check(name: str, x: Any, dim: int) -> None:
 
 
 def _minus_maximum(np: Any, x: Any, dim: int) -> Any:
-    """Return ``x`` minus its maximum along ``dim``, as a new array."""
+    """Return a new array with ``x`` minus its maximum along ``dim``."""
     result = np.empty(x.shape, x.dtype)
     return np.subtract(x, max_along(np, x, dim), result) if x.size else result
 
 
 @op(name="softmax_block", backward="SoftmaxBackward0", opmath=True, function=False, method=False)
 def softmax_block(np: Any, self: Any, /, dim: int) -> Any:
-    """Return ``exp(x) / sum(exp(x))`` along ``dim``, computed without overflow."""
+    """Return ``exp(self)`` divided by its sum along ``dim``, computed without overflow."""
     if (result := small_arrays.softmax(self, dim)) is not None:
         return result
     _check("softmax", self, dim)
@@ -58,7 +61,7 @@ def softmax_block(np: Any, self: Any, /, dim: int) -> Any:
 
 @op(function=False, method=False, opmath=True)
 def softmax_backward_data(np: Any, grad_output: Any, output: Any, /, dim: int) -> Any:
-    """Return the gradient of softmax, from its ``output``."""
+    """Return the gradient of softmax with respect to its input; ``output`` is the result of softmax along ``dim``."""
     if not output.ndim:
         return np.zeros_like(output)
     if output.dtype in SHORT:
@@ -86,7 +89,7 @@ softmax_block.derivative(self=lambda F, g, out, dim: F.softmax_backward_data(g, 
 
 @op(name="log_softmax_block", backward="LogSoftmaxBackward0", opmath=True, function=False, method=False)
 def log_softmax_block(np: Any, self: Any, /, dim: int) -> Any:
-    """Return the logarithm of softmax along ``dim``, computed without overflow."""
+    """Return the logarithm of the softmax of ``self`` along ``dim``, computed without overflow."""
     if (result := small_arrays.log_softmax(self, dim)) is not None:
         return result
     _check("log_softmax", self, dim)
@@ -105,7 +108,9 @@ def log_softmax_block(np: Any, self: Any, /, dim: int) -> Any:
 
 @op(function=False, method=False, opmath=True)
 def log_softmax_backward_data(np: Any, grad_output: Any, output: Any, /, dim: int) -> Any:
-    """Return the gradient of log-softmax, from its ``output``."""
+    """Return the gradient of log-softmax with respect to its input; ``output`` is the result of log-softmax along
+    ``dim``.
+    """
     if not output.ndim:
         return np.zeros_like(output)
     if output.dtype in SHORT:
@@ -144,9 +149,9 @@ def _along(block: Any, input: Tensor, dim: int, dtype: Any) -> Tensor:
 
 @public(name="softmax", fast_path=softmax_block, when=INT_DIM)
 def _softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None) -> Tensor:
-    """Return ``exp(x) / sum(exp(x))`` along ``dim``: positive elements whose sum is 1.
+    """Return ``exp(input)`` divided by its sum along ``dim``: positive elements whose sum is 1.
 
-    ``dtype``: cast ``input`` to this dtype first.
+    If ``dtype`` is not None, ``input`` is first cast to ``dtype``.
 
     >>> import retrograd as torch
     >>> torch.softmax(torch.tensor([0.0, 0.0]), 0)
@@ -157,15 +162,18 @@ def _softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None) -> 
 
 @public(name="log_softmax", fast_path=log_softmax_block, when=INT_DIM)
 def _log_softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None) -> Tensor:
-    """Return the logarithm of :func:`softmax` along ``dim``, computed without overflow.
+    """Return the logarithm of :func:`softmax` of ``input`` along ``dim``, computed without overflow.
 
-    ``dtype``: cast ``input`` to this dtype first.
+    If ``dtype`` is not None, ``input`` is first cast to ``dtype``.
     """
     return _along(log_softmax_block, input, dim, dtype)
 
 
 def _implicit_dim(name: str, ndim: int) -> int:
-    """Return PyTorch's default dimension for calls without ``dim``, with its deprecation warning."""
+    """Return the dimension that PyTorch chooses in calls of ``name`` without ``dim``: 0 for ``ndim`` 0, 1 or 3, else 1.
+
+    Issues PyTorch's deprecation warning.
+    """
     warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
     )
@@ -174,35 +182,36 @@ def _implicit_dim(name: str, ndim: int) -> int:
 
 @public(function=False, method=False, fast_path=softmax_block, when=INT_DIM)
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """Return ``exp(x) / sum(exp(x))`` along ``dim``: positive elements whose sum is 1.
+    """Return ``exp(input)`` divided by its sum along ``dim``: positive elements whose sum is 1.
 
-    ``dtype``: cast ``input`` to this dtype first.
+    If ``dtype`` is not None, ``input`` is first cast to ``dtype``.
     """
     at = _implicit_dim("softmax", input.ndim) if dim is None else dim
     return _along(softmax_block, input, at, dtype)
 
 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """Return :func:`softmax` of ``-input``."""
+    """Return :func:`softmax` of ``-input`` along ``dim``."""
     at = _implicit_dim("softmin", input.ndim) if dim is None else dim
     return _along(softmax_block, neg(input), at, dtype)
 
 
 @public(function=False, method=False, fast_path=log_softmax_block, when=INT_DIM)
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """Return the logarithm of :func:`softmax` along ``dim``, computed without overflow.
+    """Return the logarithm of :func:`softmax` of ``input`` along ``dim``, computed without overflow.
 
-    ``dtype``: cast ``input`` to this dtype first.
+    If ``dtype`` is not None, ``input`` is first cast to ``dtype``.
     """
     at = _implicit_dim("log_softmax", input.ndim) if dim is None else dim
     return _along(log_softmax_block, input, at, dtype)
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    """Return a random sample, close to a one-hot vector, of the categorical distribution given by ``logits``.
+    """Return a random sample of the categorical distribution with the unnormalized log-probabilities ``logits``.
 
-    ``tau``: the temperature; the lower, the closer to one-hot (arXiv 1611.01144). ``hard``: return the one-hot vector,
-    with the gradient of the soft sample.
+    The sample is a probability vector along ``dim``. The lower the temperature ``tau``, the closer the sample is to a
+    one-hot vector (arXiv 1611.01144). If ``hard`` is true, the one-hot vector is returned, with the gradient of the
+    soft sample.
     """
     if eps != 1e-10:
         warn("`eps` parameter is deprecated and has no effect.")
