@@ -14,8 +14,8 @@ from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedPara
 def factory_kwargs(kwargs: dict[str, Any]) -> dict[str, Any]:
     """Return the entries of a layer's keyword arguments that configure its parameters: device, dtype, memory_format.
 
-    They may be passed directly or as a dictionary ``factory_kwargs``. Raises TypeError for other names, and for a name
-    passed both ways.
+    The entries are passed in ``kwargs`` directly, or as a dictionary ``factory_kwargs`` in ``kwargs``. Raises TypeError
+    for other names, and for a name passed both ways.
     """
     known = ("device", "dtype", "memory_format")
     other = kwargs.keys() - {*known, "factory_kwargs"}

@@ -13,7 +13,7 @@ from ..operations.nn.attention import ENABLED_BACKENDS
 
 
 class SDPBackend(enum.Enum):
-    """Enumeration of attention backends."""
+    """Enumeration of the implementations (backends) of scaled dot-product attention."""
 
     __module__ = "torch.nn.attention"
 
@@ -35,8 +35,8 @@ _NAMES = {
 def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
     """Return a context manager that records the allowed attention backends: ``with sdpa_kernel(SDPBackend.MATH): …``.
 
-    Attention is always computed by the same implementation; ``torch.backends.cuda.math_sdp_enabled`` and the related
-    functions report the selection.
+    ``backends`` is one SDPBackend or a list of them. Attention is always computed by the same implementation.
+    ``torch.backends.cuda.math_sdp_enabled`` and the related functions report the recorded backends.
     """
     if not isinstance(backends, (list, SDPBackend)):
         raise AssertionError(

@@ -1,6 +1,4 @@
-"""Gradients of convolutions as separate functions, as ``torch.nn.grad``: by the input given the weight, and by the
-weight given the input.
-"""
+"""Gradients of convolutions, as ``torch.nn.grad``: conv1d_input, conv1d_weight and the same for 2-d and 3-d."""
 
 from __future__ import annotations
 
@@ -15,8 +13,10 @@ from .functional import conv1d, conv2d, conv3d
 
 
 def _pair(convolution: Callable[..., Tensor]) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
-    """Return the functions for the gradients of ``convolution`` by its input and by its weight. A convolution is linear
-    in both, therefore the differentiated operand's values are not needed.
+    """Return two functions: the gradient of ``convolution`` with respect to its input, and with respect to its weight.
+
+    A convolution is linear in its input and in its weight. Therefore neither function needs the values of the operand
+    with respect to which it differentiates.
     """
 
     def by_input(

@@ -38,8 +38,9 @@ GAINS: dict[str, Any] = {
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """Return the recommended gain (factor on the standard deviation of the weights) for ``nonlinearity``; ``param``:
-    its slope.
+    """Return the recommended gain for ``nonlinearity``, a factor on the standard deviation of the weights.
+
+    ``param`` is the negative slope if ``nonlinearity`` is ``"leaky_relu"``, and is not used otherwise.
 
     >>> from retrograd import nn
     >>> nn.init.calculate_gain("leaky_relu", 1)
@@ -90,7 +91,10 @@ def trunc_normal_(
 
 
 def _fill_by_redrawing(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Source) -> None:
-    """Draw from the normal distribution until every value is in [``a``, ``b``]. Used where most values are accepted."""
+    """Fill ``tensor`` from the normal distribution and draw values outside [``a``, ``b``] again until none is left.
+
+    Used where most of the drawn values are inside the interval.
+    """
     low, high = (tensor.new_tensor(bound).item() for bound in (a, b))
     tensor.normal_(mean, std, generator=generator)
     while True:
@@ -101,8 +105,9 @@ def _fill_by_redrawing(tensor: Tensor, mean: float, std: float, a: float, b: flo
 
 
 def _fill_by_rejection(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Source) -> None:
-    """Draw uniformly in [``a``, ``b``] and accept each value with a probability proportional to its normal density
-    (rejection sampling).
+    """Fill ``tensor`` from the truncated normal distribution by rejection sampling.
+
+    Values are drawn uniformly in [``a``, ``b``], and accepted with a probability proportional to their normal density.
     """
     peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
     pending: Any = None
@@ -132,7 +137,7 @@ def zeros_(tensor: Tensor) -> Tensor:
 
 
 def eye_(tensor: Tensor) -> Tensor:
-    """Fill a matrix with the identity."""
+    """Fill the matrix ``tensor`` with ones on the diagonal and zeros elsewhere."""
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     with no_grad():
@@ -141,8 +146,9 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Fill a convolution weight with the Dirac delta, so that the convolution returns its input, in each of ``groups``
-    groups of channels.
+    """Fill the convolution weight ``tensor`` with the Dirac delta, so that the convolution returns its input.
+
+    The channels are split into ``groups`` groups, each of which is filled separately.
     """
     if tensor.ndim not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
@@ -160,8 +166,10 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 
 def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
-    """Return ``(fan_in, fan_out)``: the number of inputs of each output of a layer with this weight, and of outputs of
-    each input.
+    """Return ``(fan_in, fan_out)`` of a layer with the weight ``tensor``.
+
+    ``fan_in`` is the number of inputs that each output depends on; ``fan_out`` is the number of outputs that each input
+    affects.
     """
     if tensor.dim() < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
@@ -172,6 +180,8 @@ def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Source = None) -> Tensor:
     """Fill ``tensor`` with uniform values that preserve the variance of activations and gradients (Glorot and Bengio
     2010).
+
+    The standard deviation is ``gain * sqrt(2 / (fan_in + fan_out))``.
     """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     bound = math.sqrt(3.0) * (gain * math.sqrt(2.0 / float(fan_in + fan_out)))
@@ -181,6 +191,8 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Source = None)
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Source = None) -> Tensor:
     """Fill ``tensor`` with normal values that preserve the variance of activations and gradients (Glorot and Bengio
     2010).
+
+    The standard deviation is ``gain * sqrt(2 / (fan_in + fan_out))``.
     """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(fan_in + fan_out)), generator)
@@ -194,7 +206,10 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float | None:
-    """Return the standard deviation, or None (with a warning) for a tensor without elements."""
+    """Return the standard deviation of Kaiming initialisation for ``tensor``.
+
+    Returns None, with a warning, if ``tensor`` has no elements.
+    """
     if 0 in tensor.shape:
         warn("Initializing zero-element tensors is a no-op")
         return None
@@ -205,8 +220,10 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Source = None
 ) -> Tensor:
-    """Fill ``tensor`` with uniform values that preserve the variance of activations (``"fan_in"``) or gradients (He et
-    al. 2015).
+    """Fill ``tensor`` with uniform values that preserve the variance of activations or gradients (He et al. 2015).
+
+    With ``mode="fan_in"`` the variance of activations is preserved, with ``mode="fan_out"`` that of gradients.
+    ``nonlinearity`` is the name of the following activation, and ``a`` is its negative slope.
     """
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     if std is None:
@@ -218,16 +235,19 @@ def kaiming_uniform_(
 def kaiming_normal_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Source = None
 ) -> Tensor:
-    """Fill ``tensor`` with normal values that preserve the variance of activations (``"fan_in"``) or gradients (He et
-    al. 2015).
+    """Fill ``tensor`` with normal values that preserve the variance of activations or gradients (He et al. 2015).
+
+    With ``mode="fan_in"`` the variance of activations is preserved, with ``mode="fan_out"`` that of gradients.
+    ``nonlinearity`` is the name of the following activation, and ``a`` is its negative slope.
     """
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     return tensor if std is None else normal_(tensor, 0, std, generator)
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Source = None) -> Tensor:
-    """Fill ``tensor``, seen as a matrix of its first dimension by all others, with a (semi-)orthogonal matrix (Saxe et
-    al. 2013).
+    """Fill ``tensor`` with ``gain`` times a (semi-)orthogonal matrix (Saxe et al. 2013).
+
+    All dimensions but the first are flattened to the columns of the matrix.
     """
     if tensor.ndim < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
@@ -249,7 +269,9 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Source = None) -> Te
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Source = None) -> Tensor:
-    """Fill a matrix with normal values and set the fraction ``sparsity`` of each column to 0 (Martens 2010)."""
+    """Fill the matrix ``tensor`` with normal values, and set the fraction ``sparsity`` of each column to 0 (Martens
+    2010).
+    """
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, columns = tensor.shape
@@ -262,7 +284,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Sourc
 
 
 def _deprecated_alias(function: Any) -> Filled:
-    """Return the deprecated alias of ``function`` without trailing underscore, which warns with FutureWarning."""
+    """Return a function like ``function`` whose name has no trailing underscore, and which warns with FutureWarning."""
     new, old = function.__name__, function.__name__[:-1]
 
     @functools.wraps(function)

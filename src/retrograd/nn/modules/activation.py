@@ -1,4 +1,4 @@
-"""Activation layers, elementwise or along a dimension."""
+"""Activation layers: ReLU, LeakyReLU, ELU, GELU, SiLU, Sigmoid, Softmax and others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .module import Module
 
 @declares_layer(F.threshold, "threshold={threshold}, value={value}")
 class Threshold(Module):
-    """``x`` where it is greater than ``threshold``, else ``value``."""
+    """Layer that returns each element x of its input where ``x > threshold``, and ``value`` elsewhere."""
 
     threshold: float
     value: float
@@ -26,7 +26,7 @@ class Threshold(Module):
 
 @declares_layer(F.relu)
 class ReLU(Module):
-    """``max(x, 0)``.
+    """Layer that returns ``max(x, 0)`` for each element x of its input.
 
     >>> import retrograd as torch
     >>> torch.nn.ReLU()(torch.tensor([-1.0, 2.0]))
@@ -38,7 +38,11 @@ class ReLU(Module):
 
 @declares_layer(F.rrelu, "lower={lower}, upper={upper}", training="self.training")
 class RReLU(Module):
-    """``x`` where it is positive, else ``x`` times a random slope in [``lower``, ``upper``] (in evaluation, its mean)."""
+    """Layer that returns each element x of its input where x is positive, and x times a slope elsewhere.
+
+    In training the slope is drawn between ``lower`` and ``upper`` for each element. In evaluation the slope is the mean
+    of the two bounds.
+    """
 
     lower: float = 1.0 / 8
     upper: float = 1.0 / 3
@@ -47,7 +51,7 @@ class RReLU(Module):
 
 @declares_layer(F.hardtanh, "min_val={min_val}, max_val={max_val}")
 class Hardtanh(Module):
-    """``x`` clamped to [``min_val``, ``max_val``]."""
+    """Layer that clamps its input to the range from ``min_val`` to ``max_val``."""
 
     min_val: float = -1.0
     max_val: float = 1.0
@@ -65,12 +69,12 @@ class Hardtanh(Module):
             raise AssertionError(f"max_val ({self.max_val}) must be greater than min_val ({self.min_val})")
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return ``input`` clamped to the bounds."""
+        """Return ``input`` clamped to the range from ``min_val`` to ``max_val``."""
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
 
 class ReLU6(Hardtanh):
-    """``min(max(x, 0), 6)``."""
+    """Layer that clamps its input to the range from 0 to 6."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
@@ -82,45 +86,48 @@ class ReLU6(Hardtanh):
 
 @declares_layer(F.sigmoid)
 class Sigmoid(Module):
-    """``1 / (1 + exp(-x))``."""
+    """Layer that returns ``1 / (1 + exp(-x))`` for each element x of its input."""
 
 
 @declares_layer(F.hardsigmoid)
 class Hardsigmoid(Module):
-    """Piecewise linear :class:`Sigmoid`: 0 below -3, 1 above 3, linear between."""
+    """Layer that returns a piecewise linear approximation of :class:`Sigmoid`.
+
+    The result is 0 below -3, 1 above 3, and linear between.
+    """
 
     inplace: bool = False
 
 
 @declares_layer(F.tanh)
 class Tanh(Module):
-    """Hyperbolic tangent."""
+    """Layer that returns the hyperbolic tangent of its input."""
 
 
 @declares_layer(F.silu)
 class SiLU(Module):
-    """``x * sigmoid(x)``."""
+    """Layer that returns ``x * sigmoid(x)`` for each element x of its input."""
 
     inplace: bool = False
 
 
 @declares_layer(F.mish)
 class Mish(Module):
-    """``x * tanh(softplus(x))``."""
+    """Layer that returns ``x * tanh(softplus(x))`` for each element x of its input."""
 
     inplace: bool = False
 
 
 @declares_layer(F.hardswish)
 class Hardswish(Module):
-    """``x * hardsigmoid(x)``."""
+    """Layer that returns ``x * hardsigmoid(x)`` for each element x of its input."""
 
     inplace: bool = False
 
 
 @declares_layer(F.elu, "alpha={alpha}")
 class ELU(Module):
-    """``x`` where it is positive, else ``alpha * (exp(x) - 1)``."""
+    """Layer that returns each element x of its input where x is positive, and ``alpha * (exp(x) - 1)`` elsewhere."""
 
     alpha: float = 1.0
     inplace: bool = False
@@ -128,7 +135,9 @@ class ELU(Module):
 
 @declares_layer(F.celu, "alpha={alpha}")
 class CELU(Module):
-    """``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))``."""
+    """Layer that returns each element x of its input where x is positive, and ``alpha * (exp(x / alpha) - 1)``
+    elsewhere.
+    """
 
     alpha: float = 1.0
     inplace: bool = False
@@ -136,35 +145,42 @@ class CELU(Module):
 
 @declares_layer(F.selu)
 class SELU(Module):
-    """Scaled :class:`ELU` that preserves mean 0 and variance 1 (Klambauer et al. 2017)."""
+    """Layer that returns :class:`ELU` of its input, scaled so that mean 0 and variance 1 are preserved (Klambauer et
+    al. 2017).
+    """
 
     inplace: bool = False
 
 
 @declares_layer(F.glu, "dim={dim}")
 class GLU(Module):
-    """Gated linear unit: the first half of the input along ``dim`` times the sigmoid of the second half."""
+    """Gated linear unit: layer that returns the first half of its input along ``dim`` times the sigmoid of the second
+    half.
+    """
 
     dim: int = -1
 
 
 @declares_layer(F.gelu, "approximate={approximate!r}")
 class GELU(Module):
-    """``x`` times the normal distribution function of ``x``, exact (``"none"``) or approximated (``"tanh"``)."""
+    """Layer that returns each element x of its input times the probability that a standard normal variable is below x.
+
+    This probability is exact with ``approximate="none"``, and approximated by ``tanh`` with ``approximate="tanh"``.
+    """
 
     approximate: str = "none"
 
 
 @declares_layer(F.hardshrink, "{lambd}")
 class Hardshrink(Module):
-    """``x`` where ``abs(x) > lambd``, else 0."""
+    """Layer that returns each element x of its input where ``abs(x) > lambd``, and 0 elsewhere."""
 
     lambd: float = 0.5
 
 
 @declares_layer(F.leaky_relu, "negative_slope={negative_slope}")
 class LeakyReLU(Module):
-    """``x`` where it is positive, else ``negative_slope * x``."""
+    """Layer that returns each element x of its input where x is positive, and ``negative_slope * x`` elsewhere."""
 
     negative_slope: float = 1e-2
     inplace: bool = False
@@ -172,12 +188,15 @@ class LeakyReLU(Module):
 
 @declares_layer(F.logsigmoid)
 class LogSigmoid(Module):
-    """``log(sigmoid(x))``."""
+    """Layer that returns ``log(sigmoid(x))`` for each element x of its input."""
 
 
 @declares_layer(F.softplus, "beta={beta}, threshold={threshold}")
 class Softplus(Module):
-    """``log(1 + exp(beta * x)) / beta``; ``x`` itself where ``beta * x`` exceeds ``threshold``."""
+    """Layer that returns ``log(1 + exp(beta * x)) / beta`` for each element x of its input.
+
+    Where ``beta * x > threshold`` the result is x.
+    """
 
     beta: float = 1.0
     threshold: float = 20.0
@@ -185,13 +204,16 @@ class Softplus(Module):
 
 @declares_layer(F.softshrink, "{lambd}")
 class Softshrink(Module):
-    """``x`` moved by ``lambd`` towards 0; 0 where ``abs(x) <= lambd``."""
+    """Layer that returns each element x of its input moved towards 0 by ``lambd``, and 0 where ``abs(x) <= lambd``."""
 
     lambd: float = 0.5
 
 
 class PReLU(Module):
-    """``x`` where it is positive, else ``weight * x``; the weight (a single one, or one per channel) is a parameter."""
+    """Layer that returns each element x of its input where x is positive, and ``weight * x`` elsewhere.
+
+    ``weight`` is a parameter with ``num_parameters`` elements: one, or one per channel.
+    """
 
     weight: Any
 
@@ -203,11 +225,11 @@ class PReLU(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Set the weight to its initial value."""
+        """Set the elements of ``weight`` to the value passed as ``init``."""
         init.constant_(self.weight, self.init)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return ``input`` with the negative elements multiplied by the weight."""
+        """Return ``input`` with its negative elements multiplied by ``weight``."""
         return F.prelu(input, self.weight)
 
     def extra_repr(self) -> str:
@@ -217,24 +239,24 @@ class PReLU(Module):
 
 @declares_layer(F.softsign)
 class Softsign(Module):
-    """``x / (1 + abs(x))``."""
+    """Layer that returns ``x / (1 + abs(x))`` for each element x of its input."""
 
 
 @declares_layer(F.tanhshrink)
 class Tanhshrink(Module):
-    """``x - tanh(x)``."""
+    """Layer that returns ``x - tanh(x)`` for each element x of its input."""
 
 
 @declares_layer(F.softmin, "dim={dim}")
 class Softmin(Module):
-    """:class:`Softmax` of ``-x``."""
+    """Layer that returns the softmax of its negated input along ``dim``."""
 
     dim: int | None = None
 
 
 @declares_layer(F.softmax, "dim={dim}")
 class Softmax(Module):
-    """``exp(x)`` divided by its sum along ``dim``.
+    """Layer that returns ``exp(x)`` of its input x, divided by the sum along ``dim``.
 
     >>> import retrograd as torch
     >>> torch.nn.Softmax(dim=0)(torch.tensor([1.0, 1.0]))
@@ -245,10 +267,10 @@ class Softmax(Module):
 
 
 class Softmax2d(Module):
-    """:class:`Softmax` over the channels of images."""
+    """Layer that returns the softmax of images along the channels."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the softmax along the channels, the third dimension from the end."""
+        """Return the softmax of ``input`` (N, C, H, W) or (C, H, W) along the channels."""
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
         return F.softmax(input, -3)
@@ -256,7 +278,7 @@ class Softmax2d(Module):
 
 @declares_layer(F.log_softmax, "dim={dim}")
 class LogSoftmax(Module):
-    """Logarithm of :class:`Softmax`."""
+    """Layer that returns the logarithm of the softmax of its input along ``dim``."""
 
     dim: int | None = None
 

@@ -1,4 +1,4 @@
-"""Approximate softmax over many classes, with the rare classes in clusters."""
+"""AdaptiveLogSoftmaxWithLoss: approximate softmax over many classes, of which the rare ones are grouped in clusters."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from .module import Module
 
 
 class _ASMoutput(NamedTuple):
-    """Named tuple returned by :class:`AdaptiveLogSoftmaxWithLoss`: log-probabilities of the targets, and their negative
-    mean.
+    """Named tuple returned by :class:`AdaptiveLogSoftmaxWithLoss`.
+
+    ``output`` has the log-probability of each target; ``loss`` is the negative mean of ``output``.
     """
 
     output: Tensor
@@ -25,8 +26,8 @@ class _ASMoutput(NamedTuple):
 class AdaptiveLogSoftmaxWithLoss(Module):
     """Log-softmax over the frequent classes and over clusters of rare classes (Grave et al. 2017).
 
-    Classes are numbered by falling frequency; each of ``cutoffs`` is the first class of a cluster, and each cluster's
-    vectors are ``div_value`` times shorter than those of the previous one.
+    Class 0 is the most frequent class, and frequency falls with the class index. Each element of ``cutoffs`` is the
+    first class of a cluster. The size of the vectors is divided by ``div_value`` from each cluster to the next.
     """
 
     def __init__(
@@ -70,7 +71,10 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             up.reset_parameters()
 
     def forward(self, input_: Tensor, target_: Tensor) -> Any:
-        """Return the log-probability of each target, and their negative mean."""
+        """Return the log-probability of each class index in ``target_`` (N,) for the rows of ``input_`` (N, features).
+
+        The result is a named tuple of these log-probabilities and their negative mean.
+        """
         self._check(input_, target_)
         alone = target_.dim() == 0
         input, target = (input_.unsqueeze(0), target_.unsqueeze(0)) if alone else (input_, target_)
@@ -118,7 +122,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
 
     def log_prob(self, input: Tensor) -> Tensor:
-        """Return the log-probabilities of all classes, of shape (N, n_classes)."""
+        """Return the log-probabilities of all classes for the rows of ``input``, of shape (N, n_classes)."""
         head = F.log_softmax(self.head(input), dim=1)
         found = head.new_empty((head.size(0), self.n_classes))
         found[:, : self.shortlist_size] = head[:, : self.shortlist_size]
@@ -128,8 +132,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return found
 
     def predict(self, input: Tensor) -> Tensor:
-        """Return the most probable class of each row; a cluster is evaluated only for the rows in which it is most
-        probable.
+        """Return the most probable class for each row of ``input``.
+
+        A cluster is evaluated only for those rows in which the cluster is more probable than each frequent class.
         """
         head = self.head(input)
         best = head.argmax(dim=1)

@@ -14,11 +14,11 @@ from .module import Module
 
 
 class MultiheadAttention(Module):
-    """Multi-head attention: per query, the mean of the values weighted by the match with the keys (Vaswani et al.
-    2017).
+    """Multi-head attention: for each query the mean of the values, weighted by the match of query and keys (Vaswani et
+    al. 2017).
 
-    ``kdim`` and ``vdim``: sizes of keys and values (default ``embed_dim``). ``add_bias_kv``: append a learned key and
-    value.
+    ``kdim`` and ``vdim`` are the sizes of keys and values (default ``embed_dim``). If ``add_bias_kv`` is true, a
+    learned key and a learned value are appended. If ``add_zero_attn`` is true, a key and a value of zeros are appended.
 
     >>> import retrograd as torch
     >>> x = torch.ones(5, 3, 8)
@@ -85,11 +85,12 @@ class MultiheadAttention(Module):
         need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
-        """Return the output (time, batch, features) and, with ``need_weights``, the weights (averaged over the heads by
-        default).
+        """Return the output (time, batch, features), and the attention weights or None.
 
-        ``key_padding_mask`` (batch, time): keys to ignore. ``attn_mask``: boolean mask of pairs of query and key to
-        ignore, or values that are added to the scores. ``is_causal``: a hint that ``attn_mask`` is the causal mask.
+        The weights are returned if ``need_weights`` is true; they are averaged over the heads if
+        ``average_attn_weights`` is true. ``key_padding_mask`` (batch, time) is True for keys to ignore. ``attn_mask``
+        is True for pairs of query and key to ignore; a mask that is not boolean is added to the scores. ``is_causal``
+        is a hint that ``attn_mask`` is the causal mask.
         """
         turned = self.batch_first and query.dim() == 3
         if turned:
@@ -106,7 +107,10 @@ class MultiheadAttention(Module):
 
 
 def _swap_first_dims(*tensors: Tensor) -> list[Tensor]:
-    """Return each tensor with its first two dimensions swapped; identical arguments give identical results."""
+    """Return each tensor with its first two dimensions swapped.
+
+    Arguments that are the same tensor are the same tensor in the result.
+    """
     created = {id(each): each.transpose(1, 0) for each in tensors}
     return [created[id(each)] for each in tensors]
 

@@ -1,4 +1,4 @@
-"""Batch normalisation, and the base class of normalisations with running statistics."""
+"""BatchNorm1d, BatchNorm2d, BatchNorm3d, their lazy forms, and the base class of layers with running statistics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from .module import Module
 
 
 class _NormBase(Module):
-    """Base class with a scale and a shift (parameters) and a running mean and variance (buffers) per channel."""
+    """Base class of normalisations: a weight and a bias (parameters), a running mean and variance (buffers) per
+    channel.
+    """
 
     _version = 2  # version 2 added num_batches_tracked to the state
     weight: Any
@@ -56,7 +58,7 @@ class _NormBase(Module):
             self.num_batches_tracked.zero_()
 
     def reset_parameters(self) -> None:
-        """Set scales to 1 and shifts to 0, and reset the running statistics."""
+        """Set ``weight`` to 1 and ``bias`` to 0, and reset the running statistics."""
         self.reset_running_stats()
         if self.affine:
             init.ones_(self.weight)
@@ -90,10 +92,10 @@ class _BatchNorm(_NormBase):
     """Base class of batch normalisation for any number of dimensions."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return ``input`` normalised by the mean and variance of each channel over the batch, scaled and shifted.
+        """Return ``input`` normalised by the mean and variance of each channel over the batch, times weight, plus bias.
 
-        Evaluation uses the running statistics instead. Training updates them with weight ``momentum`` (None: cumulative
-        mean).
+        In evaluation the running statistics are used instead. In training they are updated with weight ``momentum``;
+        with ``momentum=None`` they are the mean over all batches.
         """
         self._check_input_dim(input)
         average = 0.0 if self.momentum is None else self.momentum
@@ -129,7 +131,7 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
             self.num_batches_tracked = tensor(0, dtype=int64, device=device)
 
     def reset_parameters(self) -> None:
-        """Reset parameters and statistics if they are initialised."""
+        """Reset parameters and running statistics if the parameters are initialised."""
         if not self.has_uninitialized_params() and self.num_features != 0:
             super().reset_parameters()
 
@@ -149,7 +151,7 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
 
 
 def _expects(*dims: int) -> Any:
-    """Return a method that checks the number of dimensions of an input."""
+    """Return a method that raises ValueError unless the number of dimensions of its input is one of ``dims``."""
 
     def _check_input_dim(self: Any, input: Tensor) -> None:
         if input.dim() not in dims:
@@ -159,7 +161,7 @@ def _expects(*dims: int) -> Any:
 
 
 class BatchNorm1d(_BatchNorm):
-    """Batch normalisation of 2-d (N, C) or 3-d (N, C, L) input (Ioffe and Szegedy 2015)."""
+    """Batch normalisation of an input of shape (N, C) or (N, C, L) (Ioffe and Szegedy 2015)."""
 
     _check_input_dim = _expects(2, 3)
 

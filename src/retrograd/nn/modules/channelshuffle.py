@@ -9,7 +9,11 @@ from .module import Module
 
 @declares_layer(F.channel_shuffle, "groups={groups}")
 class ChannelShuffle(Module):
-    """Permutation of the channels that interleaves ``groups`` groups (Zhang et al. 2017)."""
+    """Layer that permutes the channels of its input (Zhang et al. 2017).
+
+    The channels are split into ``groups`` groups. The result has the first channel of each group, then the second
+    channel of each group, and so on.
+    """
 
     groups: int
 

@@ -1,4 +1,4 @@
-"""Containers of modules and of parameters, ordered or by name."""
+"""Containers: Sequential, ModuleList and ModuleDict of modules, ParameterList and ParameterDict of parameters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _IndexedContainer(Module):
     """Base class of containers that register their modules as ``"0"``, ``"1"`` … in order."""
 
     def _place(self, index: Any) -> int:
-        """Return ``index`` as a non-negative index; raise IndexError if it is out of range."""
+        """Return ``index`` as an index between 0 and the length; raise IndexError if it is out of range."""
         size, index = len(self), as_index(index)
         if not -size <= index < size:
             raise IndexError(f"index {index} is out of range")
@@ -38,9 +38,9 @@ class _IndexedContainer(Module):
 
 
 class Sequential(_IndexedContainer):
-    """Sequence of modules; the output of each is the input of the next.
+    """Sequence of modules; the output of each module is the input of the next.
 
-    Takes modules, or an ordered dictionary of modules by name.
+    The arguments are modules, or one ordered dictionary of modules by name.
 
     >>> import retrograd as torch
     >>> from retrograd import nn
@@ -98,18 +98,18 @@ class Sequential(_IndexedContainer):
         return self
 
     def pop(self, key: Any) -> Any:
-        """Remove the module at ``key`` (an index or a slice) and return it."""
+        """Remove and return the module at the index ``key``, or the modules of the slice ``key``."""
         result = self[key]
         del self[key]
         return result
 
     def append(self, module: Module) -> Self:
-        """Append a module."""
+        """Append ``module`` and return this container."""
         self.add_module(str(len(self)), module)
         return self
 
     def insert(self, index: int, module: Module) -> Self:
-        """Insert a module before the one at ``index``."""
+        """Insert ``module`` before the module at ``index`` and return this container."""
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}")
         size = len(self)
@@ -121,13 +121,16 @@ class Sequential(_IndexedContainer):
         return self
 
     def extend(self, sequential: Iterable[Module]) -> Self:
-        """Append several modules."""
+        """Append the modules in ``sequential`` and return this container."""
         for module in list(sequential):
             self.append(module)
         return self
 
     def forward(self, input: Any) -> Any:
-        """Return the output of the last module, each called with the output of the one before."""
+        """Return the output of the last module.
+
+        The first module is called with ``input``, each other module with the output of the module before.
+        """
         for module in self._modules.values():
             input = module(input)
         return input
@@ -146,7 +149,7 @@ def _check_times(other: Any) -> None:
 
 
 class ModuleList(_IndexedContainer):
-    """List of modules that are registered as children, without ``forward``.
+    """List of modules that are registered as child modules. The list itself can not be called.
 
     >>> from retrograd import nn
     >>> nn.ModuleList([nn.Linear(2, 2) for _ in range(3)])
@@ -180,24 +183,24 @@ class ModuleList(_IndexedContainer):
         return ModuleList(chain(self, other))
 
     def insert(self, index: int, module: Module) -> None:
-        """Insert a module before the one at ``index``."""
+        """Insert ``module`` before the module at ``index``."""
         modules = list(self)
         modules.insert(index, module)
         self._renumber(modules)
 
     def append(self, module: Module) -> Self:
-        """Append a module."""
+        """Append ``module`` and return this list."""
         self.add_module(str(len(self)), module)
         return self
 
     def pop(self, key: Any) -> Any:
-        """Remove the module at ``key`` (an index or a slice) and return it."""
+        """Remove and return the module at the index ``key``, or the modules of the slice ``key``."""
         result = self[key]
         del self[key]
         return result
 
     def extend(self, modules: Iterable[Module]) -> Self:
-        """Append several modules."""
+        """Append the modules in ``modules`` and return this list."""
         if not isinstance(modules, Iterable):
             raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
         for offset, module in enumerate(modules, len(self)):
@@ -205,7 +208,7 @@ class ModuleList(_IndexedContainer):
         return self
 
     def __repr__(self) -> str:
-        """Return the text, in which consecutive equal modules are shown once with their number."""
+        """Return the list as text, in which consecutive equal modules are shown once with their number."""
         texts = [repr(module) for module in self]
         if not texts:
             return f"{self._get_name()}()"
@@ -222,7 +225,7 @@ class ModuleList(_IndexedContainer):
 
 
 class ModuleDict(Module):
-    """Dictionary of modules that are registered as children, without ``forward``.
+    """Dictionary of modules that are registered as child modules. The dictionary itself can not be called.
 
     >>> from retrograd import nn
     >>> choices = nn.ModuleDict({"relu": nn.ReLU()})
@@ -259,13 +262,13 @@ class ModuleDict(Module):
         self._modules.clear()
 
     def pop(self, key: str) -> Module:
-        """Remove the module under this key and return it."""
+        """Remove the module under ``key`` and return the module."""
         module = self[key]
         del self[key]
         return module
 
     def keys(self) -> Any:
-        """Return the names."""
+        """Return the names of the modules."""
         return self._modules.keys()
 
     def items(self) -> Any:
@@ -277,13 +280,17 @@ class ModuleDict(Module):
         return self._modules.values()
 
     def update(self, modules: Any) -> None:
-        """Add modules from a dictionary or from pairs of a name and a module."""
+        """Add modules from ``modules``, a dictionary or an iterable of pairs of a name and a module."""
         for key, module in _pairs(modules, "ModuleDict"):
             self[key] = module
 
 
 def _pairs(given: Any, who: str) -> list[tuple[Any, Any]]:
-    """Return the pairs of a dictionary, or of an iterable of pairs, in the order of insertion."""
+    """Return the pairs of key and value of ``given``, a dictionary or an iterable of pairs, in the order of insertion.
+
+    ``who``, the name of the caller's class, is used in error messages. The items of a plain dictionary are sorted by
+    key unless ``who`` is ``"ModuleDict"``, as in PyTorch.
+    """
     if not isinstance(given, Iterable):
         shown = who.replace("ParameterDict", "ParametersDict")  # the spelling in PyTorch's error message
         raise TypeError(
@@ -304,7 +311,9 @@ def _pairs(given: Any, who: str) -> list[tuple[Any, Any]]:
 
 
 def _shown_parameter(key: Any, value: Any, place: str = "") -> str:
-    """Return the line of ``repr`` for one entry of a ParameterList or ParameterDict."""
+    """Return the line that ``repr`` shows for ``value`` under ``key`` in a ParameterList (``place="list"``) or
+    ParameterDict.
+    """
     if not isinstance(value, Tensor):
         return f"({key}): Object of type: {type(value).__name__}"
     size = "x".join(map(str, value._array.shape))
@@ -369,13 +378,13 @@ class ParameterList(Module):
         return [name for name in super().__dir__() if not name.isdigit()]
 
     def append(self, value: Any) -> Self:
-        """Append a value."""
+        """Append ``value`` and return this list."""
         self._size += 1
         self[len(self) - 1] = value
         return self
 
     def extend(self, values: Iterable[Any]) -> Self:
-        """Append several values."""
+        """Append the values in ``values`` and return this list."""
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
             raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
         for value in values:
@@ -440,7 +449,7 @@ class ParameterDict(Module):
         return key in self._keys
 
     def copy(self) -> ParameterDict:
-        """Return a new dictionary of the same parameters."""
+        """Return a new ParameterDict with the same keys and the same parameter objects."""
         return ParameterDict(OrderedDict((key, self[key]) for key in self._keys))
 
     def setdefault(self, key: str, default: Any = None) -> Any:
@@ -455,23 +464,23 @@ class ParameterDict(Module):
             del self[key]
 
     def pop(self, key: str) -> Any:
-        """Remove the value under ``key`` and return it."""
+        """Remove ``key`` and return its value."""
         value = self[key]
         del self[key]
         return value
 
     def popitem(self) -> tuple[str, Any]:
-        """Remove the last key and value and return them."""
+        """Remove the last key; return the pair of this key and its value."""
         key, _ = self._keys.popitem()
         self._keys[key] = None
         return key, self.pop(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return the value under ``key``, or ``default``."""
+        """Return the value under ``key``, or ``default`` if ``key`` is missing."""
         return self[key] if key in self else default  # noqa: SIM401 - this is get
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
-        """Return a new ParameterDict with ``default`` under each key."""
+        """Return a new ParameterDict with ``default`` under each key in ``keys``."""
         return ParameterDict(OrderedDict((key, default) for key in keys))
 
     def keys(self) -> Any:
@@ -487,7 +496,7 @@ class ParameterDict(Module):
         return (self[key] for key in self._keys)
 
     def update(self, parameters: Any) -> None:
-        """Add values from a dictionary or from pairs of a key and a value."""
+        """Add values from ``parameters``, a dictionary or an iterable of pairs of a key and a value."""
         for key, value in _pairs(parameters, "ParameterDict"):
             self[key] = value
 

@@ -1,4 +1,4 @@
-"""Convolution and transposed convolution layers in 1, 2 and 3 dimensions."""
+"""Convolution layers: Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d and lazy forms."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MODES = {"zeros", "reflect", "replicate", "circular"}
 
 
 class _ConvNd(Module):
-    """Base class of convolutions: weight, bias and the arguments stride, padding, dilation and groups."""
+    """Base class of convolution layers, with weight, bias and the arguments stride, padding, dilation and groups."""
 
     dimensions: ClassVar[int]
     function: ClassVar[Any]
@@ -64,7 +64,7 @@ class _ConvNd(Module):
         self.reset_parameters()
 
     def _check(self) -> None:
-        """Raise ValueError for invalid or incompatible arguments."""
+        """Raise ValueError if an argument is invalid, or if the arguments do not fit together."""
         if self.groups <= 0:
             raise ValueError("groups must be a positive integer")
         if self.in_channels % self.groups:
@@ -80,7 +80,10 @@ class _ConvNd(Module):
             raise ValueError(f"padding_mode must be one of {MODES}, but got padding_mode='{self.padding_mode}'")
 
     def reset_parameters(self) -> None:
-        """Draw new initial values: uniform in plus or minus ``1 / sqrt(fan_in)``."""
+        """Draw new initial values of weight and bias, uniformly between ``-1 / sqrt(fan_in)`` and ``1 / sqrt(fan_in)``.
+
+        ``fan_in`` is the number of inputs that each output depends on.
+        """
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan_in = init._calculate_fan_in_and_fan_out(self.weight)[0]
@@ -105,7 +108,10 @@ class _ConvNd(Module):
 
 
 class _Conv(_ConvNd):
-    """Base class of ordinary convolutions; a subclass defines ``dimensions`` and ``function``."""
+    """Base class of Conv1d, Conv2d and Conv3d.
+
+    A subclass defines ``dimensions``, the number of spatial dimensions, and ``function``, as ``F.conv2d``.
+    """
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes = 1, padding: Sizes | str = 0,
@@ -127,12 +133,12 @@ class _Conv(_ConvNd):
         return type(self).function(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return ``input`` (N, C, …) convolved with the weight."""
+        """Return the convolution of ``input`` (N, C, …) with the weight, plus the bias."""
         return self._conv_forward(input, self.weight, self.bias)
 
 
 class Conv1d(_Conv):
-    """Convolution of signals (N, C, L).
+    """Convolution of signals of shape (N, C, L).
 
     >>> import retrograd as torch
     >>> torch.nn.Conv1d(16, 33, 3, stride=2)(torch.ones(20, 16, 50)).shape
@@ -144,7 +150,7 @@ class Conv1d(_Conv):
 
 
 class Conv2d(_Conv):
-    """Convolution of images (N, C, H, W).
+    """Convolution of images of shape (N, C, H, W).
 
     >>> import retrograd as torch
     >>> torch.nn.Conv2d(3, 8, 3, padding="same")(torch.ones(1, 3, 5, 5)).shape
@@ -156,14 +162,17 @@ class Conv2d(_Conv):
 
 
 class Conv3d(_Conv):
-    """Convolution of volumes (N, C, D, H, W)."""
+    """Convolution of volumes of shape (N, C, D, H, W)."""
 
     dimensions = 3
     function = staticmethod(F.conv3d)
 
 
 class _ConvTransposeNd(_ConvNd):
-    """Base class of transposed convolutions; a subclass defines ``dimensions`` and ``function``."""
+    """Base class of ConvTranspose1d, ConvTranspose2d and ConvTranspose3d.
+
+    A subclass defines ``dimensions``, the number of spatial dimensions, and ``function``, as ``F.conv_transpose2d``.
+    """
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes = 1, padding: Sizes = 0,
@@ -179,7 +188,7 @@ class _ConvTransposeNd(_ConvNd):
         )  # fmt: skip
 
     def _output_padding(self, input: Tensor, output_size: Any) -> Any:
-        """Return the output padding per dimension for which the output has the size ``output_size``."""
+        """Return the output padding per dimension with which the output for ``input`` has the size ``output_size``."""
         if output_size is None:
             return self.output_padding
         count, before = self.dimensions, input.dim() - self.dimensions
@@ -207,8 +216,10 @@ class _ConvTransposeNd(_ConvNd):
         return [size - low for size, low in zip(sizes, least, strict=True)]
 
     def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
-        """Return the transposed convolution of ``input``; ``output_size`` selects one of the sizes possible with stride
-        > 1.
+        """Return the transposed convolution of ``input``.
+
+        With a stride greater than 1, several output sizes are possible for one input size. ``output_size`` selects one
+        of them.
         """
         added = self._output_padding(input, output_size)
         return type(self).function(
@@ -217,14 +228,16 @@ class _ConvTransposeNd(_ConvNd):
 
 
 class ConvTranspose1d(_ConvTransposeNd):
-    """Transposed convolution of signals (N, C, L)."""
+    """Transposed convolution of signals of shape (N, C, L)."""
 
     dimensions = 1
     function = staticmethod(F.conv_transpose1d)
 
 
 class ConvTranspose2d(_ConvTransposeNd):
-    """Transposed convolution of images (N, C, H, W): maps the output size of a :class:`Conv2d` to its input size.
+    """Transposed convolution of images of shape (N, C, H, W).
+
+    It maps the output size of a :class:`Conv2d` with the same arguments to the input size of the :class:`Conv2d`.
 
     >>> import retrograd as torch
     >>> torch.nn.ConvTranspose2d(8, 3, 2, stride=2)(torch.ones(1, 8, 5, 5)).shape
@@ -236,7 +249,7 @@ class ConvTranspose2d(_ConvTransposeNd):
 
 
 class ConvTranspose3d(_ConvTransposeNd):
-    """Transposed convolution of volumes (N, C, D, H, W)."""
+    """Transposed convolution of volumes of shape (N, C, D, H, W)."""
 
     dimensions = 3
     function = staticmethod(F.conv_transpose3d)
@@ -246,7 +259,10 @@ class _LazyConvXdMixin(LazyModuleMixin):
     """Mixin of convolutions whose ``in_channels`` is inferred from the first input."""
 
     def _begin(self, out_channels: int, kernel_size: Sizes, bias: bool, **given: Any) -> None:
-        """Initialise the convolution with 0 input channels and uninitialized parameters."""
+        """Initialise the convolution with 0 input channels and with uninitialized parameters.
+
+        ``given`` holds the other arguments of the convolution, including ``device`` and ``dtype``.
+        """
         super().__init__(0, 0, kernel_size, bias=False, **given)
         factory: Any = {name: given[name] for name in ("device", "dtype")}
         self.weight = UninitializedParameter(**factory)
@@ -260,7 +276,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
     kernel_size: Any
 
     def reset_parameters(self) -> None:
-        """Draw new initial values if the parameters are initialised."""
+        """Draw new initial values of the parameters if they are initialised; otherwise do nothing."""
         if not self.has_uninitialized_params() and self.in_channels != 0:
             super().reset_parameters()  # type: ignore[misc]
 

@@ -1,4 +1,6 @@
-"""Class decorator for layers that only pass arguments to a function: the arguments are annotated class attributes.
+"""Class decorator ``declares_layer`` for layers whose ``forward`` only calls a function with the layer's arguments.
+
+The arguments are annotated class attributes:
 
     @declares_layer(F.leaky_relu, "negative_slope={negative_slope}")
     class LeakyReLU(Module):
@@ -34,13 +36,15 @@ def declares_layer(
     buffers: tuple[str, ...] = (),
     **fixed: str,
 ) -> Callable[[Layer], Layer]:
-    """Return a class decorator for layers that call ``function`` with the inputs ``takes`` and the layer's attributes
-    by name.
+    """Return a class decorator that generates the methods of a layer whose ``forward`` calls ``function``.
 
-    ``shown``: the text of ``extra_repr``, with attributes in braces; ``inplace=True`` is appended automatically.
-    Without a function the class is only a base class of layers. ``buffers``: attributes that are registered as buffers.
-    ``fixed``: further arguments of the function, as source code. A method ``_settle`` is called at the end of
-    ``__init__``.
+    ``takes`` has the names of the inputs of ``forward``, which are passed to ``function`` first. The layer's attributes
+    are passed by name. ``fixed`` has further arguments of ``function`` as source code. Without ``function`` the class
+    is only a base class of layers.
+
+    ``shown`` is the text that ``extra_repr`` returns, with attributes in braces; ``inplace=True`` is appended
+    automatically. ``buffers`` has the names of attributes that are registered as buffers. If the class has a method
+    ``_settle``, ``__init__`` calls it at the end.
     """
 
     def declare(cls: Layer) -> Layer:
@@ -71,9 +75,10 @@ def declares_layer(
 
 
 def _fields(cls: Any) -> dict[str, Any]:
-    """Return the arguments of a layer and their defaults: the annotations of its class and of the declared base class.
+    """Return the arguments of the layer ``cls`` and their defaults.
 
-    The defaults are deleted from the class, where they would hide parameters and buffers registered under these names.
+    The arguments are the annotated attributes of the base class and of ``cls``. The defaults are deleted from ``cls``,
+    because they would hide parameters and buffers that are registered under these names.
     """
     fields: dict[str, Any] = dict(getattr(cls, "_given", {}))
     for name in get_annotations(cls):
@@ -85,8 +90,9 @@ def _fields(cls: Any) -> dict[str, Any]:
 
 
 def _parameters(fields: dict[str, Any], space: dict[str, Any]) -> str:
-    """Return the arguments as source code of a parameter list; the defaults are stored in ``space``, the function's
-    globals.
+    """Return the arguments ``fields`` as source code of a parameter list.
+
+    The defaults are stored in ``space``, the globals of the generated function.
     """
     shown = ""
     for name, default in fields.items():
@@ -101,7 +107,7 @@ def _parameters(fields: dict[str, Any], space: dict[str, Any]) -> str:
 
 
 def _compile_method(cls: Any, name: str, lines: list[str], space: dict[str, Any]) -> None:
-    """Compile a method from its source lines and set it on ``cls``."""
+    """Compile the method ``name`` from its source ``lines`` with the globals ``space``, and set it on ``cls``."""
     made = compile_source(f"<{cls.__name__}.{name}>", lines, {"__name__": cls.__module__, **space}, name)
     made.__qualname__, made.__module__ = f"{cls.__qualname__}.{name}", cls.__module__
     setattr(cls, name, made)

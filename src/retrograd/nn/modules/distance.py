@@ -1,4 +1,4 @@
-"""Layers for distances and similarities of vectors."""
+"""PairwiseDistance and CosineSimilarity: layers for distances and similarities of vectors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .module import Module
 
 @declares_layer()
 class PairwiseDistance(Module):
-    """p-norm of ``x1 - x2`` along the last dimension (``eps`` is added to each difference)."""
+    """Layer that returns the p-norm of ``x1 - x2`` along the last dimension; ``eps`` is added to each difference."""
 
     p: float = 2.0
     eps: float = 1e-6
@@ -20,13 +20,14 @@ class PairwiseDistance(Module):
         self.norm = self.__dict__.pop("p")  # PyTorch names the attribute ``norm``
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """Return the distances between corresponding vectors of ``x1`` and ``x2``."""
+        """Return the distance between each vector of ``x1`` and the corresponding vector of ``x2``."""
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
 
 
 @declares_layer(F.cosine_similarity, takes="x1, x2")
 class CosineSimilarity(Module):
-    """Cosine of the angle between ``x1`` and ``x2`` along ``dim``; the norms are clamped to at least ``eps``.
+    """Layer that returns the cosine of the angle between two tensors along ``dim``; norms are clamped to at least
+    ``eps``.
 
     >>> import retrograd as torch
     >>> torch.nn.CosineSimilarity(dim=0)(torch.tensor([1.0, 0.0]), torch.tensor([2.0, 0.0]))

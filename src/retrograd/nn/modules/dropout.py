@@ -1,4 +1,4 @@
-"""Dropout layers, which zero random elements or channels in training."""
+"""Dropout layers, which zero random elements or channels in training: Dropout, Dropout2d, AlphaDropout and others."""
 
 from __future__ import annotations
 
@@ -29,27 +29,38 @@ class Dropout(_DropoutNd):
 
 @declares_layer(F.dropout1d, training="self.training")
 class Dropout1d(_DropoutNd):
-    """Layer that in training zeroes channels (N, C, L) with probability ``p`` and divides the others by ``1 - p``."""
+    """Layer that in training zeroes each channel of (N, C, L) with probability ``p`` and divides the others by ``1 -
+    p``.
+    """
 
 
 @declares_layer(F.dropout2d, training="self.training")
 class Dropout2d(_DropoutNd):
-    """Layer that in training zeroes channels (N, C, H, W) with probability ``p`` and divides the others by ``1 - p``."""
+    """Layer that in training zeroes each channel of (N, C, H, W) with probability ``p`` and divides the others by ``1 -
+    p``.
+    """
 
 
 @declares_layer(F.dropout3d, training="self.training")
 class Dropout3d(_DropoutNd):
-    """Layer that in training zeroes channels (N, C, D, H, W) with probability ``p``; divides the others by ``1 - p``."""
+    """Layer that in training zeroes each channel of (N, C, D, H, W) with probability ``p``.
+
+    The other channels are divided by ``1 - p``.
+    """
 
 
 @declares_layer(F.alpha_dropout, training="self.training")
 class AlphaDropout(_DropoutNd):
-    """Dropout that preserves mean 0 and variance 1 (for :class:`SELU`; Klambauer et al. 2017)."""
+    """Dropout after :class:`SELU`, which preserves mean 0 and variance 1 (Klambauer et al. 2017).
+
+    In training, elements are replaced with probability ``p`` by SELU's limit at minus infinity. Then all elements are
+    scaled and shifted.
+    """
 
 
 @declares_layer(F.feature_alpha_dropout, training="self.training")
 class FeatureAlphaDropout(_DropoutNd):
-    """:class:`AlphaDropout` of whole channels."""
+    """:class:`AlphaDropout` that replaces whole channels instead of elements."""
 
 
 __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]

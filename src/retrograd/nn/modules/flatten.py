@@ -1,4 +1,4 @@
-"""Layers that merge or split dimensions."""
+"""Flatten and Unflatten: layers that merge dimensions, or split a dimension."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Flatten(Module):
     end_dim: int = -1
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return ``input`` with the dimensions merged."""
+        """Return ``input`` with the dimensions from ``start_dim`` to ``end_dim`` merged."""
         return input.flatten(self.start_dim, self.end_dim)
 
 
@@ -50,7 +50,7 @@ class Unflatten(Module):
                 )
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return ``input`` with the dimension split."""
+        """Return ``input`` with dimension ``dim`` split into dimensions of sizes ``unflattened_size``."""
         return input.unflatten(self.dim, self.unflattened_size)
 
 

@@ -1,4 +1,4 @@
-"""Layers that extract sliding blocks of images and sum them back."""
+"""Unfold and Fold: layers that extract the windows of images as columns, and sum such columns to images."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ Sizes = int | Sequence[int]
     "output_size={output_size}, kernel_size={kernel_size}, dilation={dilation}, padding={padding}, stride={stride}",
 )
 class Fold(Module):
-    """Layer that sums overlapping blocks (N, C * block, L) to images (N, C, *output_size)."""
+    """Layer that sums overlapping windows to images of shape (N, C, *output_size).
+
+    The input (N, C * window size, number of windows) has one window per column.
+    """
 
     output_size: Sizes
     kernel_size: Sizes
@@ -27,7 +30,7 @@ class Fold(Module):
 
 @declares_layer(F.unfold, "kernel_size={kernel_size}, dilation={dilation}, padding={padding}, stride={stride}")
 class Unfold(Module):
-    """Layer that extracts the sliding blocks (N, C * block, L) of images, as a convolution's windows."""
+    """Layer that returns the windows of images (N, C, H, W) as columns (N, C * window size, number of windows)."""
 
     kernel_size: Sizes
     dilation: Sizes = 1

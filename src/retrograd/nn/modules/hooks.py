@@ -1,4 +1,4 @@
-"""Module hooks: the registries of global hooks, and the call of a module that has hooks.
+"""Module hooks: functions that register hooks for all modules, and the call of a module that has hooks.
 
 A module without hooks calls ``forward`` directly: see ``Module.__call__``.
 """
@@ -33,7 +33,10 @@ backward_is_full: bool | None = None
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> Handle:
-    """Call ``hook(module, args)`` before the forward of every module; a returned value replaces the arguments."""
+    """Call ``hook(module, args)`` before the forward of every module; a returned value replaces the arguments.
+
+    The result is a handle whose ``remove()`` removes the hook.
+    """
     return Handle(FORWARD_PRE, hook)
 
 
@@ -42,7 +45,8 @@ def register_module_forward_hook(
 ) -> Handle:
     """Call ``hook(module, args, output)`` after the forward of every module; a returned value replaces the output.
 
-    ``with_kwargs``: call ``hook(module, args, kwargs, output)``. ``always_call``: call the hook also if forward raises.
+    If ``with_kwargs`` is true, ``hook(module, args, kwargs, output)`` is called. If ``always_call`` is true, the hook
+    is called also if forward raises.
     """
     return Handle(FORWARD, hook, *[FORWARD_WITH_KWARGS] * with_kwargs, *[FORWARD_ALWAYS] * always_call)
 
@@ -58,7 +62,10 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> Handle:
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> Handle:
-    """Deprecated form of :func:`register_module_full_backward_hook`: sees only the last operation of a module."""
+    """Call ``hook`` with the gradients of the last operation of every module.
+
+    Deprecated form of :func:`register_module_full_backward_hook`.
+    """
     return _register_backward(hook, False)
 
 
@@ -89,7 +96,10 @@ def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> Han
 
 
 def apply_registration_hooks(hooks: Hooks, module: Any, name: str, value: Any) -> Any:
-    """Return ``value`` as the registration hooks have changed it."""
+    """Call ``hook(module, name, value)`` for each of ``hooks`` and return the value to register.
+
+    A hook replaces the value by returning another value than None.
+    """
     for hook in hooks.values():
         found = hook(module, name, value)
         if found is not None:
@@ -101,7 +111,7 @@ def apply_registration_hooks(hooks: Hooks, module: Any, name: str, value: Any) -
 
 
 def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call ``module.forward`` with all hooks."""
+    """Return ``module.forward(*args, **kwargs)``, called with all forward and backward hooks of the module."""
     run = _CallState()
     try:
         return _call(module, args, kwargs, run)
@@ -111,7 +121,7 @@ def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 class _CallState:
-    """State of a call: its result so far, and the ids of the ``always_call`` hooks already called."""
+    """State of one call of a module: its result so far, and the ids of the ``always_call`` hooks already called."""
 
     def __init__(self) -> None:
         self.result: Any = None
@@ -145,7 +155,8 @@ def _call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run: _Call
 
 
 def _before(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments as the forward pre-hooks have changed them."""
+    """Call the forward pre-hooks and return ``args`` and ``kwargs``, or the arguments that the hooks returned instead.
+    """
     for number, hook in (*FORWARD_PRE.items(), *module._forward_pre_hooks.items()):
         if number in module._forward_pre_hooks_with_kwargs:
             found = hook(module, args, kwargs)
@@ -164,7 +175,7 @@ def _before(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple
 
 
 def _forward_hooks(module: Any) -> Iterator[tuple[int, Callable[..., Any], bool, bool]]:
-    """Yield for each forward hook its id, the hook, and the flags ``with_kwargs`` and ``always_call``."""
+    """Yield for each forward hook of ``module`` its id, the hook, and its flags ``with_kwargs`` and ``always_call``."""
     for hooks, with_kwargs, always in (
         (FORWARD, FORWARD_WITH_KWARGS, FORWARD_ALWAYS),
         (module._forward_hooks, module._forward_hooks_with_kwargs, module._forward_hooks_always_called),
@@ -174,7 +185,10 @@ def _forward_hooks(module: Any) -> Iterator[tuple[int, Callable[..., Any], bool,
 
 
 def _call_always(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run: _CallState) -> None:
-    """Call, after an exception, the ``always_call`` hooks that were not called yet."""
+    """Call the ``always_call`` hooks of ``module`` that were not called before an exception.
+
+    ``run`` has the hooks already called. Exceptions of the hooks become warnings.
+    """
     for number, hook, with_kwargs, always in _forward_hooks(module):
         if not always or number in run.called:
             continue
@@ -192,7 +206,7 @@ def _call_always(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run
 
 
 def _backward_hooks(module: Any) -> tuple[list[Any], list[Any]]:
-    """Return the full backward hooks of a call, and the non-full ones."""
+    """Return two lists: the full backward hooks of ``module``, and its non-full (deprecated) backward hooks."""
     full: list[Any] = []
     old: list[Any] = []
     if backward_is_full is not None:
@@ -203,7 +217,7 @@ def _backward_hooks(module: Any) -> tuple[list[Any], list[Any]]:
 
 
 class BackwardHookFunction(Function):
-    """Identity function whose graph node carries the backward hooks."""
+    """Identity function whose graph node calls the backward hooks of a module."""
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Any:
@@ -216,10 +230,10 @@ class BackwardHookFunction(Function):
 
 
 class BackwardHook:
-    """Graph nodes around one call of a module, which call its backward hooks.
+    """Pair of identity nodes around one call of a module, which call its backward hooks.
 
-    The node after the results stores their gradients until the node before the arguments has received its own; then the
-    module's hooks are called with both.
+    In the backward pass the node behind the results is reached first and stores the gradients of the results. When the
+    node before the arguments has received its gradients, the hooks are called with both.
     """
 
     def __init__(self, module: Any, hooks: list[Any], before: list[Any]) -> None:
@@ -230,13 +244,16 @@ class BackwardHook:
         self.n_inputs = self.n_outputs = -1
 
     def setup_input_hook(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the arguments passed through an identity node if any of them requires a gradient."""
+        """Return ``args`` after an identity node, if any of them requires a gradient; otherwise return ``args``
+        unchanged.
+        """
         self.n_inputs = len(args)
         args, self.inputs = _through_identity_node(args, lambda node: node.register_hook(self._inputs_reached))
         return args
 
     def setup_output_hook(self, result: Any) -> Any:
-        """Return the results passed through an identity node if any of them requires a gradient."""
+        """Return ``result`` after an identity node, if it requires a gradient; otherwise return ``result`` unchanged.
+        """
         several = isinstance(result, tuple)
         results = result if several else (result,)
         self.n_outputs = len(results)
@@ -258,7 +275,10 @@ class BackwardHook:
         return tuple(given[index] for index in self.outputs or [])
 
     def _call_without_inputs(self, given: tuple[Any, ...]) -> None:
-        """Call the hooks at once, because no argument requires a gradient."""
+        """Call the hooks with the gradients ``given`` of the results, because no argument requires a gradient.
+
+        Raises RuntimeError if a hook returns a gradient.
+        """
         if self.hooks:
             warn(
                 "Full backward hook is firing when gradients are computed with respect to module outputs since no inputs "
@@ -294,7 +314,7 @@ def _check_count(who: str, what: str, found: tuple[Any, ...], given: tuple[Any, 
 
 
 def _scatter_grads(places: list[int], grads: tuple[Any, ...], count: int) -> tuple[Any, ...]:
-    """Return a tuple of ``count`` entries with the gradients at the indices ``places`` and None elsewhere."""
+    """Return a tuple of ``count`` elements, with ``grads`` at the indices ``places`` and None elsewhere."""
     spread = [None] * count
     for place, grad in zip(places, grads, strict=True):
         spread[place] = grad
@@ -304,7 +324,8 @@ def _scatter_grads(places: list[int], grads: tuple[Any, ...], count: int) -> tup
 def _through_identity_node(
     values: tuple[Any, ...], use: Callable[[Any], Any]
 ) -> tuple[tuple[Any, ...], list[int] | None]:
-    """Pass the tensors among ``values`` through one identity node; return the values and the indices of the tensors.
+    """Return ``values`` with the tensors passed through one identity node, and the indices of the tensors in
+    ``values``.
 
     ``use`` is called with the node. If no tensor requires a gradient, return ``values`` unchanged and None.
     """
@@ -321,7 +342,7 @@ def _through_identity_node(
 
 
 def _hook_last_node(module: Any, hooks: list[Any], args: tuple[Any, ...], result: Any) -> None:
-    """Register non-full hooks at the graph node of the (first) result."""
+    """Register the non-full ``hooks`` at the graph node of ``result``, or of the first tensor in it."""
     found = result
     while not isinstance(found, Tensor):
         found = (
@@ -336,7 +357,7 @@ def _hook_last_node(module: Any, hooks: list[Any], args: tuple[Any, ...], result
 
 
 def _warn_of_old_hook(args: tuple[Any, ...], result: Any, node: Any) -> None:
-    """Warn of the gradients that a non-full hook does not receive."""
+    """Warn if a non-full hook at ``node`` does not receive all gradients of ``args`` and ``result``."""
     results = result if isinstance(result, tuple) else (result,)
     behind = {each.grad_fn for each in results if isinstance(each, Tensor)} - {None}
     before = {each.grad_fn for each in args if isinstance(each, Tensor)} - {None}

@@ -1,4 +1,4 @@
-"""Instance normalisation layers: statistics per channel and example."""
+"""InstanceNorm1d, InstanceNorm2d, InstanceNorm3d and their lazy forms: mean and variance per channel of each sample."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .batchnorm import _expects, _LazyNormBase, _NormBase
 
 
 class _InstanceNorm(_NormBase):
-    """Base class of instance normalisation with ``dimensions`` spatial dimensions."""
+    """Base class of instance normalisation; ``dimensions`` is the number of spatial dimensions."""
 
     dimensions: ClassVar[int]
 
@@ -22,7 +22,7 @@ class _InstanceNorm(_NormBase):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return ``input`` normalised to mean 0 and variance 1 per channel and example, scaled and shifted."""
+        """Return ``input`` with mean 0 and variance 1 in each channel of each sample, times weight, plus bias."""
         self._check_input_dim(input)
         alone = input.dim() == self.dimensions + 1
         place = input.dim() - self.dimensions - 1

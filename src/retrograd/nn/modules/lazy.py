@@ -1,4 +1,4 @@
-"""Mixin of modules whose sizes are inferred from their first input."""
+"""Mixin ``LazyModuleMixin`` of modules whose sizes are inferred from their first input."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..parameter import is_lazy
 
 
 class LazyModuleMixin:
-    """Mixin that allocates the parameters in ``initialize_parameters`` at the first call.
+    """Mixin whose modules call ``initialize_parameters`` at their first call, in order to allocate their parameters.
 
     After the first call the class of the module is changed to ``cls_to_become``.
     """
@@ -27,8 +27,9 @@ class LazyModuleMixin:
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: Any, unexpected_keys: Any,
         error_msgs: Any,
     ) -> None:  # fmt: skip
-        """Allocate uninitialized parameters and buffers with the shapes in ``state_dict`` (runs before the state is
-        loaded).
+        """Allocate uninitialized parameters and buffers with the shapes of their values in ``state_dict``.
+
+        This is a hook that runs before the state is loaded.
         """
         for name, param in itertools.chain(self._parameters.items(), self._buffers.items()):  # type: ignore[attr-defined]
             key = prefix + name
@@ -36,11 +37,11 @@ class LazyModuleMixin:
                 param.materialize(state_dict[key].shape)
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
-        """Allocate the parameters for these arguments of ``forward``."""
+        """Allocate the parameters with the shapes that an input of ``forward`` with these arguments requires."""
         raise NotImplementedError(f"initialize_parameters is not implemented for {self.__class__.__name__}")
 
     def has_uninitialized_params(self) -> bool:
-        """Whether any parameter or buffer is not initialised yet."""
+        """Return whether a parameter or buffer of this module is not initialised yet."""
         members = itertools.chain(self._parameters.values(), self._buffers.values())  # type: ignore[attr-defined]
         return any(is_lazy(each) for each in members)
 

@@ -1,4 +1,4 @@
-"""Linear layers."""
+"""Linear layers: Identity, Linear, Bilinear and LazyLinear."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ class Identity(Module):
 
 
 class Linear(Module):
-    """``y = x @ weight.T + bias``: maps the last dimension from ``in_features`` to ``out_features`` elements.
+    """Layer that returns ``input @ weight.T + bias``; the last dimension changes from ``in_features`` to
+    ``out_features``.
 
     >>> import retrograd as torch
     >>> from retrograd import nn
@@ -51,7 +52,7 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new initial values: uniform in plus or minus ``1 / sqrt(in_features)``."""
+        """Draw new weights and biases, uniformly between ``-1 / sqrt(in_features)`` and ``1 / sqrt(in_features)``."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan_in = init._calculate_fan_in_and_fan_out(self.weight)[0]
@@ -63,16 +64,16 @@ class Linear(Module):
         return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """Return the sizes as text."""
+        """Return ``in_features``, ``out_features`` and ``bias`` as text."""
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """:class:`Linear` under the class name that PyTorch shows inside its attention."""
+    """:class:`Linear` under another class name, because PyTorch's MultiheadAttention has a layer with this name."""
 
 
 class Bilinear(Module):
-    """``y = x1 @ weight @ x2 + bias``: linear in each of two inputs.
+    """Layer that returns ``input1 @ weight[o] @ input2 + bias[o]`` for each output feature o.
 
     >>> import retrograd as torch
     >>> from retrograd import nn
@@ -101,18 +102,18 @@ class Bilinear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new initial values: uniform in plus or minus ``1 / sqrt(in1_features)``."""
+        """Draw new weights and biases, uniformly between ``-1 / sqrt(in1_features)`` and ``1 / sqrt(in1_features)``."""
         bound = 1 / math.sqrt(self.weight.shape[1])
         init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
-        """Return the sum over i and j of ``input1[i] * weight[:, i, j] * input2[j]``, plus the bias."""
+        """Return ``input1 @ weight[o] @ input2 + bias[o]`` for each output feature o."""
         return F.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """Return the sizes as text."""
+        """Return ``in1_features``, ``in2_features``, ``out_features`` and ``bias`` as text."""
         return (
             f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}, "
             f"bias={self.bias is not None}"
@@ -132,12 +133,12 @@ class LazyLinear(LazyModuleMixin, Linear):
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """Draw new initial values if the parameters are initialised."""
+        """Draw new initial values of the parameters if they are initialised; otherwise do nothing."""
         if not self.has_uninitialized_params() and self.in_features != 0:
             super().reset_parameters()
 
     def initialize_parameters(self, input: Tensor) -> None:
-        """Allocate the parameters for the last dimension of ``input``."""
+        """Allocate the parameters, with the size of the last dimension of ``input`` as ``in_features``."""
         if self.has_uninitialized_params():
             self.in_features = input.shape[-1]
             self.weight.materialize((self.out_features, self.in_features))

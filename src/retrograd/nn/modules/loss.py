@@ -1,4 +1,7 @@
-"""Loss layers."""
+"""Loss layers: L1Loss, MSELoss, NLLLoss, CrossEntropyLoss, BCELoss, CTCLoss and others.
+
+In all of them ``reduction`` is ``"mean"``, ``"sum"``, or ``"none"`` for unreduced losses.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,15 @@ class _Loss(Module):
 
 
 class _WeightedLoss(_Loss):
-    """Base class of losses with a weight per class or element."""
+    """Base class of losses with the buffer ``weight``, which has a factor for each class or element."""
 
 
 @declares_layer(F.l1_loss, takes="input, target")
 class L1Loss(_Loss):
-    """Absolute difference; ``reduction`` is ``"mean"``, ``"sum"`` or ``"none"``, as in all losses."""
+    """Absolute difference of input and target.
+
+    ``reduction`` is ``"mean"``, ``"sum"``, or ``"none"`` for one loss per element.
+    """
 
     size_average: Any = None
     reduce: Any = None
@@ -35,7 +41,8 @@ class L1Loss(_Loss):
 
 @declares_layer(F.nll_loss, takes="input, target", buffers=("weight",))
 class NLLLoss(_WeightedLoss):
-    """Negative log-likelihood of the target class; the input holds log-probabilities."""
+    """Negative log-likelihood of the target class. The input holds log-probabilities; the target holds class indices.
+    """
 
     weight: Tensor | None = None
     size_average: Any = None
@@ -61,7 +68,10 @@ class NLLLoss2d(NLLLoss):
 
 @declares_layer(F.poisson_nll_loss, takes="log_input, target")
 class PoissonNLLLoss(_Loss):
-    """Negative log-likelihood of a Poisson distribution; the input is the mean, or with ``log_input`` its log."""
+    """Negative log-likelihood of the target under a Poisson distribution.
+
+    The mean of the distribution is ``exp(input)`` if ``log_input`` is true, otherwise ``input``.
+    """
 
     log_input: bool = True
     full: bool = False
@@ -73,7 +83,10 @@ class PoissonNLLLoss(_Loss):
 
 @declares_layer(F.gaussian_nll_loss, takes="input, target, var")
 class GaussianNLLLoss(_Loss):
-    """Negative log-likelihood of a normal distribution of variance ``var`` (clamped to at least ``eps``)."""
+    """Negative log-likelihood of the target under the normal distribution with mean ``input`` and variance ``var``.
+
+    The variance is an argument of the call and is clamped to at least ``eps``.
+    """
 
     _: KW_ONLY
     full: bool = False
@@ -83,7 +96,10 @@ class GaussianNLLLoss(_Loss):
 
 @declares_layer(F.kl_div, takes="input, target")
 class KLDivLoss(_Loss):
-    """Kullback-Leibler divergence; the input (and, with ``log_target``, the target) holds log-probabilities."""
+    """Kullback-Leibler divergence of the target from the input, which holds log-probabilities.
+
+    If ``log_target`` is true, the target holds log-probabilities instead of probabilities.
+    """
 
     size_average: Any = None
     reduce: Any = None
@@ -93,7 +109,7 @@ class KLDivLoss(_Loss):
 
 @declares_layer(F.mse_loss, takes="input, target")
 class MSELoss(_Loss):
-    """Squared difference.
+    """Squared difference of input and target.
 
     >>> import retrograd as torch
     >>> torch.nn.MSELoss()(torch.zeros(2), torch.tensor([1.0, 3.0]))
@@ -107,7 +123,7 @@ class MSELoss(_Loss):
 
 @declares_layer(F.binary_cross_entropy, takes="input, target", buffers=("weight",))
 class BCELoss(_WeightedLoss):
-    """Binary cross-entropy; the input holds the probability of class 1."""
+    """Binary cross-entropy of input and target; the input holds the probabilities of class 1."""
 
     weight: Tensor | None = None
     size_average: Any = None
@@ -117,7 +133,7 @@ class BCELoss(_WeightedLoss):
 
 @declares_layer(F.binary_cross_entropy_with_logits, takes="input, target", buffers=("weight", "pos_weight"))
 class BCEWithLogitsLoss(_Loss):
-    """:class:`BCELoss` of the sigmoid of the input, computed in one numerically stable step."""
+    """:class:`BCELoss` of the sigmoid of the input, computed together with the sigmoid, so that nothing overflows."""
 
     weight: Tensor | None = None
     size_average: Any = None
@@ -128,7 +144,7 @@ class BCEWithLogitsLoss(_Loss):
 
 @declares_layer(F.hinge_embedding_loss, takes="input, target")
 class HingeEmbeddingLoss(_Loss):
-    """Hinge loss: the input where the target is 1, ``max(0, margin - input)`` where it is -1."""
+    """Hinge loss: ``input`` where the target is 1, and ``max(0, margin - input)`` where the target is -1."""
 
     margin: float = 1.0
     size_average: Any = None
@@ -138,7 +154,10 @@ class HingeEmbeddingLoss(_Loss):
 
 @declares_layer(F.multilabel_margin_loss, takes="input, target")
 class MultiLabelMarginLoss(_Loss):
-    """Hinge loss with margin 1 between each target class and each other class; the target lists the target classes."""
+    """Hinge loss with margin 1 between the score of each target class and the score of each other class.
+
+    Each row of the target lists the target classes, up to the first -1.
+    """
 
     size_average: Any = None
     reduce: Any = None
@@ -147,7 +166,7 @@ class MultiLabelMarginLoss(_Loss):
 
 @declares_layer(F.smooth_l1_loss, takes="input, target")
 class SmoothL1Loss(_Loss):
-    """Absolute difference, replaced by a parabola where it is less than ``beta``."""
+    """Absolute difference of input and target, replaced by a parabola where the difference is less than ``beta``."""
 
     size_average: Any = None
     reduce: Any = None
@@ -157,7 +176,8 @@ class SmoothL1Loss(_Loss):
 
 @declares_layer(F.huber_loss, takes="input, target")
 class HuberLoss(_Loss):
-    """Half the squared difference, replaced by a linear function where the absolute difference exceeds ``delta``."""
+    """Half the squared difference of input and target, replaced by a linear function beyond a difference of ``delta``.
+    """
 
     reduction: str = "mean"
     delta: float = 1.0
@@ -165,7 +185,7 @@ class HuberLoss(_Loss):
 
 @declares_layer(F.soft_margin_loss, takes="input, target")
 class SoftMarginLoss(_Loss):
-    """``log(1 + exp(-target * input))`` for targets of 1 and -1."""
+    """``log(1 + exp(-target * input))``, where each target is 1 or -1."""
 
     size_average: Any = None
     reduce: Any = None
@@ -174,7 +194,9 @@ class SoftMarginLoss(_Loss):
 
 @declares_layer(F.cross_entropy, takes="input, target", buffers=("weight",))
 class CrossEntropyLoss(_WeightedLoss):
-    """:class:`NLLLoss` of the log-softmax of the input; the target holds class indices or class probabilities.
+    """:class:`NLLLoss` of the log-softmax of the input, which holds scores.
+
+    The target holds class indices, or the probability of each class.
 
     >>> import retrograd as torch
     >>> torch.nn.CrossEntropyLoss()(torch.zeros(1, 2), torch.tensor([1]))
@@ -191,7 +213,7 @@ class CrossEntropyLoss(_WeightedLoss):
 
 @declares_layer(F.multilabel_soft_margin_loss, takes="input, target", buffers=("weight",))
 class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """Mean over the classes of :class:`BCEWithLogitsLoss`."""
+    """:class:`BCEWithLogitsLoss`, averaged over the classes."""
 
     weight: Tensor | None = None
     size_average: Any = None
@@ -201,7 +223,10 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 
 @declares_layer(F.cosine_embedding_loss, takes="input1, input2, target")
 class CosineEmbeddingLoss(_Loss):
-    """Cosine loss: 1 minus the cosine where the target is 1, ``max(0, cosine - margin)`` where it is -1."""
+    """Loss of the cosine similarity of two inputs along the last dimension.
+
+    The loss is 1 minus the cosine where the target is 1, and ``max(0, cosine - margin)`` where the target is -1.
+    """
 
     margin: float = 0.0
     size_average: Any = None
@@ -211,7 +236,10 @@ class CosineEmbeddingLoss(_Loss):
 
 @declares_layer(F.margin_ranking_loss, takes="input1, input2, target")
 class MarginRankingLoss(_Loss):
-    """``max(0, -target * (input1 - input2) + margin)``."""
+    """``max(0, margin - target * (input1 - input2))``, where each target is 1 or -1.
+
+    A target of 1 means that ``input1`` should be greater than ``input2``; a target of -1 means the opposite.
+    """
 
     margin: float = 0.0
     size_average: Any = None
@@ -221,7 +249,10 @@ class MarginRankingLoss(_Loss):
 
 @declares_layer(F.multi_margin_loss, takes="input, target", buffers=("weight",))
 class MultiMarginLoss(_WeightedLoss):
-    """Hinge loss with ``margin`` between the target class and each other class, to the power ``p`` (1 or 2)."""
+    """Hinge loss with ``margin`` between the score of the target class and the score of each other class.
+
+    Each difference is raised to the power ``p``, which is 1 or 2.
+    """
 
     p: int = 1
     margin: float = 1.0
@@ -246,7 +277,7 @@ def _check_margin(self: Any) -> None:
 
 @declares_layer(F.triplet_margin_loss, takes="anchor, positive, negative")
 class TripletMarginLoss(_Loss):
-    """``max(0, |anchor - positive| - |anchor - negative| + margin)`` in the p-norm."""
+    """``max(0, |anchor - positive| - |anchor - negative| + margin)``, where ``| |`` is the p-norm."""
 
     margin: float = 1.0
     p: float = 2.0
@@ -261,7 +292,7 @@ class TripletMarginLoss(_Loss):
 
 @declares_layer(F.triplet_margin_with_distance_loss, takes="anchor, positive, negative")
 class TripletMarginWithDistanceLoss(_Loss):
-    """:class:`TripletMarginLoss` with a user-defined distance function."""
+    """:class:`TripletMarginLoss` with ``distance_function(x, y)`` instead of the p-norm of ``x - y``."""
 
     _: KW_ONLY
     distance_function: Callable[[Tensor, Tensor], Tensor] | None = None
@@ -277,7 +308,7 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 @dataclass
 class LinearCrossEntropyOptions:
-    """Options of :class:`LinearCrossEntropyLoss` by which PyTorch saves memory; they have no effect here."""
+    """Options of :class:`LinearCrossEntropyLoss`, by which PyTorch saves memory. They have no effect here."""
 
     allow_retain_graph: bool = False
     batch_chunk_size: int | None = None
@@ -287,7 +318,10 @@ class LinearCrossEntropyOptions:
 
 
 class LinearCrossEntropyLoss(_WeightedLoss):
-    """:class:`CrossEntropyLoss` of a :class:`Linear` layer's scores; ``out_features``: shape of the losses per row."""
+    """:class:`CrossEntropyLoss` of the scores of a :class:`Linear` layer, which is part of the loss.
+
+    ``out_features`` is the shape of the losses of each row.
+    """
 
     weight: Any
 
@@ -307,7 +341,9 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         self.linear = Linear(in_features, num_classes * math.prod(out_features), bias, device, dtype)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        r"""Return the loss of the scores of ``input`` (N, in_features) for ``target`` (N, \*out_features)."""
+        r"""Return the loss for the scores of ``input`` (N, in_features) and the class indices ``target`` (N,
+        \*out_features).
+        """
         shape = (self.num_classes, *self.out_features)
         weight, bias = self.linear.weight, self.linear.bias
         return F.linear_cross_entropy(
@@ -326,8 +362,9 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
 @declares_layer(F.ctc_loss, takes="log_probs, targets, input_lengths, target_lengths")
 class CTCLoss(_Loss):
-    """Connectionist temporal classification loss: negative log-likelihood of a label sequence over all alignments
-    (Graves et al. 2006).
+    """Connectionist temporal classification loss (Graves et al. 2006).
+
+    The loss is the negative log-likelihood of a label sequence, summed over all alignments with the input.
     """
 
     blank: int = 0

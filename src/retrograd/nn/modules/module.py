@@ -1,6 +1,7 @@
 """``Module``: base class of neural network modules, with parameters, buffers and child modules.
 
-This file has attributes, traversal, conversion and the call; the state is in ``state.py``, hooks are in ``hooks.py``.
+This file defines attributes, iteration over submodules, conversion and the call. Saving and loading are in
+``state.py``, hooks are in ``hooks.py``.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ _backward_before, _backward = hooks.BACKWARD_PRE, hooks.BACKWARD
 class Module(Stateful, TorchNamed):
     """Base class of all modules. A subclass creates its submodules in ``__init__`` and calls them in ``forward``.
 
-    Parameters, buffers and modules that are assigned as attributes are registered: they are moved, trained, saved and
-    printed with the module.
+    Parameters, buffers and modules that are assigned as attributes are registered. Registered tensors are moved,
+    trained, saved and printed with the module.
 
     >>> import retrograd as torch
     >>> from retrograd import nn
@@ -150,7 +151,10 @@ class Module(Stateful, TorchNamed):
             object.__setattr__(self, name, value)
 
     def _replace(self, name: str, value: Any) -> None:
-        """Assign ``value`` to the registered ``name``; raise TypeError for a value of another kind."""
+        """Assign ``value`` to the registered parameter, module or buffer ``name``.
+
+        Raises TypeError if ``value`` is of another kind.
+        """
         space = self.__dict__
         for registry, what, expected in (
             ("_parameters", "parameter", "torch.nn.Parameter or None expected"),
@@ -170,7 +174,7 @@ class Module(Stateful, TorchNamed):
             return
 
     def _unregister(self, name: str, but: str) -> None:
-        """Remove ``name`` from the attributes and from all registries except ``but``."""
+        """Delete the attribute ``name`` and remove ``name`` from all registries except the one named ``but``."""
         space = self.__dict__
         space.pop(name, None)
         for registry in REGISTRIES:
@@ -194,7 +198,12 @@ class Module(Stateful, TorchNamed):
     # -- registration
 
     def _check_name(self, name: Any, what: str, registry: str) -> None:
-        """Raise if ``name`` can not be registered: not a string, empty, dotted or taken."""
+        """Raise if ``name`` can not be registered in ``registry``.
+
+        TypeError means that ``name`` is not a string. KeyError means that ``name`` is empty, contains a dot, or is the
+        name of another attribute. AttributeError means that ``Module.__init__`` was not called. ``what`` is used in the
+        messages.
+        """
         if registry not in self.__dict__:
             if registry == "_modules":
                 raise AttributeError(f"'{type(self).__name__}' object has no attribute '_modules'")
@@ -211,10 +220,10 @@ class Module(Stateful, TorchNamed):
             raise KeyError(f"attribute '{name}' already exists")
 
     def register_parameter(self, name: str, param: Any) -> None:
-        """Add a parameter, or None as a placeholder, which becomes an attribute.
+        """Register ``param`` as a parameter, which becomes the attribute ``name``.
 
-        Raises KeyError for a name that is taken or contains a dot, TypeError for a value that is not a Parameter,
-        ValueError for a non-leaf tensor.
+        ``param`` may be None as a placeholder. Raises KeyError if ``name`` is taken or contains a dot, TypeError if
+        ``param`` is not a Parameter, and ValueError if ``param`` is not a leaf.
         """
         self._check_name(name, "parameter", "_parameters")
         if param is not None:
@@ -231,7 +240,10 @@ class Module(Stateful, TorchNamed):
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Add a tensor that is not a parameter; ``persistent``: include it in the state_dict."""
+        """Register ``tensor`` as a buffer (a tensor that is not trained), which becomes the attribute ``name``.
+
+        ``tensor`` may be None as a placeholder. If ``persistent`` is true, the buffer is part of the ``state_dict``.
+        """
         self._check_name(name, "buffer", "_buffers")
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
@@ -244,7 +256,7 @@ class Module(Stateful, TorchNamed):
             self._non_persistent_buffers_set.add(name)
 
     def add_module(self, name: str, module: Module | None) -> None:
-        """Add a child module, or None as a placeholder, which becomes an attribute."""
+        """Register ``module`` as a child module, which becomes the attribute ``name``; None is a placeholder."""
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{typename(module)} is not a Module subclass")
         self._check_name(name, "module", "_modules")
@@ -255,7 +267,11 @@ class Module(Stateful, TorchNamed):
         self.add_module(name, module)
 
     def _hooked(self, registry: str, hook: Any, prepend: bool, *notes: OrderedDict[int, bool]) -> Handle:
-        """Register a hook as the last or, with ``prepend``, the first of its kind."""
+        """Add ``hook`` to the hooks in ``registry`` and return its handle.
+
+        If ``prepend`` is true, the hook becomes the first, otherwise the last. ``notes`` are dictionaries of flags by
+        hook id, from which the handle removes the hook, too.
+        """
         handle = Handle(self.__dict__[registry], hook, *notes)
         if prepend:
             self.__dict__[registry].move_to_end(handle.id, last=False)
@@ -266,8 +282,8 @@ class Module(Stateful, TorchNamed):
     ) -> Handle:
         """Call ``hook(module, args)`` before forward; a returned value replaces the arguments.
 
-        ``prepend``: call it before the hooks already registered. ``with_kwargs``: call ``hook(module, args, kwargs)``,
-        which returns a pair.
+        If ``prepend`` is true, the hook is called before the hooks already registered. If ``with_kwargs`` is true,
+        ``hook(module, args, kwargs)`` is called, which returns None or a pair of new ``args`` and ``kwargs``.
         """
         return self._hooked("_forward_pre_hooks", hook, prepend, *[self._forward_pre_hooks_with_kwargs] * with_kwargs)
 
@@ -276,22 +292,34 @@ class Module(Stateful, TorchNamed):
     ) -> Handle:
         """Call ``hook(module, args, output)`` after forward; a returned value replaces the output.
 
-        ``with_kwargs``: call ``hook(module, args, kwargs, output)``. ``always_call``: call the hook also if forward
+        If ``prepend`` is true, the hook is called before the hooks already registered. If ``with_kwargs`` is true,
+        ``hook(module, args, kwargs, output)`` is called. If ``always_call`` is true, the hook is called also if forward
         raises.
         """
         notes = [self._forward_hooks_with_kwargs] * with_kwargs + [self._forward_hooks_always_called] * always_call
         return self._hooked("_forward_hooks", hook, prepend, *notes)
 
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
-        """Call ``hook(module, grad_output)`` before backward; a returned value replaces ``grad_output``."""
+        """Call ``hook(module, grad_output)`` in backward, before the gradients of the module's inputs are computed.
+
+        A returned value replaces ``grad_output``. If ``prepend`` is true, the hook is called before the hooks already
+        registered.
+        """
         return self._hooked("_backward_pre_hooks", hook, prepend)
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
-        """Call ``hook(module, grad_input, grad_output)`` in backward; a returned value replaces ``grad_input``."""
+        """Call ``hook(module, grad_input, grad_output)`` when the gradients of the module's inputs have been computed.
+
+        A returned value replaces ``grad_input``. If ``prepend`` is true, the hook is called before the hooks already
+        registered.
+        """
         return self._register_backward(hook, True, prepend)
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Deprecated form of :meth:`register_full_backward_hook`: the hook sees only the module's last operation."""
+        """Call ``hook`` with the gradients of the module's last operation.
+
+        Deprecated form of :meth:`register_full_backward_hook`.
+        """
         return self._register_backward(hook, False)
 
     def _register_backward(self, hook: Callable[..., Any], full: bool, prepend: bool = False) -> Handle:
@@ -321,7 +349,10 @@ class Module(Stateful, TorchNamed):
     def named_modules(
         self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
-        """Yield this module (named ``prefix``) and all submodules with their full names."""
+        """Yield this module (named ``prefix``) and all submodules, each with its full name.
+
+        If ``remove_duplicate`` is true, each module is yielded once; ``memo`` is the set of modules already yielded.
+        """
         memo = set() if memo is None else memo
         if self in memo:
             return
@@ -333,14 +364,18 @@ class Module(Stateful, TorchNamed):
                 yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
-        """Yield this module and all submodules."""
+        """Yield this module and all submodules, each once if ``remove_duplicate`` is true."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def _named_members(
         self, members: Callable[[Module], Any], prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
-        """Yield the items of ``members(module)`` of this module and all submodules, once each, with full names."""
+        """Yield the items of the dictionary ``members(module)`` with their full names, which begin with ``prefix``.
+
+        If ``recurse`` is true, the members of all submodules are yielded, too. If ``remove_duplicate`` is true, each
+        value is yielded once.
+        """
         seen = set()
         modules = self.named_modules(None, prefix, remove_duplicate) if recurse else [(prefix, self)]
         for path, module in modules:
@@ -354,27 +389,35 @@ class Module(Stateful, TorchNamed):
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """Yield the parameters with their full names; ``recurse``: also those of submodules."""
+        """Yield the parameters with their full names, which begin with ``prefix``.
+
+        If ``recurse`` is true, the parameters of all submodules are yielded, too. If ``remove_duplicate`` is true, each
+        parameter is yielded once.
+        """
         return self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """Yield the parameters, for example for an optimiser."""
+        """Yield the parameters of this module and, if ``recurse`` is true, of all submodules."""
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """Yield the buffers with their full names; ``recurse``: also those of submodules."""
+        """Yield the buffers with their full names, which begin with ``prefix``.
+
+        If ``recurse`` is true, the buffers of all submodules are yielded, too. If ``remove_duplicate`` is true, each
+        buffer is yielded once.
+        """
         return self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """Yield the buffers."""
+        """Yield the buffers of this module and, if ``recurse`` is true, of all submodules."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
     def get_submodule(self, target: str) -> Module:
-        """Return the submodule of this full name; raise AttributeError if it does not exist."""
+        """Return the submodule with the full name ``target``; raise AttributeError if it does not exist."""
         module: Any = self
         for name in target.split(".") if target else ():
             if not hasattr(module, name):
@@ -385,7 +428,10 @@ class Module(Stateful, TorchNamed):
         return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Set the submodule of this full name; ``strict``: raise if it does not exist yet."""
+        """Replace the submodule with the full name ``target`` by ``module``, or add it.
+
+        If ``strict`` is true, raise AttributeError if no submodule has this name yet.
+        """
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")
         path, _, name = target.rpartition(".")
@@ -406,14 +452,14 @@ class Module(Stateful, TorchNamed):
         return module, name, getattr(module, name)
 
     def get_parameter(self, target: str) -> Parameter:
-        """Return the parameter of this full name; raise AttributeError if it does not exist."""
+        """Return the parameter with the full name ``target``; raise AttributeError if it does not exist."""
         _, name, found = self._get_tensor(target)
         if not isinstance(found, Parameter):
             raise AttributeError(f"`{name}` is not an nn.Parameter")
         return found
 
     def get_buffer(self, target: str) -> Tensor:
-        """Return the buffer of this full name; raise AttributeError if it does not exist."""
+        """Return the buffer with the full name ``target``; raise AttributeError if it does not exist."""
         module, name, found = self._get_tensor(target)
         if name not in module._buffers:
             raise AttributeError(f"`{name}` is not a buffer")
@@ -429,7 +475,10 @@ class Module(Stateful, TorchNamed):
     # -- conversion
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Replace the data of each parameter (the object stays the same), gradient and buffer by ``fn(tensor)``."""
+        """Replace the data of each parameter, each gradient and each buffer by ``fn(tensor)``; return this module.
+
+        The parameters stay the same objects. If ``recurse`` is true, this is done in all submodules, too.
+        """
         if recurse:
             for module in self.children():
                 module._apply(fn)
@@ -445,9 +494,11 @@ class Module(Stateful, TorchNamed):
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """Convert all parameters and buffers to a device, and the floating-point ones to a dtype; return the module.
+        """Move all parameters and buffers to a device, and convert the floating-point ones to a dtype; return this
+        module.
 
-        ``to(device=None, dtype=None, non_blocking=False)``, ``to(dtype)``, ``to(tensor)``, ``to(memory_format=…)``.
+        The arguments are ``to(device=None, dtype=None, non_blocking=False)``, ``to(dtype)``, ``to(tensor)`` or
+        ``to(memory_format=…)``.
         """
         device, dtype, _, memory_format = parse_to_arguments(args, kwargs)
         if dtype is not None:
@@ -467,11 +518,11 @@ class Module(Stateful, TorchNamed):
         return self._apply(convert)
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
-        """Allocate all parameters and buffers on a device with uninitialised values."""
+        """Allocate all parameters and buffers on ``device`` with uninitialised values; return this module."""
         return self._apply(lambda tensor: empty_like(tensor, device=device), recurse)
 
     def type(self, dst_type: Any) -> Self:
-        """Convert all parameters and buffers to a dtype."""
+        """Convert all parameters and buffers to the dtype ``dst_type``; return this module."""
         return self._apply(lambda tensor: tensor.type(dst_type))
 
     def _floats(self, name: str) -> Self:
@@ -502,17 +553,24 @@ class Module(Stateful, TorchNamed):
         return self._apply(lambda tensor: tensor.cuda(device))
 
     def share_memory(self) -> Self:
-        """Return the module unchanged; storage is not shared between processes, forked children see a copy."""
+        """Return this module unchanged.
+
+        Storage is not shared between processes; a forked process has a copy.
+        """
         return self
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Compile the module's ``forward`` with ``retrograd.compile``, which receives all arguments."""
+        """Compile ``forward`` of this module by ``retrograd.compile``, to which all arguments are passed."""
         object.__setattr__(self, "forward", importlib.import_module("retrograd").compile(self.forward, *args, **kwargs))
 
     # -- training
 
     def train(self, mode: bool = True) -> Self:
-        """Set training mode (used by dropout and batch normalisation) on this module and all submodules."""
+        """Set training mode (or evaluation mode if ``mode`` is false) in this module and all submodules; return this
+        module.
+
+        Dropout and batch normalisation depend on the mode.
+        """
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
         self.training = mode
@@ -521,17 +579,17 @@ class Module(Stateful, TorchNamed):
         return self
 
     def eval(self) -> Self:
-        """Set evaluation mode on this module and all submodules."""
+        """Set evaluation mode in this module and all submodules; return this module."""
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Set ``requires_grad`` of all parameters."""
+        """Set ``requires_grad`` of all parameters of this module and its submodules; return this module."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Set the gradients of all parameters to None, or to zero with ``set_to_none=False``."""
+        """Set the gradients of all parameters to None, or to zeros if ``set_to_none`` is false."""
         for parameter in self.parameters():
             if parameter.grad is None:
                 continue

@@ -1,4 +1,4 @@
-"""Normalisation layers without running statistics: layer, group, RMS and local response normalisation."""
+"""Normalisation layers without running statistics: LayerNorm, GroupNorm, RMSNorm and LocalResponseNorm."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from .module import Module
 
 @declares_layer(F.local_response_norm, "{size}, alpha={alpha}, beta={beta}, k={k}")
 class LocalResponseNorm(Module):
-    """Division of each element by ``(k + alpha * mean of squares over size neighbouring channels) ** beta``."""
+    """Layer that divides each element of its input by ``(k + alpha * mean) ** beta``.
+
+    ``mean`` is the mean of the squares over ``size`` neighbouring channels.
+    """
 
     size: int
     alpha: float = 1e-4
@@ -35,7 +38,11 @@ class CrossMapLRN2d(Module):
 
 
 def _scaling(layer: Any, shape: Any, wanted: dict[str, bool], device: Any, dtype: Any) -> None:
-    """Register the weight (ones) and bias (zeros) of a layer, or None where they are disabled."""
+    """Register the parameters of ``layer`` and call ``layer.reset_parameters``.
+
+    ``wanted`` is a dictionary from the name of each parameter to a flag. Each parameter has shape ``shape`` if its flag
+    is true, and is None otherwise.
+    """
     for name, is_wanted in wanted.items():
         parameter = Parameter(empty(shape, device=device, dtype=dtype)) if is_wanted else None
         layer.register_parameter(name, parameter)
@@ -50,8 +57,9 @@ def _reset(layer: Any) -> None:
 
 
 class LayerNorm(Module):
-    """Normalisation to mean 0 and variance 1 over the last dimensions ``normalized_shape``, scaled and shifted (Ba et
-    al. 2016).
+    """Normalisation to mean 0 and variance 1 over the last dimensions, times weight, plus bias (Ba et al. 2016).
+
+    ``normalized_shape`` has the sizes of these dimensions.
 
     >>> import retrograd as torch
     >>> torch.nn.LayerNorm(2)(torch.tensor([1.0, 3.0]))
@@ -77,7 +85,7 @@ class LayerNorm(Module):
         _reset(self)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the normalised ``input``."""
+        """Return ``input`` with mean 0 and variance 1 over the last dimensions, times weight, plus bias."""
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
@@ -89,8 +97,9 @@ class LayerNorm(Module):
 
 
 class GroupNorm(Module):
-    """Normalisation to mean 0 and variance 1 over ``num_groups`` groups of channels, scaled and shifted (Wu and He
-    2018).
+    """Normalisation to mean 0 and variance 1 over groups of channels, times weight, plus bias (Wu and He 2018).
+
+    The channels of each sample are split into ``num_groups`` groups. Weight and bias have one element per channel.
     """
 
     weight: Any
@@ -114,7 +123,8 @@ class GroupNorm(Module):
         _reset(self)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the normalised ``input`` (N, C, …)."""
+        """Return ``input`` (N, C, …) with mean 0 and variance 1 over each group of channels, times weight, plus bias.
+        """
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
@@ -124,7 +134,10 @@ class GroupNorm(Module):
 
 
 class RMSNorm(Module):
-    """Division of the last dimensions by the root of their mean square, scaled (Zhang and Sennrich 2019)."""
+    """Division by the root of the mean square over the last dimensions, times weight (Zhang and Sennrich 2019).
+
+    ``normalized_shape`` has the sizes of these dimensions.
+    """
 
     weight: Any
 
@@ -143,7 +156,7 @@ class RMSNorm(Module):
         _reset(self)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the normalised ``input``."""
+        """Return ``input`` divided by the root of its mean square over the last dimensions, times weight."""
         return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:

@@ -1,4 +1,4 @@
-"""Padding layers."""
+"""Padding layers: ConstantPad, ZeroPad, ReflectionPad, ReplicationPad and CircularPad in 1, 2 and 3 dimensions."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from .utils import _ntuple
 
 
 class _Padding(Module):
-    """Base class of layers that pad the last ``dimensions`` dimensions by one size, or by two per dimension (last
-    dimension first).
+    """Base class of layers that pad the last ``dimensions`` dimensions.
+
+    The padding is one int for all sides, or two ints (before, after) per dimension, beginning with the last dimension.
     """
 
     dimensions: int
@@ -25,7 +26,7 @@ class _Padding(Module):
         self.padding = _ntuple(count, "padding")(padding)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return ``input`` padded."""
+        """Return ``input`` with the padding added on both sides of the last dimensions."""
         return F.pad(input, self.padding, self.mode, self.value)
 
     def extra_repr(self) -> str:
@@ -46,13 +47,13 @@ class _ConstantPadNd(_Padding):
 
 
 class ConstantPad1d(_ConstantPadNd):
-    """Layer that pads signals with ``value``."""
+    """Layer that pads the last dimension with ``value``."""
 
     dimensions = 1
 
 
 class ConstantPad2d(_ConstantPadNd):
-    """Layer that pads images with ``value``.
+    """Layer that pads the last two dimensions with ``value``.
 
     >>> import retrograd as torch
     >>> torch.nn.ConstantPad2d((1, 0, 0, 0), 9.0)(torch.ones(1, 1, 2))
@@ -63,7 +64,7 @@ class ConstantPad2d(_ConstantPadNd):
 
 
 class ConstantPad3d(_ConstantPadNd):
-    """Layer that pads volumes with ``value``."""
+    """Layer that pads the last three dimensions with ``value``."""
 
     dimensions = 3
 
@@ -80,7 +81,11 @@ class _ZeroPadNd(_ConstantPadNd):
 
 
 def _family(prefix: str, base: type, what: str, kinds: tuple[type, ...] = (object,) * 3) -> list[type]:
-    """Return the 1-d, 2-d and 3-d layer classes of a padding mode."""
+    """Return the classes of padding layers for 1, 2 and 3 dimensions, named ``prefix`` plus ``Pad1d``, ``Pad2d``,
+    ``Pad3d``.
+
+    They are subclasses of ``base`` and of the classes ``kinds``. ``what`` completes their docstrings.
+    """
     created = []
     for dimensions, (of, also) in enumerate(zip(("signals", "images", "volumes"), kinds, strict=True), 1):
         body = {"__doc__": f"Pads {of} {what}.", "dimensions": dimensions, "__module__": __name__}

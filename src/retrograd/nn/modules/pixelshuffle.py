@@ -1,4 +1,4 @@
-"""Pixel shuffle layers, which exchange channels and resolution."""
+"""PixelShuffle and PixelUnshuffle: layers that rearrange channels as pixels and pixels as channels."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from .module import Module
 
 @declares_layer(F.pixel_shuffle, "upscale_factor={upscale_factor}")
 class PixelShuffle(Module):
-    """Layer that rearranges images (N, C * r * r, H, W) to (N, C, H * r, W * r)."""
+    """Layer that rearranges images (N, C * r * r, H, W) to (N, C, H * r, W * r), where r is ``upscale_factor``."""
 
     upscale_factor: int
 
 
 @declares_layer(F.pixel_unshuffle, "downscale_factor={downscale_factor}")
 class PixelUnshuffle(Module):
-    """Layer that rearranges images (N, C, H * r, W * r) to (N, C * r * r, H, W)."""
+    """Layer that rearranges images (N, C, H * r, W * r) to (N, C * r * r, H, W), where r is ``downscale_factor``."""
 
     downscale_factor: int
 

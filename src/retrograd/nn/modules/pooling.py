@@ -1,4 +1,7 @@
-"""Pooling layers: one value per window of a signal, an image or a volume."""
+"""Pooling layers: MaxPool, AvgPool, LPPool, FractionalMaxPool, AdaptiveMaxPool, AdaptiveAvgPool and MaxUnpool.
+
+Each layer but MaxUnpool returns one value per window of a signal, an image or a volume.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ Ratios = float | Sequence[float]
 
 
 class _Pooling(Module):
-    """Base class of pooling layers; the stride defaults to the window size."""
+    """Base class of pooling layers; ``stride`` is by default the window size ``kernel_size``."""
 
     def _settle(self: Any) -> None:
         if self.stride is None:
@@ -72,7 +75,11 @@ class _MaxUnpoolNd(Module):
 
 def _unpooling(function: Any) -> Any:
     def forward(self: Any, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-        """Return ``input`` scattered to ``indices``, zeros elsewhere; ``output_size`` resolves an ambiguous size."""
+        """Return zeros in which the elements of ``input`` are written at ``indices``, the indices that max pooling
+        returned.
+
+        Several output sizes are possible for one input size; ``output_size`` selects one of them.
+        """
         return function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
     return forward
@@ -80,21 +87,21 @@ def _unpooling(function: Any) -> Any:
 
 @declares_layer()
 class MaxUnpool1d(_MaxUnpoolNd):
-    """Inverse of :class:`MaxPool1d` with its returned indices; the other elements are 0."""
+    """Inverse of :class:`MaxPool1d` from its maxima and their indices; all other elements are 0."""
 
     forward = _unpooling(F.max_unpool1d)
 
 
 @declares_layer()
 class MaxUnpool2d(_MaxUnpoolNd):
-    """Inverse of :class:`MaxPool2d` with its returned indices; the other elements are 0."""
+    """Inverse of :class:`MaxPool2d` from its maxima and their indices; all other elements are 0."""
 
     forward = _unpooling(F.max_unpool2d)
 
 
 @declares_layer()
 class MaxUnpool3d(_MaxUnpoolNd):
-    """Inverse of :class:`MaxPool3d` with its returned indices; the other elements are 0."""
+    """Inverse of :class:`MaxPool3d` from its maxima and their indices; all other elements are 0."""
 
     forward = _unpooling(F.max_unpool3d)
 
@@ -158,20 +165,27 @@ class _FractionalMaxPoolNd(Module):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
     def forward(self, input: Tensor) -> Any:
-        """Return the maximum of each window and, with ``return_indices``, its index."""
+        """Return the maximum of each window of ``input`` and, if ``return_indices`` is true, the index of each maximum.
+        """
         return type(self).function(
             input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples
         )
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    """Maximum of windows at random positions of an image, with a chosen output size (Graham 2014)."""
+    """Maximum of windows at random positions of an image; the number of windows is chosen (Graham 2014).
+
+    The number is ``output_size``, or ``output_ratio`` times the size of the image.
+    """
 
     function = staticmethod(F.fractional_max_pool2d)
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    """Maximum of windows at random positions of a volume, with a chosen output size."""
+    """Maximum of windows at random positions of a volume; the number of windows is chosen.
+
+    The number is ``output_size``, or ``output_ratio`` times the size of the volume.
+    """
 
     function = staticmethod(F.fractional_max_pool3d)
 
@@ -186,17 +200,17 @@ class _LPPoolNd(Module):
 
 @declares_layer(F.lp_pool1d)
 class LPPool1d(_LPPoolNd):
-    """p-norm of each window of a signal."""
+    """p-norm of each window of a signal, where p is ``norm_type``."""
 
 
 @declares_layer(F.lp_pool2d)
 class LPPool2d(_LPPoolNd):
-    """p-norm of each window of an image."""
+    """p-norm of each window of an image, where p is ``norm_type``."""
 
 
 @declares_layer(F.lp_pool3d)
 class LPPool3d(_LPPoolNd):
-    """p-norm of each window of a volume."""
+    """p-norm of each window of a volume, where p is ``norm_type``."""
 
 
 @declares_layer(shown="output_size={output_size}")
