@@ -1,4 +1,7 @@
-"""Sequences of different lengths, padded into one tensor or packed without padding; exported as ``nn.utils.rnn``."""
+"""PackedSequence, and functions that pad, pack and unpack sequences of different lengths.
+
+Exported as ``nn.utils.rnn``.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +34,11 @@ class PackedSequence_(NamedTuple):
 
 
 class PackedSequence(TorchNamed, PackedSequence_):
-    """Batch of sequences without padding: ``data`` has the first elements of all sequences, then all second elements,
-    and so on.
+    """Batch of sequences of different lengths without padding, created by :func:`pack_padded_sequence`.
 
-    ``batch_sizes`` has the number of sequences at each time step; ``sorted_indices`` is the permutation that sorts the
-    sequences by falling length, ``unsorted_indices`` its inverse. Created by :func:`pack_padded_sequence`.
+    ``data`` has the first elements of all sequences, then all second elements, and so on. ``batch_sizes`` has the
+    number of sequences at each time step. ``sorted_indices`` is the permutation that sorts the sequences by falling
+    length, and ``unsorted_indices`` is its inverse.
     """
 
     __slots__ = ()
@@ -61,7 +64,10 @@ class PackedSequence(TorchNamed, PackedSequence_):
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def _with_changed_data(self, change: Any) -> PackedSequence:
-        """Return a copy with ``change`` applied to data and indices, or ``self`` if the data did not change."""
+        """Return a copy with ``data`` replaced by ``change(data)``, or ``self`` if ``change`` returns the same tensor.
+
+        The indices are moved to the device of the new data.
+        """
         data = change(self.data)
         if data is self.data:
             return self
@@ -71,23 +77,23 @@ class PackedSequence(TorchNamed, PackedSequence_):
         return type(self)(data, self.batch_sizes, *moved)
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """Return a copy on another device or of another dtype."""
+        """Return a copy with ``data`` converted by ``data.to(*args, **kwargs)``, or ``self`` if nothing changes."""
         return self._with_changed_data(lambda data: data.to(*args, **kwargs))
 
     def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """Return a copy on the GPU."""
+        """Return a copy whose data and indices are on the GPU."""
         return self._with_changed_data(lambda data: data.cuda(*args, **kwargs))
 
     def cpu(self) -> PackedSequence:
-        """Return a copy on the CPU."""
+        """Return a copy whose data and indices are on the CPU."""
         return self._with_changed_data(lambda data: data.cpu())
 
     def pin_memory(self) -> PackedSequence:
-        """Return ``self``, because memory is never pinned."""
+        """Return ``self``, because memory is never pinned (page-locked) here."""
         return self
 
     def is_pinned(self) -> bool:
-        """Return False, because memory is never pinned."""
+        """Return False, because memory is never pinned (page-locked) here."""
         return False
 
     is_cuda = property(lambda self: self.data.is_cuda, doc="Whether the data is on a GPU.")
@@ -111,7 +117,7 @@ for _name in ("double", "float", "half", "long", "int", "short", "char", "byte")
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """Return the inverse of ``permutation``, or None for None."""
+    """Return the inverse of ``permutation``, or None if ``permutation`` is None."""
     if permutation is None:
         return None
     out = empty_like(permutation)
@@ -121,10 +127,10 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 def pack_padded_sequence(
     input: Tensor, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
-    """Pack sequences that are padded into one tensor (time, batch, …) with the passed lengths.
+    """Return a PackedSequence of the first ``lengths[i]`` elements of each padded sequence i in ``input``.
 
-    ``batch_first``: the tensor is (batch, time, …). ``enforce_sorted``: raise unless the lengths are in falling order;
-    otherwise the sequences are sorted.
+    ``input`` has shape (time, batch, …), or (batch, time, …) if ``batch_first`` is true. If ``enforce_sorted`` is true,
+    RuntimeError is raised unless the lengths are in falling order; otherwise the sequences are sorted.
 
     >>> import retrograd as torch
     >>> torch.nn.utils.rnn.pack_padded_sequence(torch.tensor([[1, 2], [3, 0]]), [2, 1]).data
@@ -163,9 +169,10 @@ def pack_padded_sequence(
 def pad_packed_sequence(
     sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Return the padded tensor (time, batch, …) and the lengths of a packed sequence.
+    """Return the sequences of ``sequence`` padded to one tensor (time, batch, …), and their lengths.
 
-    ``total_length``: the padded length; by default that of the longest sequence.
+    If ``batch_first`` is true, the tensor has shape (batch, time, …). The sequences are padded with ``padding_value``
+    to ``total_length``, by default to the length of the longest sequence.
     """
     longest = sequence.batch_sizes.size(0)
     if total_length is not None and total_length < longest:
@@ -194,8 +201,9 @@ def pad_packed_sequence(
 def pad_sequence(
     sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Tensor:
-    """Return one tensor (time, batch, …) of sequences of different lengths, the shorter ones padded with
-    ``padding_value``.
+    """Return a tensor (time, batch, …) with all ``sequences``, the shorter ones padded with ``padding_value``.
+
+    If ``batch_first`` is true, the tensor has shape (batch, time, …). ``padding_side`` is ``"right"`` or ``"left"``.
 
     >>> import retrograd as torch
     >>> torch.nn.utils.rnn.pad_sequence([torch.tensor([1, 2]), torch.tensor([3])], batch_first=True)
@@ -221,19 +229,25 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
-    """Return the sequences of a tensor from :func:`pad_sequence`, cut to ``lengths``."""
+    """Return a list with the first ``lengths[i]`` elements of each sequence i in ``padded_sequences``.
+
+    This is the inverse of :func:`pad_sequence`.
+    """
     rows = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
     return [row[: int(length)] for row, length in zip(rows, lengths, strict=True)]
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
-    """Pack sequences of different lengths."""
+    """Return a PackedSequence of ``sequences``, which may have different lengths.
+
+    If ``enforce_sorted`` is true, RuntimeError is raised unless the lengths are in falling order.
+    """
     lengths = as_tensor([each.size(0) for each in sequences])
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """Return the sequences of a packed sequence as a list of tensors."""
+    """Return a list of the sequences in ``packed_sequences``."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)
 

@@ -1,6 +1,6 @@
 """Parameters (tensors that are trained) and buffers (tensors that are not), each also in an uninitialized form.
 
-Operations treat a Parameter like any Tensor; registration is done by the module.
+Operations treat a Parameter like any Tensor. The module to which it is assigned registers it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,12 @@ DETACHED = (
 
 
 class _ParameterMeta(type):
-    """Metaclass by which a tensor of a user's subclass, wrapped by ``Parameter(data)``, is an instance of Parameter."""
+    """Metaclass of Parameter, which makes ``isinstance(x, Parameter)`` true for every tensor whose ``_is_param`` is
+    true.
+
+    ``Parameter(data)`` returns such a tensor if ``data`` is of a user's subclass of Tensor, because the parameter then
+    has the class of ``data``.
+    """
 
     def __instancecheck__(cls, instance: Any) -> bool:
         if type.__instancecheck__(cls, instance):
@@ -36,7 +41,8 @@ class _ParameterMeta(type):
 class Parameter(Tensor, metaclass=_ParameterMeta):
     """Tensor that a module registers as a parameter when it is assigned as an attribute.
 
-    The parameter shares the storage of ``data``, is detached from its graph and requires a gradient by default.
+    The parameter shares the storage of ``data`` and is detached from the graph of ``data``. If ``requires_grad`` is
+    true (the default), it requires a gradient.
 
     >>> from retrograd import nn, tensor
     >>> nn.Parameter(tensor([1.0, 2.0]))
@@ -77,7 +83,11 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
 @pickled_as("parameter")
 def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any], place: str) -> Any:
-    """Return the parameter of a pickle's contents."""
+    """Return the parameter with these contents, which a pickle holds.
+
+    ``cls`` is its class (None for Parameter), ``array`` its elements, ``place`` its device. ``attributes`` are set on
+    it.
+    """
     created = leaf_of(cls or Parameter, rebuild_tensor(None, array, False, {}, place), requires_grad)
     created.__dict__.update(attributes)
     return created
@@ -88,7 +98,7 @@ PACKAGE_CLASSES.add(Parameter)
 
 
 class _BufferMeta(type):
-    """Metaclass by which every Tensor with a true ``_is_buffer`` is an instance of Buffer."""
+    """Metaclass of Buffer, which makes ``isinstance(x, Buffer)`` true for every tensor whose ``_is_buffer`` is true."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         if type.__instancecheck__(cls, instance):
@@ -99,7 +109,7 @@ class _BufferMeta(type):
 class Buffer(Tensor, metaclass=_BufferMeta):
     """Tensor that a module registers as a buffer when it is assigned as an attribute.
 
-    ``persistent``: include the buffer in the module's ``state_dict``.
+    If ``persistent`` is true, the buffer is part of the ``state_dict`` of the module.
 
     >>> from retrograd import nn, ones
     >>> module = nn.Module()
@@ -133,7 +143,10 @@ class UninitializedTensorMixin(WrapperTensor):
     cls_to_become: Any = Tensor
 
     def materialize(self, shape: Sequence[int], device: Any = None, dtype: Any = None) -> None:
-        """Turn the tensor in place into one of ``shape`` with the same properties; the values are uninitialised."""
+        """Allocate the tensor in place with shape ``shape`` and uninitialised values.
+
+        The device and dtype are by default those of the uninitialized tensor.
+        """
         self.data = empty(shape, device=device or self.device, dtype=dtype or self.dtype)
         self.__class__ = self.cls_to_become
 
@@ -154,7 +167,11 @@ class UninitializedTensorMixin(WrapperTensor):
         )
 
     def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
-        """Convert for the operations ``to_dtype`` and ``to_device``; raise ValueError for every other operation."""
+        """Return this tensor converted, if ``op`` is the operation ``to_dtype`` or ``to_device`` with the parameters
+        ``params``.
+
+        Raises ValueError for every other operation, because the shape is not known yet.
+        """
         if op.name in ("to_dtype", "to_device"):
             return self.data.to(*params)
         raise _uninitialized_error(op.name.removesuffix("_block").removesuffix("_all") + "_" * in_place)
@@ -171,7 +188,7 @@ class UninitializedTensorMixin(WrapperTensor):
         return _unmade, (type(self).__name__, self.requires_grad, str(self.device), self.dtype, self.__dict__)
 
     def described(self) -> tuple[Any, tuple[Any, ...]]:
-        """Return the class and arguments from which a checkpoint, also PyTorch's, rebuilds the tensor."""
+        """Return the class and the arguments from which loading a checkpoint rebuilds the tensor, in PyTorch, too."""
         return type(self), (self.requires_grad,)
 
 
@@ -198,7 +215,7 @@ for _name in ("numel", "nelement", "dim", "__len__", "detach", "stride", "is_con
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):
-    """Parameter whose shape is not known yet, as lazy modules have before their first call.
+    """Parameter whose shape is not known yet. Lazy modules have such parameters before their first call.
 
     >>> from retrograd import nn
     >>> weight = nn.UninitializedParameter()
@@ -216,7 +233,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
 
 
 class UninitializedBuffer(UninitializedTensorMixin):
-    """Buffer whose shape is not known yet, as lazy modules have before their first call."""
+    """Buffer whose shape is not known yet. Lazy modules have such buffers before their first call."""
 
     __slots__ = ()
     __module__ = "torch.nn.parameter"
@@ -232,7 +249,10 @@ class UninitializedBuffer(UninitializedTensorMixin):
 
 @pickled_as("uninitialized")
 def _unmade(kind: str, requires_grad: bool, device: str, dtype: Any, attributes: dict[str, Any]) -> Any:
-    """Return the uninitialized parameter or buffer of a pickle's contents."""
+    """Return an uninitialized parameter or buffer with these contents, which a pickle holds.
+
+    ``kind`` is the name of its class. ``attributes`` are set on it.
+    """
     cls = UninitializedParameter if kind == "UninitializedParameter" else UninitializedBuffer
     created = cls(requires_grad, device, dtype)
     created.__dict__.update(attributes)
@@ -240,7 +260,7 @@ def _unmade(kind: str, requires_grad: bool, device: str, dtype: Any, attributes:
 
 
 def is_lazy(param: Any) -> bool:
-    """Whether ``param`` is an uninitialized parameter or buffer."""
+    """Return whether ``param`` is an uninitialized parameter or buffer."""
     return isinstance(param, UninitializedTensorMixin)
 
 

@@ -155,7 +155,9 @@ def _call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run: _Call
 
 
 def _before(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Call the forward pre-hooks and return ``args`` and ``kwargs``, or the arguments that the hooks returned instead.
+    """Call the forward pre-hooks and return the arguments for ``forward``.
+
+    These are ``args`` and ``kwargs``, or the arguments that the hooks returned instead.
     """
     for number, hook in (*FORWARD_PRE.items(), *module._forward_pre_hooks.items()):
         if number in module._forward_pre_hooks_with_kwargs:
@@ -252,8 +254,7 @@ class BackwardHook:
         return args
 
     def setup_output_hook(self, result: Any) -> Any:
-        """Return ``result`` after an identity node, if it requires a gradient; otherwise return ``result`` unchanged.
-        """
+        """Return ``result`` after an identity node if it requires a gradient; otherwise return ``result`` unchanged."""
         several = isinstance(result, tuple)
         results = result if several else (result,)
         self.n_outputs = len(results)

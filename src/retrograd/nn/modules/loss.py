@@ -41,7 +41,9 @@ class L1Loss(_Loss):
 
 @declares_layer(F.nll_loss, takes="input, target", buffers=("weight",))
 class NLLLoss(_WeightedLoss):
-    """Negative log-likelihood of the target class. The input holds log-probabilities; the target holds class indices.
+    """Negative log-likelihood of the target class.
+
+    The input holds log-probabilities; the target holds class indices.
     """
 
     weight: Tensor | None = None
@@ -176,7 +178,9 @@ class SmoothL1Loss(_Loss):
 
 @declares_layer(F.huber_loss, takes="input, target")
 class HuberLoss(_Loss):
-    """Half the squared difference of input and target, replaced by a linear function beyond a difference of ``delta``.
+    """Half the squared difference of input and target where the absolute difference is at most ``delta``.
+
+    Beyond ``delta`` the loss is linear in the difference.
     """
 
     reduction: str = "mean"

@@ -123,8 +123,7 @@ class GroupNorm(Module):
         _reset(self)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return ``input`` (N, C, …) with mean 0 and variance 1 over each group of channels, times weight, plus bias.
-        """
+        """Return ``input`` (N, C, …) with mean 0 and variance 1 in each group of channels, times weight, plus bias."""
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:

@@ -165,8 +165,7 @@ class _FractionalMaxPoolNd(Module):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
     def forward(self, input: Tensor) -> Any:
-        """Return the maximum of each window of ``input`` and, if ``return_indices`` is true, the index of each maximum.
-        """
+        """Return the maximum of each window of ``input``, and its index if ``return_indices`` is true."""
         return type(self).function(
             input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples
         )

@@ -1,4 +1,4 @@
-"""Recurrent layers and cells: RNN, LSTM, GRU."""
+"""Recurrent layers and cells: RNN, LSTM, GRU, RNNCell, LSTMCell and GRUCell."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
 def _shown(layer: Any, **usual: Any) -> str:
-    """Return the sizes of a layer and the named attributes that differ from their defaults as text."""
+    """Return the sizes of ``layer`` as text, followed by each attribute that differs from its default in ``usual``."""
     text = f"{layer.input_size}, {layer.hidden_size}"
     for name, value in usual.items():
         if getattr(layer, name) != value:
@@ -27,14 +27,14 @@ def _shown(layer: Any, **usual: Any) -> str:
 
 
 def _draw_parameters(layer: Any) -> None:
-    """Draw new values for all parameters: uniform in plus or minus ``1 / sqrt(hidden_size)``."""
+    """Draw new values for all parameters of ``layer``, uniformly in plus or minus ``1 / sqrt(hidden_size)``."""
     bound = 1.0 / math.sqrt(layer.hidden_size) if layer.hidden_size > 0 else 0
     for weight in layer.parameters():
         init.uniform_(weight, -bound, bound)
 
 
 class RNNBase(Module):
-    """Base class of recurrent layers: the weights per layer and direction, checks and the call."""
+    """Base class of RNN, LSTM and GRU, which registers the weights per layer and direction and defines the call."""
 
     def __init__(
         self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
@@ -61,7 +61,7 @@ class RNNBase(Module):
         self.reset_parameters()
 
     def _check(self, dropout: Any) -> None:
-        """Raise for invalid arguments."""
+        """Raise an error if ``dropout`` or an argument of ``__init__`` is invalid."""
         if isinstance(dropout, bool) or not isinstance(dropout, (int, float)) or not 0 <= dropout <= 1:
             raise ValueError(
                 "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
@@ -85,7 +85,10 @@ class RNNBase(Module):
             raise ValueError("Unrecognized RNN mode: " + self.mode)
 
     def _add_layer(self, layer: int, suffix: str, device: Any, dtype: Any) -> list[str]:
-        """Register the weights of one layer in one direction and return their names."""
+        """Register the weights of layer number ``layer`` in one direction and return their names.
+
+        ``suffix`` is ``"_reverse"`` for the backward direction.
+        """
         rows = GATES[self.mode] * self.hidden_size
         state = self.proj_size or self.hidden_size
         seen = self.input_size if layer == 0 else state * (2 if self.bidirectional else 1)
@@ -117,11 +120,13 @@ class RNNBase(Module):
 
     @property
     def all_weights(self) -> list[list[Any]]:
-        """Return the weights of each layer and direction."""
+        """Return a list of lists: the weights of each layer and direction."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def flatten_parameters(self) -> None:
-        """Do nothing; accepted for compatibility, because PyTorch's cuDNN weight layout is not used."""
+        """Do nothing. In PyTorch this method copies the weights to one block of memory for cuDNN, which is not used
+        here.
+        """
 
     def extra_repr(self) -> str:
         """Return the sizes and the arguments that differ from their defaults as text."""
@@ -130,10 +135,11 @@ class RNNBase(Module):
     # -- call
 
     def forward(self, input: Any, hx: Any = None) -> Any:
-        """Return the outputs of the last layer at each step, and the final state of each layer and direction.
+        """Return the output of the last layer at each step, and the final state of each layer and direction.
 
-        ``input``: (time, batch, features), or (batch, time, features) with ``batch_first``, or unbatched (time,
-        features), or a :class:`PackedSequence`. ``hx``: the initial states; zeros by default.
+        ``input`` has shape (time, batch, features), or (batch, time, features) if ``batch_first`` is true. It may also
+        be unbatched (time, features), or a :class:`PackedSequence`. ``hx`` is the initial state of each layer and
+        direction, by default zeros; for an LSTM it is a pair of hidden states and cell states.
         """
         packed = isinstance(input, PackedSequence)
         data, sizes, order, back = input if packed else (input, (0,), None, None)
@@ -170,7 +176,7 @@ class RNNBase(Module):
         return out, tuple(final_states) if self.mode == "LSTM" else final_states[0]
 
     def _check_dtype(self, data: Tensor) -> None:
-        """Raise ValueError if the dtype of the input differs from the weights'."""
+        """Raise ValueError if the dtype of ``data`` differs from the dtype of the weights."""
         own = self._flat_weights[0].dtype
         if data.dtype != own:
             raise ValueError(
@@ -179,7 +185,7 @@ class RNNBase(Module):
             )
 
     def _sizes(self, batch: int) -> list[tuple[int, int, int]]:
-        """Return the shapes of the states passed from step to step."""
+        """Return the shape of the hidden states and, for an LSTM, of the cell states, for ``batch`` sequences."""
         rows = self.num_layers * (2 if self.bidirectional else 1)
         sizes = [(rows, batch, self.proj_size or self.hidden_size)]
         return [*sizes, (rows, batch, self.hidden_size)] if self.mode == "LSTM" else sizes
@@ -187,7 +193,13 @@ class RNNBase(Module):
     def _first_states(
         self, hx: Any, data: Tensor, batch: int, alone: bool, packed: bool, order: Tensor | None
     ) -> list[Tensor]:
-        """Return the initial states (zeros by default), checked and in the order of the packed sequences."""
+        """Return the initial states ``hx`` as a list, or zeros of the dtype of ``data`` if ``hx`` is None.
+
+        The list has the hidden states and, for an LSTM, the cell states. If ``alone`` is true, the input has no batch
+        dimension, and a batch dimension of size 1 is added to the states. If ``packed`` is true, the input is a packed
+        sequence. If ``order`` is not None, the sequences are permuted by ``order``. Raises RuntimeError for states of
+        another shape.
+        """
         sizes = self._sizes(batch)
         if hx is None:
             return [zeros(size, dtype=data.dtype, device=data.device) for size in sizes]
@@ -210,10 +222,11 @@ class RNNBase(Module):
 
 
 class RNN(RNNBase):
-    """Elman RNN layers: ``h = tanh(W_ih x + b_ih + W_hh h + b_hh)`` (or ``relu``) at each step (Elman 1990).
+    """Elman RNN layers: ``h = tanh(W_ih x + b_ih + W_hh h + b_hh)`` at each step (Elman 1990).
 
     ``RNN(input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias=True, batch_first=False, dropout=0.0,
-    bidirectional=False)``; ``dropout`` is applied between the layers.
+    bidirectional=False)``. With ``nonlinearity="relu"``, ``tanh`` is replaced by ``relu``. ``dropout`` is the
+    probability of dropout between the layers.
 
     >>> import retrograd as torch
     >>> out, last = torch.nn.RNN(10, 20, 2)(torch.ones(5, 3, 10))
@@ -234,11 +247,11 @@ class RNN(RNNBase):
 
 
 class LSTM(RNNBase):
-    """Long short-term memory layers (Hochreiter and Schmidhuber 1997); the state is a pair of hidden state and cell
-    state.
+    """Long short-term memory layers (Hochreiter and Schmidhuber 1997).
 
-    ``LSTM(input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False,
-    proj_size=0)``; with ``proj_size`` the hidden state is projected to this size.
+    The state is a pair of hidden state and cell state. ``LSTM(input_size, hidden_size, num_layers=1, bias=True,
+    batch_first=False, dropout=0.0, bidirectional=False, proj_size=0)``. If ``proj_size`` is not 0, the hidden state is
+    projected to this size.
 
     >>> import retrograd as torch
     >>> out, (hidden, cell) = torch.nn.LSTM(10, 20)(torch.ones(5, 3, 10))
@@ -270,7 +283,7 @@ def _refuse_projection(kwargs: dict[str, Any]) -> None:
 
 
 class RNNCellBase(Module):
-    """Base class of recurrent cells: weights for the input and for the state."""
+    """Base class of RNNCell, LSTMCell and GRUCell, with the weights for the input and for the hidden state."""
 
     function: ClassVar[Any]
     states: ClassVar[int] = 1
@@ -301,8 +314,9 @@ class RNNCellBase(Module):
         return _shown(self, bias=True)
 
     def forward(self, input: Tensor, hx: Any = None) -> Any:
-        """Return the new state (for LSTMCell: hidden and cell state) from ``input`` (batch, features) and the previous
-        state.
+        """Return the new hidden state after one step from ``input`` (batch, features) and the previous state ``hx``.
+
+        For an LSTMCell ``hx`` and the result are pairs of hidden state and cell state. By default ``hx`` is zeros.
         """
         name = type(self).__name__
         if input.dim() not in (1, 2):

@@ -1,4 +1,4 @@
-"""Embedding tables, indexed by integers."""
+"""Embedding and EmbeddingBag: layers with a table of vectors that are selected by integers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from .module import Module
 
 
 class _EmbeddingBase(Module):
-    """Base class of embeddings: a weight of ``num_embeddings`` rows; the row ``padding_idx`` is initialised to 0 and
-    gets no gradient.
+    """Base class of Embedding and EmbeddingBag, with a weight of ``num_embeddings`` rows.
+
+    The row ``padding_idx`` is initialised to 0 and gets no gradient.
     """
 
     weight: Any
@@ -24,7 +25,10 @@ class _EmbeddingBase(Module):
     padding_idx: int | None
 
     def _fill(self, weight: Tensor | None, frozen: bool, device: Any, dtype: Any) -> None:
-        """Register the weight: the passed one, or a new one with initial values."""
+        """Register ``weight`` as the parameter, or a new one with initial values if ``weight`` is None.
+
+        If ``frozen`` is true, the parameter does not require a gradient.
+        """
         if self.padding_idx is not None:
             if not -self.num_embeddings <= self.padding_idx < self.num_embeddings:
                 raise AssertionError("Padding_idx must be within num_embeddings")
@@ -46,7 +50,7 @@ class _EmbeddingBase(Module):
                 self.weight[self.padding_idx].fill_(0)
 
     def _shown(self, **usual: Any) -> str:
-        """Return the sizes and the named attributes that differ from their defaults as text."""
+        """Return the sizes as text, followed by each attribute that differs from its default in ``usual``."""
         text = f"{self.num_embeddings}, {self.embedding_dim}"
         for name, value in usual.items():
             if getattr(self, name) != value:
@@ -62,7 +66,7 @@ def _rows_of(embeddings: Tensor) -> tuple[int, int]:
 
 
 class Embedding(_EmbeddingBase):
-    """Trainable vector for each index.
+    """Layer that returns for each integer of its input a row of ``weight``, a trainable table of vectors.
 
     >>> import retrograd as torch
     >>> torch.nn.Embedding(10, 3)(torch.tensor([[1, 2], [4, 9]])).shape
@@ -85,7 +89,7 @@ class Embedding(_EmbeddingBase):
         self._fill(_weight, _freeze, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the vectors of the indices ``input``, along a new last dimension."""
+        """Return the rows of ``weight`` at the integers ``input``, of shape (*input.shape, embedding_dim)."""
         return F.embedding(
             input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse
         )
@@ -100,13 +104,13 @@ class Embedding(_EmbeddingBase):
         cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None, max_norm: float | None = None,
         norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
     ) -> Embedding:  # fmt: skip
-        """Return an embedding with the weight ``embeddings``, which is not trained if ``freeze``."""
+        """Return an Embedding whose weight is ``embeddings``. If ``freeze`` is true, the weight is not trained."""
         rows, columns = _rows_of(embeddings)
         return cls(rows, columns, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, embeddings, freeze)
 
 
 class EmbeddingBag(_EmbeddingBase):
-    """Sum, mean or maximum of the vectors of several indices."""
+    """Layer that returns for each bag of integers the sum, mean or maximum of the selected rows of ``weight``."""
 
     def __init__(
         self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None, norm_type: float = 2.0,
@@ -126,7 +130,11 @@ class EmbeddingBag(_EmbeddingBase):
         self._fill(_weight, False, device, dtype)
 
     def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
-        """Return a vector per bag: per row of a 2-d ``input``, or per range of a 1-d one, beginning at ``offsets``."""
+        """Return one vector per bag, the sum, mean or maximum of rows of ``weight``.
+
+        Each row of a 2-d ``input`` is a bag. In a 1-d ``input`` a bag begins at each of ``offsets``.
+        ``per_sample_weights`` has a factor for each row.
+        """
         return F.embedding_bag(
             input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse,
             per_sample_weights, self.include_last_offset, self.padding_idx,
@@ -142,7 +150,7 @@ class EmbeddingBag(_EmbeddingBase):
         scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, include_last_offset: bool = False,
         padding_idx: int | None = None,
     ) -> EmbeddingBag:  # fmt: skip
-        """Return an embedding bag with the weight ``embeddings``, which is not trained if ``freeze``."""
+        """Return an EmbeddingBag whose weight is ``embeddings``. If ``freeze`` is true, the weight is not trained."""
         rows, columns = _rows_of(embeddings)
         created = cls(rows, columns, max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings, include_last_offset,
                    padding_idx)  # fmt: skip

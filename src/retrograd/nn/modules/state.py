@@ -1,6 +1,7 @@
-"""State of modules: saving parameters and persistent buffers by name, and loading them.
+"""``state_dict`` and ``load_state_dict``: saving the parameters and persistent buffers of modules by name, and loading
+them.
 
-This file uses only a module's registries and its children.
+This file uses only the registries and the children of a module.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ IncompatibleKeys.__name__ = IncompatibleKeys.__qualname__ = "_IncompatibleKeys"
 
 
 class WrappedHook(TorchNamed):
-    """Load hook that receives its module as first argument if a module was passed; holds the module weakly."""
+    """Hook for loading a state, which receives its module as first argument if a module was passed to ``__init__``.
+
+    It holds a weak reference to the module, because the module holds the hook.
+    """
 
     def __init__(self, hook: Callable[..., Any], module: Any = None) -> None:
         self.hook = hook
@@ -84,12 +88,16 @@ class Stateful:
     # -- hooks
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call ``hook(module, state_dict, prefix, local_metadata)``; a returned value replaces the state_dict."""
+        """Call ``hook(module, state_dict, prefix, local_metadata)`` after :meth:`state_dict`.
+
+        A value that the hook returns replaces the ``state_dict``.
+        """
         return Handle(self._state_dict_hooks, hook)
 
     def register_state_dict_post_hook(self, hook: Callable[..., None]) -> Handle:
-        """Call ``hook(module, state_dict, prefix, local_metadata)`` after :meth:`state_dict`; it may change the dict in
-        place.
+        """Call ``hook(module, state_dict, prefix, local_metadata)`` after :meth:`state_dict`.
+
+        The hook may change ``state_dict`` in place.
         """
         hook._from_public_api = True  # type: ignore[attr-defined]
         return Handle(self._state_dict_hooks, hook)
@@ -102,7 +110,7 @@ class Stateful:
         return Handle(self._load_state_dict_pre_hooks, WrappedHook(hook, self if with_module else None))
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., None]) -> Handle:
-        """Call a hook before this module's state is loaded.
+        """Call ``hook`` before the state of this module is loaded.
 
         Its arguments are ``(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
         error_msgs)``.
@@ -110,26 +118,31 @@ class Stateful:
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., None]) -> Handle:
-        """Call ``hook(module, incompatible_keys)`` after this module's state is loaded; it may change the keys in
-        place.
+        """Call ``hook(module, incompatible_keys)`` after the state of this module is loaded.
+
+        The hook may change the lists in ``incompatible_keys`` in place.
         """
         return Handle(self._load_state_dict_post_hooks, hook)
 
     def get_extra_state(self) -> Any:
-        """Return additional state; a subclass that has some overrides this method and :meth:`set_extra_state`."""
+        """Return additional state that is saved in the ``state_dict``.
+
+        A subclass with additional state overrides this method and :meth:`set_extra_state`.
+        """
         raise _unreachable_error("get_extra_state")
 
     def set_extra_state(self, state: Any) -> None:
-        """Restore the additional state from :meth:`get_extra_state`."""
+        """Restore the additional state ``state``, which :meth:`get_extra_state` returned."""
         raise _unreachable_error("set_extra_state")
 
     # -- saving
 
     def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
-        """Return the parameters and persistent buffers of this module and all submodules by name, as an ordered
-        dictionary.
+        """Return an ordered dictionary of the parameters and persistent buffers of this module and all submodules by
+        name.
 
-        The tensors share storage with the module's and are detached unless ``keep_vars`` is true.
+        The names begin with ``prefix``. The tensors share storage with those of the module. If ``keep_vars`` is false,
+        they are detached from the graph.
 
         >>> from retrograd import nn
         >>> list(nn.Linear(2, 1).state_dict())
@@ -167,7 +180,10 @@ class Stateful:
         return destination
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        """Add this module's own state, without its children's, to ``destination``."""
+        """Add the parameters and persistent buffers of this module, without those of its children, to ``destination``.
+
+        Their names begin with ``prefix``. If ``keep_vars`` is false, the tensors are detached from the graph.
+        """
         for name, tensor in self._own_state().items():
             if tensor is not None:
                 destination[prefix + name] = tensor if keep_vars or is_lazy(tensor) else tensor.detach()
@@ -175,7 +191,7 @@ class Stateful:
             destination[prefix + EXTRA] = self.get_extra_state()
 
     def _own_state(self) -> dict[str, Any]:
-        """Return the parameters and persistent buffers of this module alone."""
+        """Return the parameters and persistent buffers of this module by name, without those of its children."""
         volatile = self._non_persistent_buffers_set
         return {**self._parameters, **{key: each for key, each in self._buffers.items() if key not in volatile}}
 
@@ -184,9 +200,10 @@ class Stateful:
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
         """Copy parameters and buffers from ``state_dict`` into this module and all submodules.
 
-        ``strict``: the keys must be exactly those of :meth:`state_dict`. ``assign``: replace the module's tensors by
-        those of ``state_dict`` instead of copying. Returns the missing and the unexpected keys. Raises RuntimeError
-        that lists every mismatch, after all matching entries are loaded.
+        If ``strict`` is true, the keys must be exactly those of :meth:`state_dict`. If ``assign`` is true, the tensors
+        of ``state_dict`` become the tensors of the module, without being copied. Returns the missing and the unexpected
+        keys. All matching entries are loaded; then RuntimeError is raised if there were mismatches, with a list of
+        them.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
@@ -211,7 +228,10 @@ class Stateful:
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: list[str],
         unexpected_keys: list[str], error_msgs: list[str],
     ) -> None:  # fmt: skip
-        """Load this module's own state, without its children's, from ``state_dict``."""
+        """Load the parameters and buffers of this module, without those of its children, from ``state_dict``.
+
+        Keys and error messages are appended to ``missing_keys``, ``unexpected_keys`` and ``error_msgs``.
+        """
         for hook in self._load_state_dict_pre_hooks.values():
             hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         assign = local_metadata.get("assign_to_params_buffers", False)
@@ -242,7 +262,10 @@ class Stateful:
 def _load(
     module: Any, state: Any, metadata: Any, prefix: str, strict: bool, assign: bool, found: tuple[list[str], ...]
 ) -> None:
-    """Load ``module`` and all submodules; ``found`` collects missing keys, unexpected keys and errors."""
+    """Load the state ``state`` into ``module`` and all submodules.
+
+    Missing keys, unexpected keys and error messages are appended to the three lists ``found``.
+    """
     local = {} if metadata is None else metadata.get(prefix[:-1], {})
     if assign:
         local["assign_to_params_buffers"] = assign
@@ -262,7 +285,10 @@ def _load(
 
 
 def _load_tensor(module: Any, name: str, own: Any, key: str, value: Any, assign: bool) -> str | None:
-    """Copy or assign ``value`` to a module's own tensor; return an error message, or None."""
+    """Copy ``value`` into ``own``, the parameter or buffer ``name`` of ``module``; return an error message, or None.
+
+    If ``assign`` is true, ``value`` replaces the tensor instead. ``key`` is the full name in the error messages.
+    """
     if not isinstance(value, Tensor):
         return (
             f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint but '

@@ -1,4 +1,4 @@
-"""Transformer layers, encoders and decoders (Vaswani et al. 2017)."""
+"""Transformer, its encoder and decoder, and their layers (Vaswani et al. 2017)."""
 
 from __future__ import annotations
 
@@ -36,12 +36,19 @@ def _copies(module: Module, count: int) -> ModuleList:
 
 
 def _causal(size: int, device: Any = None, dtype: Any = None) -> Tensor:
-    """Return the causal mask: values added to the scores so that no query attends to a later key."""
+    """Return the causal mask (size, size), which is minus infinity above the diagonal and 0 elsewhere.
+
+    The mask is added to the scores, so that no query attends to a later key.
+    """
     return full((size, size), -math.inf, device=device, dtype=dtype).triu(diagonal=1)
 
 
 def _is_causal(mask: Mask, hint: bool | None, source: Tensor, batch_first: bool) -> bool:
-    """Whether ``mask`` is the causal mask: the hint or, if it is None, a comparison with the causal mask."""
+    """Return whether ``mask`` is the causal mask for the sequence ``source``.
+
+    If ``hint`` is None, the values of ``mask`` are compared with those of the causal mask. Otherwise the result is
+    ``hint``.
+    """
     if hint is not None or mask is None:
         return hint is True
     size = source.size(0) if source.dim() == 2 or not batch_first else source.size(1)
@@ -50,9 +57,10 @@ def _is_causal(mask: Mask, hint: bool | None, source: Tensor, batch_first: bool)
 
 
 class _Layer(Module):
-    """Base class of encoder and decoder layers: attentions and a feed-forward network of two linear layers.
+    """Base class of encoder and decoder layers: attentions, and a feed-forward network of two linear layers.
 
-    Each part has a residual connection, with the normalisation after it, or before it with ``norm_first``.
+    Each attention and the network has a residual connection. The normalisation is before each of them if ``norm_first``
+    is true, otherwise after the addition.
     """
 
     attentions: tuple[str, ...]
@@ -83,7 +91,10 @@ class _Layer(Module):
         """Set the attributes specific to a subclass; called at the end of ``__init__``."""
 
     def _residual(self, x: Tensor, part: int, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """Return ``x + function(x)``, with the normalisation of ``part`` before or after."""
+        """Return the sum of ``x`` and the dropout of ``function(x)``, normalised by the layer ``norm`` number ``part``.
+
+        If ``norm_first`` is true, the argument of ``function`` is normalised, otherwise the sum.
+        """
         norm, dropout = getattr(self, f"norm{part}"), getattr(self, f"dropout{part}")
         if self.norm_first:
             return x + dropout(function(norm(x)))
@@ -94,7 +105,11 @@ class _Layer(Module):
 
 
 def _attention_of_queries(attention: Any, memory: Tensor | None, mask: Mask, padding: Mask, is_causal: bool) -> Any:
-    """Return attention as a function of the queries, with keys and values from ``memory`` (None: from the queries)."""
+    """Return a function that calls the layer ``attention`` with its argument as queries.
+
+    Keys and values are ``memory``, or equal to the queries if ``memory`` is None. The other parameters are passed to
+    ``attention``.
+    """
 
     def attend(x: Tensor) -> Tensor:
         seen = x if memory is None else memory
@@ -123,13 +138,17 @@ class TransformerEncoderLayer(_Layer):
     def forward(
         self, src: Tensor, src_mask: Mask = None, src_key_padding_mask: Mask = None, is_causal: bool = False
     ) -> Tensor:
-        """Return the output for ``src`` (time, batch, features), or (batch, time, features) with ``batch_first``."""
+        """Return the output of the layer for ``src`` (time, batch, features), of the same shape.
+
+        If ``batch_first`` is true, the shape is (batch, time, features). The masks and ``is_causal`` are those of
+        :class:`MultiheadAttention`.
+        """
         attend = _attention_of_queries(self.self_attn, None, src_mask, src_key_padding_mask, is_causal)
         return self._residual(self._residual(src, 1, attend), 2, self._feed_forward)
 
 
 class TransformerDecoderLayer(_Layer):
-    """Self-attention, attention to the encoder's ``memory``, and a feed-forward network."""
+    """Self-attention, attention to ``memory`` (the output of the encoder), and a feed-forward network."""
 
     attentions = ("self_attn", "multihead_attn")
 
@@ -138,7 +157,10 @@ class TransformerDecoderLayer(_Layer):
         tgt_key_padding_mask: Mask = None, memory_key_padding_mask: Mask = None, tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Tensor:  # fmt: skip
-        """Return the layer's output for ``tgt``."""
+        """Return the output of the layer for ``tgt``, of the same shape; ``memory`` is the output of the encoder.
+
+        The masks and the flags are those of :class:`MultiheadAttention`.
+        """
         itself = _attention_of_queries(self.self_attn, None, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
         other = _attention_of_queries(
             self.multihead_attn, memory, memory_mask, memory_key_padding_mask, memory_is_causal
@@ -147,7 +169,7 @@ class TransformerDecoderLayer(_Layer):
 
 
 class TransformerEncoder(Module):
-    """Sequence of ``num_layers`` copies of a layer, with an optional final normalisation."""
+    """Sequence of ``num_layers`` copies of ``encoder_layer``, followed by the layer ``norm`` if this is not None."""
 
     def __init__(
         self, encoder_layer: Module, num_layers: int, norm: Module | None = None, enable_nested_tensor: bool = True,
@@ -164,8 +186,9 @@ class TransformerEncoder(Module):
     def forward(
         self, src: Tensor, mask: Mask = None, src_key_padding_mask: Mask = None, is_causal: bool | None = None
     ) -> Tensor:
-        """Return the output of all layers for ``src``; ``is_causal=None``: detect from the values if ``mask`` is
-        causal.
+        """Return the output of the last layer for ``src``, normalised if the encoder has a ``norm``.
+
+        If ``is_causal`` is None, the values of ``mask`` are compared with those of the causal mask.
         """
         batch_first = getattr(getattr(self.layers[0], "self_attn", None), "batch_first", False)
         causal = _is_causal(mask, is_causal, src, batch_first)
@@ -175,7 +198,7 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """Sequence of ``num_layers`` copies of a layer, with an optional final normalisation."""
+    """Sequence of ``num_layers`` copies of ``decoder_layer``, followed by the layer ``norm`` if this is not None."""
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
@@ -188,7 +211,11 @@ class TransformerDecoder(Module):
         tgt_key_padding_mask: Mask = None, memory_key_padding_mask: Mask = None, tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:  # fmt: skip
-        """Return the output of all layers for ``tgt``."""
+        """Return the output of the last layer for ``tgt``, normalised if the decoder has a ``norm``.
+
+        ``memory`` is the output of the encoder. If ``tgt_is_causal`` is None, the values of ``tgt_mask`` are compared
+        with those of the causal mask.
+        """
         batch_first = getattr(getattr(self.layers[0], "self_attn", None), "batch_first", False)
         causal = _is_causal(tgt_mask, tgt_is_causal, tgt, batch_first)
         for layer in self.layers:
@@ -239,7 +266,7 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
-        """Return the causal mask: minus infinity above the diagonal, 0 elsewhere."""
+        """Return the causal mask (sz, sz): minus infinity above the diagonal, 0 elsewhere."""
         return _causal(sz, device, dtype)
 
     def forward(
@@ -247,7 +274,7 @@ class Transformer(Module):
         src_key_padding_mask: Mask = None, tgt_key_padding_mask: Mask = None, memory_key_padding_mask: Mask = None,
         src_is_causal: bool | None = None, tgt_is_causal: bool | None = None, memory_is_causal: bool = False,
     ) -> Tensor:  # fmt: skip
-        """Return the decoder's output for ``tgt`` with the encoder's output for ``src`` as memory."""
+        """Return the output of the decoder for ``tgt``, with the output of the encoder for ``src`` as its memory."""
         batch = 0 if self.batch_first else 1
         if src.dim() == 3 and src.size(batch) != tgt.size(batch):
             raise RuntimeError("the batch number of src and tgt must be equal")

@@ -1,4 +1,4 @@
-"""Layers that resize signals, images and volumes."""
+"""Upsample and its deprecated forms: layers that resize signals, images and volumes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from .module import Module
 
 
 class Upsample(Module):
-    """Layer that resizes to ``size`` or by ``scale_factor``: ``"nearest"``, ``"linear"``, ``"bilinear"``,
-    ``"bicubic"``, ``"trilinear"``.
+    """Layer that resizes its input (N, C, *space) to ``size``, or by ``scale_factor``.
+
+    ``mode`` is ``"nearest"``, ``"linear"`` (3-d input), ``"bilinear"``, ``"bicubic"`` (4-d) or ``"trilinear"`` (5-d).
 
     >>> import retrograd as torch
     >>> torch.nn.Upsample(scale_factor=2)(torch.tensor([[[1.0, 2.0]]]))
@@ -34,7 +35,7 @@ class Upsample(Module):
         self.recompute_scale_factor = recompute_scale_factor
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the resized ``input``."""
+        """Return ``input`` resized to the output size."""
         return F.interpolate(
             input, self.size, self.scale_factor, self.mode, self.align_corners,
             recompute_scale_factor=self.recompute_scale_factor,
@@ -54,7 +55,10 @@ class UpsamplingNearest2d(Upsample):
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Layer that resizes images by bilinear interpolation with aligned corners."""
+    """Layer that resizes images by bilinear interpolation.
+
+    The centres of the corner elements of input and output are at the same positions (aligned corners).
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

@@ -1,4 +1,4 @@
-"""``DataParallel`` for one device: PyTorch's wrapper and its parameter names, without replication."""
+"""``DataParallel`` and ``data_parallel`` for one device, on which the module is called without copies of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from ..modules.module import Module
 
 
 class DataParallel(Module):
-    """Wrapper that calls ``module`` on its one device; its parameters are named ``module.…``."""
+    """Module that calls ``module`` on its one device.
+
+    The names of its parameters begin with ``module.``, as in PyTorch.
+    """
 
     def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
         super().__init__()
@@ -28,7 +31,10 @@ def data_parallel(
     dim: int = 0,
     module_kwargs: Any = None,
 ) -> Any:
-    """Call ``module`` with ``inputs`` (a tuple, or one input) on its one device and return the output."""
+    """Return ``module(*inputs, **module_kwargs)``, computed on the one device of ``module``.
+
+    ``inputs`` is a tuple, or a single input. The other parameters have no effect.
+    """
     return module(*inputs if isinstance(inputs, tuple) else (inputs,), **(module_kwargs or {}))
 
 

@@ -1,4 +1,4 @@
-"""Gradient clipping by norm and by value, as ``torch.nn.utils.clip_grad_norm_`` and others."""
+"""Gradient clipping: clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_ and get_total_norm."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ Tensors = Tensor | Iterable[Tensor]
 
 
 def _gradients(parameters: Tensors) -> list[Tensor]:
-    """Return the gradients of those parameters that have one."""
     listed = [parameters] if isinstance(parameters, Tensor) else parameters
     return [each.grad for each in listed if each.grad is not None]
 
@@ -25,7 +24,9 @@ def _gradients(parameters: Tensors) -> list[Tensor]:
 def get_total_norm(
     tensors: Tensors, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
 ) -> Tensor:
-    """Return the norm of all tensors concatenated into one vector. ``foreach`` has no effect.
+    """Return the norm of order ``norm_type`` of all ``tensors``, concatenated into one vector.
+
+    If ``error_if_nonfinite`` is true, RuntimeError is raised if the norm is infinite or NaN. ``foreach`` has no effect.
 
     >>> import retrograd as torch
     >>> torch.nn.utils.get_total_norm([torch.tensor([3.0]), torch.tensor([4.0])])
@@ -48,7 +49,10 @@ def get_total_norm(
 def clip_grads_with_norm_(
     parameters: Tensors, max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
-    """Scale all gradients in place by ``max_norm / total_norm`` if that is less than 1."""
+    """Multiply the gradients of ``parameters`` in place by ``max_norm / total_norm`` if this factor is less than 1.
+
+    ``foreach`` has no effect.
+    """
     grads = _gradients(parameters)
     if not grads:
         return
@@ -62,9 +66,11 @@ def clip_grad_norm_(
     parameters: Tensors, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """Scale the gradients of all parameters in place so that their total norm is at most ``max_norm``.
+    """Scale the gradients of ``parameters`` in place so that their total norm is at most ``max_norm``.
 
-    Returns the norm before scaling. ``error_if_nonfinite``: raise RuntimeError if it is infinite or NaN.
+    The total norm is the norm of order ``norm_type`` of all gradients, concatenated into one vector. Returns the total
+    norm before scaling. If ``error_if_nonfinite`` is true, RuntimeError is raised if this norm is infinite or NaN.
+    ``foreach`` has no effect.
 
     >>> import retrograd as torch
     >>> w = torch.tensor([1.0, 1.0], requires_grad=True)
@@ -97,7 +103,7 @@ def clip_grad_norm(
 
 @no_grad()
 def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
-    """Clamp every gradient in place to [``-clip_value``, ``clip_value``]."""
+    """Clamp the elements of all gradients of ``parameters`` in place to [``-clip_value``, ``clip_value``]."""
     for grad in _gradients(parameters):
         grad.clamp_(min=-float(clip_value), max=float(clip_value))
 

@@ -1,4 +1,4 @@
-"""Conversion of all parameters to one vector and back."""
+"""parameters_to_vector and vector_to_parameters: conversion of all parameters to one vector and back."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ...operations.shape.join import cat
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """Return the elements of all parameters, concatenated into a 1-d tensor."""
+    """Return a 1-d tensor with the elements of all ``parameters``, concatenated in order."""
     return cat([each.view(-1) for each in parameters])
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Assign consecutive elements of ``vec`` to the parameters, in order.
+    """Assign consecutive elements of ``vec`` to the elements of the ``parameters``, in order.
 
     >>> import retrograd as torch
     >>> layer = torch.nn.Linear(2, 1)

@@ -1,4 +1,8 @@
-"""Fusion of a batch normalisation in evaluation mode with the preceding layer."""
+"""fuse_conv_bn_eval and fuse_linear_bn_eval: fusion of a layer with the batch normalisation that follows.
+
+In evaluation mode a batch normalisation only scales and shifts each channel, which the weight and bias of the layer
+before can do.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,16 @@ from ..parameter import Parameter
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
-    """Return a convolution equal to ``conv`` followed by ``bn`` in evaluation mode."""
+    """Return a copy of the convolution ``conv`` whose output is that of ``conv`` followed by ``bn`` in evaluation mode.
+
+    ``transpose`` is true if ``conv`` is a transposed convolution.
+    """
     return _fused(conv, bn, functools.partial(fuse_conv_bn_weights, transpose=transpose))
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
-    """Return a linear layer equal to ``linear`` followed by ``bn`` in evaluation mode."""
+    """Return a copy of the layer ``linear`` whose output is that of ``linear`` followed by ``bn`` in evaluation mode.
+    """
     if linear.out_features != bn.num_features and bn.num_features != 1:
         raise AssertionError("To fuse, linear.out_features == bn.num_features or bn.num_features == 1")
     return _fused(linear, bn, fuse_linear_bn_weights)
@@ -39,7 +47,12 @@ def fuse_conv_bn_weights(
     conv_w: Tensor, conv_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Tensor | None,
     bn_b: Tensor | None, transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:  # fmt: skip
-    """Return the weight and bias of a convolution fused with a batch normalisation."""
+    """Return the weight and bias of a convolution fused with the batch normalisation that follows.
+
+    ``conv_w`` and ``conv_b`` are the weight and bias of the convolution. ``bn_rm``, ``bn_rv``, ``bn_eps``, ``bn_w`` and
+    ``bn_b`` are the running mean, running variance, eps, weight and bias of the normalisation. ``transpose`` is true
+    for a transposed convolution.
+    """
     conv_b = zeros_like(bn_rm) if conv_b is None else conv_b
     bn_w = ones_like(bn_rm) if bn_w is None else bn_w
     bn_b = zeros_like(bn_rm) if bn_b is None else bn_b
@@ -58,7 +71,11 @@ def fuse_linear_bn_weights(
     linear_w: Tensor, linear_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Tensor | None,
     bn_b: Tensor | None,
 ) -> tuple[Parameter, Parameter]:  # fmt: skip
-    """Return the weight and bias of a linear layer fused with a batch normalisation."""
+    """Return the weight and bias of a linear layer fused with the batch normalisation that follows.
+
+    ``linear_w`` and ``linear_b`` are the weight and bias of the layer. ``bn_rm``, ``bn_rv``, ``bn_eps``, ``bn_w`` and
+    ``bn_b`` are the running mean, running variance, eps, weight and bias of the normalisation.
+    """
     return fuse_conv_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
 
 

@@ -1,4 +1,4 @@
-"""Construction of modules without initialising their weights."""
+"""skip_init: construction of modules without initialising their weights."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..modules.module import Module
 
 
 def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return a module with uninitialised weights, without advancing the random generator.
+    """Return ``module_cls(*args, **kwargs)`` with uninitialised weights, without drawing from the random generator.
 
     >>> from retrograd import nn
     >>> nn.utils.skip_init(nn.Linear, 5, 1)

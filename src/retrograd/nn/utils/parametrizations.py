@@ -1,4 +1,4 @@
-"""Predefined parametrizations: orthogonal matrices, weight normalisation, spectral normalisation."""
+"""Predefined parametrizations: orthogonal, weight_norm and spectral_norm."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _is_orthogonal(Q: Tensor) -> bool:
 
 
 def _orthogonal_factor(A: Tensor) -> Tensor:
-    """Return the orthogonal factor of the decomposition ``A = Q R`` in which the diagonal of R is positive."""
+    """Return Q of the decomposition ``A = Q R`` into an orthogonal Q and a triangular R with positive diagonal."""
     X, tau = geqrf(A)
     return householder_product(X, tau) * X.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
 
@@ -60,8 +60,9 @@ class _Orthogonal(Module):
             self.register_buffer("base", None)
 
     def forward(self, X: Tensor) -> Tensor:
-        """Return the orthogonal matrix of ``X``: the rows are orthonormal if it has more columns than rows, else the
-        columns.
+        """Return the orthogonal matrix that the parameter ``X`` represents, of the shape of ``X``.
+
+        If ``X`` has more columns than rows, the rows of the result are orthonormal, otherwise the columns.
         """
         wide = X.size(-2) < X.size(-1)
         X = X.mT if wide else X
@@ -71,7 +72,11 @@ class _Orthogonal(Module):
         return Q.mT if wide else Q
 
     def _exponential_map(self, X: Tensor) -> Tensor:
-        """Return the matrix exponential or the Cayley transform of the skew-symmetric part."""
+        """Return the orthogonal matrix for ``X``: the matrix exponential or Cayley transform of a skew-symmetric
+        matrix.
+
+        This matrix is L - L.mH, where L is the lower triangle of ``X``.
+        """
         rows, columns = X.shape[-2:]
         X = X.tril()
         if rows != columns:
@@ -85,13 +90,19 @@ class _Orthogonal(Module):
         return Q[..., :columns]
 
     def _householder_product(self, X: Tensor) -> Tensor:
-        """Return the product of the Householder reflections stored in the columns; the diagonal holds signs."""
+        """Return the product of the Householder reflections whose vectors are the columns of ``X`` below the diagonal.
+
+        The diagonal of ``X`` has the signs of the columns of the result.
+        """
         A = X.tril(diagonal=-1)
         tau = 2.0 / (A * A).sum(dim=-2).add(1.0)
         return householder_product(A, tau) * X.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)
 
     def right_inverse(self, Q: Tensor) -> Tensor:
-        """Return a matrix that ``forward`` maps to ``Q``, which is first made orthogonal if a base matrix is stored."""
+        """Return a matrix that ``forward`` maps to ``Q``.
+
+        If a base matrix is stored, ``Q`` is first made orthogonal.
+        """
         if Q.shape != self.shape:
             raise ValueError(
                 f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape {Q.shape}."
@@ -125,11 +136,11 @@ class _Orthogonal(Module):
 def orthogonal(
     module: Any, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
 ) -> Any:
-    """Constrain a matrix (or a batch of matrices) to be orthogonal; return the module.
+    """Constrain the matrix (or the batch of matrices) ``name`` of ``module`` to be orthogonal; return ``module``.
 
-    ``orthogonal_map``: ``"matrix_exp"`` (default for square matrices), ``"cayley"`` or ``"householder"`` (default for
-    others). ``use_trivialization``: also store a fixed orthogonal matrix, so that any orthogonal matrix can be
-    assigned.
+    ``orthogonal_map`` is ``"matrix_exp"`` (default for square matrices), ``"cayley"`` or ``"householder"`` (default for
+    others). If ``use_trivialization`` is true, a fixed orthogonal matrix is stored too, so that any orthogonal matrix
+    can be assigned.
 
     >>> import retrograd as torch
     >>> layer = torch.nn.utils.parametrizations.orthogonal(torch.nn.Linear(2, 4))
@@ -158,7 +169,7 @@ class _WeightNorm(Module):
         self.dim = -1 if dim is None else dim
 
     def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
-        """Return the weight of norm ``weight_g`` and direction ``weight_v``."""
+        """Return the weight with norm ``weight_g`` and the direction of ``weight_v``."""
         return weight_from_norm(weight_v, weight_g, self.dim)
 
     def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -167,10 +178,10 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
-    """Compute a weight from its norm and its direction (Salimans and Kingma 2016); return the module.
+    """Compute the parameter ``name`` of ``module`` from its norm and its direction (Salimans and Kingma 2016).
 
-    ``dim``: dimension over whose indices separate norms are taken; None: one norm for the whole weight. A state saved
-    with the hook-based ``weight_norm`` can be loaded.
+    Each index along ``dim`` has its own norm; with ``dim=None`` there is one norm for the whole weight. Returns
+    ``module``. A state saved with the hook-based ``torch.nn.utils.weight_norm`` can be loaded.
     """
     parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
@@ -211,8 +222,9 @@ class _SpectralNorm(Module):
             power_iteration(matrix, self._u, self._v, 15, eps, v_first=False)
 
     def forward(self, weight: Tensor) -> Tensor:
-        """Return the divided weight; in training, first run a power iteration that improves the estimate of the
-        singular value.
+        """Return ``weight`` divided by the estimate of its largest singular value.
+
+        In training the estimate is first improved by power iterations.
         """
         if weight.ndim == 1:
             return F.normalize(weight, dim=0, eps=self.eps)
@@ -229,10 +241,12 @@ class _SpectralNorm(Module):
 def spectral_norm(
     module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Any:
-    """Divide a weight by its largest singular value, estimated by power iteration (Miyato et al. 2018); return the
-    module.
+    """Divide the parameter ``name`` of ``module`` by its largest singular value (Miyato et al. 2018); return
+    ``module``.
 
-    ``dim``: the output dimension of the weight (0, or 1 for transposed convolutions).
+    The singular value is estimated by ``n_power_iterations`` power iterations in each call of training. ``eps`` is the
+    smallest norm by which a vector is divided. ``dim`` is the output dimension of the weight, by default 0, or 1 for
+    transposed convolutions.
     """
     weight = _tensor_of(module, name)
     if dim is None:

@@ -1,6 +1,7 @@
-"""Parameters computed from other parameters by modules, as ``torch.nn.utils.parametrize``.
+"""Parametrizations, as ``torch.nn.utils.parametrize``: parameters computed from other parameters by modules.
 
-The module's class is replaced by a subclass ``Parametrized<name>``, in which the parameter is a property.
+The class of the parametrized module is replaced by a subclass ``Parametrized<name>``, in which the parameter is a
+property.
 """
 
 from __future__ import annotations
@@ -48,9 +49,10 @@ def _register(module: Module, name: str, tensor: Tensor) -> None:
 
 
 class ParametrizationList(ModuleList):
-    """The parametrizations of one tensor, in order of application, and the tensor that they are applied to.
+    """List of the parametrizations of one tensor in order of application, and the tensor to which they are applied.
 
-    This tensor is ``original``; ``original0``, ``original1`` … if the first parametrization takes several tensors.
+    This tensor is the attribute ``original``. If the first parametrization takes several tensors, they are
+    ``original0``, ``original1`` and so on.
     """
 
     original: Any
@@ -97,7 +99,7 @@ class ParametrizationList(ModuleList):
             self._check(before_shape, before_dtype)
 
     def _check(self, shape: Any, dtype: Any) -> None:
-        """Raise ValueError if the parametrizations change the shape or the dtype."""
+        """Raise ValueError if the parametrized tensor does not have the shape ``shape`` and the dtype ``dtype``."""
         result = self()
         if not isinstance(result, Tensor):
             raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")
@@ -114,7 +116,10 @@ class ParametrizationList(ModuleList):
         return [getattr(self, f"original{place}") for place in range(self.ntensors)]
 
     def right_inverse(self, value: Tensor) -> None:
-        """Set the original tensors so that the parametrized tensor becomes ``value``; inverts in reverse order."""
+        """Set the original tensors so that the parametrized tensor becomes ``value``.
+
+        The ``right_inverse`` methods of the parametrizations are called in reverse order.
+        """
         with no_grad():
             new: Any = value
             for module in reversed(self):
@@ -140,7 +145,7 @@ class ParametrizationList(ModuleList):
                 _assign(own, each)
 
     def forward(self) -> Tensor:
-        """Return the parametrized tensor."""
+        """Return the parametrized tensor, computed from the original tensors."""
         first, *others = self
         result = first(*self._originals())
         for module in others:
@@ -149,8 +154,9 @@ class ParametrizationList(ModuleList):
 
 
 def _assign(own: Any, value: Tensor) -> None:
-    """Copy ``value`` into the tensor ``own``, or replace its storage if the shape differs; the tensor object stays the
-    same.
+    """Copy ``value`` into the tensor ``own``; if the shapes differ, replace the storage of ``own``.
+
+    ``own`` stays the same object.
     """
     if value.shape == own.shape:
         own.data.copy_(value)
@@ -186,7 +192,10 @@ def _specialise_class(module: Module) -> None:
 
 
 def _install_property(module: Module, name: str) -> None:
-    """Replace the tensor by a property whose getter computes it and whose setter calls ``right_inverse``."""
+    """Add the property ``name`` to the class of ``module``.
+
+    Its getter computes the parametrized tensor, and its setter calls ``right_inverse``.
+    """
 
     def compute(self: Any) -> Any:
         if not _cached:
@@ -203,11 +212,13 @@ def _install_property(module: Module, name: str) -> None:
 
 
 def register_parametrization(module: Any, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Any:
-    """Replace the parameter or buffer ``tensor_name`` by ``parametrization(original)``; return the module.
+    """Replace the parameter or buffer ``tensor_name`` of ``module`` by ``parametrization(original)``; return
+    ``module``.
 
-    Several parametrizations are applied in order of registration. A method ``right_inverse`` of the parametrization
-    returns the original of an assigned value; without this method the value becomes the original. ``unsafe``: skip the
-    check that shape and dtype are preserved.
+    Several parametrizations are applied in order of registration. If ``parametrization`` has a method
+    ``right_inverse``, a value assigned to the tensor is passed to this method, and the result becomes the original.
+    Without this method the value itself becomes the original. If ``unsafe`` is true, shape and dtype may change and are
+    not checked.
 
     >>> import retrograd as torch
     >>> from retrograd import nn
@@ -252,7 +263,7 @@ def register_parametrization(module: Any, tensor_name: str, parametrization: Mod
 
 
 def _check_inverse(parametrization: Any, value: Tensor) -> None:
-    """Raise ValueError if the inverse changes the shape or the dtype."""
+    """Raise ValueError if ``right_inverse`` of ``parametrization`` changes the shape or the dtype of ``value``."""
     if not hasattr(parametrization, "right_inverse"):
         return
     with no_grad():
@@ -267,7 +278,8 @@ def _check_inverse(parametrization: Any, value: Tensor) -> None:
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Whether the module (or its tensor ``tensor_name``) has a parametrization."""
+    """Return whether ``module`` has a parametrization, or, if ``tensor_name`` is not None, whether this tensor has one.
+    """
     held = module.__dict__.get("_modules", {}).get("parametrizations")
     if not isinstance(held, ModuleDict):
         return False
@@ -275,9 +287,9 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 
 
 def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: bool = True) -> Any:
-    """Remove all parametrizations of a tensor; return the module.
+    """Remove all parametrizations of the tensor ``tensor_name`` of ``module``; return ``module``.
 
-    ``leave_parametrized``: the tensor keeps its computed value; otherwise it becomes the original.
+    If ``leave_parametrized`` is true, the tensor keeps its computed value; otherwise it becomes the original tensor.
     """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
@@ -306,12 +318,15 @@ def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: b
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """Return the class of the module before it was parametrized."""
+    """Return the class that ``module`` had before it was parametrized."""
     return module.__class__.__bases__[0] if is_parametrized(module) else type(module)
 
 
 def transfer_parametrizations_and_params(from_module: Any, to_module: Any, tensor_name: str | None = None) -> Any:
-    """Copy the parametrizations and original tensors of ``from_module`` to ``to_module``; return the latter."""
+    """Copy the parametrizations and original tensors of ``from_module`` to ``to_module``; return ``to_module``.
+
+    If ``tensor_name`` is not None, copy only those of this tensor.
+    """
     if not is_parametrized(from_module):
         return to_module
     for name in list(from_module.parametrizations) if tensor_name is None else [tensor_name]:

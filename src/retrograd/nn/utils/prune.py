@@ -1,6 +1,6 @@
 """Pruning, as ``torch.nn.utils.prune``: a parameter ``weight`` becomes ``weight_orig`` times a buffer ``weight_mask``.
 
-A forward pre-hook computes the product before each call; several prunings of a parameter share one mask.
+A forward pre-hook computes the product before each call. Several prunings of a parameter share one mask.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from ..modules.module import Module
 
 
 class BasePruningMethod(ABC):
-    """Base class of pruning methods: a subclass defines ``compute_mask``, which returns the new mask."""
+    """Base class of pruning methods. A subclass defines ``compute_mask``, which returns the new mask."""
 
     _tensor_name: str
     PRUNING_TYPE = "unstructured"
 
     def __call__(self, module: Module, inputs: Any) -> None:
-        """Compute the pruned parameter (this is the forward pre-hook)."""
+        """Compute the pruned parameter of ``module``. This method is the forward pre-hook."""
         setattr(module, self._tensor_name, self.apply_mask(module))
 
     @abstractmethod
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask for the importance scores ``t``, combined with ``default_mask``."""
+        """Return the mask for the importance scores ``t``, which is 0 also where ``default_mask`` is 0."""
 
     def apply_mask(self, module: Module) -> Tensor:
-        """Return the original parameter times its mask."""
+        """Return the product of the original parameter of ``module`` and its mask."""
         name = self._tensor_name
         mask, original = getattr(module, name + "_mask"), getattr(module, name + "_orig")
         pruned: Tensor = mask.to(dtype=original.dtype) * original
@@ -43,7 +43,11 @@ class BasePruningMethod(ABC):
     def apply(
         cls, module: Module, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any
     ) -> Any:
-        """Prune the parameter ``name`` of ``module``, in addition to earlier prunings; return the hook."""
+        """Prune the parameter ``name`` of ``module``; return the hook that prunes.
+
+        Elements pruned before stay pruned. ``importance_scores`` replace the parameter in the choice of the elements.
+        The other arguments are passed to ``__init__``.
+        """
         before = _hook_of(module, name)
         if before is not None:
             del module._forward_pre_hooks[before[0]]
@@ -73,12 +77,15 @@ class BasePruningMethod(ABC):
         return method
 
     def prune(self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None) -> Tensor:
-        """Return ``t`` pruned, without changing a module."""
+        """Return ``t`` times the mask of this method.
+
+        The mask is computed from ``importance_scores`` (by default ``t``) and ``default_mask`` (by default ones).
+        """
         scores = t if importance_scores is None else importance_scores
         return t * self.compute_mask(scores, ones_like(t) if default_mask is None else default_mask)
 
     def remove(self, module: Module) -> None:
-        """Replace the pruned parameter by an ordinary one with the pruned values."""
+        """Replace the pruned parameter of ``module`` by an ordinary parameter with the pruned values."""
         name = self._tensor_name
         weight = self.apply_mask(module)
         delattr(module, name)
@@ -90,7 +97,7 @@ class BasePruningMethod(ABC):
 
 
 def _hook_of(module: Module, name: str) -> tuple[int, BasePruningMethod] | None:
-    """Return the key and the hook that prunes a parameter, or None."""
+    """Return the pair of the key and the hook that prunes the parameter ``name`` of ``module``, or None."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
             return key, hook
@@ -98,7 +105,8 @@ def _hook_of(module: Module, name: str) -> tuple[int, BasePruningMethod] | None:
 
 
 class PruningContainer(BasePruningMethod):
-    """Sequence of prunings of one parameter, each applied to the elements that the previous ones left."""
+    """Sequence of pruning methods of one parameter, each applied to the elements that the previous ones did not prune.
+    """
 
     def __init__(self, *args: Any) -> None:
         methods = args[0] if len(args) == 1 and isinstance(args[0], Iterable) else args
@@ -109,7 +117,7 @@ class PruningContainer(BasePruningMethod):
             self.add_pruning_method(method)
 
     def add_pruning_method(self, method: BasePruningMethod | None) -> None:
-        """Append a pruning method, which must be for the same parameter."""
+        """Append ``method``, which must prune the parameter of the same name."""
         if not isinstance(method, BasePruningMethod):
             raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
         if self._tensor_name != method._tensor_name:
@@ -129,7 +137,10 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[index]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask of the last pruning method, computed on the unpruned elements."""
+        """Return ``default_mask`` combined with the mask of the last pruning method.
+
+        The last method is applied only to the elements of ``t`` that ``default_mask`` does not prune.
+        """
         method, mask = self._pruning_methods[-1], default_mask.to(dtype=t.dtype)
         place: Any
         if method.PRUNING_TYPE == "unstructured":
@@ -150,19 +161,19 @@ class Identity(BasePruningMethod):
     """Pruning method that prunes nothing."""
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask unchanged."""
+        """Return the mask ``default_mask`` unchanged."""
         return default_mask
 
 
 class _AmountMethod(BasePruningMethod):
-    """Base class of methods that prune a fraction (float) or a number (int) of elements."""
+    """Base class of methods that prune ``amount`` elements: a fraction (float) or a number (int)."""
 
     def __init__(self, amount: float) -> None:
         _check_amount(amount)
         self.amount = amount
 
     def chosen(self, t: Tensor) -> int:
-        """Return the number of elements to prune."""
+        """Return the number of elements of ``t`` to prune."""
         return _count(self.amount, t.nelement())
 
 
@@ -170,7 +181,7 @@ class RandomUnstructured(_AmountMethod):
     """Pruning method that prunes random elements."""
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask with zeros at random positions."""
+        """Return ``default_mask`` with zeros at random positions."""
         mask, count = default_mask.clone(memory_format=contiguous_format), self.chosen(t)
         if count:
             mask.view(-1)[topk(empty_like(t, memory_format=contiguous_format).uniform_().view(-1), count).indices] = 0
@@ -181,7 +192,7 @@ class L1Unstructured(_AmountMethod):
     """Pruning method that prunes the elements of smallest absolute value."""
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask with zeros at the elements of smallest absolute value."""
+        """Return ``default_mask`` with zeros where ``t`` has the smallest absolute values."""
         mask, count = default_mask.clone(memory_format=contiguous_format), self.chosen(t)
         if count:
             mask.view(-1)[topk(t.abs().view(-1), count, largest=False).indices] = 0
@@ -196,7 +207,7 @@ class _Structured(_AmountMethod):
         self.dim = dim
 
     def channels(self, t: Tensor) -> int:
-        """Return the number of slices to prune."""
+        """Return the number of slices of ``t`` along ``dim`` to prune."""
         if t.dim() <= 1:
             raise ValueError(
                 "Structured pruning can only be applied to multidimensional tensors. Found tensor of shape "
@@ -207,17 +218,20 @@ class _Structured(_AmountMethod):
         return _count(self.amount, t.shape[self.dim])
 
     def mask_of(self, t: Tensor, chosen: Tensor, default_mask: Tensor) -> Tensor:
-        """Return a mask that is 1 on the chosen slices, times ``default_mask``."""
+        """Return ``default_mask`` with zeros on all slices along ``dim`` except those with the indices ``chosen``.
+
+        The mask has the shape of ``t``.
+        """
         mask = zeros_like(t)
         mask[(slice(None),) * (self.dim % t.dim()) + (chosen,)] = 1
         return mask * default_mask.to(dtype=mask.dtype)
 
 
 class RandomStructured(_Structured):
-    """Pruning method that prunes random slices."""
+    """Pruning method that prunes random slices along ``dim``."""
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask with zeros on random slices."""
+        """Return ``default_mask`` with zeros on random slices along ``dim``."""
         count = self.channels(t)
         if not count:
             return default_mask
@@ -227,14 +241,14 @@ class RandomStructured(_Structured):
 
 
 class LnStructured(_Structured):
-    """Pruning method that prunes the slices of smallest norm of order ``n``."""
+    """Pruning method that prunes the slices along ``dim`` with the smallest norm of order ``n``."""
 
     def __init__(self, amount: float, n: Any, dim: int = -1) -> None:
         super().__init__(amount, dim)
         self.n = n
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask with zeros on the slices of smallest norm."""
+        """Return ``default_mask`` with zeros on the slices of ``t`` along ``dim`` with the smallest norm."""
         count = self.channels(t)
         if not count:
             return default_mask
@@ -244,7 +258,7 @@ class LnStructured(_Structured):
 
 
 class CustomFromMask(BasePruningMethod):
-    """Pruning method with a mask passed by the caller."""
+    """Pruning method that uses the mask passed to ``__init__``."""
 
     PRUNING_TYPE = "global"
 
@@ -252,7 +266,7 @@ class CustomFromMask(BasePruningMethod):
         self.mask = mask
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the passed mask times ``default_mask``."""
+        """Return ``default_mask`` times the mask passed to ``__init__``."""
         result: Tensor = default_mask * self.mask.to(dtype=default_mask.dtype)
         return result
 
@@ -273,19 +287,25 @@ def _count(amount: Any, total: int) -> int:
 
 
 def identity(module: Module, name: str) -> Module:
-    """Add a mask of ones to a parameter; return the module."""
+    """Add a mask of ones to the parameter ``name`` of ``module``; return ``module``."""
     Identity.apply(module, name)
     return module
 
 
 def random_unstructured(module: Module, name: str, amount: float) -> Module:
-    """Prune a fraction (float) or a number (int) of a parameter's elements at random; return the module."""
+    """Prune random elements of the parameter ``name`` of ``module``; return ``module``.
+
+    ``amount`` is a fraction (float) or a number (int) of elements.
+    """
     RandomUnstructured.apply(module, name, amount)
     return module
 
 
 def l1_unstructured(module: Module, name: str, amount: float, importance_scores: Tensor | None = None) -> Module:
-    """Prune the elements of smallest absolute value or importance score of a parameter; return the module.
+    """Prune the elements of smallest absolute value of the parameter ``name`` of ``module``; return ``module``.
+
+    ``amount`` is a fraction (float) or a number (int) of elements. If ``importance_scores`` is not None, its absolute
+    values are compared instead.
 
     >>> import retrograd as torch
     >>> layer = torch.nn.utils.prune.l1_unstructured(torch.nn.Linear(4, 1), "weight", amount=3)
@@ -297,7 +317,10 @@ def l1_unstructured(module: Module, name: str, amount: float, importance_scores:
 
 
 def random_structured(module: Module, name: str, amount: float, dim: int) -> Module:
-    """Prune random slices of a parameter along ``dim``; return the module."""
+    """Prune random slices along ``dim`` of the parameter ``name`` of ``module``; return ``module``.
+
+    ``amount`` is a fraction (float) or a number (int) of slices.
+    """
     RandomStructured.apply(module, name, amount, dim)
     return module
 
@@ -305,19 +328,27 @@ def random_structured(module: Module, name: str, amount: float, dim: int) -> Mod
 def ln_structured(
     module: Module, name: str, amount: float, n: Any, dim: int, importance_scores: Tensor | None = None
 ) -> Module:
-    """Prune the slices of a parameter along ``dim`` with the smallest norm of order ``n``; return the module."""
+    """Prune the slices along ``dim`` with the smallest norm of the parameter ``name`` of ``module``; return ``module``.
+
+    ``amount`` is a fraction (float) or a number (int) of slices, and ``n`` the order of the norm. If
+    ``importance_scores`` is not None, the norms of its slices are compared instead.
+    """
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
 def custom_from_mask(module: Module, name: str, mask: Tensor) -> Module:
-    """Prune the elements of a parameter where ``mask`` is 0; return the module."""
+    """Prune the parameter ``name`` of ``module`` where ``mask`` is 0; return ``module``."""
     CustomFromMask.apply(module, name, mask)
     return module
 
 
 def global_unstructured(parameters: Any, pruning_method: Any, importance_scores: Any = None, **kwargs: Any) -> None:
-    """Prune several parameters jointly: ``parameters`` are pairs of a module and a name."""
+    """Prune several parameters together, as if they were one vector.
+
+    ``parameters`` are pairs of a module and the name of a parameter. ``pruning_method`` is a class, whose ``__init__``
+    gets ``kwargs``. ``importance_scores`` has scores for some of the pairs.
+    """
     if not isinstance(parameters, Iterable):
         raise TypeError("global_unstructured(): parameters is not an Iterable")
     given = list(parameters)
@@ -346,14 +377,15 @@ def global_unstructured(parameters: Any, pruning_method: Any, importance_scores:
 
 
 def is_pruned(module: Module) -> bool:
-    """Whether a parameter of the module or of a submodule is pruned."""
+    """Return whether a parameter of ``module`` or of a submodule is pruned."""
     return any(
         isinstance(hook, BasePruningMethod) for each in module.modules() for hook in each._forward_pre_hooks.values()
     )
 
 
 def remove(module: Module, name: str) -> Module:
-    """Replace a pruned parameter by an ordinary one with the pruned values; return the module."""
+    """Replace the pruned parameter ``name`` of ``module`` by an ordinary one with the pruned values; return ``module``.
+    """
     result = _hook_of(module, name)
     if result is None:
         raise ValueError(f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed")

@@ -1,4 +1,7 @@
-"""Spectral normalisation of weights by a forward pre-hook; ``parametrizations.spectral_norm`` supersedes it."""
+"""spectral_norm and remove_spectral_norm: spectral normalisation of weights by a forward pre-hook.
+
+``parametrizations.spectral_norm`` supersedes them.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,18 @@ TRANSPOSED = (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)
 
 
 def as_matrix(weight: Tensor, dim: int) -> Tensor:
-    """Return ``weight`` as a matrix whose rows are the indices along ``dim``."""
+    """Return ``weight`` as a matrix with one row for each index along ``dim``."""
     if dim != 0:
         weight = weight.permute(dim, *(each for each in range(weight.dim()) if each != dim))
     return weight.reshape(weight.size(0), -1)
 
 
 def power_iteration(matrix: Tensor, u: Tensor, v: Tensor, times: int, eps: float, v_first: bool) -> None:
-    """Update ``u`` and ``v`` in place towards the first singular vectors by ``times`` power iterations."""
+    """Improve ``u`` and ``v``, estimates of the first singular vectors of ``matrix``, in place.
+
+    ``times`` power iterations are run. ``eps`` is the smallest norm by which a vector is divided. If ``v_first`` is
+    true, each iteration updates ``v`` before ``u``, otherwise ``u`` before ``v``.
+    """
     with no_grad():
         for _ in range(times):
             for turn in "vu" if v_first else "uv":
@@ -33,7 +40,10 @@ def power_iteration(matrix: Tensor, u: Tensor, v: Tensor, times: int, eps: float
 
 
 class SpectralNorm:
-    """Forward pre-hook that computes the normalised weight; in training each call first runs the power iteration."""
+    """Forward pre-hook that computes a weight divided by its largest singular value.
+
+    In training each call first improves the estimate of the singular value by power iterations.
+    """
 
     _version = 1
 
@@ -48,7 +58,10 @@ class SpectralNorm:
         self.eps = eps
 
     def compute_weight(self, module: Module, do_power_iteration: bool) -> Tensor:
-        """Return the normalised weight."""
+        """Return the weight of ``module`` divided by the estimate of its largest singular value.
+
+        If ``do_power_iteration`` is true, the estimate is first improved.
+        """
         weight, u, v = (getattr(module, self.name + end) for end in ("_orig", "_u", "_v"))
         matrix = as_matrix(weight, self.dim)
         if do_power_iteration:
@@ -58,7 +71,11 @@ class SpectralNorm:
 
     @staticmethod
     def apply(module: Module, name: str, n_power_iterations: int, dim: int, eps: float) -> SpectralNorm:
-        """Add the hook to ``module``; the parameter is renamed ``name_orig``, the singular vectors become buffers."""
+        """Add a hook for the parameter ``name`` to ``module`` and return the hook.
+
+        The parameter is renamed to ``<name>_orig``, and the singular vectors become the buffers ``<name>_u`` and
+        ``<name>_v``.
+        """
         if any(isinstance(hook, SpectralNorm) and hook.name == name for hook in module._forward_pre_hooks.values()):
             raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
         created = SpectralNorm(name, n_power_iterations, dim, eps)
@@ -80,7 +97,8 @@ class SpectralNorm:
         return created
 
     def remove(self, module: Module) -> None:
-        """Remove the hook's tensors and register the current normalised weight as the parameter."""
+        """Remove the tensors of this hook from ``module`` and register the current normalised weight as the parameter.
+        """
         with no_grad():
             weight = self.compute_weight(module, do_power_iteration=False)
         for name in ("", "_u", "_v", "_orig"):
@@ -92,21 +110,23 @@ class SpectralNorm:
 
 
 class _StateHook:
-    """Base class of state hooks that belong to a hook ``fn``."""
+    """Base class of the two state hooks that belong to the :class:`SpectralNorm` ``fn``."""
 
     def __init__(self, fn: SpectralNorm) -> None:
         self.fn = fn
 
 
 class SpectralNormStateDictHook(_StateHook):
-    """State hook that stores the format version in the metadata."""
+    """Hook of ``state_dict`` that stores the version of the format in the metadata."""
 
     def __call__(self, module: Module, state_dict: Any, prefix: str, local_metadata: dict[str, Any]) -> None:
         local_metadata.setdefault("spectral_norm", {})[f"{self.fn.name}.version"] = self.fn._version
 
 
 class SpectralNormLoadStateDictPreHook(_StateHook):
-    """Load hook without effect; PyTorch converts states of its versions before 1.0 in it."""
+    """Hook of ``load_state_dict`` without effect, because PyTorch uses this hook only for states saved before version
+    1.0.
+    """
 
     def __call__(self, *given: Any) -> None:
         pass
@@ -115,10 +135,12 @@ class SpectralNormLoadStateDictPreHook(_StateHook):
 def spectral_norm(
     module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Any:
-    """Divide a weight by its largest singular value, estimated by power iteration (Miyato et al. 2018); return the
-    module.
+    """Divide the parameter ``name`` of ``module`` by its largest singular value (Miyato et al. 2018); return
+    ``module``.
 
-    ``dim``: the output dimension of the weight (0, or 1 for transposed convolutions).
+    The singular value is estimated by ``n_power_iterations`` power iterations in each call of training. ``eps`` is the
+    smallest norm by which a vector is divided. ``dim`` is the output dimension of the weight, by default 0, or 1 for
+    transposed convolutions.
     """
     if dim is None:
         dim = 1 if isinstance(module, TRANSPOSED) else 0
@@ -127,7 +149,7 @@ def spectral_norm(
 
 
 def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
-    """Undo :func:`spectral_norm`."""
+    """Undo :func:`spectral_norm` of the parameter ``name`` of ``module``; return ``module``."""
     for number, hook in module._forward_pre_hooks.items():
         if isinstance(hook, SpectralNorm) and hook.name == name:
             hook.remove(module)

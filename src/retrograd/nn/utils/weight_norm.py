@@ -1,4 +1,7 @@
-"""Weight normalisation by a forward pre-hook; ``parametrizations.weight_norm`` supersedes it."""
+"""weight_norm and remove_weight_norm: weight normalisation by a forward pre-hook.
+
+``parametrizations.weight_norm`` supersedes them.
+"""
 
 from __future__ import annotations
 
@@ -12,31 +15,33 @@ from ..parameter import Parameter
 
 
 def norm_except_dim(v: Tensor, dim: int | None) -> Tensor:
-    """Return the norm over all dimensions except ``dim`` (None or -1: over all), with the reduced dimensions kept at
-    size 1.
+    """Return the norm of ``v`` over all dimensions except ``dim``, which are kept at size 1.
+
+    With ``dim=None`` or -1 the norm is over all dimensions.
     """
     return norm(v, 2, -1 if dim is None else dim)
 
 
 def weight_from_norm(v: Tensor, g: Tensor, dim: int | None) -> Tensor:
-    """Return the weight of direction ``v`` and norm ``g``."""
+    """Return ``v`` scaled to the norm ``g`` at each index along ``dim``."""
     return v * (g / norm_except_dim(v, dim))
 
 
 class WeightNorm:
-    """Forward pre-hook that computes a weight from its norm and direction."""
+    """Forward pre-hook that computes a weight from its norm and its direction."""
 
     def __init__(self, name: str, dim: int | None) -> None:
         self.name = name
         self.dim = -1 if dim is None else dim
 
     def compute_weight(self, module: Module) -> Tensor:
-        """Return the weight computed from norm and direction."""
+        """Return the weight computed from the norm and the direction that ``module`` has as parameters."""
         return weight_from_norm(getattr(module, self.name + "_v"), getattr(module, self.name + "_g"), self.dim)
 
     @staticmethod
     def apply(module: Module, name: str, dim: int | None) -> WeightNorm:
-        """Add the hook to ``module`` and replace the parameter by its norm and direction."""
+        """Add a hook to ``module`` and replace the parameter ``name`` by its norm and its direction; return the hook.
+        """
         if any(isinstance(hook, WeightNorm) and hook.name == name for hook in module._forward_pre_hooks.values()):
             raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
         created = WeightNorm(name, dim)
@@ -49,7 +54,7 @@ class WeightNorm:
         return created
 
     def remove(self, module: Module) -> None:
-        """Replace norm and direction by the one computed parameter."""
+        """Replace the norm and the direction in ``module`` by one parameter with the computed weight."""
         weight = self.compute_weight(module)
         delattr(module, self.name)
         del module._parameters[self.name + "_g"], module._parameters[self.name + "_v"]
@@ -60,11 +65,11 @@ class WeightNorm:
 
 
 def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
-    """Replace a parameter by its norm ``name_g`` and its direction ``name_v`` (Salimans and Kingma 2016); return the
-    module.
+    """Replace the parameter ``name`` of ``module`` by its norm and its direction (Salimans and Kingma 2016).
 
-    ``dim``: dimension over whose indices separate norms are taken; None: one norm for the whole weight. A forward
-    pre-hook computes the weight before each call of the module.
+    The norm is ``<name>_g`` and the direction ``<name>_v``. Each index along ``dim`` has its own norm; with
+    ``dim=None`` there is one norm for the whole weight. A forward pre-hook computes the weight before each call of
+    ``module``. Returns ``module``.
     """
     warn(
         "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
@@ -75,7 +80,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
 
 
 def remove_weight_norm(module: Any, name: str = "weight") -> Any:
-    """Undo :func:`weight_norm`."""
+    """Undo :func:`weight_norm` of the parameter ``name`` of ``module``; return ``module``."""
     for number, hook in module._forward_pre_hooks.items():
         if isinstance(hook, WeightNorm) and hook.name == name:
             hook.remove(module)
