@@ -24,8 +24,7 @@ def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
-    """Return a copy of the layer ``linear`` whose output is that of ``linear`` followed by ``bn`` in evaluation mode.
-    """
+    """Return a copy of ``linear`` whose output is that of ``linear`` followed by ``bn`` in evaluation mode."""
     if linear.out_features != bn.num_features and bn.num_features != 1:
         raise AssertionError("To fuse, linear.out_features == bn.num_features or bn.num_features == 1")
     return _fused(linear, bn, fuse_linear_bn_weights)

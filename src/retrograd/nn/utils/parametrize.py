@@ -278,7 +278,9 @@ def _check_inverse(parametrization: Any, value: Tensor) -> None:
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Return whether ``module`` has a parametrization, or, if ``tensor_name`` is not None, whether this tensor has one.
+    """Return whether a tensor of ``module`` has a parametrization.
+
+    If ``tensor_name`` is not None, return whether the tensor of this name has one.
     """
     held = module.__dict__.get("_modules", {}).get("parametrizations")
     if not isinstance(held, ModuleDict):

@@ -105,7 +105,9 @@ def _hook_of(module: Module, name: str) -> tuple[int, BasePruningMethod] | None:
 
 
 class PruningContainer(BasePruningMethod):
-    """Sequence of pruning methods of one parameter, each applied to the elements that the previous ones did not prune.
+    """Sequence of pruning methods of one parameter.
+
+    Each method is applied to the elements that the previous ones did not prune.
     """
 
     def __init__(self, *args: Any) -> None:
@@ -384,7 +386,9 @@ def is_pruned(module: Module) -> bool:
 
 
 def remove(module: Module, name: str) -> Module:
-    """Replace the pruned parameter ``name`` of ``module`` by an ordinary one with the pruned values; return ``module``.
+    """Replace the pruned parameter ``name`` of ``module`` by an ordinary one with the pruned values.
+
+    Returns ``module``.
     """
     result = _hook_of(module, name)
     if result is None:

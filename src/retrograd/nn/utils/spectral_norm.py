@@ -97,8 +97,7 @@ class SpectralNorm:
         return created
 
     def remove(self, module: Module) -> None:
-        """Remove the tensors of this hook from ``module`` and register the current normalised weight as the parameter.
-        """
+        """Remove the tensors of this hook from ``module`` and register the current normalised weight as parameter."""
         with no_grad():
             weight = self.compute_weight(module, do_power_iteration=False)
         for name in ("", "_u", "_v", "_orig"):
@@ -124,8 +123,9 @@ class SpectralNormStateDictHook(_StateHook):
 
 
 class SpectralNormLoadStateDictPreHook(_StateHook):
-    """Hook of ``load_state_dict`` without effect, because PyTorch uses this hook only for states saved before version
-    1.0.
+    """Hook of ``load_state_dict`` without effect.
+
+    PyTorch uses this hook to convert states that were saved before version 1.0.
     """
 
     def __call__(self, *given: Any) -> None:
@@ -135,12 +135,11 @@ class SpectralNormLoadStateDictPreHook(_StateHook):
 def spectral_norm(
     module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Any:
-    """Divide the parameter ``name`` of ``module`` by its largest singular value (Miyato et al. 2018); return
-    ``module``.
+    """Divide the parameter ``name`` of ``module`` by its largest singular value (Miyato et al. 2018).
 
     The singular value is estimated by ``n_power_iterations`` power iterations in each call of training. ``eps`` is the
     smallest norm by which a vector is divided. ``dim`` is the output dimension of the weight, by default 0, or 1 for
-    transposed convolutions.
+    transposed convolutions. Returns ``module``.
     """
     if dim is None:
         dim = 1 if isinstance(module, TRANSPOSED) else 0

@@ -15,7 +15,7 @@ from ..parameter import Parameter
 
 
 def norm_except_dim(v: Tensor, dim: int | None) -> Tensor:
-    """Return the norm of ``v`` over all dimensions except ``dim``, which are kept at size 1.
+    """Return the norm of ``v`` over all dimensions except ``dim``, with the reduced dimensions kept at size 1.
 
     With ``dim=None`` or -1 the norm is over all dimensions.
     """
@@ -40,7 +40,9 @@ class WeightNorm:
 
     @staticmethod
     def apply(module: Module, name: str, dim: int | None) -> WeightNorm:
-        """Add a hook to ``module`` and replace the parameter ``name`` by its norm and its direction; return the hook.
+        """Add a hook to ``module`` and replace the parameter ``name`` by its norm and its direction.
+
+        Returns the hook.
         """
         if any(isinstance(hook, WeightNorm) and hook.name == name for hook in module._forward_pre_hooks.values()):
             raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
