@@ -1,5 +1,7 @@
-"""Selection of the attention backend, as ``torch.nn.attention``. The package has one implementation: the selection is
-recorded and reported but has no other effect.
+"""Selection of the attention backend, as ``torch.nn.attention``.
+
+The package has one implementation of attention. Therefore the selection is recorded and reported, but has no other
+effect.
 """
 
 from __future__ import annotations

@@ -178,10 +178,9 @@ def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Source = None) -> Tensor:
-    """Fill ``tensor`` with uniform values that preserve the variance of activations and gradients (Glorot and Bengio
-    2010).
+    """Fill ``tensor`` with uniform values that preserve the variance of activations and gradients.
 
-    The standard deviation is ``gain * sqrt(2 / (fan_in + fan_out))``.
+    The standard deviation is ``gain * sqrt(2 / (fan_in + fan_out))`` (Glorot and Bengio 2010).
     """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     bound = math.sqrt(3.0) * (gain * math.sqrt(2.0 / float(fan_in + fan_out)))
@@ -189,10 +188,9 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Source = None)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Source = None) -> Tensor:
-    """Fill ``tensor`` with normal values that preserve the variance of activations and gradients (Glorot and Bengio
-    2010).
+    """Fill ``tensor`` with normal values that preserve the variance of activations and gradients.
 
-    The standard deviation is ``gain * sqrt(2 / (fan_in + fan_out))``.
+    The standard deviation is ``gain * sqrt(2 / (fan_in + fan_out))`` (Glorot and Bengio 2010).
     """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(fan_in + fan_out)), generator)
@@ -269,8 +267,9 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Source = None) -> Te
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Source = None) -> Tensor:
-    """Fill the matrix ``tensor`` with normal values, and set the fraction ``sparsity`` of each column to 0 (Martens
-    2010).
+    """Fill the matrix ``tensor`` with normal values, and set a part of each column to 0 (Martens 2010).
+
+    ``sparsity`` is the fraction of elements that are set to 0; ``std`` is the standard deviation of the others.
     """
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")

@@ -167,10 +167,10 @@ class UninitializedTensorMixin(WrapperTensor):
         )
 
     def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
-        """Return this tensor converted, if ``op`` is the operation ``to_dtype`` or ``to_device`` with the parameters
-        ``params``.
+        """Return this tensor converted, if ``op`` is the operation ``to_dtype`` or ``to_device``.
 
-        Raises ValueError for every other operation, because the shape is not known yet.
+        ``params`` are the parameters of the operation. Raises ValueError for every other operation, because the shape
+        is not known yet.
         """
         if op.name in ("to_dtype", "to_device"):
             return self.data.to(*params)

@@ -135,9 +135,7 @@ class ELU(Module):
 
 @declares_layer(F.celu, "alpha={alpha}")
 class CELU(Module):
-    """Layer that returns each element x of its input where x is positive, and ``alpha * (exp(x / alpha) - 1)``
-    elsewhere.
-    """
+    """Layer that returns each positive element x of its input, and ``alpha * (exp(x / alpha) - 1)`` for the others."""
 
     alpha: float = 1.0
     inplace: bool = False
@@ -145,8 +143,9 @@ class CELU(Module):
 
 @declares_layer(F.selu)
 class SELU(Module):
-    """Layer that returns :class:`ELU` of its input, scaled so that mean 0 and variance 1 are preserved (Klambauer et
-    al. 2017).
+    """Layer that returns :class:`ELU` of its input, multiplied by a constant (Klambauer et al. 2017).
+
+    The constant and ``alpha`` are chosen so that mean 0 and variance 1 are preserved.
     """
 
     inplace: bool = False
@@ -154,8 +153,9 @@ class SELU(Module):
 
 @declares_layer(F.glu, "dim={dim}")
 class GLU(Module):
-    """Gated linear unit: layer that returns the first half of its input along ``dim`` times the sigmoid of the second
-    half.
+    """Gated linear unit: layer that multiplies one half of its input by the sigmoid of the other half.
+
+    The input is split into two halves along ``dim``; the sigmoid is that of the second half.
     """
 
     dim: int = -1

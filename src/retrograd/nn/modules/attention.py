@@ -14,11 +14,11 @@ from .module import Module
 
 
 class MultiheadAttention(Module):
-    """Multi-head attention: for each query the mean of the values, weighted by the match of query and keys (Vaswani et
-    al. 2017).
+    """Multi-head attention: for each query the mean of the values, weighted by the match of query and keys.
 
-    ``kdim`` and ``vdim`` are the sizes of keys and values (default ``embed_dim``). If ``add_bias_kv`` is true, a
-    learned key and a learned value are appended. If ``add_zero_attn`` is true, a key and a value of zeros are appended.
+    The layer is that of Vaswani et al. 2017. ``kdim`` and ``vdim`` are the sizes of keys and values (default
+    ``embed_dim``). If ``add_bias_kv`` is true, a learned key and a learned value are appended. If ``add_zero_attn`` is
+    true, a key and a value of zeros are appended.
 
     >>> import retrograd as torch
     >>> x = torch.ones(5, 3, 8)

@@ -16,8 +16,9 @@ from .module import Module
 
 
 class _NormBase(Module):
-    """Base class of normalisations: a weight and a bias (parameters), a running mean and variance (buffers) per
-    channel.
+    """Base class of normalisations with a weight, a bias, a running mean and a running variance per channel.
+
+    Weight and bias are parameters; the running statistics are buffers.
     """
 
     _version = 2  # version 2 added num_batches_tracked to the state

@@ -311,8 +311,9 @@ def _pairs(given: Any, who: str) -> list[tuple[Any, Any]]:
 
 
 def _shown_parameter(key: Any, value: Any, place: str = "") -> str:
-    """Return the line that ``repr`` shows for ``value`` under ``key`` in a ParameterList (``place="list"``) or
-    ParameterDict.
+    """Return the line that ``repr`` of a ParameterList or ParameterDict shows for ``value`` under ``key``.
+
+    ``place`` is ``"list"`` for a ParameterList.
     """
     if not isinstance(value, Tensor):
         return f"({key}): Object of type: {type(value).__name__}"

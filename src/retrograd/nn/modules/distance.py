@@ -26,8 +26,9 @@ class PairwiseDistance(Module):
 
 @declares_layer(F.cosine_similarity, takes="x1, x2")
 class CosineSimilarity(Module):
-    """Layer that returns the cosine of the angle between two tensors along ``dim``; norms are clamped to at least
-    ``eps``.
+    """Layer that returns the cosine of the angle between two tensors along ``dim``.
+
+    The norms of the tensors are clamped to at least ``eps``.
 
     >>> import retrograd as torch
     >>> torch.nn.CosineSimilarity(dim=0)(torch.tensor([1.0, 0.0]), torch.tensor([2.0, 0.0]))

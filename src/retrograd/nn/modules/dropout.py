@@ -29,15 +29,17 @@ class Dropout(_DropoutNd):
 
 @declares_layer(F.dropout1d, training="self.training")
 class Dropout1d(_DropoutNd):
-    """Layer that in training zeroes each channel of (N, C, L) with probability ``p`` and divides the others by ``1 -
-    p``.
+    """Layer that in training zeroes each channel of (N, C, L) with probability ``p``.
+
+    The other channels are divided by ``1 - p``.
     """
 
 
 @declares_layer(F.dropout2d, training="self.training")
 class Dropout2d(_DropoutNd):
-    """Layer that in training zeroes each channel of (N, C, H, W) with probability ``p`` and divides the others by ``1 -
-    p``.
+    """Layer that in training zeroes each channel of (N, C, H, W) with probability ``p``.
+
+    The other channels are divided by ``1 - p``.
     """
 
 

@@ -246,9 +246,7 @@ class BackwardHook:
         self.n_inputs = self.n_outputs = -1
 
     def setup_input_hook(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return ``args`` after an identity node, if any of them requires a gradient; otherwise return ``args``
-        unchanged.
-        """
+        """Return ``args`` after an identity node if any of them requires a gradient; otherwise return ``args``."""
         self.n_inputs = len(args)
         args, self.inputs = _through_identity_node(args, lambda node: node.register_hook(self._inputs_reached))
         return args

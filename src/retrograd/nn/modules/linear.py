@@ -26,8 +26,9 @@ class Identity(Module):
 
 
 class Linear(Module):
-    """Layer that returns ``input @ weight.T + bias``; the last dimension changes from ``in_features`` to
-    ``out_features``.
+    """Layer that returns ``input @ weight.T + bias``.
+
+    The last dimension of the input has ``in_features`` elements, that of the result ``out_features``.
 
     >>> import retrograd as torch
     >>> from retrograd import nn

@@ -494,11 +494,10 @@ class Module(Stateful, TorchNamed):
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """Move all parameters and buffers to a device, and convert the floating-point ones to a dtype; return this
-        module.
+        """Move all parameters and buffers to a device, and convert the floating-point ones to a dtype.
 
         The arguments are ``to(device=None, dtype=None, non_blocking=False)``, ``to(dtype)``, ``to(tensor)`` or
-        ``to(memory_format=…)``.
+        ``to(memory_format=…)``. Returns this module.
         """
         device, dtype, _, memory_format = parse_to_arguments(args, kwargs)
         if dtype is not None:
@@ -566,10 +565,9 @@ class Module(Stateful, TorchNamed):
     # -- training
 
     def train(self, mode: bool = True) -> Self:
-        """Set training mode (or evaluation mode if ``mode`` is false) in this module and all submodules; return this
-        module.
+        """Set training mode in this module and all submodules, or evaluation mode if ``mode`` is false.
 
-        Dropout and batch normalisation depend on the mode.
+        Dropout and batch normalisation depend on the mode. Returns this module.
         """
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")

@@ -81,8 +81,7 @@ class _ZeroPadNd(_ConstantPadNd):
 
 
 def _family(prefix: str, base: type, what: str, kinds: tuple[type, ...] = (object,) * 3) -> list[type]:
-    """Return the classes of padding layers for 1, 2 and 3 dimensions, named ``prefix`` plus ``Pad1d``, ``Pad2d``,
-    ``Pad3d``.
+    """Return the three classes of padding layers ``<prefix>Pad1d``, ``<prefix>Pad2d`` and ``<prefix>Pad3d``.
 
     They are subclasses of ``base`` and of the classes ``kinds``. ``what`` completes their docstrings.
     """

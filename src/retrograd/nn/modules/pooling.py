@@ -75,10 +75,10 @@ class _MaxUnpoolNd(Module):
 
 def _unpooling(function: Any) -> Any:
     def forward(self: Any, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-        """Return zeros in which the elements of ``input`` are written at ``indices``, the indices that max pooling
-        returned.
+        """Return zeros in which each element of ``input`` is written at its index in ``indices``.
 
-        Several output sizes are possible for one input size; ``output_size`` selects one of them.
+        The indices are those that max pooling returned. Several output sizes are possible for one input size;
+        ``output_size`` selects one of them.
         """
         return function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 

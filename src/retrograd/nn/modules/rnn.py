@@ -124,8 +124,9 @@ class RNNBase(Module):
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def flatten_parameters(self) -> None:
-        """Do nothing. In PyTorch this method copies the weights to one block of memory for cuDNN, which is not used
-        here.
+        """Do nothing.
+
+        In PyTorch this method copies the weights to contiguous memory for cuDNN, which is not used here.
         """
 
     def extra_repr(self) -> str:

@@ -1,7 +1,7 @@
-"""``state_dict`` and ``load_state_dict``: saving the parameters and persistent buffers of modules by name, and loading
-them.
+"""``state_dict`` and ``load_state_dict``: saving and loading the state of modules by name.
 
-This file uses only the registries and the children of a module.
+The state consists of the parameters and persistent buffers. This file uses only the registries and the children of a
+module.
 """
 
 from __future__ import annotations
@@ -138,11 +138,10 @@ class Stateful:
     # -- saving
 
     def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
-        """Return an ordered dictionary of the parameters and persistent buffers of this module and all submodules by
-        name.
+        """Return an ordered dictionary of the parameters and persistent buffers of this module and all submodules.
 
-        The names begin with ``prefix``. The tensors share storage with those of the module. If ``keep_vars`` is false,
-        they are detached from the graph.
+        The keys are their full names, which begin with ``prefix``. The tensors share storage with those of the module.
+        If ``keep_vars`` is false, they are detached from the graph.
 
         >>> from retrograd import nn
         >>> list(nn.Linear(2, 1).state_dict())

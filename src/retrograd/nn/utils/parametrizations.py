@@ -72,8 +72,7 @@ class _Orthogonal(Module):
         return Q.mT if wide else Q
 
     def _exponential_map(self, X: Tensor) -> Tensor:
-        """Return the orthogonal matrix for ``X``: the matrix exponential or Cayley transform of a skew-symmetric
-        matrix.
+        """Return the orthogonal matrix for ``X``: the exponential or Cayley transform of a skew-symmetric matrix.
 
         This matrix is L - L.mH, where L is the lower triangle of ``X``.
         """
@@ -241,12 +240,11 @@ class _SpectralNorm(Module):
 def spectral_norm(
     module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Any:
-    """Divide the parameter ``name`` of ``module`` by its largest singular value (Miyato et al. 2018); return
-    ``module``.
+    """Divide the parameter ``name`` of ``module`` by its largest singular value (Miyato et al. 2018).
 
     The singular value is estimated by ``n_power_iterations`` power iterations in each call of training. ``eps`` is the
     smallest norm by which a vector is divided. ``dim`` is the output dimension of the weight, by default 0, or 1 for
-    transposed convolutions.
+    transposed convolutions. Returns ``module``.
     """
     weight = _tensor_of(module, name)
     if dim is None:

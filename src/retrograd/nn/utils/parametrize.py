@@ -212,13 +212,12 @@ def _install_property(module: Module, name: str) -> None:
 
 
 def register_parametrization(module: Any, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Any:
-    """Replace the parameter or buffer ``tensor_name`` of ``module`` by ``parametrization(original)``; return
-    ``module``.
+    """Replace the parameter or buffer ``tensor_name`` of ``module`` by ``parametrization(original)``.
 
     Several parametrizations are applied in order of registration. If ``parametrization`` has a method
     ``right_inverse``, a value assigned to the tensor is passed to this method, and the result becomes the original.
     Without this method the value itself becomes the original. If ``unsafe`` is true, shape and dtype may change and are
-    not checked.
+    not checked. Returns ``module``.
 
     >>> import retrograd as torch
     >>> from retrograd import nn

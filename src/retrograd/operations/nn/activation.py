@@ -38,8 +38,9 @@ def _functional_op(*rules: Any, **options: Any) -> Any:
 
 
 def _gradient_op(**options: Any) -> Any:
-    """Return the decorator of an operation that computes the gradient of an activation; ``options`` are passed to
-    ``op``.
+    """Return the decorator of an operation that computes the gradient of an activation.
+
+    ``options`` are passed to ``op``.
     """
     return op(function=False, method=False, opmath=True, **options)
 
@@ -334,8 +335,9 @@ elu_backward.derivative(
     name="elu", in_place_backward="EluBackward1", refuses=("elu_cpu", "bic"),
 )  # fmt: skip
 def elu_block(np: Any, self: Any, /, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Any:
-    """Return ``scale * x`` for each positive element x of ``self``; ``scale * alpha * (exp(input_scale * x) - 1)`` for
-    others.
+    """Return ``scale * x`` for each positive element x of ``self``.
+
+    For the other elements, return ``scale * alpha * (exp(input_scale * x) - 1)``.
     """
     if self.size >= LARGE and (large := looped("elu", self, numbers=(alpha, scale, input_scale))) is not None:
         return large
@@ -478,8 +480,9 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 
 @_gradient_op()
 def softplus_backward(np: Any, grad_output: Any, self: Any, /, beta: float, threshold: float) -> Any:
-    """Return the gradient of ``softplus`` of ``self`` with respect to ``self``; ``beta`` and ``threshold`` are those of
-    softplus.
+    """Return the gradient of ``softplus`` with respect to its input ``self``.
+
+    ``beta`` and ``threshold`` are the parameters of ``softplus``.
     """
     if (
         grad_output.size >= LARGE
@@ -695,8 +698,7 @@ def rrelu_with_noise(np: Any, self: Any, noise: Any, /) -> Any:
     refuses=("leaky_relu_cpu", "bic"),
 )  # fmt: skip
 def rrelu_mean(np: Any, self: Any, /, negative_slope: float) -> Any:
-    """Return each element x of ``self`` where x is positive, and ``negative_slope * x`` elsewhere, as a contiguous
-    array.
+    """Return each positive element x of ``self``, and ``negative_slope * x`` for the others, as a contiguous array.
 
     This is ``rrelu`` in evaluation mode, where ``negative_slope`` is the mean of the bounds of the random slopes.
     """

@@ -446,10 +446,10 @@ def _check_sizes(query: Tensor, key: Tensor, value: Tensor, embed: int, heads: i
 
 
 def _check_mask(mask: Tensor | None, length: int, keys: int, count: int) -> Tensor | None:
-    """Return ``mask`` as a 3-d tensor whose first dimension is 1 or ``count`` (batch * heads), or None if ``mask`` is
-    None.
+    """Return ``mask`` as a 3-d tensor whose first dimension is 1 or ``count``, or None if ``mask`` is None.
 
-    Raises RuntimeError if the mask is not 2-d (length, keys) or 3-d (count, length, keys).
+    ``count`` is the product of batch size and number of heads. Raises RuntimeError if the mask has neither the shape
+    (length, keys) nor (count, length, keys).
     """
     if mask is None:
         return None

@@ -1,6 +1,4 @@
-"""Losses that select a class per sample: nll_loss, cross_entropy, multi_margin_loss, multilabel_margin_loss and
-ctc_loss.
-"""
+"""Losses that select a class per sample: nll_loss, cross_entropy, multi_margin_loss, ctc_loss and others."""
 
 from __future__ import annotations
 
@@ -383,11 +381,10 @@ def _reduced_rows(np: Any, each: Any, shape: tuple[int, ...], reduction: str) ->
 
 
 def _margin_rule(F: Any, g: Any, slope: Any, shape: tuple[int, ...], reduction: str) -> Any:
-    """Return the gradient of a margin loss with respect to its input, of shape ``shape``, from the gradient ``g`` of
-    the loss.
+    """Return the gradient of a margin loss with respect to its input of shape ``shape``.
 
-    ``slope`` (N, C) is the derivative of the sum of the margins in each row; the loss of a row is this sum divided by
-    C.
+    ``g`` is the gradient of the loss. ``slope`` (N, C) is the derivative of the sum of the margins in each row; the
+    loss of a row is this sum divided by C.
     """
     count, classes = shape if len(shape) == 2 else (1, math.prod(shape))
     each = F.reshape(g, (-1, 1)) / (classes * (count if reduction == "mean" else 1))
@@ -402,9 +399,9 @@ def _margin_loss(backward: str) -> Any:
 def multi_margin_loss_block(
     np: Any, self: Any, target: Any, weight: Any, /, p: int, margin: float, reduction: str
 ) -> Any:
-    """Return ``max(0, margin - x[target] + x[class]) ** p``, averaged over the classes of each row x of ``self``,
-    reduced.
+    """Return the multi-class margin loss of the scores ``self``, reduced by ``reduction``.
 
+    The loss of each row x of C scores is the mean over the C classes of ``max(0, margin - x[target] + x[class]) ** p``.
     ``weight`` is None or has one factor for each target class.
     """
     if self.dtype not in (np.float32, np.float64):
@@ -426,10 +423,10 @@ def margin_mask(np: Any, self: Any, target: Any, /, margin: float) -> Any:
 
 @op(function=False, method=False)
 def margin_slope(np: Any, self: Any, target: Any, weight: Any, /, p: int, margin: float) -> Any:
-    """Return the derivative (N, C) of the sum of ``max(0, margin - x[target] + x[class]) ** p`` for each row x of
-    ``self``.
+    """Return the derivative (N, C) of the sum of the margins of each row x of ``self``.
 
-    ``weight`` is None or has one factor for each target class.
+    The margins are ``max(0, margin - x[target] + x[class]) ** p``. ``weight`` is None or has one factor for each target
+    class.
     """
     index = target.reshape(-1)
     gap, rows = class_losses.margins(np, _rows(self), index, margin)
@@ -467,11 +464,11 @@ def multi_margin_loss(
     input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
     size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
-    """Return ``max(0, margin - x[target] + x[class]) ** p``, averaged over the classes of each row x of ``input``,
-    reduced.
+    """Return the multi-class margin loss of the scores ``input``, reduced by ``reduction``.
 
-    ``input`` holds scores, of shape (N, C) or (C,); ``target`` holds class indices, of shape (N,) or (). ``p`` is 1 or
-    2. ``weight`` (C,) has a factor for each target class.
+    The loss of each row x of C scores is the mean over the C classes of ``max(0, margin - x[target] + x[class]) ** p``.
+    ``input`` has shape (N, C) or (C,); ``target`` holds class indices, of shape (N,) or (). ``p`` is 1 or 2. ``weight``
+    (C,) has a factor for each target class.
     """
     reduction_name = parse_reduction(size_average, reduce, reduction)
     if p not in (1, 2):
@@ -527,8 +524,9 @@ def multilabel_margin_loss_block(np: Any, self: Any, target: Any, /, reduction: 
 
 @op(function=False, method=False)
 def label_margin_slope(np: Any, self: Any, target: Any, /) -> Any:
-    """Return the derivative (N, C) of the sum of the margins of each row of ``self``; see
-    ``multilabel_margin_loss_block``.
+    """Return the derivative (N, C) of the sum of the margins of each row of ``self``.
+
+    The margins are those of ``multilabel_margin_loss_block``.
     """
     x = _rows(self)
     slope = np.zeros(x.shape, x.dtype)

@@ -94,7 +94,7 @@ def convolution_block(
     np: Any, input: Any, weight: Any, bias: Any, /, stride: Any, padding: Any, dilation: Any, transposed: bool,
     output_padding: Any, groups: int,
 ) -> Any:  # fmt: skip
-    """Return the convolution of ``input`` with ``weight``, or the transposed convolution if ``transposed``, plus
+    """Return the convolution (or transposed convolution, if ``transposed``) of ``input`` with ``weight``, plus
     ``bias``.
 
     ``bias`` has one element per output channel, or is None. ``stride``, ``padding``, ``dilation`` and
@@ -351,8 +351,10 @@ def _are_ints(value: Any) -> bool:
 
 
 def _batched(name: str, input: Tensor, rank: int) -> tuple[Tensor, bool]:
-    """Return ``input`` with a batch dimension (added if it is missing), and whether ``input`` already had this
-    dimension.
+    """Return ``input`` with a batch dimension, and whether ``input`` already had this dimension.
+
+    Raises RuntimeError, with the function ``name`` in the message, unless ``input`` has ``rank`` + 1 or ``rank`` + 2
+    dimensions.
     """
     if input._array.ndim not in (rank + 1, rank + 2):
         raise RuntimeError(
@@ -474,10 +476,10 @@ conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_make_conv_transpose,
 
 @op(name="conv_tbc_block", backward="ConvTbcBackward0", function=False, method=False)
 def conv_tbc_block(np: Any, self: Any, weight: Any, bias: Any, /, pad: int) -> Any:
-    """Return the convolution along time of ``self`` (time, batch, channels) with ``weight`` (kernel, channels, out),
-    plus ``bias``.
+    """Return the convolution along time of ``self`` with ``weight``, plus ``bias``.
 
-    ``pad`` zeros are added before and after ``self`` along time.
+    ``self`` has shape (time, batch, channels) and ``weight`` (kernel, channels, out). ``pad`` zeros are added before
+    and after ``self`` along time.
     """
     for what, each in (("Input", self), ("Weight", weight)):
         if each.ndim != 3:
@@ -524,10 +526,10 @@ conv_tbc_block.derivative(
 
 @public(method=False)
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """Return the convolution along time of ``input`` (time, batch, C) with ``weight`` (kernel, C, out), plus ``bias``
-    (out,).
+    """Return the convolution along time of ``input`` with ``weight``, plus ``bias``.
 
-    ``pad`` zeros are added before and after ``input`` along time.
+    ``input`` has shape (time, batch, C), ``weight`` (kernel, C, out) and ``bias`` (out,). ``pad`` zeros are added
+    before and after ``input`` along time.
     """
     return conv_tbc_block(input, weight, bias, pad)
 

@@ -1,6 +1,4 @@
-"""Image resampling and rearrangement: interpolate, grid_sample, affine_grid, pixel_shuffle, channel_shuffle, unfold,
-fold.
-"""
+"""Image resampling and rearrangement: interpolate, grid_sample, affine_grid, pixel_shuffle, unfold, fold and others."""
 
 from __future__ import annotations
 
@@ -225,11 +223,11 @@ def grid_spread(
 
 
 def _grid_rule(F: Any, g: Any, image: Any, grid_: Any, options: tuple[Any, ...], orders: tuple[int, ...]) -> Any:
-    """Return the gradient of ``grid_read`` with respect to ``grid_``, from the gradient ``g`` of the samples of
-    ``image``.
+    """Return the gradient of ``grid_read`` with respect to ``grid_``, where ``g`` is the gradient of the samples.
 
     The gradient of the coordinate along an axis is the sum over the channels of ``g`` times the derivative of the
-    samples along this axis. Therefore ``image`` is sampled with the order of this axis in ``orders`` increased by one.
+    samples of ``image`` along this axis. Therefore ``image`` is sampled with the order of this axis in ``orders``
+    increased by one. ``options`` are ``mode``, ``padding`` and ``align``.
     """
     parts = [
         F.sum_dim(g * F.grid_read(image, grid_, *options, (*orders[:d], orders[d] + 1, *orders[d + 1 :])), 1, False)
@@ -359,11 +357,10 @@ def grid_sample(
 
 
 def _base_grid(np: Any, size: Sequence[int], align: bool, dtype: Any) -> Any:
-    """Return an array (elements, axes + 1) with the coordinates of each element of an image of shape ``size``, followed
-    by 1.
+    """Return an array (elements, axes + 1) with the coordinates of each element of an image, followed by 1.
 
-    Coordinates range from -1 to 1. If ``align`` is true, -1 and 1 are the centres of the corner elements, otherwise
-    their outer edges.
+    ``size`` is the shape of the image. Coordinates range from -1 to 1. If ``align`` is true, -1 and 1 are the centres
+    of the corner elements, otherwise their outer edges.
     """
     axes = []
     for n in size[2:]:

@@ -673,12 +673,11 @@ def kl_div(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean", log_target: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the Kullback-Leibler divergence ``target * (log(target) - input)``, where ``input`` holds
-    log-probabilities.
+    """Return the Kullback-Leibler divergence ``target * (log(target) - input)``, reduced by ``reduction``.
 
-    ``reduction`` is ``"mean"``, ``"sum"``, ``"none"`` or ``"batchmean"``, which divides the sum by the size of the
-    first dimension, as in the mathematical definition. If ``log_target`` is true, ``target`` holds log-probabilities
-    instead of probabilities.
+    ``input`` holds log-probabilities. ``reduction`` is ``"mean"``, ``"sum"``, ``"none"`` or ``"batchmean"``, which
+    divides the sum by the size of the first dimension, as in the mathematical definition. If ``log_target`` is true,
+    ``target`` holds log-probabilities instead of probabilities.
     """
     legacy = size_average is not None or reduce is not None
     if reduction == "mean" and not legacy:
@@ -813,11 +812,10 @@ def margin_ranking_loss(
 def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-06, reduction: str = "mean"
 ) -> Tensor:
-    """Return the negative log-density of ``target`` under the normal distribution with mean ``input`` and variance
-    ``var``.
+    """Return the negative log-density of ``target`` under a normal distribution, reduced as in :func:`mse_loss`.
 
-    ``var`` has the shape of ``input``, or one element per row, and is clamped to at least ``eps``. If ``full`` is true,
-    the constant ``0.5 * log(2 * pi)`` is added. ``reduction`` is that of :func:`mse_loss`.
+    ``input`` is the mean. ``var``, the variance, has the shape of ``input``, or one element per row, and is clamped to
+    at least ``eps``. If ``full`` is true, the constant ``0.5 * log(2 * pi)`` is added.
     """
     if not isinstance(var, Tensor):
         if var < 0:
@@ -869,10 +867,10 @@ def multilabel_soft_margin_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
-    """Return the binary cross entropy of ``sigmoid(input)`` with ``target``, averaged over the last dimension (the
-    classes).
+    """Return the binary cross entropy of ``sigmoid(input)`` with ``target``, averaged over the classes.
 
-    The averages are reduced as in :func:`mse_loss`. ``weight`` is None or has a factor for each class.
+    The classes are the last dimension. The averages are reduced as in :func:`mse_loss`. ``weight`` is None or has a
+    factor for each class.
     """
     if size_average is not None or reduce is not None:
         reduction = parse_reduction(size_average, reduce, reduction)

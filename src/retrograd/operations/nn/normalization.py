@@ -106,11 +106,11 @@ def _normalised(np: Any, x: Any, weight: Any, bias: Any, layout: Layout, eps: fl
 
 
 def _upcast_operands(np: Any, layout: Layout, eps: float | None, x: Any, mean: Any, rstd: Any) -> tuple[Any, Any, Any]:
-    """Return ``x`` in the shape ``layout.shape``, its mean and its reciprocal standard deviation, with half precision
-    cast to float32.
+    """Return ``x`` in the shape ``layout.shape``, its mean and its reciprocal standard deviation.
 
-    The mean and the standard deviation of a half-precision input are computed again, because the saved values are
-    rounded. With ``eps=None`` the saved values are used, because they are constants.
+    Half-precision operands are cast to float32. The mean and the standard deviation of a half-precision ``x`` are
+    computed again, because the saved values are rounded. With ``eps=None`` the saved values are used, because they are
+    constants.
     """
     short = x.dtype in SHORT and eps is not None
     x, mean, rstd = upcast_all_half(x, mean, rstd)

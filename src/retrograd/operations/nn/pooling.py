@@ -67,11 +67,11 @@ def spread_at(np: Any, self: Any, indices: Any, /, shape: Any, rank: int, once: 
 
 @op(function=False, method=False, linear=True)
 def collect_at(np: Any, self: Any, indices: Any, /, rank: int, once: bool) -> Any:
-    """Return the elements of ``self`` at ``indices``, which count the elements of the last ``rank`` dimensions of
-    ``self``.
+    """Return the elements of ``self`` at the positions ``indices``.
 
-    The elements are counted in row-major order; the other dimensions are those of ``indices``. ``once`` is used only
-    for the gradient: if it is true, no index occurs twice for the same leading dimensions.
+    A position counts the elements of the last ``rank`` dimensions in row-major order; the other dimensions are those of
+    ``indices``. ``once`` is used only for the gradient: if it is true, no position occurs twice for the same leading
+    dimensions.
     """
     return pooling.take_flat(np, self, indices, rank)
 

@@ -38,8 +38,9 @@ def _rule(
 
 
 def _block(node: str) -> Any:
-    """Return the declared operation of one recurrent layer; ``node`` is the name of PyTorch's graph node for its
-    result.
+    """Return the declared operation of one recurrent layer.
+
+    ``node`` is the name of PyTorch's graph node for the result of the layer.
     """
 
     def recurrent_layer(
@@ -218,10 +219,10 @@ def lstm_cell(
     input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Return the new hidden state and cell state after one step of a long short-term memory (Hochreiter and Schmidhuber
-    1997).
+    """Return the new hidden state and cell state after one step of a long short-term memory.
 
-    ``input`` has shape (N, in). ``hx`` is the pair of hidden state and cell state, of shape (N, hidden) each.
+    ``input`` has shape (N, in). ``hx`` is the pair of hidden state and cell state, of shape (N, hidden) each. See
+    Hochreiter and Schmidhuber 1997.
     """
     hidden, cell = hx
     enter, keep, new, leave = unsafe_chunk(_sum_of_products(input, hidden, w_ih, w_hh, b_ih, b_hh), 4, 1)
