@@ -1,4 +1,8 @@
-"""Kernel of scaled_dot_product_attention by the Numba loops of ``kernels/numba/attention.py``.
+"""Kernels of scaled_dot_product_attention and its gradients for large arrays without a mask, by compiled Numba loops.
+
+The loops are in ``kernels/numba/attention.py``. A function returns None where no loop applies to its arguments; the
+caller then computes with NumPy (``kernels/attention.py``). Arrays have the shape (batch, heads, rows, elements), with
+any strides for the heads and rows.
 
 Each function returns None where no loop applies to its arrays, and NumPy does the work (``kernels/attention.py``).
 Arrays have the shape (batch, heads, rows, elements), with any memory order of heads and rows.
@@ -18,7 +22,11 @@ MOST, LEAST, BLOCK = 64, 16, 1 << 18
 
 
 def _sizes(query: Any, key: Any, value: Any) -> tuple[int, ...] | None:
-    """The sizes that loops ask for; None if there are none for such arrays."""
+    """Return the tuple ``sizes`` that the loops expect, or None if no loop applies to the arrays.
+
+    The tuple is (batch, heads, key heads, rows, keys, elements of a key, elements of a value, rows in a block, pieces).
+    Each key head is divided into ``pieces`` so that every thread has work.
+    """
     batch, heads, length, size = query.shape
     owners, keys = key.shape[1], key.shape[2]
     if not numba_dispatch.suits(batch * heads * length * keys, query, key, value) or not (size and value.shape[3]):
@@ -31,7 +39,11 @@ def _sizes(query: Any, key: Any, value: Any) -> tuple[int, ...] | None:
 
 
 def _line(x: Any, writeable: bool = False) -> tuple[Any, tuple[int, ...]]:
-    """The memory in which an array lies as a line, and the steps from one batch, head and row to the next."""
+    """Return a 1-d view of the memory of ``x``, and the strides of batch, head and row in elements.
+
+    ``x`` is copied first if its rows are not contiguous or overlap. If ``writeable`` is true, the view may be written
+    to.
+    """
     *steps, last = [step // x.itemsize for step in x.strides]
     if (last != 1 and x.shape[3] > 1) or min(steps) < 0 or (steps[2] < x.shape[3] and x.shape[2] > 1):
         x = numpy.ascontiguousarray(x)
@@ -43,7 +55,11 @@ def _line(x: Any, writeable: bool = False) -> tuple[Any, tuple[int, ...]]:
 
 
 def forward(query: Any, key: Any, value: Any, causal: bool, scale: float) -> tuple[Any, Any] | None:
-    """Return the output, laid out as ``query``, and the row-wise logsumexp of the scores (batch, heads, rows)."""
+    """Return the attention output and the row-wise logsumexp of the scores (batch, heads, rows), or None.
+
+    The output has the memory order of ``query``. Scores are the products of queries and keys times ``scale``. If
+    ``causal`` is true, query i sees only the keys up to i. The result is None if no loop applies.
+    """
     sizes = _sizes(query, key, value)
     if sizes is None:
         return None
@@ -65,7 +81,11 @@ def forward(query: Any, key: Any, value: Any, causal: bool, scale: float) -> tup
 def backward(
     g: Any, query: Any, key: Any, value: Any, sums: Any, causal: bool, scale: float
 ) -> tuple[Any, ...] | None:  # fmt: skip
-    """The gradients of query, key and value, with the heads inside of the rows in memory, as PyTorch lays them out."""
+    """Return the gradients of ``query``, ``key`` and ``value``, or None if no loop applies.
+
+    ``g`` is the gradient of the output and ``sums`` is the logsumexp that :func:`forward` returned. In memory the
+    results have the order (batch, rows, heads, elements), as in PyTorch.
+    """
     sizes = _sizes(query, key, value)
     if sizes is None or g.dtype is not query.dtype:
         return None

@@ -1,4 +1,4 @@
-"""Kernels of nll_loss, cross_entropy and the multi-class margin losses: elements selected by class."""
+"""Kernels of nll_loss, cross_entropy, multi_margin_loss and multilabel_margin_loss: select elements by class index."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ INT = numpy.dtype(numpy.int64)
 
 
 def check_classes(np: Any, target: Any, classes: int, ignore: int) -> Any:
-    """Return a mask of the targets that count, or None if all do.
+    """Return a boolean mask of the elements of ``target`` that differ from ``ignore``, or None if all of them do.
 
-    Raises PyTorch's IndexError for a class out of range.
+    Raises PyTorch's IndexError if any other element is not from 0 to ``classes - 1``.
     """
     if not target.size:
         return None
@@ -32,7 +32,11 @@ def check_classes(np: Any, target: Any, classes: int, ignore: int) -> Any:
 
 
 def class_weights(np: Any, target: Any, counts: Any, weight: Any, dtype: Any) -> tuple[Any, Any]:
-    """Targets with class 0 for what does not count, and the weight of each (None: all 1)."""
+    """Return ``target`` with ignored elements replaced by class 0, and the weight of each element.
+
+    ``counts`` is the mask from :func:`check_classes`, or None if no element is ignored. ``weight`` holds one weight for
+    each class, or is None. Ignored elements get the weight 0. The returned weights are None if all are 1.
+    """
     if counts is not None:
         target = np.where(counts, target, 0)
     if weight is None:
@@ -42,12 +46,12 @@ def class_weights(np: Any, target: Any, counts: Any, weight: Any, dtype: Any) ->
 
 
 def pick(np: Any, x: Any, target: Any) -> Any:
-    """``x[n, target[n, …], …]`` of ``x`` (N, C, …), or ``x[target]`` of (C)."""
+    """Return ``x[n, target[n, …], …]`` for ``x`` of shape (N, C, …), or ``x[target]`` for ``x`` of shape (C,)."""
     return x[target] if x.ndim == 1 else take_along(np, x, target, 1)
 
 
 def place(np: Any, out: Any, target: Any, values: Any) -> None:
-    """Write ``values`` where :func:`pick` reads."""
+    """Write ``values`` into ``out``, in place, at the elements that ``pick(np, out, target)`` reads."""
     if out.ndim == 1:
         out[target] = values
     else:
@@ -55,7 +59,10 @@ def place(np: Any, out: Any, target: Any, values: Any) -> None:
 
 
 def margins(np: Any, x: Any, target: Any, margin: float) -> tuple[Any, Any]:
-    """By how much each class of (N, C) comes too near to the target's (0 for the target itself), and the rows."""
+    """Return ``max(0, margin - x[n, target[n]] + x[n, c])`` for each element of ``x`` (N, C), and ``arange(N)``.
+
+    The elements of the target classes themselves are 0.
+    """
     rows = np.arange(x.shape[0])
     gap = x - (x[rows, target] - margin)[:, None]
     gap[rows, target] = 0
@@ -63,7 +70,11 @@ def margins(np: Any, x: Any, target: Any, margin: float) -> tuple[Any, Any]:
 
 
 def listed(np: Any, target: Any) -> tuple[Any, Any]:
-    """Of rows of classes that end at the first -1: which entries count, and which classes are named."""
+    """Return two boolean masks of the shape of ``target`` (N, C), whose rows list class indices up to the first -1.
+
+    The first mask marks the entries before the first -1 of each row. The second mask marks the classes that these
+    entries name: element (n, c) is true if class c is listed in row n.
+    """
     counts = np.logical_and.accumulate(target >= 0, axis=1)
     named = np.zeros(target.shape, bool)
     rows, columns = np.nonzero(counts)

@@ -1,4 +1,9 @@
-"""Kernels of convolution and its adjoints by Numba loops, for one or two spatial dimensions.
+"""Kernels of conv1d, conv2d and their gradients for large arrays, by compiled Numba loops.
+
+The loops are in ``kernels/numba/convolution.py`` (matrix products of tiles) and ``kernels/numba/direct_convolution.py``
+(for few channels). A function returns None where no loop applies to its arrays; the caller then computes with NumPy
+(``kernels/convolution.py``). Inputs have the shape (batch, channels, *space), weights (output channels, channels per
+group, *kernel). A 1-d convolution is computed as a 2-d convolution of images with one row.
 
 The loops are in ``kernels/numba/convolution.py`` and ``direct_convolution.py``. Each function returns None where no
 loop applies to its arrays, and NumPy does the work (``kernels/convolution.py``). Arrays have the shape (batch,
@@ -26,7 +31,11 @@ NARROW = 2
 
 
 class Shape:
-    """The numbers of one convolution of images."""
+    """Sizes of one 2-d convolution, from the shapes ``x``, ``w`` and ``y`` of its input, weight and output.
+
+    ``seen`` is the number of input channels per group, ``single`` the number of output channels per group. ``how`` is
+    (row stride, column stride, row padding, column padding, row dilation, column dilation).
+    """
 
     def __init__(self, x: Any, w: Any, y: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> None:
         self.batch, self.channels, *self.space = x
@@ -37,17 +46,18 @@ class Shape:
         self.how = (*stride, *padding, *dilation)
 
     def direct(self) -> bool:
-        """Whether there is too little for tiles: one channel a group, or a few that see little."""
+        """Whether the loops for few channels suit: one channel per group, or few outputs per group and a small kernel."""
         return self.seen == self.single == 1 or (self.seen * math.prod(self.kernel) <= TINY and self.single <= FEW)
 
     def narrow(self, outputs: int) -> bool:
-        """Whether tiles would be empty for the most part: there are so few outputs a group. The other way is for stride 1."""
+        """Whether the stride is 1 and the number of outputs per group, ``outputs``, is too small to fill tiles."""
         return outputs <= NARROW and all(step == 1 for step in self.stride)
 
     def rows(self, row: int, groups: int) -> int:
-        """Return the number of output rows in a block, if the lines have ``row`` elements for each output row.
+        """Return the number of output rows that are computed together as one block.
 
-        The blocks have equal sizes, and there are enough of them for all threads.
+        ``row`` is the number of scratch elements for each output row. The blocks have equal sizes. Their number is
+        large enough to give every thread work for ``groups`` groups.
         """
         some = max(1, min(self.out[0], BLOCK // row))
         pieces = max(-(-self.out[0] // some), -(-2 * blas_threads.limit() // (self.batch * groups)))
@@ -55,7 +65,10 @@ class Shape:
 
 
 def _loops(a: Any, b: Any, shapes: tuple[Any, ...]) -> bool:
-    """Whether there are loops for arrays, and enough to do for them."""
+    """Whether loops exist for the arrays ``a`` and ``b``, and the convolution is large enough for them.
+
+    ``shapes`` holds the shapes of the input, the weight and the output.
+    """
     if any(0 in shape or len(shape) not in (3, 4) for shape in shapes):
         return False
     x, w, y = shapes
@@ -63,7 +76,10 @@ def _loops(a: Any, b: Any, shapes: tuple[Any, ...]) -> bool:
 
 
 def _images(values: Any, missing: int) -> Any:
-    """A shape, or a size for each dimension of space, for images, of which lines are one row."""
+    """Return ``values``, a shape or one number for each spatial dimension, extended to two spatial dimensions.
+
+    For a 1-d convolution ``missing`` is inserted for the rows.
+    """
     values = tuple(values)
     return values if len(values) in (2, 4) else (*values[:-1], missing, values[-1])
 
@@ -76,7 +92,11 @@ def _shape(shapes: tuple[Any, ...], stride: Any, padding: Any, dilation: Any, gr
 def output(
     x: Any, w: Any, bias: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:  # fmt: skip
-    """The convolution of ``x`` with ``w``, plus ``bias``, of the given shape."""
+    """Return the convolution of ``x`` with ``w`` plus ``bias``, an array of the given shape; None if no loop applies.
+
+    ``bias`` is None or has one element for each output channel. ``stride``, ``padding`` and ``dilation`` have one
+    number for each spatial dimension.
+    """
     shapes = (x.shape, w.shape, shape)
     if not _loops(x, w, shapes):
         return None
@@ -91,7 +111,10 @@ def output(
 
 
 def _directly(x: Any, w: Any, bias: Any, how: Any, y: Any) -> None:
-    """Calculate ``y`` from flat images."""
+    """Write the convolution of ``x`` with ``w`` plus ``bias`` to ``y``, by the loops for few channels.
+
+    ``how`` is the tuple of :class:`Shape`.
+    """
     size = _flat(x.shape, w.shape, how, y.shape)
     kept = w.shape[1] if w.shape[1] * size <= BLOCK else 1
     shifts = numpy.zeros(len(w), x.dtype) if bias is None else numpy.ascontiguousarray(bias)
@@ -99,7 +122,10 @@ def _directly(x: Any, w: Any, bias: Any, how: Any, y: Any) -> None:
 
 
 def _flat(x: Any, w: Any, how: Any, y: Any) -> int:
-    """Elements of the flat images of a channel (Note [Flat images])."""
+    """Return the number of elements of one channel with its padding (Note [Flat images] in ``direct_convolution.py``).
+
+    ``x``, ``w`` and ``y`` are the shapes of input, weight and output; ``how`` is the tuple of :class:`Shape`.
+    """
     sizes = [
         -(-max(n + 2 * p, (o - 1) * s + d * (k - 1) + 1) // s) * s
         for n, k, o, s, p, d in zip(x[2:], w[2:], y[2:], how[:2], how[2:4], how[4:], strict=True)
@@ -116,9 +142,11 @@ def _grouped(w: Any, form: Shape) -> Any:
 
 
 def _tiles(x: Any, w: Any, whole: Any, bias: Any, y: Any, form: Shape, size: Any, where: Any) -> None:
-    """Let tiles calculate the outputs at some places of ``y``.
+    """Write the convolution of ``x`` with ``w`` plus ``bias`` to some elements of ``y``, by matrix products of tiles.
 
-    ``w`` (groups, outputs a group, channels a group, *kernel) is a part of ``whole``, which is contiguous, in any order.
+    ``w`` (groups, outputs per group, channels per group, *kernel) is a view of the contiguous array ``whole``, with any
+    strides. ``size`` is the number of rows and columns to compute. ``where`` is their position in ``y``: (first row,
+    row step, first column, column step).
     """
     loops, tiles = convolve_loops(), tile_sizes()
     groups, single, channels, tall, wide = w.shape
@@ -139,15 +167,19 @@ def _tiles(x: Any, w: Any, whole: Any, bias: Any, y: Any, form: Shape, size: Any
 
 
 def _plane(size: int) -> int:
-    """At least ``size``, and an odd number of lines of the cache: planes should not all begin at the same place of it."""
+    """Return a number of elements, at least ``size``, that is an odd number of cache lines.
+
+    With an even number the data of all channels would begin at the same place of the cache and displace each other.
+    """
     return (-(-size // 16) | 1) * 16
 
 
 @lru_cache(256)
 def _offsets(channels: int, kernel: Any, stride: int, dilation: int, plane: int, width: int, whole: int) -> Any:
-    """Return the offset of each channel and kernel element in the lines (Note [Lines of images]).
+    """Return the offset of each channel and kernel element in the scratch lines (Note [Lines of images]).
 
-    Zeros are appended up to a multiple of ``whole``.
+    The note is in ``kernels/numba/convolution.py``. ``plane`` is the number of elements of one channel's lines,
+    ``width`` that of one row. Zeros are appended up to a multiple of ``whole`` offsets.
     """
     found = [
         ((j * stride + i * dilation % stride) * channels + c) * plane + i * dilation // stride * width
@@ -161,10 +193,10 @@ def _offsets(channels: int, kernel: Any, stride: int, dilation: int, plane: int,
 def input_of(
     y: Any, w: Any, bias: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:  # fmt: skip
-    """The adjoint of :func:`output` for its input, of the given shape, plus ``bias``.
+    """Return the adjoint of :func:`output` for its input, plus ``bias``; None if no loop applies.
 
-    What comes to every s-th row and column of the input is a convolution of ``y`` with those elements of the kernel, turned
-    round, that see them.
+    The result has the given shape. With a stride of s, the elements at every s-th row and column are the convolution of
+    ``y`` with the part of the flipped kernel that reads them; each such part is computed separately.
     """
     shapes = (shape, w.shape, y.shape)
     if not _loops(y, w, shapes):
@@ -201,8 +233,10 @@ def input_of(
 
 
 def _phases(form: Shape, axis: int) -> Iterator[tuple[int, int, slice, int, int, int]]:
-    """For each of every s-th rows of the input, along one axis: the first and how many; which rows of the kernel see them,
-    the last first, and how many; and the dilation and the padding of the convolution that they make.
+    """Yield the parts into which the stride divides the input along ``axis``, each the result of one convolution.
+
+    Each part is (first row, number of rows, slice of the kernel, length of that slice, dilation, padding). The slice
+    selects the kernel rows that read these input rows, in descending order.
     """
     stride, padding, dilation = form.stride[axis], form.padding[axis], form.dilation[axis]
     for phase in range(stride):
@@ -217,7 +251,7 @@ def _phases(form: Shape, axis: int) -> Iterator[tuple[int, int, slice, int, int,
 
 
 def _downwards(places: list[int]) -> slice:
-    """Places that go down in even steps."""
+    """Return the slice that selects ``places``, indices that descend in even steps."""
     if len(places) < 2:
         return slice(places[0], places[0] + 1) if places else slice(0, 0)
     step = places[1] - places[0]
@@ -225,7 +259,10 @@ def _downwards(places: list[int]) -> slice:
 
 
 def weight(y: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
-    """The adjoint of :func:`output` for its weight, of the given shape."""
+    """Return the adjoint of :func:`output` for its weight, an array of the given shape; None if no loop applies.
+
+    ``y`` is the gradient of the output, ``x`` the input.
+    """
     shapes = (x.shape, shape, y.shape)
     if not _loops(y, x, shapes):
         return None
@@ -256,16 +293,16 @@ def weight(y: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any,
 
 
 def looped_windows() -> Any:
-    """The loops that go over images directly."""
+    """Return the module of the loops for few channels."""
     return numba_dispatch.loops("direct_convolution")
 
 
 def convolve_loops() -> Any:
-    """The loops of tiles."""
+    """Return the module of the loops that multiply tiles."""
     return numba_dispatch.loops("convolution")
 
 
 @cache
 def tile_sizes() -> Any:
-    """Return the module with the tile sizes."""
+    """Return the module that defines the sizes of a tile, ``ROWS`` and ``BYTES``."""
     return numba_dispatch.loops("gemm_microkernel")

@@ -1,4 +1,9 @@
-"""Kernels of layer_norm, group_norm, rms_norm and batch_norm for large arrays, by Numba loops.
+"""Kernels of layer_norm, group_norm, rms_norm and batch_norm for large arrays, by compiled Numba loops.
+
+The loops are in ``kernels/numba/normalization.py``. A function returns None where no loop applies to its arrays; the
+caller then computes with NumPy. Arrays are processed row by row, a row being the elements along the last axis. In
+batch_norm each row has one mean, one scale and one weight, so the sums of each row are computed first and each result
+row is ``x * scale + shift``.
 
 The loops are in ``kernels/numba/normalization.py``; each function returns None where none applies. Of an image (…,
 places) every row of places has one mean, one scale and one weight: sums are computed for each row first, and the result
@@ -19,7 +24,11 @@ SHORT = 16  # rows of fewer places are not worth a loop of their own
 
 
 def by_layer(x: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, Any, Any, Any] | None:
-    """Each row of a matrix with mean 0 and variance 1, times ``weight`` plus ``bias``; mean, variance, 1 / deviation."""
+    """Return ``x`` (rows, columns) normalised row by row, times ``weight`` plus ``bias``, with the rows' statistics.
+
+    The results are (output, mean, None, 1 / standard deviation); None takes the place of the variance. ``eps`` is added
+    to the variance. Returns None if no loop applies.
+    """
     width = x.shape[1]
     if rows(x, width) is None:
         return None
@@ -32,7 +41,12 @@ def by_layer(x: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, Any, Any,
 
 
 def by_group(x: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, Any, Any, Any] | None:
-    """The same of each group of (images, groups, channels, places), with a weight and a bias for each channel."""
+    """Return ``x`` (batch, groups, channels, elements) normalised over each group, with the groups' statistics.
+
+    Each channel is multiplied by its element of ``weight`` and its element of ``bias`` is added. The results are
+    (output, mean, None, 1 / standard deviation); None takes the place of the variance. ``eps`` is added to the
+    variance. Returns None if no loop applies.
+    """
     images, groups, channels, places = x.shape
     if places < SHORT or rows(x, places) is None:
         return None
@@ -47,7 +61,7 @@ def by_group(x: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, Any, Any,
 
 
 def by_mean_square(x: Any, weight: Any, eps: float) -> Any:
-    """``x`` divided by the root of the mean of its squares over the last axis, times ``weight``."""
+    """Return ``x / sqrt(mean(x**2) + eps) * weight``, with the mean over the last axis; None if no loop applies."""
     width = x.shape[-1]
     given = rows(x, width)
     if given is None:
@@ -70,13 +84,19 @@ def _of_rows(values: Any, x: Any) -> Any:
 
 
 def _gathered(of_rows: Any, x: Any, axes: tuple[int, ...], kept: tuple[int, ...]) -> Any:
-    """The sums over ``axes`` of what each row has given, in double precision."""
+    """Return ``of_rows``, one number for each row of ``x``, summed over ``axes`` in double precision.
+
+    ``axes`` may include the last axis, over which the rows are summed already. The result has the shape ``kept``.
+    """
     rest = tuple(axis for axis in axes if axis != x.ndim - 1)
     return numpy.add.reduce(of_rows.reshape(x.shape[:-1]), axis=rest, dtype=numpy.float64).reshape(kept)
 
 
 def moments(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any] | None:
-    """Mean and (biased) variance over ``axes``, which stay with size 1."""
+    """Return the mean and the biased variance of ``x`` over ``axes``, which stay with size 1.
+
+    The result is None if no loop applies.
+    """
     given = _by_places(x, axes)
     if given is None:
         return None
@@ -89,7 +109,10 @@ def moments(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any] | None:
 
 
 def scaled(x: Any, mean: Any, rstd: Any, weight: Any, bias: Any) -> Any:
-    """``(x - mean) * rstd * weight + bias``, all of which have size 1 along the last axis."""
+    """Return ``(x - mean) * rstd * weight + bias``, where the other operands have size 1 along the last axis.
+
+    ``weight`` and ``bias`` may be None. The result is None if no loop applies.
+    """
     given = _by_places(x, (x.ndim - 1,))
     if given is None or mean.shape[-1] != 1:
         return None
@@ -101,7 +124,11 @@ def scaled(x: Any, mean: Any, rstd: Any, weight: Any, bias: Any) -> Any:
 
 
 def input_gradient(grad: Any, weight: Any, x: Any, mean: Any, rstd: Any, axes: tuple[int, ...]) -> Any:
-    """The gradient for ``x`` of ``(x - mean) * rstd * weight``, mean and rstd being those of ``x`` over ``axes``."""
+    """Return the gradient for ``x`` of ``(x - mean) * rstd * weight``, or None if no loop applies.
+
+    ``grad`` is the gradient of the output. ``mean`` and ``rstd`` are functions of ``x``, computed over ``axes``, and
+    are differentiated too.
+    """
     out = numpy.empty(x.shape, x.dtype)
     if x.ndim == 2 and axes == (1,):
         given = rows(x, x.shape[1], grad)
@@ -144,7 +171,10 @@ def _sums_with(given: list[Any], x: Any, mean: Any) -> Any:
 
 
 def weight_gradient(grad: Any, x: Any, mean: Any, rstd: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> Any:
-    """The gradient for the weight, of ``shape``: the sum of ``grad * (x - mean) * rstd`` over the rest."""
+    """Return the gradient for the weight: ``grad * (x - mean) * rstd`` summed to ``shape``; None if no loop applies.
+
+    ``mean`` and ``rstd`` are the statistics of ``x`` over ``axes``.
+    """
     if x.ndim == 2 and axes == (1,):
         given = rows(x, x.shape[1], grad)
         if given is None:

@@ -1,4 +1,8 @@
-"""Dispatch of elementwise operations on large arrays to Numba loops, and the state of Numba's threads.
+"""Dispatch of elementwise ufuncs, copy, fill and broadcasting on large arrays to Numba loops.
+
+A loop is a function compiled by Numba (``kernels/numba``). Numba (the extra ``[fast]``) is imported when the first
+large array needs it. A function returns None where Numba is missing or no loop applies to the arrays; the caller then
+computes with NumPy.
 
 Numba (the extra ``[fast]``) is imported when the first large array needs it. Functions return None where Numba is
 missing or no loop applies to the arrays, and the caller computes with NumPy. The loops are in ``kernels/numba``.
@@ -51,7 +55,10 @@ def available() -> bool:
 
 
 def suits(size: int, *arrays: Any) -> bool:
-    """Whether there are loops for ``arrays``: NumPy's, of one dtype, float32 or float64, and so many elements to work on."""
+    """Whether loops apply to ``arrays`` and ``size``, the number of elements to compute, is large enough.
+
+    Loops apply to NumPy arrays (not subclasses) that all have the dtype float32 or all float64.
+    """
     kind = arrays[0].dtype
     if size < LARGE or (kind is not F32 and kind is not F64) or not available():
         return False
@@ -60,7 +67,7 @@ def suits(size: int, *arrays: Any) -> bool:
 
 @cache
 def loops(topic: str) -> Any:
-    """The module of loops on a topic. The first call imports Numba, which takes a third of a second."""
+    """Return the module ``retrograd.kernels.numba.<topic>``. The first call imports Numba, which takes 0.3 s."""
     short = blas_threads.SHORT_SPIN or blas_threads.sleep_soon()
     if "GOMP_SPINCOUNT" not in os.environ and "OMP_WAIT_POLICY" not in os.environ:
         os.environ["GOMP_SPINCOUNT"] = PATIENCE if short else LITTLE  # read when the library of threads is loaded
@@ -68,11 +75,12 @@ def loops(topic: str) -> Any:
 
 
 def looped(name: str, *arrays: Any, numbers: tuple[Any, ...] = (), kind: Any = None, out: Any = None) -> Any:
-    """Return the result of the elementwise loop ``name``: a new array of dtype ``kind``, or ``out``.
+    """Return the result of the elementwise loop ``name`` applied to ``arrays``, or None if no loop applies.
 
-    Its memory order is that of ``arrays``. The arrays have one dtype, except for booleans; ``numbers`` are passed to
-    the loop in the dtype of the first. Returns None if no loop applies: the arrays must be NumPy's, of one shape and
-    one memory order, or have strides of zero only (as the gradient of a sum).
+    The result is ``out`` or a new array of dtype ``kind`` (by default that of the first array) in the memory order of
+    ``arrays``. All arrays must have one dtype, except that booleans may be mixed in. They must be NumPy's, with one
+    shape and one memory order; an array may also repeat one element by strides of 0, as the gradient of a sum does.
+    ``numbers`` are passed to the loop in the dtype of the first array.
     """
     first = arrays[0]
     dtype, shape = first.dtype, first.shape
@@ -97,7 +105,7 @@ def looped(name: str, *arrays: Any, numbers: tuple[Any, ...] = (), kind: Any = N
 
 
 def _otherwise(name: str, arrays: tuple[Any, ...], numbers: tuple[Any, ...], kind: Any, out: Any) -> Any:
-    """``looped`` for arrays of which one is not contiguous, or of the class below."""
+    """Return ``looped(name, *arrays, …)`` for arrays of class :class:`Large` or in another than C order."""
     if any(array.__class__ is Large for array in arrays):
         return looped(name, *map(plain, arrays), numbers=numbers, kind=kind, out=out)
     first = arrays[0]
@@ -129,9 +137,10 @@ def _find(name: str) -> Any:
 
 
 def in_lines(model: Any, flexible: frozenset[int], *arrays: Any) -> list[Any]:
-    """Return arrays flattened in the memory order of ``model``; an empty list if one has another order.
+    """Return ``arrays`` flattened in the memory order of ``model``, or an empty list if one has another order.
 
-    At a position in ``flexible`` an array of equal elements becomes a number.
+    ``flexible`` holds positions at which the loop also accepts a number. An array at such a position whose strides are
+    all 0 is replaced by its only element.
     """
     order = sorted(range(model.ndim), key=model.strides.__getitem__, reverse=True)
     lines = []
@@ -155,7 +164,10 @@ UFUNCS = {
 
 
 def for_ufunc(ufunc: Any) -> Callable[..., Any] | None:
-    """Return a function that computes a ufunc of large arrays, by a loop or by NumPy on all threads; None for None."""
+    """Return a function that computes ``ufunc`` on large arrays, or None if ``ufunc`` is None.
+
+    The function uses a Numba loop if there is one for its arguments, else NumPy on all threads.
+    """
     if ufunc is None:
         return None
     name = UFUNCS.get(ufunc)
@@ -200,9 +212,10 @@ def for_ufunc(ufunc: Any) -> Callable[..., Any] | None:
 
 
 def stretched(kernel: Callable[..., Any], count: int) -> Callable[..., Any]:
-    """``kernel(np, *tensors, *params)``, a formula element by element of ``count`` tensors, for large ones.
+    """Return ``kernel``, wrapped so that it runs on several threads if Numba is missing.
 
-    Where there is no Numba it is calculated by stretches.
+    ``kernel(np, *tensors, *params)`` is an elementwise formula whose first ``count`` operands are arrays. Its arrays
+    are divided into slices, on which the threads call the kernel.
     """
 
     def large(np: Any, *given: Any, **named: Any) -> Any:
@@ -216,7 +229,11 @@ def stretched(kernel: Callable[..., Any], count: int) -> Callable[..., Any]:
 
 
 def _usual(name: str, x: Any, y: Any) -> Any:
-    """``looped`` for two arrays (the second may be a number) as nearly all are: 10⁵ sums take 8 µs, the questions there 2."""
+    """Return ``looped(name, x, y)`` for the most frequent arguments, with fewer checks; None for other arguments.
+
+    ``x`` and ``y`` are contiguous arrays of one shape, or ``y`` is 0-d. The checks of :func:`looped` take 2 of the 8 µs
+    of adding 10⁵ elements.
+    """
     if x.__class__ is not ndarray:
         return None
     dtype, shape, kind = x.dtype, x.shape, y.__class__
@@ -237,7 +254,7 @@ def _usual(name: str, x: Any, y: Any) -> Any:
 
 
 def _into(name: str, out: Any, first: Any, second: tuple[Any, ...]) -> bool:
-    """Calculate in place, if there is a loop for it."""
+    """Compute ``first = name(first, *second)`` in place if ``out`` is ``first``; False if no loop applies."""
     if out is not first or not second:
         return False
     other = second[0]
@@ -253,7 +270,10 @@ INTO = {"add", "subtract", "multiply", "divide", "add_number", "multiply_number"
 
 
 def into(name: str, *arrays: Any, numbers: tuple[Any, ...] = ()) -> bool:
-    """Let the loop ``name`` modify the first of ``arrays``; False if there is none for such arrays."""
+    """Apply the in-place loop ``name`` to ``arrays``, of which it modifies the first; False if no loop applies.
+
+    ``numbers`` are passed to the loop in the dtype of the arrays.
+    """
     first = arrays[0]
     dtype = first.dtype
     if (dtype is not F32 and dtype is not F64) or not available():
@@ -272,7 +292,10 @@ BROADCAST = {"add", "subtract", "multiply", "divide"}
 
 
 def broadcast(name: str, x: Any, y: Any) -> Any:
-    """``x`` with a ``y`` that is the same for all rows of ``x``, or for all elements of each row."""
+    """Return ``name(x, y)`` for a ``y`` that is the same for all rows of ``x``, or for all elements of each row.
+
+    ``name`` is add, subtract, multiply or divide. The result is None if no loop applies.
+    """
     if name not in BROADCAST or x.dtype is not y.dtype or (x.dtype is not F32 and x.dtype is not F64):
         return None
     if not (x.__class__ is y.__class__ is ndarray and x.flags.carray and y.size < x.size and available()):
@@ -287,7 +310,7 @@ def broadcast(name: str, x: Any, y: Any) -> Any:
 
 
 def add_row(x: Any, y: Any) -> bool:
-    """Add the line ``y`` to each row of a matrix, in place; False if there is no loop for such arrays."""
+    """Add the 1-d array ``y`` to each row of the matrix ``x`` in place; False if no loop applies."""
     if not (suits(x.size, x, y) and x.flags.carray and y.flags.carray and y.shape == x.shape[1:]):
         return False
     loops("broadcast").add_to_rows(x, y)
@@ -295,7 +318,11 @@ def add_row(x: Any, y: Any) -> bool:
 
 
 def _by_rows(y: Any, shape: tuple[int, ...]) -> tuple[Any, int] | None:
-    """``y``, broadcast to ``shape``: as the one row (a matrix) or the number of each row (a line), and a row's length."""
+    """Return ``y`` in the layout of the broadcast loops and the length of a row, or None if ``y`` does not fit.
+
+    An array of ``shape`` is viewed as a matrix. If ``y`` broadcasts as one row of the matrix, the result is a matrix
+    with one row. If ``y`` has one number for each row, the result is a 1-d array.
+    """
     if y.ndim > len(shape) or shape[-1] < 16:
         return None
     of = (1,) * (len(shape) - y.ndim) + y.shape
@@ -310,7 +337,10 @@ def _by_rows(y: Any, shape: tuple[int, ...]) -> tuple[Any, int] | None:
 
 
 def in_order(x: Any, out: Any = None) -> Any:
-    """``x`` laid out in C order (itself if it is), ``out`` if given; None if it is not a large array with axes exchanged."""
+    """Return ``x`` in C order, or None if ``x`` is small or its axes are not a simple exchange of two blocks.
+
+    The copy is written to ``out`` if that is passed. Without ``out``, an ``x`` that is in C order is returned itself.
+    """
     if x.flags.carray and out is None:
         return x
     if x.dtype not in (F32, F64) or x.size < LARGE or not available():
@@ -329,7 +359,7 @@ def in_order(x: Any, out: Any = None) -> Any:
 
 
 def copy_into(out: Any, x: Any) -> None:
-    """Write ``x``, of the same shape or one that can be broadcast to it, into a contiguous array."""
+    """Write ``x``, broadcast to the shape of ``out``, into ``out``."""
     if out.size >= LARGE and x.dtype is out.dtype and x.__class__ is ndarray and out.flags.carray:
         if x.shape == out.shape and x.flags.carray:
             if looped("copy", x, out=out) is not None:
@@ -350,13 +380,13 @@ def copy_into(out: Any, x: Any) -> None:
 
 
 def copied(x: Any) -> Any:
-    """A copy of a contiguous array."""
+    """Return a copy of the contiguous array ``x``, made on all threads if ``x`` is large."""
     found = looped("copy", x) if x.__class__ is ndarray else None
     return x.copy() if found is None else found
 
 
 def fill(out: Any, value: Any) -> None:
-    """Let all elements of a contiguous array be ``value``."""
+    """Set all elements of the contiguous array ``out`` to ``value``."""
     if out.size >= LARGE and out.dtype in (F32, F64) and out.__class__ is numpy.ndarray and available():
         (LOOPS.get("fill") or _find("fill"))(out.reshape(-1), out.dtype.type(value))
     else:
@@ -368,9 +398,10 @@ negative: Any = for_ufunc(numpy.negative)
 
 
 class Large(numpy.ndarray[Any, Any]):
-    """A large array whose arithmetic is done by loops: the gradients and saved values of rules, while these are evaluated.
+    """Large array whose operators run Numba loops, used for gradients and saved values while rules are evaluated.
 
-    Rules are written with operators; ``g / (2 * out)`` is three loops on all threads if g and out are of this class.
+    A rule (the derivative of an operation) is written with operators. With this class ``g / (2 * out)`` runs as loops
+    on all threads.
     """
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
@@ -387,12 +418,12 @@ class Large(numpy.ndarray[Any, Any]):
 
 
 def raised(x: Any) -> Any:
-    """A large array as one of the class above; anything else as it is."""
+    """Return ``x`` viewed as :class:`Large` if it is a large NumPy array; any other ``x`` is returned unchanged."""
     return x.view(Large) if x.__class__ is numpy.ndarray and x.size >= LARGE else x
 
 
 def plain(x: Any) -> Any:
-    """An array as what it was before it was raised."""
+    """Return ``x`` as a NumPy array if it is :class:`Large`; any other ``x`` is returned unchanged."""
     if x.__class__ is not Large:
         return x
     below: Any = x.base
@@ -406,10 +437,10 @@ CALCULATORS = {ufunc: for_ufunc(ufunc) for ufunc in UFUNCS}
 
 
 class Running:
-    """State of the threads on which loops run.
+    """State of the threads on which Numba runs parallel loops (Note [Threads of loops]).
 
-    ``layer`` is the library that provides them, empty before the first loop. ``simple``: a loop can run on all of them
-    without further checks.
+    ``layer`` is the name of Numba's threading layer, empty before the first loop. If ``simple`` is true, a loop may run
+    on all threads without further checks.
     """
 
     def __init__(self) -> None:
@@ -418,7 +449,11 @@ class Running:
         self.told = threading.local()
 
     def together(self, loop: Callable[..., Any], size: int, args: tuple[Any, ...]) -> tuple[bool, Any]:
-        """Run a loop on all threads, and what it returns; False if it is to be run on this one."""
+        """Return (True, result of the loop) after running ``loop(*args)`` on all threads, or (False, None).
+
+        (False, None) means that the caller has to run the loop on its own thread. ``size`` is the number of elements to
+        compute.
+        """
         count = blas_threads.limit()
         if count == 1 or self.forked or (self.layer == "workqueue" and size < WAKING):
             return False, None
@@ -442,7 +477,7 @@ class Running:
         self.simple = count >= most and self.layer in ("omp", "tbb") and not self.forked
 
     def _first(self, loop: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """Run the first loop of all: the threads are made, and it turns out which library makes them."""
+        """Return ``loop(*args)``, run as the first loop of the process, and record the threading layer that Numba chose."""
         import numba
 
         found = loop(*args)

@@ -1,4 +1,6 @@
-"""Operands of the Numba loops that copy, sort and pool: availability of a loop, array layouts, and scratch buffers.
+"""Helpers of the kernels that call Numba loops to copy, sort and pool: layouts of operands, scratch memory.
+
+Where a function returns None, the caller computes with NumPy.
 
 Where a function returns None, NumPy does the work.
 """
@@ -22,12 +24,18 @@ INT = numpy.dtype(numpy.int64)
 
 
 def loops(topic: str, size: int, *arrays: Any) -> Any:
-    """The loops of a topic, if there are so many elements to work on and all ``arrays`` are of one dtype, float32 or 64."""
+    """Return the module of Numba loops named ``topic``, or None if the loops do not apply.
+
+    They apply if ``size``, the number of elements to compute, is large and all ``arrays`` are float32 or all float64.
+    """
     return numba_dispatch.loops(topic) if numba_dispatch.suits(size, *arrays) else None
 
 
 def movers(topic: str, size: int, *arrays: Any) -> Any:
-    """The same for loops that move elements of any dtype."""
+    """Return the module of Numba loops named ``topic``, whose loops move elements of any dtype; None if not applicable.
+
+    The loops apply if ``size``, the number of elements to move, is large.
+    """
     return _of(topic, arrays) if size >= numba_dispatch.LARGE and arrays[0].dtype.itemsize in BITS else None
 
 
@@ -38,25 +46,25 @@ def _of(topic: str, arrays: tuple[Any, ...]) -> Any:
 
 
 def bits(x: Any) -> Any:
-    """Contiguous elements as integers of their size."""
+    """Return the elements of ``x``, contiguous, as unsigned integers of the same size."""
     return numpy.ascontiguousarray(x).view(BITS[x.dtype.itemsize])
 
 
 def around(x: Any, axis: int) -> Any:
-    """An array in C order as (before, axis, after)."""
+    """Return ``x`` in C order, reshaped to three axes: those before ``axis``, ``axis`` and those after it."""
     axis %= x.ndim
     shape = x.shape
     return numpy.ascontiguousarray(x).reshape(math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))
 
 
 def said(bad: Any) -> None:
-    """Raise what NumPy would, if a loop met an index that lies outside."""
+    """Raise IndexError if a loop set ``bad[0]`` because an index is out of range."""
     if bad[0]:
         raise IndexError("index out of range in self")
 
 
 class _Memory(threading.local):
-    """Memory for the threads' work that is kept: fresh pages take as long as what is done in them."""
+    """Scratch memory of one Python thread, kept between calls because mapping new pages is slow."""
 
     def __init__(self) -> None:
         self.kept = numpy.empty(0, numpy.uint8)
@@ -66,7 +74,7 @@ _MEMORY = _Memory()
 
 
 def room(size: int, dtype: Any) -> Any:
-    """Memory of so many elements for each thread: (threads, elements)."""
+    """Return scratch memory (threads, elements) with at least ``size`` elements of ``dtype`` for each thread."""
     row = -(-size * dtype.itemsize // 64) * 64 + 64
     if _MEMORY.kept.size < row * blas_threads.limit():
         _MEMORY.kept = numpy.empty(row * blas_threads.limit(), numpy.uint8)

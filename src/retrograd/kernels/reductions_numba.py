@@ -1,4 +1,9 @@
-"""Kernels of sum, prod, amax, argmax, var, cumsum, softmax and logsumexp for large arrays, by Numba loops.
+"""Kernels of sum, prod, amax, amin, argmax, var, cumsum, softmax and logsumexp for large arrays, by Numba loops.
+
+The loops are in ``kernels/numba/reductions.py`` and ``kernels/numba/normalization.py``. A function returns None where
+no loop applies to its arrays; the caller then computes with NumPy. The loops reduce the middle axis of arrays (outer,
+many, inner): ``many`` is the number of elements along the reduced axes, ``outer`` and ``inner`` those along the axes
+before and after them in memory.
 
 The loops are in ``kernels/numba/reductions.py`` and ``normalization.py``; each function returns None where none
 applies. An array is viewed as (outer, many, inner) with the reduced axes in the middle, whatever the memory order of
@@ -21,14 +26,21 @@ LONG = 1 << 16
 
 
 class Seen(NamedTuple):
-    """An array as (outer, many, inner), the shape of what is left of it, and how to put the axes of that back."""
+    """Array reshaped to (outer, many, inner) with the reduced axes in the middle, and the shape of the result.
+
+    ``kept`` is the shape of the result in memory order, with size 1 along the reduced axes. ``back`` is the permutation
+    from memory order to the order of the axes, or None if these are equal.
+    """
 
     array: Any
     kept: tuple[int, ...]
     back: tuple[int, ...] | None
 
     def put_back(self, found: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-        """A result (outer, inner) as the reduced array."""
+        """Return ``found`` (outer, inner), the result of a loop, in the shape and axis order of the reduced array.
+
+        ``axes`` are the reduced axes. If ``keepdims`` is true, they stay with size 1.
+        """
         found = found.reshape(self.kept)
         if self.back is not None:
             found = found.transpose(self.back)
@@ -36,7 +48,10 @@ class Seen(NamedTuple):
 
 
 def seen(x: Any, axes: tuple[int, ...]) -> Seen | None:
-    """``x`` as (outer, many, inner); None if it is not NumPy's, not of floats, or the axes lie apart."""
+    """Return ``x`` reshaped for a reduction over ``axes``; None if no loop applies.
+
+    Loops apply to large NumPy arrays of float32 or float64 whose reduced axes are adjacent in memory.
+    """
     if x.__class__ is not numpy.ndarray:
         x = plain(x)
     if not suits(x.size, x):
@@ -60,13 +75,16 @@ def seen(x: Any, axes: tuple[int, ...]) -> Seen | None:
 
 
 def _parts(outer: int, many: int, inner: int) -> int:
-    """In how many parts columns are added up, so that all threads have work."""
+    """Return the number of parts into which ``many`` rows are divided for a sum of columns, to occupy all threads."""
     across = outer * -(-inner // 1024)
     return max(1, min(many // 64, -(-blas_threads.limit() // across)))
 
 
 def summed(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    """The sum over ``axes``."""
+    """Return the sum of ``x`` over ``axes``, or None if no loop applies.
+
+    If ``keepdims`` is true, the axes stay with size 1.
+    """
     if x.__class__ is not numpy.ndarray:
         x = plain(x)
     if not any(x.strides) and x.__class__ is numpy.ndarray and x.dtype.kind == "f":
@@ -91,7 +109,7 @@ def summed(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 
 
 def _sum_of_equal(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    """The sum of an array whose elements are all the same one in memory."""
+    """Return the sum over ``axes`` of an array with strides of 0, whose elements are all the same."""
     kept = [1 if axis in axes else size for axis, size in enumerate(x.shape)]
     count = math.prod(x.shape[axis] for axis in axes)
     found = numpy.full(kept, x[(0,) * x.ndim] * x.dtype.type(count), x.dtype)
@@ -99,7 +117,7 @@ def _sum_of_equal(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 
 
 def _one_after_the_other(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    """The sum over axes that lie apart: first over the last of them."""
+    """Return the sum of ``x`` over ``axes`` that are not adjacent, the last axis first; None if no loop applies."""
     last = x.ndim - 1
     if len(axes) < 2 or last not in axes or x.shape[last] < 16:
         return None
@@ -110,7 +128,10 @@ def _one_after_the_other(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 
 
 def squares(x: Any, centre: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    """The sum over ``axes`` of ``(x - centre)**2``; ``centre`` has size 1 there, or is None for 0."""
+    """Return the sum of ``(x - centre)**2`` over ``axes``, or None if no loop applies.
+
+    ``centre`` has size 1 along ``axes``; None means 0. If ``keepdims`` is true, the axes stay with size 1.
+    """
     view = seen(x, axes)
     if view is None:
         return None
@@ -139,7 +160,7 @@ def _joined(parts: Any, dtype: Any) -> Any:
 
 
 def _line(x: Any) -> Any:
-    """All elements as a line, in the order of memory; None if that is not possible."""
+    """Return all elements of ``x`` as a 1-d view in memory order, or None if no loop applies."""
     if suits(x.size, x) and x.flags.carray:
         return x.reshape(-1)
     view = seen(x, tuple(range(x.ndim)))
@@ -147,7 +168,7 @@ def _line(x: Any) -> Any:
 
 
 def total(x: Any) -> Any:
-    """The sum of all elements."""
+    """Return the sum of all elements of ``x``, or None if no loop applies."""
     line = _line(x)
     if line is None:
         return None
@@ -159,13 +180,13 @@ def _total_of_squares(line: Any, centre: Any) -> Any:
 
 
 def total_of_squares(x: Any) -> Any:
-    """The sum of the squares of all elements."""
+    """Return the sum of the squares of all elements of ``x``, or None if no loop applies."""
     line = _line(x)
     return None if line is None else x.dtype.type(_total_of_squares(line, x.dtype.type(0)))
 
 
 def product(x: Any) -> Any:
-    """The product of all elements."""
+    """Return the product of all elements of ``x``, or None if no loop applies."""
     line = _line(x)
     if line is None:
         return None
@@ -175,7 +196,10 @@ def product(x: Any) -> Any:
 
 
 def products(x: Any, axis: int, keepdims: bool) -> Any:
-    """The products along the last axis in memory."""
+    """Return the products of ``x`` along ``axis``, which must be the axis with the smallest stride.
+
+    If ``keepdims`` is true, the axis stays with size 1. The result is None if no loop applies.
+    """
     view = seen(x, (axis,))
     if view is None or view.array.shape[2] != 1 or view.array.shape[0] < 8:
         return None
@@ -185,7 +209,10 @@ def products(x: Any, axis: int, keepdims: bool) -> Any:
 
 
 def products_of_others(x: Any, axis: int) -> Any:
-    """For each element the product of the others along the last axis in memory."""
+    """Return for each element of ``x`` the product of the other elements along ``axis``, the last axis of ``x``.
+
+    The result is None if no loop applies.
+    """
     view = seen(x, (axis,))
     if view is None or view.array.shape[2] != 1 or view.array.shape[0] < 8 or view.back is not None:
         return None
@@ -200,7 +227,10 @@ MANY = 1 << 18
 
 
 def largest_of_all(x: Any, sign: int = 1) -> Any:
-    """The largest of all elements; the smallest for a ``sign`` of -1. nan if there is one."""
+    """Return the maximum of all elements of ``x``, or their minimum if ``sign`` is -1; None if no loop applies.
+
+    The result is nan if any element is nan.
+    """
     line = _line(x) if x.size >= MANY else None
     if line is None:
         return None
@@ -210,7 +240,11 @@ def largest_of_all(x: Any, sign: int = 1) -> Any:
 
 
 def share_of_extreme(x: Any, top: Any, axes: tuple[int, ...]) -> Any:
-    """For each element one over how many are equal to their ``top`` (of size 1 along ``axes``), or 0."""
+    """Return the gradient of amax or amin with the result ``top``: equal elements share a gradient of 1.
+
+    ``top`` has size 1 along ``axes``. An element of ``x`` that equals its ``top`` gets 1 / (number of such elements),
+    any other element gets 0. The result is None if no loop applies.
+    """
     x, top = plain(x), plain(top)
     if not suits(x.size, x) or not x.flags.carray or top.dtype != x.dtype:
         return None
@@ -227,7 +261,10 @@ def share_of_extreme(x: Any, top: Any, axes: tuple[int, ...]) -> Any:
 
 
 def largest(x: Any, axes: tuple[int, ...], keepdims: bool, sign: int = 1) -> Any:
-    """The largest elements over ``axes``; the smallest for a ``sign`` of -1. nan where there is one."""
+    """Return the maximum of ``x`` over ``axes``, or the minimum if ``sign`` is -1; None if no loop applies.
+
+    The result is nan where any reduced element is nan. If ``keepdims`` is true, the axes stay with size 1.
+    """
     view = seen(x, axes)
     if view is None:
         return None
@@ -246,9 +283,9 @@ def largest(x: Any, axes: tuple[int, ...], keepdims: bool, sign: int = 1) -> Any
 
 
 def where_largest(x: Any, axis: int, sign: int = 1) -> Any:
-    """Return the index along ``axis`` of the first maximum, or None if no loop applies.
+    """Return the index along ``axis`` of the first maximum of ``x``, or of the first minimum if ``sign`` is -1.
 
-    Along the last axis in memory NumPy's argmax is faster.
+    The result is None if no loop applies. Along the axis with the smallest stride NumPy's argmax is faster.
     """
     view = seen(x, (axis,))
     if view is None or view.array.shape[2] < 512:
@@ -260,7 +297,10 @@ def where_largest(x: Any, axis: int, sign: int = 1) -> Any:
 
 
 def running(x: Any, axis: int, product: bool, back: bool = False) -> Any:
-    """Running sums along ``axis``, or products; ``back``: sums from the far end. None also for what is not contiguous."""
+    """Return the cumulative sums of ``x`` along ``axis``, or the cumulative products if ``product`` is true.
+
+    If ``back`` is true, they are accumulated from the end of the axis. The result is None if no loop applies.
+    """
     view = seen(x if any(x.strides) else numpy.ascontiguousarray(x), (axis,))
     if view is None or view.back is not None:
         return None
@@ -287,7 +327,11 @@ def running(x: Any, axis: int, product: bool, back: bool = False) -> Any:
 
 
 def rows(x: Any, width: int, *others: Any) -> list[Any] | None:
-    """Arrays of the shape of ``x`` as matrices of rows of ``width`` elements, constant ones as numbers; None if not such."""
+    """Return ``x`` and ``others``, arrays of one shape, as matrices whose rows have ``width`` elements.
+
+    An array of ``others`` whose strides are all 0 is replaced by its only element. The result is None if no loop
+    applies.
+    """
     if x.__class__ is not numpy.ndarray:
         x = plain(x)
     if not suits(x.size, x):
@@ -306,9 +350,10 @@ def rows(x: Any, width: int, *others: Any) -> list[Any] | None:
 
 
 def by_rows(name: str, x: Any, axis: int, *others: Any) -> Any:
-    """Return the result of the loop ``name`` for each row along the last axis, or ``name_columns`` along another.
+    """Return the loop ``name`` of ``kernels/numba/normalization.py`` applied along ``axis`` of ``x``.
 
-    ``others`` are passed to the loop before ``x``.
+    Along the last axis the loop ``name`` is called, along another axis the loop ``name_columns``. ``others`` are arrays
+    of the shape of ``x``, passed to the loop before ``x``. The result is None if no loop applies.
     """
     last = axis in (-1, x.ndim - 1)
     given = rows(x, x.shape[-1], *others) if x.size >= LARGE else None
@@ -328,7 +373,10 @@ def by_rows(name: str, x: Any, axis: int, *others: Any) -> Any:
 
 
 def logsumexp(x: Any, axis: int) -> Any:
-    """``log(sum(exp(x)))`` over the last axis, which stays with size 1."""
+    """Return ``log(sum(exp(x)))`` over the last axis of ``x``, which stays with size 1.
+
+    The result is None if no loop applies or ``axis`` is not the last axis.
+    """
     given = rows(x, x.shape[-1]) if axis in (-1, x.ndim - 1) else None
     if given is None:
         return None

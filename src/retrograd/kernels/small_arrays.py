@@ -1,4 +1,9 @@
-"""Fast paths for small arrays: softmax, logsumexp, var, layer_norm, batch_norm, nll_loss, topk, tril, roll, conv.
+"""Kernels for small arrays: softmax, logsumexp, var, layer_norm, batch_norm, nll_loss, topk, amax, tril, roll, conv.
+
+They also serve amin, triu and max pooling. They apply to rows of at most 16 elements, where the overhead of NumPy's
+calls exceeds the arithmetic. A reduction along an axis takes NumPy 1 µs, and broadcasting an operand takes another 1
+µs. A product with a matrix of ones does both in 0.3 µs. A function returns None where it does not apply to its
+arguments; the caller then uses the general kernel.
 
 They also serve max pooling, amax and amin. They apply to rows of at most 16 elements, where NumPy's call overhead
 exceeds the arithmetic. A reduction along an axis takes NumPy 1 µs, and so does broadcasting an operand; a product with
@@ -27,7 +32,11 @@ MEANS, WIDE_MEANS = ([numpy.full((n, n), 1 / max(n, 1), kind) for n in range(LON
 
 
 def _matrix(x: Any, axis: int) -> tuple[Any, int, int]:
-    """``x`` as a matrix, which of its axes ``axis`` is there, and how long that is: 0 for what is not few float32."""
+    """Return ``x`` as a matrix, the index in the matrix of the given axis, and the size of that axis.
+
+    The size is 0 if the functions of this module do not apply: ``x`` is not a small float32 array, or ``axis`` is
+    longer than 16 or neither the first nor the last axis.
+    """
     if x.__class__ is not ndarray or x.dtype is not F32 or not 0 < x.size <= MANY:
         return x, 0, 0
     shape = x.shape
@@ -43,7 +52,10 @@ def _matrix(x: Any, axis: int) -> tuple[Any, int, int]:
 
 
 def _left(found: Any, x: Any, axis: int, keepdims: bool) -> Any:
-    """One number for each row, in the shape of ``x`` without the axis along which the rows lay, or with 1 for it."""
+    """Return ``found``, one number for each row of ``x`` along ``axis``, in the shape of ``x`` reduced along ``axis``.
+
+    If ``keepdims`` is true, the axis stays with size 1.
+    """
     if x.ndim == 2 and not keepdims:
         return found
     shape = list(x.shape)
@@ -52,7 +64,10 @@ def _left(found: Any, x: Any, axis: int, keepdims: bool) -> Any:
 
 
 def softmax(x: Any, axis: int) -> Any:
-    """Softmax of numbers that are small enough to do without their maximum."""
+    """Return the softmax of ``x`` along ``axis``; None if ``x`` is not small or its elements are large.
+
+    The row maximum is not subtracted, because exponentials of moderate numbers do not overflow.
+    """
     rows, axis, size = _matrix(x, axis)
     if not size or not (flat := x.ravel()).dot(flat) < TAME:
         return None
@@ -62,7 +77,11 @@ def softmax(x: Any, axis: int) -> Any:
 
 
 def log_softmax(x: Any, axis: int) -> Any:
-    """Its logarithm, in double precision, which has room for all but the largest numbers without their maximum."""
+    """Return the log-softmax of ``x`` along ``axis``; None if ``x`` is not small or its elements are large.
+
+    It is computed in double precision without subtracting the row maximum, because the exponentials do not overflow
+    there.
+    """
     rows, axis, size = _matrix(x, axis)
     if not size or not (flat := x.ravel()).dot(flat) < TAME64:
         return None
@@ -74,7 +93,10 @@ def log_softmax(x: Any, axis: int) -> Any:
 
 
 def logsumexp(x: Any, axis: int, keepdims: bool) -> Any:
-    """Return the logarithm of the sum of exponentials along an axis, computed in double precision."""
+    """Return ``log(sum(exp(x)))`` along ``axis``, computed in double precision; None if not applicable.
+
+    If ``keepdims`` is true, the axis stays with size 1.
+    """
     rows, along, size = _matrix(x, axis)
     if not size or not (flat := x.ravel()).dot(flat) < TAME64:
         return None
@@ -84,7 +106,11 @@ def logsumexp(x: Any, axis: int, keepdims: bool) -> Any:
 
 
 def variance(x: Any, axis: int, left: float, keepdims: bool) -> Any:
-    """The sums along an axis of the squared distances from the mean, divided by ``left``, in double precision."""
+    """Return the sum along ``axis`` of ``(x - mean)**2``, divided by ``left``; None if not applicable.
+
+    ``left`` is the number of elements minus the correction. If ``keepdims`` is true, the axis stays with size 1. The
+    result has the dtype float64.
+    """
     rows, along, size = _matrix(x, axis)
     if not size or not left:
         return None
@@ -101,7 +127,10 @@ def _shares(size: int, parts: float) -> Any:
 
 
 def variance_of_all(x: Any, left: float) -> Any:
-    """The same of all elements, at most :data:`LONG`."""
+    """Return the sum of ``(x - mean)**2`` over all elements of ``x``, divided by ``left``, as a float64.
+
+    ``x`` has at most :data:`LONG` elements.
+    """
     values = x.ravel().tolist()
     mean, whole = sum(values) / len(values), 0.0
     for each in values:
@@ -112,19 +141,26 @@ def variance_of_all(x: Any, left: float) -> Any:
 
 @lru_cache(maxsize=64)
 def _channels(shape: tuple[int, ...], weight: tuple[int, ...], rows: tuple[int, ...]) -> Any:
-    """Return the index of each element's weight, if weights of the shape ``weight`` are broadcast to ``shape``."""
+    """Return an array of shape ``rows`` with, for each element, the flat index of its weight.
+
+    ``weight`` is a shape that broadcasts to ``shape``.
+    """
     every = numpy.arange(math.prod(weight)).reshape(weight)
     return numpy.ascontiguousarray(numpy.broadcast_to(every, shape)).reshape(rows)
 
 
 @lru_cache(maxsize=64)
 def constant(value: float) -> Any:
-    """A number as an array of float32, which takes half the time to calculate with."""
+    """Return ``value`` as a 0-d float32 array, with which NumPy computes twice as fast as with a Python number."""
     return numpy.asarray(value, F32)
 
 
 def _rows(x: Any, axes: tuple[int, ...]) -> tuple[Any, int]:
-    """``x`` in rows along an axis of two: the last ones, or the first if the others are of size 1."""
+    """Return ``x`` as a matrix that is to be normalised along one axis, and the index of that axis.
+
+    If ``axes`` are the last axes of ``x``, they become axis 1. Otherwise the index is 0, or 2 where ``x`` has more than
+    one element after its second axis, so that this module does not apply.
+    """
     shape = x.shape
     if axes[0]:
         return x if len(shape) == 2 else x.reshape(-1, math.prod(shape[axes[0] :])), 1
@@ -132,7 +168,11 @@ def _rows(x: Any, axes: tuple[int, ...]) -> tuple[Any, int]:
 
 
 def affine(x: Any, weight: Any, bias: Any, shape: tuple[int, ...], along: tuple[int, ...]) -> Any:
-    """``x * weight + bias`` in place, for weights that broadcast in the shape ``along`` to ``shape``."""
+    """Return ``x * weight + bias``, computed in place.
+
+    ``weight`` and ``bias`` are None or have the shape ``along``, which broadcasts to ``shape``, the unflattened shape
+    of ``x``.
+    """
     channels = _channels(shape, along, x.shape)
     if weight is not None:
         numpy.multiply(x, weight.take(channels), x)
@@ -142,9 +182,11 @@ def affine(x: Any, weight: Any, bias: Any, shape: tuple[int, ...], along: tuple[
 
 
 def standardised(x: Any, weight: Any, bias: Any, layout: Any, eps: float) -> Any:
-    """``x``, seen in a layout, with mean 0 and variance 1 over its axes, times a weight plus a bias.
+    """Return ``x`` normalised to mean 0 and variance 1, times ``weight`` plus ``bias``, with its statistics.
 
-    Returns that, the means, the variances (where over the batch) and 1 / deviations.
+    ``layout`` names the normalised axes (``layout.axes``) and the shape of the weight (``layout.weight``). ``eps`` is
+    added to the variance. The results are (output, mean, variance, 1 / standard deviation); the variance is returned
+    only for batch_norm, else None. Returns None if ``x`` is not small.
     """
     if x.__class__ is not ndarray or x.dtype is not F32 or not 0 < x.size <= MANY:
         return None
@@ -165,7 +207,11 @@ def standardised(x: Any, weight: Any, bias: Any, layout: Any, eps: float) -> Any
 
 
 def by_constants(x: Any, weight: Any, bias: Any, layout: Any, running: tuple[Any, Any], eps: float) -> Any:
-    """As :func:`standardised`, with means and variances that are given, one for each weight."""
+    """Return ``x`` normalised with given statistics, times ``weight`` plus ``bias``; also the mean and 1 / deviation.
+
+    ``running`` holds the mean and the variance, with one element for each element of ``weight``. ``layout`` is as in
+    :func:`standardised`. Returns None if an array is not float32.
+    """
     mean, variance = running
     if not all(each.__class__ is ndarray and each.dtype is F32 for each in (x, mean, variance)) or not x.size:
         return None
@@ -183,7 +229,10 @@ def _starts(rows: int, size: int) -> Any:
 
 
 def chosen(x: Any, target: Any, ignored: int) -> float | None:
-    """The sum of ``x[row, target[row]]``; None if one of them is not there, or may be ignored."""
+    """Return the sum of ``x[row, target[row]]`` over all rows of the matrix ``x``.
+
+    The result is None if ``x`` is not small, a target is not a valid class, or ``ignored`` is a valid class.
+    """
     rows, size = x.shape
     if not 0 < rows <= LONG or x.__class__ is not ndarray or x.dtype is not F32 or 0 <= ignored < size:
         return None
@@ -196,7 +245,11 @@ def chosen(x: Any, target: Any, ignored: int) -> float | None:
 
 
 def extreme(x: Any, axis: int, keepdims: bool, largest: bool) -> Any:
-    """The largest or smallest elements along the last axis (a nan if there is one)."""
+    """Return the maximum (``largest`` true) or the minimum of ``x`` along ``axis``; None if not applicable.
+
+    The axis must be the last one. The result is nan where an element is nan. If ``keepdims`` is true, the axis stays
+    with size 1.
+    """
     rows, along, size = _matrix(x, axis)
     if not (size and along) or not x.flags.c_contiguous:
         return None
@@ -209,7 +262,7 @@ def _outside(name: str, shape: tuple[int, ...], diagonal: int) -> Any:
 
 
 def triangle(name: str, x: Any, diagonal: int) -> Any:
-    """The part of each matrix above (``"triu"``) or below a diagonal, zeros elsewhere."""
+    """Return ``numpy.triu(x, diagonal)`` or ``numpy.tril(x, diagonal)`` by its ``name``; None if ``x`` is not small."""
     if x.__class__ is not ndarray or x.size > MANY:
         return None
     out = x.copy()
@@ -223,9 +276,10 @@ def _offsets(rows: int, size: int, each: int) -> Any:
 
 
 def topk(x: Any, count: int, dim: int, largest: bool) -> Any:
-    """The first ``count`` elements in order along the last dimension of one or two, and their indices.
+    """Return the ``count`` largest or smallest elements of ``x`` along the last dimension, sorted, and their indices.
 
-    Equal ones keep their order. None for what is not finite, of which NumPy's order is another.
+    If ``largest`` is false, the smallest elements are returned. Equal elements keep their order. The result is None if
+    ``x`` is not small, has more than two dimensions, or has elements that are not finite.
     """
     if x.__class__ is not ndarray or not 0 < x.size <= MANY or x.dtype.kind != "f" or dim not in (-1, x.ndim - 1):
         return None
@@ -241,7 +295,7 @@ def topk(x: Any, count: int, dim: int, largest: bool) -> Any:
 
 
 def lie_between(x: Any, low: float, high: float) -> bool:
-    """Whether the elements of a small array are certainly between two numbers."""
+    """Whether ``x`` is a small array whose elements are all from ``low`` to ``high``; False if that is not known."""
     if x.__class__ is not ndarray or not 0 < x.size <= MANY or x.dtype.kind != "f":
         return False
     flat = x.ravel()
@@ -249,7 +303,7 @@ def lie_between(x: Any, low: float, high: float) -> bool:
 
 
 def are_weights(x: Any) -> bool:
-    """Whether the elements of a small array are certainly finite and not negative, and one is not zero."""
+    """Whether ``x`` is a small array of finite elements that are at least 0, of which one is positive."""
     return lie_between(x, 0, 1e300) and x.item(x.argmax()) > 0
 
 
@@ -259,7 +313,7 @@ def _moved_on(shape: tuple[int, ...], shifts: tuple[int, ...], axes: tuple[int, 
 
 
 def rolled(x: Any, shifts: tuple[int, ...], axes: tuple[int, ...]) -> Any:
-    """Elements moved on along axes (without axes: all in one row), round and round."""
+    """Return ``torch.roll(x, shifts, axes)``; None if ``x`` is not small."""
     if x.__class__ is not ndarray or not 0 < x.size <= MANY:
         return None
     return x.take(_moved_on(x.shape, shifts, axes))
@@ -270,9 +324,10 @@ def rolled(x: Any, shifts: tuple[int, ...], axes: tuple[int, ...]) -> Any:
 
 @lru_cache(maxsize=64)
 def seen_by(space: tuple[int, ...], places: tuple[tuple[tuple[int, ...], ...], ...]) -> Any:
-    """The flat index of what each place of a kernel sees for each output: (places of the kernel, outputs).
+    """Return a table of flat indices: element (k, o) is the input that kernel element k reads for output o.
 
-    ``places``: for each dimension and each place of the kernel along it, what the outputs see.
+    ``space`` is the shape of the input. ``places[d][k]`` lists, for dimension d and offset k along the kernel, the
+    input index that each output reads.
     """
     found = numpy.zeros((1, 1), numpy.int64)
     for size, along in zip(space, places, strict=True):
@@ -284,7 +339,11 @@ def seen_by(space: tuple[int, ...], places: tuple[tuple[tuple[int, ...], ...], .
 
 @lru_cache(maxsize=64)
 def _columns(x: tuple[int, ...], w: tuple[int, ...], stride: Any, dilation: Any, out: tuple[int, ...]) -> Any:
-    """Of an image with the shape of ``x`` what each weight sees for each output; None if that is much."""
+    """Return the flat index of the input that each weight multiplies for each output: (weights, outputs).
+
+    ``x``, ``w`` and ``out`` are the shapes of the input, the weight and the output. The index counts within one sample.
+    The result is None if the table would have more than 2**14 elements.
+    """
     if math.prod(w[1:]) * math.prod(out[2:]) > 1 << 14 or 0 in out:
         return None
     every = zip(w[2:], stride, dilation, out[2:], strict=True)
@@ -294,7 +353,10 @@ def _columns(x: tuple[int, ...], w: tuple[int, ...], stride: Any, dilation: Any,
 
 
 def convolved(x: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, bias: Any) -> Any:
-    """Return the convolution of a small array, whose windows are gathered by a cached index table."""
+    """Return the convolution of ``x`` with ``w`` plus ``bias``, an array of the given shape; None if not small.
+
+    The windows are gathered by a cached table of indices, followed by one matrix product.
+    """
     if x.__class__ is not ndarray or x.dtype is not F32 or w.dtype is not F32 or not 0 < x.size <= MANY:
         return None
     if any(padding):
@@ -314,9 +376,10 @@ def convolved(x: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: A
 
 
 class Windows:
-    """Index tables of pooling windows for small images, cached by the number of planes.
+    """Tables of the flat indices in each pooling window, cached by the number of planes of the input.
 
-    ``seen`` (windows, kernel elements) holds the flat indices of each window in a plane.
+    A plane is one channel of one sample. ``seen`` (windows, kernel elements) holds the flat indices of each window
+    within a plane.
     """
 
     def __init__(self, seen: Any) -> None:
@@ -324,7 +387,11 @@ class Windows:
         self._tables: dict[int, tuple[Any, Any, Any]] = {}
 
     def _table(self, size: int, planes: int) -> tuple[Any, Any, Any]:
-        """Return all windows' flat indices, the start of each row of these, and the flat indices within the plane."""
+        """Return three index arrays for an input of ``size`` elements in ``planes`` planes.
+
+        They are the flat indices of the elements of all windows, the start of each row of this table, and the flat
+        indices within the plane.
+        """
         if planes not in self._tables:
             windows, places = self.seen.shape
             every = (numpy.arange(planes)[:, None, None] * (size // planes) + self.seen).reshape(-1, places)
@@ -333,7 +400,10 @@ class Windows:
         return self._tables[planes]
 
     def maxima(self, x: Any, out: list[int]) -> Any:
-        """The largest of what each window sees and its flat index; None if there is a nan."""
+        """Return the maximum of each window of ``x`` and its flat index in the plane; None if a maximum is nan.
+
+        ``out`` is the number of windows along each pooled dimension.
+        """
         lead = x.shape[: -len(out)]
         every, rows, own = self._table(x.size, math.prod(lead))
         seen = x.take(every)

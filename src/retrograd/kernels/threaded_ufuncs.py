@@ -1,4 +1,6 @@
-"""Ufuncs and elementwise formulas of NumPy on several threads, for large arrays without a Numba loop.
+"""NumPy's ufuncs and elementwise formulas on large arrays, computed in slices by several Python threads.
+
+They are used where no Numba loop applies.
 
 Without a compiled loop NumPy works on one thread, and a formula of five ufuncs reads and writes the whole memory five
 times. A slice stays in the cache from one ufunc to the next, and NumPy releases the GIL while it computes. Waking a
@@ -27,7 +29,7 @@ STRETCH = 1 << 17
 
 
 class Crew:
-    """Threads that wait for work. After a fork there are none, and new ones are made."""
+    """Pool of daemon threads that run jobs from a queue; after a fork the child starts new threads."""
 
     def __init__(self) -> None:
         self.work: SimpleQueue[Callable[[], None]] = SimpleQueue()
@@ -39,7 +41,7 @@ class Crew:
         self.work, self.size, self.growing = SimpleQueue(), 0, threading.Lock()
 
     def ask(self, helpers: int, job: Callable[[], None]) -> None:
-        """Let so many threads begin with ``job``, some time."""
+        """Queue ``job`` for ``helpers`` threads, which are started if necessary; returns without waiting."""
         with self.growing:
             while self.size < helpers:
                 self.size += 1
@@ -58,7 +60,10 @@ CREW = Crew()
 
 
 def together(part: Callable[[int], None], parts: int) -> None:
-    """Call ``part(0)`` … ``part(parts - 1)`` on as many threads as there are, this one included."""
+    """Call ``part(k)`` for k from 0 to ``parts - 1``, distributed over the threads and the calling thread.
+
+    Returns when all calls have finished. An exception of a call is raised here.
+    """
     places, done, finished, errors = iter(range(parts)), count(1), threading.Event(), list[BaseException]()
 
     def job() -> None:
@@ -81,7 +86,10 @@ def together(part: Callable[[int], None], parts: int) -> None:
 
 
 def _in_lines(arrays: tuple[Any, ...]) -> tuple[list[Any], tuple[int, ...]] | None:
-    """Contiguous arrays of one shape as lines, others (numbers) as they are, and the shape; None for other arrays."""
+    """Return ``arrays`` flattened, and their shape; None if an array is not contiguous or the shapes differ.
+
+    Python numbers and 0-d arrays are kept unchanged.
+    """
     shape = next((each.shape for each in arrays if each.__class__ is numpy.ndarray and each.shape), ())
     lines = []
     for each in arrays:
@@ -100,7 +108,10 @@ def _part(lines: list[Any], place: int, length: int) -> list[Any]:
 
 
 def by_stretches(kernel: Callable[..., Any], arrays: tuple[Any, ...]) -> Any:
-    """Return ``kernel(*arrays)`` of an elementwise formula, computed in slices; None if that does not apply."""
+    """Return ``kernel(*arrays)`` of an elementwise formula, computed in slices by several threads.
+
+    The result is None if the arrays are small, not contiguous or differ in shape.
+    """
     seen = _in_lines(arrays)
     if seen is None:
         return None
@@ -124,14 +135,14 @@ def by_stretches(kernel: Callable[..., Any], arrays: tuple[Any, ...]) -> Any:
 
 
 def _overlaps(out: Any, arrays: tuple[Any, ...]) -> bool:
-    """Whether an array shares memory with ``out`` and is not the same elements."""
+    """Whether one of ``arrays`` shares memory with ``out`` without being ``out`` itself."""
     return any(
         each is not out and isinstance(each, numpy.ndarray) and numpy.may_share_memory(out, each) for each in arrays
     )
 
 
 def by_threads(ufunc: Any, arrays: tuple[Any, ...], out: Any = None) -> Any:
-    """``ufunc(*arrays, out=out)`` of large arrays."""
+    """Return ``ufunc(*arrays, out=out)``, computed in slices by several threads if the arrays are large."""
     seen = (
         _in_lines(arrays if out is None else (*arrays, out)) if blas_threads.limit() > 1 and ufunc.nout == 1 else None
     )
