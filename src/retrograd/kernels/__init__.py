@@ -1,1 +1,4 @@
-"""Numerical kernels: functions from arrays to arrays that do not know Tensor, one module for each subject."""
+"""Numerical kernels: functions that compute results from arrays and know nothing of tensors or gradients' graphs.
+
+Each module holds the kernels of one group of operations.
+"""

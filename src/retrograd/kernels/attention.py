@@ -1,4 +1,7 @@
-"""Kernel of scaled_dot_product_attention and its gradients, computed in blocks without the matrix of all scores.
+"""Kernels of scaled_dot_product_attention and its gradients, computed block by block.
+
+The matrix of all scores (the products of queries and keys) is never stored. A block is a range of heads and query rows;
+its scores are computed, used and dropped while they are in the cache.
 
 The scores of a block are computed, used and dropped while they fit the cache.
 
@@ -27,7 +30,11 @@ CAUSAL_ROWS = 128
 
 
 class _BlockedAttention:
-    """Operands of one attention call, with batch and heads merged into one axis, and the blocks of the score matrix."""
+    """Operands of one attention call, with batch and heads merged into one axis, and methods for one block of scores.
+
+    A block is a slice ``heads`` of the merged axis and a slice ``rows`` of the queries. ``seen`` is the number of keys,
+    from the first on, that a block needs.
+    """
 
     def __init__(self, np: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float) -> None:
         self.np, self.causal, self.scale = np, causal, scale
@@ -44,9 +51,9 @@ class _BlockedAttention:
         return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
 
     def blocks(self) -> Iterator[tuple[slice, slice, int]]:
-        """Yield each block: the slice of heads, the slice of rows, and the number of keys that the block needs.
+        """Yield each block as (slice of heads, slice of rows, number of keys that the block needs).
 
-        With a causal mask these are the keys up to the last row of the block.
+        With a causal mask these are the keys up to the last row of the block, else all keys.
         """
         count, row = self.batch * self.heads, self.keys
         heads = max(1, BLOCK // max(self.length * row, 1))
@@ -60,19 +67,19 @@ class _BlockedAttention:
                 yield slice(first, min(first + heads, count)), slice(low, high), min(high, row) if self.causal else row
 
     def owners(self, heads: slice) -> Any:
-        """Return the index of the key heads that serve a block of query heads."""
+        """Return the index of the key heads that belong to ``heads``, a slice of the query heads."""
         if self.share == 1:
             return heads
         return self.np.arange(heads.start, heads.stop) // self.share
 
     def products(self, heads: slice, rows: slice, seen: int) -> Any:
-        """Return the products of a block of queries with its first ``seen`` keys."""
+        """Return ``query @ keyᵀ`` for the queries ``rows`` of ``heads`` and the first ``seen`` keys."""
         return self.product("scores", self.query[heads, rows], self.key[self.owners(heads)][:, :seen].swapaxes(1, 2))
 
     def product(self, name: str, a: Any, b: Any) -> Any:
-        """Return ``a @ b`` in the scratch buffer ``name``, which the next block reuses.
+        """Return ``a @ b``, written to the scratch buffer ``name``, which the next call with that name overwrites.
 
-        A new buffer for each block would cost as much as the product, because its pages are mapped first.
+        A new buffer for each block would cost as much as the product, because the system has to map its memory pages.
         """
         shape = (*a.shape[:2], b.shape[2])
         memory = self.memory.get(name)
@@ -82,9 +89,9 @@ class _BlockedAttention:
         return product(a, b, out) if self.np is numpy else self.np.matmul(a, b, out=out)
 
     def exponentials(self, heads: slice, rows: slice, seen: int, sums: Any) -> tuple[Any, Any]:
-        """Return ``exp(score - row maximum)`` of a block and the sums of its rows.
+        """Return ``exp(score - row maximum)`` for the scores of a block, and the sums of the rows of this matrix.
 
-        The logarithms of the rows' sums of ``exp(score)`` are written to ``sums``.
+        The logsumexp of each row of scores is written to ``sums`` (heads, rows).
         """
         np = self.np
         scores = self.scores(heads, rows, seen)
@@ -100,21 +107,24 @@ class _BlockedAttention:
         return scores, total
 
     def probabilities(self, heads: slice, rows: slice, seen: int, sums: Any) -> Any:
-        """Return the softmax probabilities of a block, from the saved logarithms ``sums``."""
+        """Return the softmax of the scores of a block, given ``sums``, the logsumexp of each row."""
         scores = self.scores(heads, rows, seen)
         scores -= sums[heads, rows, None]
         self.np.exp(scores, out=scores)
         return scores
 
     def score_gradients(self, grad: Any, probabilities: Any, out: Any, g: Any) -> Any:
-        """Turn the gradients of the probabilities into those of the scores, in place, and return them."""
+        """Return the gradient of the scores, computed in place from ``grad``, the gradient of the probabilities.
+
+        ``out`` and ``g`` are the output of the block and its gradient.
+        """
         grad -= (g * out).sum(-1, keepdims=True)
         grad *= probabilities
         grad *= grad.dtype.type(self.scale)
         return grad
 
     def scores(self, heads: slice, rows: slice, seen: int) -> Any:
-        """Return the scaled and masked products of a block of queries with its first ``seen`` keys."""
+        """Return the scaled and masked products of the queries ``rows`` with the first ``seen`` keys."""
         np = self.np
         scores = self.products(heads, rows, seen)
         scores *= scores.dtype.type(self.scale)
@@ -132,9 +142,10 @@ class _BlockedAttention:
 
 
 def forward(np: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float) -> tuple[Any, Any]:
-    """Return the output, laid out in memory as ``query``, and the row-wise logsumexp of the scores (batch, heads, L).
+    """Return the attention output, laid out in memory as ``query``, and the logsumexp of each row of scores.
 
-    A query to which no key is visible gets zeros.
+    The shape of the logsumexp is (batch, heads, L). If ``causal`` is true, query i sees only the keys up to i. A query
+    that sees no key gets an output of zeros.
     """
     if mask is None:
         result = attention_numba.forward(upcast_half(query), upcast_half(key), upcast_half(value), causal, scale)
@@ -155,7 +166,10 @@ def forward(np: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, 
 def backward(
     np: Any, g: Any, query: Any, key: Any, value: Any, mask: Any, out: Any, sums: Any, causal: bool, scale: float
 ) -> tuple[Any, ...]:
-    """Return the gradients of query, key and value. The scores are recomputed block by block."""
+    """Return the gradients of ``query``, ``key`` and ``value``; the scores are recomputed block by block.
+
+    ``g`` is the gradient of the output ``out``. ``sums`` is the logsumexp that :func:`forward` returned.
+    """
     if mask is None:
         wide = upcast_half(query), upcast_half(key), upcast_half(value)
         result = attention_numba.backward(upcast_half(g), *wide, sums, causal, scale)
@@ -179,7 +193,7 @@ def backward(
 
 
 def _add(np: Any, target: Any, owners: Any, values: Any) -> None:
-    """Add ``values`` to ``target`` at the key heads ``owners``, which repeat if several query heads share one."""
+    """Add ``values`` to ``target`` in place at the heads ``owners``, an index in which a head may be repeated."""
     if isinstance(owners, slice):
         target[owners] += values
     else:
@@ -187,5 +201,5 @@ def _add(np: Any, target: Any, owners: Any, values: Any) -> None:
 
 
 def _heads_inside(np: Any, x: Any) -> Any:
-    """Return ``x`` with the rows outside of the heads in memory, as PyTorch lays out the gradients of attention."""
+    """Return a copy of ``x`` with the memory order (batch, rows, heads, elements) of PyTorch's gradients."""
     return np.ascontiguousarray(x.swapaxes(1, 2)).swapaxes(1, 2)

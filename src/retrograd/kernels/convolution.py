@@ -1,4 +1,4 @@
-"""Kernels of convolution and its two adjoints, of transposed convolution, unfold and fold.
+"""Kernels of conv1d to conv3d, conv_transpose, unfold, fold and the gradients of convolution.
 
 The three kernels of convolution compute the output from input and weight, the input's gradient from output and weight,
 and the weight's gradient from output and input. Each is linear in both of its arrays, and its derivatives are the other
@@ -27,7 +27,11 @@ BLOCK = 1 << 18
 
 
 class Plan:
-    """Sizes of one convolution, and the blocks into which its work is cut."""
+    """Sizes of one convolution, and the blocks in which it is computed.
+
+    A block is a range of samples or a range of output rows of one sample; its windows fit the cache. A row is an index
+    of the first spatial dimension with everything after it.
+    """
 
     def __init__(
         self, x_shape: Any, w_shape: Any, y_shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
@@ -46,7 +50,7 @@ class Plan:
         self.depthwise = w_shape[1] == 1 and groups > 1
 
     def blocks(self) -> Iterator[tuple[slice, int, int]]:
-        """Yield each block: the slice of samples, and the first and last output row."""
+        """Yield each block as (slice of samples, first output row, last output row), the last row being exclusive."""
         row = self.rest * self.channels * (self.single if self.depthwise else math.prod(self.kernel))
         rows = self.out[0]
         if row * rows <= BLOCK:
@@ -60,14 +64,14 @@ class Plan:
                 yield slice(sample, sample + 1), first, min(first + step, rows)
 
     def reach(self, first: int, last: int) -> tuple[int, int]:
-        """Return the range of padded input rows from which the output rows ``first`` to ``last`` are computed."""
+        """Return the range of padded input rows that the output rows from ``first`` to below ``last`` read."""
         return (
             first * self.stride[0],
             (last - 1) * self.stride[0] + self.dilation[0] * (self.kernel[0] - 1) + 1,
         )
 
     def widths(self) -> list[int]:
-        """Return the sizes that the windows span in all spatial dimensions but the first."""
+        """Return the padded input sizes that the windows cover in the spatial dimensions after the first."""
         return [
             max(n + 2 * p, (o - 1) * s + d * (k - 1) + 1)
             for n, p, o, s, d, k in zip(
@@ -76,9 +80,9 @@ class Plan:
         ][1:]
 
     def inner(self, start: int, stop: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return the overlap of the padded rows ``start`` to ``stop`` with the input.
+        """Return two indices of the unpadded input elements in the padded rows ``start`` to ``stop``.
 
-        Returns two indices: of the overlap in the padded slab, and of the same elements in the input.
+        The first index selects them in an array of these padded rows, the second in the input.
         """
         p = self.padding[0]
         low, high = max(start - p, 0), min(stop - p, self.space[0])
@@ -95,7 +99,7 @@ class Plan:
         return not any(self.padding) and all(a <= b for a, b in zip(self.widths(), self.space[1:], strict=True))
 
     def slab(self, np: Any, x: Any, start: int, stop: int) -> Any:
-        """Return the rows ``start`` to ``stop`` of the padded samples ``x``: a view where no padding is needed."""
+        """Return the rows from ``start`` to below ``stop`` of ``x`` padded with zeros; a view if none is padded."""
         if self.fits() and stop <= self.space[0]:
             return x[:, :, start:stop]
         slab = np.zeros((*x.shape[:2], stop - start, *self.widths()), x.dtype)
@@ -104,12 +108,18 @@ class Plan:
         return slab
 
     def seen(self, np: Any, x: Any, first: int, last: int) -> Any:
-        """Return a view of the windows of the output rows ``first`` to ``last``: (batch, channels, *kernel, *out)."""
+        """Return a view of the windows of ``x`` that belong to the output rows from ``first`` to below ``last``.
+
+        Its shape is (batch, channels, *kernel, *out).
+        """
         slab = self.slab(np, x, *self.reach(first, last))
         return window_view(np, slab, self.kernel, self.stride, self.dilation, (last - first, *self.out[1:]))
 
     def columns(self, np: Any, x: Any, first: int, last: int, buffer: Any) -> Any:
-        """Return the windows as matrices in ``buffer``: (groups, channels a group * kernel, batch * places)."""
+        """Return the windows of :meth:`seen` copied to ``buffer`` as matrices.
+
+        Their shape is (groups, channels per group * kernel elements, batch * output positions).
+        """
         seen = self.seen(np, x, first, last)
         n = 1 + len(self.kernel)
         seen = seen.transpose(*range(1, n + 1), 0, *range(n + 1, seen.ndim))
@@ -127,7 +137,10 @@ class Plan:
 def convolve(
     np: Any, x: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int, bias: Any = None
 ) -> Any:
-    """Return the convolution of ``x`` with ``w`` plus ``bias``, an array of the given shape."""
+    """Return the convolution of ``x`` with ``w``, an array of the given shape; ``bias`` is added if it is not None.
+
+    ``stride``, ``padding`` and ``dilation`` have one number for each spatial dimension.
+    """
     if groups == 1 and x.size <= small_arrays.MANY:
         result = small_arrays.convolved(x, w, shape, stride, padding, dilation, bias)
         if result is not None:
@@ -156,7 +169,7 @@ WIDTH = 1024
 
 
 def _blocked_output(np: Any, plan: Plan, x: Any, w: Any, shape: Any) -> Any:
-    """Compute the output block by block, with one matrix product for each block."""
+    """Return an array of the given shape with the convolution of ``x`` and ``w``, one matrix product for each block."""
     y, buffer = np.empty(shape, x.dtype), plan.buffer(np, x.dtype)
     matrix = w.reshape(plan.groups, plan.single, -1)
     for samples, first, last in plan.blocks():
@@ -176,7 +189,7 @@ def _blocked_output(np: Any, plan: Plan, x: Any, w: Any, shape: Any) -> Any:
 
 
 def _multiply_in_parts(np: Any, matrix: Any, columns: Any, target: Any) -> None:
-    """Write ``matrix @ columns`` to ``target``, in equal parts of at most ``WIDTH`` columns."""
+    """Write ``matrix @ columns`` to ``target``, split into equal parts of at most ``WIDTH`` columns."""
     count = columns.shape[1]
     width = -(-count // -(-count // WIDTH))
     for at in range(0, count, width):
@@ -184,7 +197,7 @@ def _multiply_in_parts(np: Any, matrix: Any, columns: Any, target: Any) -> None:
 
 
 def _depthwise_output(np: Any, plan: Plan, x: Any, w: Any, shape: Any) -> Any:
-    """Compute a depthwise convolution: the sum over the kernel's offsets of shifted input times weight."""
+    """Return a convolution with one channel per group: the sum over kernel offsets of shifted input times weight."""
     y = np.empty(shape, x.dtype)
     weights = w.reshape(plan.groups, plan.single, *plan.kernel)
     ones = (1,) * len(plan.kernel)
@@ -203,9 +216,10 @@ def _depthwise_output(np: Any, plan: Plan, x: Any, w: Any, shape: Any) -> Any:
 def input_adjoint(
     np: Any, y: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int, bias: Any = None
 ) -> Any:
-    """Return the adjoint of :func:`convolve` for its input, an array of the given shape, plus ``bias``.
+    """Return the adjoint of :func:`convolve` for its input, applied to ``y``, plus ``bias``.
 
-    This is the gradient of a convolution's input, and the output of a transposed convolution.
+    The result is an array of the given shape. This is the gradient of a convolution's input if ``y`` is the gradient of
+    its output. It is also the output of a transposed convolution.
     """
     dtype, y, w = y.dtype, upcast_half(y), upcast_half(w)
     bias = None if bias is None else upcast_half(bias)
@@ -227,7 +241,10 @@ def input_adjoint(
 
 
 def _add_input(np: Any, plan: Plan, y: Any, w: Any, x: Any, first: int, last: int) -> None:
-    """Add the contributions of the output rows ``first`` to ``last``, ``y``, to the samples ``x``."""
+    """Add to ``x`` the adjoint of the convolution for ``y``, the output rows from ``first`` to below ``last``.
+
+    ``x`` and ``y`` hold the same samples.
+    """
     count = len(x)
     start, stop = plan.reach(first, last)
     direct = plan.fits() and stop <= plan.space[0]
@@ -251,14 +268,17 @@ def _add_input(np: Any, plan: Plan, y: Any, w: Any, x: Any, first: int, last: in
 
 
 def _columns_of(np: Any, plan: Plan, y: Any, w: Any) -> Any:
-    """Return the gradients of the windows of the outputs ``y``: (channels, *kernel, batch, *out)."""
+    """Return the gradients of the windows, given the gradients ``y`` of the outputs: (channels, *kernel, batch, *out)."""
     matrix = w.reshape(plan.groups, plan.single, -1).swapaxes(1, 2)
     columns = np.matmul(matrix, y.swapaxes(0, 1).reshape(plan.groups, plan.single, -1))
     return columns.reshape(plan.channels, *plan.kernel, len(y), *y.shape[2:])
 
 
 def weight_adjoint(np: Any, y: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
-    """Return the adjoint of :func:`convolve` for its weight, an array of the given shape."""
+    """Return the adjoint of :func:`convolve` for its weight, an array of the given shape.
+
+    ``x`` is the input of the convolution and ``y`` the gradient of its output.
+    """
     dtype, y, x = y.dtype, upcast_half(y), upcast_half(x)
     if (result := convolution_numba.weight(y, x, shape, stride, padding, dilation, groups)) is not None:
         return result.astype(dtype, copy=False)
@@ -288,7 +308,10 @@ def weight_adjoint(np: Any, y: Any, x: Any, shape: Any, stride: Any, padding: An
 
 
 def unfold_windows(np: Any, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, out: Any) -> Any:
-    """Return the windows of ``x`` (…, channels, *space) as columns: (…, channels * kernel, places)."""
+    """Return the windows of ``x`` (…, channels, *space) as columns (…, channels * kernel elements, ``prod(out)``).
+
+    ``out`` is the number of windows along each spatial dimension.
+    """
     seen = window_view(np, zero_padded(np, x, padding), kernel, stride, dilation, out)
     *lead, channels = x.shape[: x.ndim - len(kernel)]
     # The copy comes first: reshaping alone might give a view of x.
@@ -296,7 +319,10 @@ def unfold_windows(np: Any, x: Any, kernel: Any, stride: Any, padding: Any, dila
 
 
 def fold_windows(np: Any, x: Any, space: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, out: Any) -> Any:
-    """Return the adjoint of :func:`unfold_windows`: the columns added at the positions of their windows."""
+    """Return an array (…, channels, *space) to which the columns ``x`` are added at the positions of their windows.
+
+    This is the adjoint of :func:`unfold_windows`.
+    """
     dtype, x = x.dtype, upcast_half(x)
     lead = (*x.shape[:-2], x.shape[-2] // math.prod(kernel))
     columns = x.reshape(*lead, *kernel, *out)

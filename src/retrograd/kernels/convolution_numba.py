@@ -46,7 +46,7 @@ class Shape:
         self.how = (*stride, *padding, *dilation)
 
     def direct(self) -> bool:
-        """Whether the loops for few channels suit: one channel per group, or few outputs per group and a small kernel."""
+        """Whether the loops for few channels suit: one channel per group, or few outputs of a small kernel."""
         return self.seen == self.single == 1 or (self.seen * math.prod(self.kernel) <= TINY and self.single <= FEW)
 
     def narrow(self, outputs: int) -> bool:

@@ -1,4 +1,4 @@
-"""Kernel of ctc_loss (connectionist temporal classification) and its gradient.
+"""Kernels of ctc_loss (connectionist temporal classification) and its gradient.
 
 Graves et al., Connectionist temporal classification (ICML 2006), in logarithms, for all samples of a batch at once. The
 label sequence of a sample is its target with a blank before, between and after the letters.
@@ -17,9 +17,9 @@ def with_blanks(np: Any, targets: Any, blank: int) -> Any:
 
 
 def _may_skip(np: Any, labels: Any) -> Any:
-    """Return a mask of the labels that a path may reach from two positions before, skipping the blank between.
+    """Return a mask of the positions of ``labels`` that a path may reach from two positions before.
 
-    That is the case for a letter after a different letter.
+    A path may skip the blank between two labels if they differ.
     """
     skip = np.zeros(labels.shape, bool)
     skip[:, 3::2] = labels[:, 3::2] != labels[:, 1:-2:2]
@@ -27,9 +27,10 @@ def _may_skip(np: Any, labels: Any) -> Any:
 
 
 def _step(np: Any, before: Any, skip: Any) -> Any:
-    """Return the logarithms of the path sums that reach each position from one time step to the next.
+    """Return the logarithms of the path sums at each position after one time step, given those ``before`` it.
 
-    A path comes from the same position, the one before, or, where ``skip`` is set, two before.
+    A path arrives from the same position, from the previous one or, where the mask ``skip`` is true, from two before.
+    The emission probability of the new time step is not included.
     """
     far = np.full(before.shape, -np.inf, before.dtype)
     one = far.copy()
@@ -39,9 +40,10 @@ def _step(np: Any, before: Any, skip: Any) -> Any:
 
 
 def forward(np: Any, log_probs: Any, labels: Any, input_lengths: Any, target_lengths: Any) -> tuple[Any, Any]:
-    """Return the losses (N) and the forward variables alpha (T, N, 2 S + 1).
+    """Return the losses (N) and the forward variables alpha (T, N, 2 S + 1) of the CTC algorithm.
 
-    alpha holds the logarithms of the sums over all beginnings of paths.
+    ``labels`` comes from :func:`with_blanks`. ``alpha[t, n, s]`` is the logarithm of the total probability of all
+    partial paths that end at label position s at time t.
     """
     steps, batch, _ = log_probs.shape
     width = labels.shape[1]
@@ -67,9 +69,10 @@ def forward(np: Any, log_probs: Any, labels: Any, input_lengths: Any, target_len
 
 
 def _backward_sums(np: Any, log_probs: Any, labels: Any, input_lengths: Any, target_lengths: Any) -> Any:
-    """Return the backward variables beta (T, N, 2 S + 1).
+    """Return the backward variables beta (T, N, 2 S + 1) of the CTC algorithm.
 
-    beta holds the logarithms of the sums over all ends of paths, the current time step included.
+    ``beta[t, n, s]`` is the logarithm of the total probability of all partial paths that start at label position s at
+    time t, that time step included.
     """
     steps, batch, _ = log_probs.shape
     width = labels.shape[1]
@@ -94,9 +97,11 @@ def gradient(
     np: Any, grad: Any, log_probs: Any, labels: Any, input_lengths: Any, target_lengths: Any, loss: Any, alpha: Any,
     zero_infinity: bool,
 ) -> Any:  # fmt: skip
-    """Return the gradient of ``log_probs`` (T, N, C) as PyTorch defines it.
+    """Return the gradient of ``log_probs`` (T, N, C), given ``grad``, the gradient of the losses (N).
 
-    That is the probability minus the label's share of all paths, because ``log_probs`` is taken to be normalised.
+    As in PyTorch it is the probability of a class minus that class's share of all paths, because ``log_probs`` is taken
+    to be normalised. ``loss`` and ``alpha`` are the results of :func:`forward`. If ``zero_infinity`` is true, samples
+    with an infinite loss get a zero gradient.
     """
     beta = _backward_sums(np, log_probs, labels, input_lengths, target_lengths)
     share = np.full(log_probs.shape, -np.inf, log_probs.dtype)

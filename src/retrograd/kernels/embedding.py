@@ -1,7 +1,4 @@
-"""Kernels of embedding, embedding_bag and their gradients: rows of a table selected, renormalised, added and pooled.
-
-They also serve embedding_renorm.
-"""
+"""Kernels of embedding, embedding_bag, their gradients and embedding_renorm: table rows selected, scaled and summed."""
 
 from __future__ import annotations
 
@@ -13,14 +10,15 @@ from . import indexing
 
 
 def sum_rows(np: Any, values: Any, index: Any, count: int) -> Any:
-    """Return ``count`` rows, each the sum of the rows of ``values`` whose ``index`` is its number."""
+    """Return ``count`` rows, of which row k is the sum of the rows ``values[i]`` with ``index[i] == k``."""
     return indexing.add(np, np.zeros((count, *values.shape[1:]), values.dtype), (index,), values)
 
 
 def gradient_factors(np: Any, index: Any, padding_idx: int, scale: bool, dtype: Any) -> Any:
-    """Return the factor of each selected row's gradient, or None if all are 1.
+    """Return the factor by which the gradient of each selected row is multiplied, or None if all factors are 1.
 
-    The factor is 0 for ``padding_idx`` and, with ``scale``, 1 / (number of occurrences of the index) otherwise.
+    The factor is 0 where ``index`` is ``padding_idx``. If ``scale`` is true, the other factors are 1 / (number of
+    occurrences of the index), else 1.
     """
     if not scale and padding_idx < 0:
         return None
@@ -33,14 +31,17 @@ def gradient_factors(np: Any, index: Any, padding_idx: int, scale: bool, dtype: 
 
 
 def multiply_rows(np: Any, values: Any, factor: Any) -> Any:
-    """Return ``values * factor``, with 0 wherever ``factor`` is 0 even if the value is infinite or nan."""
+    """Return ``values * factor``, with 0 where ``factor`` is 0 even if the value is infinite or nan.
+
+    ``factor`` has one number for each row of ``values``.
+    """
     result = values * factor
     result[(factor == 0)[..., 0]] = 0
     return result
 
 
 def renormalise_rows(np: Any, table: Any, index: Any, max_norm: float, p: float) -> bool:
-    """Scale the rows at ``index`` whose p-norm exceeds ``most`` to that norm, in place.
+    """Scale the rows of ``table`` at ``index`` whose ``p``-norm exceeds ``max_norm`` to that norm, in place.
 
     Returns whether any row was scaled. Raises PyTorch's IndexError for an index outside of the table.
     """
@@ -58,18 +59,19 @@ def renormalise_rows(np: Any, table: Any, index: Any, max_norm: float, p: float)
 
 
 def bag_indices(np: Any, count: int, offsets: Any) -> tuple[Any, Any]:
-    """Return the bag of each of ``count`` rows, and the sizes of the bags.
+    """Return the bag number of each of ``count`` rows, and the number of rows in each bag.
 
-    Bag k holds the rows from ``offsets[k]`` to the next offset.
+    Bag k holds the rows from ``offsets[k]`` to the next offset, or to the end.
     """
     sizes = np.diff(np.concatenate([offsets, np.asarray([count])]))
     return np.repeat(np.arange(offsets.size), sizes), sizes
 
 
 def bag_maxima(np: Any, table: Any, index: Any, sizes: Any) -> tuple[Any, Any]:
-    """Return the maximum of each column in each bag, and the table row that holds it.
+    """Return the maximum of each column in each bag, and the table row in which it occurs first.
 
-    An empty bag has the maximum 0 and the row -1.
+    ``index`` lists the table rows of all bags one after the other; ``sizes`` holds the number of rows in each bag. An
+    empty bag has the maximum 0 and the row -1.
     """
     out = np.zeros((sizes.size, table.shape[1]), table.dtype)
     tops = np.full(out.shape, -1, np.int64)
@@ -86,7 +88,10 @@ def bag_maxima(np: Any, table: Any, index: Any, sizes: Any) -> tuple[Any, Any]:
 
 
 def add_to_maxima(np: Any, grad: Any, tops: Any, count: int) -> Any:
-    """Return the adjoint of :func:`take_maxima`: each element of ``grad`` added to its row in ``count`` rows."""
+    """Return an array of ``count`` rows to which ``grad[i, j]`` is added at row ``tops[i, j]`` of column j.
+
+    Elements whose ``tops`` is -1 are ignored. This is the adjoint of :func:`take_maxima`.
+    """
     rows, columns = np.nonzero(tops >= 0)
     out = np.zeros((count, grad.shape[1]), grad.dtype)
     np.add.at(out, (tops[rows, columns], columns), grad[rows, columns])
@@ -94,6 +99,6 @@ def add_to_maxima(np: Any, grad: Any, tops: Any, count: int) -> Any:
 
 
 def take_maxima(np: Any, table: Any, tops: Any) -> Any:
-    """Return ``table[tops[i, j], j]``, with 0 where ``tops`` is -1."""
+    """Return the array whose element (i, j) is ``table[tops[i, j], j]``, or 0 where ``tops[i, j]`` is -1."""
     result = np.take_along_axis(table, np.maximum(tops, 0), 0)
     return np.where(tops >= 0, result, np.zeros((), table.dtype))

@@ -1,4 +1,6 @@
-"""Kernels of the torch.fft transforms and of stft: FFTs in the precision of the input, laid out in memory as PyTorch's.
+"""Kernels of the torch.fft transforms and of stft, computed by SciPy or, on a GPU, by CuPy.
+
+These libraries compute in the precision of the input. Results have the memory order that PyTorch's have.
 
 The transforms are SciPy's (on a GPU CuPy's), because they keep single precision.
 """
@@ -16,7 +18,7 @@ UNSCALED, BY_ROOT, BY_SIZE = 0, 1, 2
 
 
 def _transforms(np: Any) -> Any:
-    """Return the FFT module that goes with an array module."""
+    """Return SciPy's FFT module if ``np`` is NumPy, CuPy's if ``np`` is CuPy."""
     if np.__name__ == "numpy":
         import scipy.fft as module
     else:
@@ -25,23 +27,29 @@ def _transforms(np: Any) -> Any:
 
 
 def _mode(norm: int, forward: bool) -> str:
-    """Return the ``norm`` argument of SciPy for a scaling and a direction."""
+    """Return SciPy's ``norm`` argument for ``norm`` in PyTorch's numbering: 0 none, 1 by ``sqrt(n)``, 2 by ``n``.
+
+    If ``forward`` is false, the argument is that of the inverse transform.
+    """
     if norm == BY_ROOT:
         return "ortho"
     return "backward" if forward is (norm == UNSCALED) else "forward"
 
 
 def _order(x: Any, dims: Sequence[int]) -> tuple[int, ...]:
-    """Return the memory order of the axes of a result.
+    """Return the axes of ``x`` in the memory order of a result, outermost first.
 
-    The axes that are not transformed come first, by their strides in ``x``, then ``dims``.
+    The axes that are not transformed come first, by descending stride in ``x``, then ``dims``.
     """
     rest = (axis for axis in range(x.ndim) if axis not in dims)
     return (*sorted(rest, key=lambda axis: -x.strides[axis]), *dims)
 
 
 def _applied(np: Any, transform: Any, x: Any, dims: Sequence[int], **options: Any) -> Any:
-    """Return ``transform`` over ``dims``, computed in the axis order in which the result is stored."""
+    """Return ``transform`` of ``x`` over the axes ``dims``, computed in the memory order of the result.
+
+    ``options`` are passed to the transform.
+    """
     order = _order(x, dims)
     result = transform(x.transpose(order), axes=tuple(range(x.ndim - len(dims), x.ndim)), **options)
     return result.transpose(tuple(np.argsort(np.asarray(order)).tolist()))
@@ -53,7 +61,11 @@ def _by_stride(x: Any, dims: Sequence[int]) -> list[int]:
 
 
 def complex_to_complex(np: Any, x: Any, dims: Sequence[int], norm: int, forward: bool) -> Any:
-    """Return the transform of complex ``x`` over ``dims``: with ``exp(-i…)`` if ``forward``, else ``exp(i…)``."""
+    """Return the discrete Fourier transform of the complex array ``x`` over ``dims``, or its inverse.
+
+    If ``forward`` is true the exponent is ``-i…``, else ``+i…``. ``norm`` is the scaling: 0 none, 1 by ``sqrt(n)``, 2
+    by ``n``.
+    """
     if not dims or not x.size:
         return x.copy()
     module = _transforms(np)
@@ -62,9 +74,10 @@ def complex_to_complex(np: Any, x: Any, dims: Sequence[int], norm: int, forward:
 
 
 def real_to_complex(np: Any, x: Any, dims: Sequence[int], norm: int, onesided: bool) -> Any:
-    """Return the forward transform of real ``x``.
+    """Return the forward transform of the real array ``x`` over ``dims``, scaled by ``norm`` (0, 1 or 2).
 
-    With ``onesided`` the last of ``dims`` holds only the half of the spectrum that its mirror image does not repeat.
+    If ``onesided`` is true, the last of ``dims`` keeps only the first half of the spectrum, because the other half is
+    its conjugated mirror image.
     """
     module, last = _transforms(np), dims[-1]
     if not x.size:
@@ -72,7 +85,7 @@ def real_to_complex(np: Any, x: Any, dims: Sequence[int], norm: int, onesided: b
         return np.zeros((*x.shape[:last], size, *x.shape[last + 1 :]), np.result_type(x.dtype, np.complex64))
 
     def full_spectrum(y: Any, **options: Any) -> Any:
-        """Return the full spectrum: its half and the mirror image of that along the last axis."""
+        """Return the full spectrum of ``y`` along the last axis: the computed half and its mirror image."""
         half = module.rfftn(y, **options)
         return np.concatenate([half, half[..., (y.shape[-1] - 1) // 2 : 0 : -1].conj()], -1)
 
@@ -81,7 +94,7 @@ def real_to_complex(np: Any, x: Any, dims: Sequence[int], norm: int, onesided: b
 
 
 def complex_to_real(np: Any, x: Any, dims: Sequence[int], norm: int, size: int) -> Any:
-    """Return the inverse transform of half a spectrum, with ``size`` real values along the last of ``dims``."""
+    """Return the inverse transform of ``x``, a half spectrum, with ``size`` real values along the last of ``dims``."""
     last = dims[-1]
     if not x.size:
         return np.zeros((*x.shape[:last], size, *x.shape[last + 1 :]), x.real.dtype)
@@ -91,9 +104,10 @@ def complex_to_real(np: Any, x: Any, dims: Sequence[int], norm: int, size: int) 
 
 
 def scale_mirrored(np: Any, x: Any, dim: int, size: int, factor: float) -> Any:
-    """Return half a spectrum of ``size`` values, times ``factor`` at the elements that have a mirror image.
+    """Return ``x``, a half spectrum along ``dim``, with ``factor`` applied to the elements that have a mirror image.
 
-    Those are all but the first and, for an even size, the last.
+    ``size`` is the number of elements of the full spectrum. All elements but the first and, for an even size, the last
+    have a mirror image.
     """
     out = x.copy()
     out[(slice(None),) * dim + (slice(1, (size + 1) // 2),)] *= factor
@@ -101,7 +115,7 @@ def scale_mirrored(np: Any, x: Any, dim: int, size: int, factor: float) -> Any:
 
 
 def frequencies(np: Any, places: Any, count: int, spacing: float, dtype: Any) -> Any:
-    """Return ``places / (count * spacing)``, computed in the precision of ``dtype`` (half precision: float32)."""
+    """Return ``places / (count * spacing)``, computed in the precision of ``dtype`` (in float32 for half precision)."""
     work = np.float32 if dtype.itemsize < 4 else dtype.type
     span = count * spacing
     step = 1 / span if span else math.inf

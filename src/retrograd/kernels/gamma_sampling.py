@@ -1,4 +1,6 @@
-"""Kernels of _standard_gamma and _sample_dirichlet (with PyTorch's random stream) and of their parameter gradients.
+"""Kernels of _standard_gamma, _sample_dirichlet and of the gradients of their samples by the parameters.
+
+The samples follow PyTorch's random stream.
 
 The gradients are those of implicit reparameterisation: the derivative of a draw with respect to the parameters while
 the value of the distribution function at the draw stays constant. They are approximations good to about three digits;
@@ -27,11 +29,11 @@ _THIRD, _SQUEEZE = numpy.float32(1) / numpy.float32(3), float(numpy.float32(0.03
 
 
 def gamma(stream: Stream, alpha: Array) -> Array:
-    """Return gamma variates of shape parameter ``alpha`` and rate 1, as float64, by rejection from transformed normals.
+    """Return samples of gamma distributions with shape parameters ``alpha`` and rate 1, as float64.
 
-    Source: Marsaglia and Tsang, "A simple method for generating gamma variables", 2000. For ``alpha`` < 1 the draw is
-    made with ``alpha + 1`` and multiplied by a power of a uniform variate. Values that PyTorch rounds to the dtype of
-    ``alpha`` are rounded here too.
+    They are computed by rejection (Marsaglia and Tsang, "A simple method for generating gamma variables", 2000). For
+    ``alpha`` < 1 the sample is drawn with ``alpha + 1`` and multiplied by a power of a uniform number. Values that
+    PyTorch rounds to the dtype of ``alpha`` are rounded here too.
     """
     one = alpha.dtype.type(1)
     low = alpha < 1
@@ -47,7 +49,10 @@ def gamma(stream: Stream, alpha: Array) -> Array:
 
 
 def _normals(stream: Stream, draws: Draws) -> Draws:
-    """Yield standard normals, computed in pairs from ``draws``; ``stream.kept`` holds the second of an open pair."""
+    """Yield standard normal numbers, computed in pairs from the uniform numbers ``draws``.
+
+    ``stream.kept`` holds the second number of a pair until it is used.
+    """
     while True:
         if stream.kept is None:
             angle, radius = 2 * math.pi * next(draws), math.sqrt(-2 * math.log1p(-next(draws)))
@@ -59,7 +64,7 @@ def _normals(stream: Stream, draws: Draws) -> Draws:
 
 
 def _one_gamma(draws: Draws, normals: Draws, middle: float, power: float, below: bool) -> float:
-    """Return one gamma variate of shape parameter ``middle + 1/3``."""
+    """Return one sample of a gamma distribution with shape parameter ``middle + 1/3``, by rejection."""
     scale = (1 - next(draws)) ** power if below else 1.0
     spread = 1 / math.sqrt(9 * middle)
     while True:
@@ -76,12 +81,15 @@ def _one_gamma(draws: Draws, normals: Draws, middle: float, power: float, below:
 
 
 def standard_gamma(stream: Stream, alpha: Array) -> Array:
-    """Return gamma variates of rate 1 in the dtype of ``alpha``, none of them zero."""
+    """Return samples of gamma distributions with shape parameters ``alpha`` and rate 1, positive, in alpha's dtype."""
     return numpy.maximum(gamma(stream, alpha).astype(alpha.dtype), numpy.finfo(alpha.dtype).tiny)
 
 
 def dirichlet(stream: Stream, alpha: Array) -> Array:
-    """Return draws of the Dirichlet distribution along the last axis: gamma variates divided by their sum."""
+    """Return samples of Dirichlet distributions whose parameters are the rows of ``alpha`` along the last axis.
+
+    A sample is a vector of gamma samples divided by its sum.
+    """
     drawn = gamma(stream, alpha.astype(float))
     shares = (drawn / drawn.sum(-1, keepdims=True)).astype(alpha.dtype)
     one = alpha.dtype.type(1)
@@ -92,7 +100,10 @@ def dirichlet(stream: Stream, alpha: Array) -> Array:
 
 
 def _piecewise(np: Any, regimes: list[Regime], *operands: Array) -> Array:
-    """Return, for each element, the formula of the first regime whose condition it meets."""
+    """Return for each element the value of the first formula in ``regimes`` whose condition it meets.
+
+    A regime is a pair: a boolean array, and a function of the selected elements of ``operands``.
+    """
     out, left = np.zeros(operands[0].shape), np.ones(operands[0].shape, bool)
     for condition, formula in regimes:
         chosen = left & condition
@@ -103,7 +114,7 @@ def _piecewise(np: Any, regimes: list[Regime], *operands: Array) -> Array:
 
 
 def _power_series(table: Any, *variables: Array) -> Array:
-    """Return the polynomial in several variables with the nested coefficients ``table``, by Horner's rule."""
+    """Return the polynomial of ``variables`` with the coefficients ``table``, lists nested once per variable."""
     first, *rest = variables
     total: Array = 0.0
     for each in reversed(table):
@@ -130,7 +141,7 @@ _GAMMA_TABLES = tuple(
 
 
 def standard_gamma_grad(np: Any, alpha: Array, x: Array) -> Array:
-    """Return the derivative of the draws ``x`` of a standard gamma distribution by ``alpha``, as float64."""
+    """Return the derivative by ``alpha`` of ``x``, samples of gamma distributions with rate 1, as float64."""
     alpha, x = (each.astype(float) for each in np.broadcast_arrays(alpha, x))
     near = abs(x - alpha) <= 0.1 * alpha
     regimes: list[Regime] = [
@@ -143,7 +154,7 @@ def standard_gamma_grad(np: Any, alpha: Array, x: Array) -> Array:
 
 
 def _gamma_near_zero(np: Any, alpha: Array, x: Array) -> Array:
-    """Return the power series in ``x`` of the distribution function, differentiated by ``alpha`` term by term."""
+    """Return the derivative for small ``x``, from the power series of the distribution function."""
     weight, plain, squared = np.ones_like(x), 0.0, 0.0
     for k in range(6):
         weight = weight * -x / k if k else weight
@@ -153,14 +164,14 @@ def _gamma_near_zero(np: Any, alpha: Array, x: Array) -> Array:
 
 
 def _gamma_near_mean(np: Any, alpha: Array, x: Array) -> Array:
-    """Return the saddle point expansion near the mean, where the formula of :func:`_gamma_saddle` is 0 / 0."""
+    """Return the derivative for ``x`` near ``alpha``, where the formula of :func:`_gamma_saddle` is 0 / 0."""
     first = 1 + 24 * alpha + 288 * alpha**2
     second = 1440 * alpha**2 + 318 * x - 720 * x**2 - 65 * x**2 / alpha + 107 * alpha + 3600 * alpha * x
     return first * second / (1244160 * alpha**4)
 
 
 def _gamma_saddle(np: Any, alpha: Array, x: Array) -> Array:
-    """Return Rice's saddle point expansion for large ``alpha``."""
+    """Return the derivative for large ``alpha``, by Rice's saddle point expansion."""
     gap, ratio, root = alpha - x, np.log(x / alpha), np.sqrt(8 * alpha)
     hump = np.sign(gap) * (-gap - alpha * ratio) ** -1.5
     slope = ratio * (root / gap - hump) - np.sqrt(2 / alpha) * (alpha + x) / gap**2
@@ -168,7 +179,7 @@ def _gamma_saddle(np: Any, alpha: Array, x: Array) -> Array:
 
 
 def _gamma_between(np: Any, alpha: Array, x: Array) -> Array:
-    """Return the rational approximation for the remaining region."""
+    """Return the derivative in the remaining region, by a rational approximation."""
     above, below = (_power_series(table, np.log(alpha), np.log(x / alpha)) for table in _GAMMA_TABLES)
     return np.exp(above / below)
 
@@ -213,9 +224,10 @@ _BETA_TABLES = (
 
 
 def dirichlet_grad(np: Any, x: Array, alpha: Array) -> Array:
-    """Return the derivative of the draws ``x`` by ``alpha`` (last axis: one distribution), as float64.
+    """Return the derivative of each element of ``x``, samples of Dirichlet distributions, by its own ``alpha``.
 
-    Each component alone has a beta distribution; the result is the derivative of that draw divided by ``1 - x``.
+    The last axis is one distribution; the result has the dtype float64. A single component has a beta distribution; the
+    result is the derivative of that beta sample divided by ``1 - x``.
     """
     alpha, x = (each.astype(float) for each in np.broadcast_arrays(alpha, x))
     total = np.broadcast_to(alpha.sum(-1, keepdims=True), alpha.shape)
@@ -233,7 +245,7 @@ def dirichlet_grad(np: Any, x: Array, alpha: Array) -> Array:
 
 
 def _beta_near_zero(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
-    """Return the power series in ``x`` of the distribution function, differentiated by ``alpha`` term by term."""
+    """Return the derivative of a beta sample for small ``x``, from the power series of the distribution function."""
     slope = special(np, "psi", alpha) - special(np, "psi", alpha + beta) - np.log(x)
     weight, total = np.ones_like(x), 0.0
     for k in range(11):
@@ -244,7 +256,7 @@ def _beta_near_zero(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
 
 
 def _beta_near_one(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
-    """Return the same series from the other end: in ``1 - x``, of which ``alpha`` is the second parameter."""
+    """Return the derivative of a beta sample for ``x`` near 1, from the power series in ``1 - x``."""
     rest = 1 - x
     slope = special(np, "psi", alpha + beta) - special(np, "psi", alpha)
     weight, factor, moved = np.ones_like(x), np.ones_like(x), np.zeros_like(x)
@@ -258,7 +270,7 @@ def _beta_near_one(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
 
 
 def _beta_near_mean(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
-    """Return the saddle point expansion near the mean, where the formula of :func:`_beta_saddle` is 0 / 0."""
+    """Return the derivative of a beta sample near the mean, where the formula of :func:`_beta_saddle` is 0 / 0."""
     total, rest = alpha + beta, 1 - x
     powers = (
         47 * x * beta**4,
@@ -277,7 +289,7 @@ def _stirling(x: Array) -> Array:
 
 
 def _beta_saddle(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
-    """Return Rice's saddle point expansion for large ``alpha`` and ``beta``."""
+    """Return the derivative of a beta sample for large ``alpha`` and ``beta``, by Rice's saddle point expansion."""
     total, rest = alpha + beta, 1 - x
     gap = beta * x - alpha * rest  # zero at the mean
     over, under = np.log(alpha / (total * x)), np.log(beta / (total * rest))
@@ -290,7 +302,7 @@ def _beta_saddle(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
 
 
 def _beta_between(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
-    """Return the rational approximation for the remaining region."""
+    """Return the derivative of a beta sample in the remaining region, by a rational approximation."""
     u, total = np.log(x), alpha + beta
     a = np.log(alpha) - u
     above, below = (_power_series(table, u, a, np.log(total) - a) for table in _BETA_TABLES)

@@ -1,4 +1,4 @@
-"""Kernels of take, gather, take_along_dim, index_select and of writing along an axis; largest elements along an axis.
+"""Kernels of take, gather, take_along_dim, index_select, and helpers that read or write elements along one axis.
 
 In small arrays the elements are addressed by their positions in the flattened array: NumPy's functions for this build a
 tuple of indices for every call and take 5 to 10 µs, ``take`` from a flat array takes 0.2. Large arrays go to the Numba
@@ -23,26 +23,26 @@ FEW = 1024  # arrays of at most so many elements use cached tables of flat posit
 
 
 def slice_along(axis: int, ndim: int, part: slice) -> tuple[slice, ...]:
-    """Return the index that selects ``part`` of an axis and all of the other axes."""
+    """Return the index that applies the slice ``part`` to ``axis`` of an array of ``ndim`` dimensions."""
     return (*(slice(None),) * (axis if axis >= 0 else axis + ndim), part)
 
 
 def flip_view(x: Any, axis: int) -> Any:
-    """Return a view of the elements in reverse order along an axis."""
+    """Return a view of ``x`` with the elements in reverse order along ``axis``."""
     return x[slice_along(axis, x.ndim, slice(None, None, -1))]
 
 
 def advanced_index(np: Any, index: Any, axis: int) -> tuple[Any, ...]:
-    """Return NumPy's advanced index for ``index`` along ``axis``, with the other axes aligned to those of ``index``."""
+    """Return the NumPy index that selects the elements of ``take_along_axis`` for ``index`` and ``axis``."""
     result = [np.arange(n).reshape((-1,) + (1,) * (index.ndim - at - 1)) for at, n in enumerate(index.shape)]
     result[axis] = index
     return tuple(result)
 
 
 def all_in_range(index: Any, size: int) -> bool:
-    """Whether all elements of an int64 index are from 0 to below ``size``.
+    """Whether all elements of ``index``, an int64 array, are from 0 to ``size - 1``.
 
-    Read as unsigned, negative ones are too large.
+    The elements are compared as unsigned integers, in which negative ones are too large.
     """
     flat = index.view(U64)
     if (
@@ -58,16 +58,17 @@ def all_in_range(index: Any, size: int) -> bool:
 
 @lru_cache(maxsize=256)
 def index_fits(picked: tuple[int, ...], shape: tuple[int, ...], axis: int) -> bool:
-    """Whether an index of shape ``picked`` is at most as long as ``shape`` along every axis but ``axis``."""
+    """Whether an index of shape ``picked`` has the rank of ``shape`` and no larger size on any axis but ``axis``."""
     rank = len(shape)
     return len(picked) == rank and all(picked[at] <= shape[at] for at in range(rank) if at not in (axis, axis + rank))
 
 
 @lru_cache(maxsize=256)
 def _starts(np: Any, shape: tuple[int, ...], picked: tuple[int, ...], axis: int) -> tuple[Any, int]:
-    """Return the flat positions of the elements at 0 along ``axis``, in the shape ``picked``, and the step of ``axis``.
+    """Return the flat positions of the elements with index 0 along ``axis``, and the flat distance between neighbours.
 
-    ``picked`` is the shape of an index. The index may lack the axis, or be shorter than ``shape`` along any axis.
+    ``shape`` is the shape of the array. The positions have the shape ``picked`` of an index, which may lack ``axis`` or
+    be shorter than ``shape`` along other axes.
     """
     axis %= len(shape)
     every = np.arange(math.prod(shape)).reshape(shape)
@@ -80,7 +81,7 @@ def _starts(np: Any, shape: tuple[int, ...], picked: tuple[int, ...], axis: int)
 
 
 def _places(np: Any, index: Any, shape: tuple[int, ...], axis: int) -> Any:
-    """Return the flat positions of the elements at ``index`` along ``axis``."""
+    """Return the positions, in the flattened array of shape ``shape``, of the elements at ``index`` along ``axis``."""
     starts, step = _starts(np, shape, index.shape, axis)
     return starts + index if step == 1 else starts + index * step
 
@@ -104,9 +105,9 @@ def take_axis(x: Any, index: Any, axis: int) -> Any:
 
 
 def take_along(np: Any, x: Any, index: Any, axis: int) -> Any:
-    """Return the elements of ``x`` at ``index`` along ``axis``.
+    """Return the elements of ``x`` at ``index`` along ``axis``, as ``take_along_axis`` does.
 
-    An index without that axis selects one element of each row.
+    An index with one dimension less than ``x`` selects one element along ``axis``.
     """
     if 0 < x.size <= FEW and x.__class__ is numpy.ndarray:
         return x.ravel().take(index if x.ndim == 1 else _places(np, index, x.shape, axis))
@@ -117,7 +118,7 @@ def take_along(np: Any, x: Any, index: Any, axis: int) -> Any:
 
 
 def _taken_by_loop(x: Any, index: Any, axis: int) -> Any:
-    """Return ``take_along`` of large arrays that differ in size along ``axis`` only; else None."""
+    """Return ``take_along`` computed by a Numba loop, or None if the arrays are small or their other axes differ."""
     loops = numba_operands.movers("gather_scatter", index.size, x, index)
     if loops is None or not x.size or not equal_except_axis(x.shape, index.shape, axis):
         return None
@@ -138,7 +139,10 @@ def equal_except_axis(shape: tuple[int, ...], other: tuple[int, ...], axis: int)
 
 
 def max_along(np: Any, x: Any, axis: int) -> Any:
-    """Return the maximum along an axis (nan if there is one), with size 1 there or already broadcast along it."""
+    """Return the maximum of ``x`` along ``axis``, or nan if there is one, in a shape that broadcasts with ``x``.
+
+    Along ``axis`` the result has size 1 or the size of ``x``.
+    """
     if 0 < x.size <= FEW and x.ndim == 2 and axis in (1, -1) and x.__class__ is numpy.ndarray and x.dtype.kind == "f":
         index = x.argmax(1).repeat(x.shape[1]).reshape(x.shape)
         return x.ravel().take(_places(np, index, x.shape, 1))
@@ -148,7 +152,7 @@ def max_along(np: Any, x: Any, axis: int) -> Any:
 
 
 def put_along(np: Any, out: Any, index: Any, values: Any, axis: int) -> None:
-    """Write ``values`` at the positions that :func:`take_along` reads."""
+    """Write ``values`` to ``out``, in place, at the elements that ``take_along(np, out, index, axis)`` reads."""
     if 0 < out.size <= FEW and out.__class__ is numpy.ndarray and out.flags.c_contiguous:
         out.ravel().put(index if out.ndim == 1 else _places(np, index, out.shape, axis), values)
     elif index.ndim == out.ndim:

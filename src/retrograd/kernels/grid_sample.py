@@ -1,4 +1,4 @@
-"""Kernel of grid_sample: images read at positions between their elements, the adjoint, and all derivatives of both.
+"""Kernels of grid_sample and all its derivatives: images interpolated at arbitrary positions, and the adjoint.
 
 The value at a position is a sum of elements times the interpolation kernel (constant, linear or cubic) at their
 distance. ``orders`` selects for each axis the order of the kernel's derivative, which is the derivative by the
@@ -19,7 +19,11 @@ ZEROS, BORDER, REFLECTION = range(3)
 
 
 def _reflected(np: Any, x: Any, size: int, align: bool) -> tuple[Any, Any]:
-    """Return ``x`` reflected at the ends of the axis until it lies inside, and its derivative (1, -1 or 0)."""
+    """Return the coordinates ``x`` reflected at both ends of the axis until they are inside, and the derivative.
+
+    ``size`` is the number of elements along the axis. If ``align`` is true, the ends are the centres of the outer
+    elements, else their borders. The derivative is 1, -1 or 0.
+    """
     low, span = (0.0, size - 1.0) if align else (-0.5, float(size))
     if span == 0:
         return np.zeros_like(x), np.zeros_like(x)
@@ -32,12 +36,12 @@ def _reflected(np: Any, x: Any, size: int, align: bool) -> tuple[Any, Any]:
 
 
 def _clipped(np: Any, x: Any, size: int) -> tuple[Any, Any]:
-    """Return ``x`` clipped to the axis, and its derivative (1 or 0)."""
+    """Return the coordinates ``x`` clipped to the range from 0 to ``size - 1``, and the derivative (1 or 0)."""
     return np.clip(x, 0, size - 1), ((x > 0) & (x < size - 1)).astype(x.dtype)
 
 
 def _inside(np: Any, x: Any, size: int, padding: int, align: bool) -> tuple[Any, Any]:
-    """Return ``x`` mapped into the axis by the padding mode, and the derivative of the mapping."""
+    """Return the coordinates ``x`` mapped into the axis by the mode ``padding``, and the derivative of this mapping."""
     if padding == ZEROS:
         return x, 1
     slope: Any = 1
@@ -59,7 +63,7 @@ _CUBIC = (
 
 
 def _polynomial(np: Any, coefficients: Sequence[float], t: Any, order: int) -> Any:
-    """Return the derivative of the given order of a polynomial at ``t``."""
+    """Return the derivative of the given order at ``t`` of a polynomial, whose constant coefficient comes first."""
     total = np.zeros_like(t)
     for power in range(len(coefficients) - 1, order - 1, -1):
         total = total * t + coefficients[power] * math.perm(power, order)
@@ -67,7 +71,11 @@ def _polynomial(np: Any, coefficients: Sequence[float], t: Any, order: int) -> A
 
 
 def _taps(np: Any, g: Any, size: int, mode: int, padding: int, align: bool, order: int) -> list[tuple[Any, Any]]:
-    """Return the elements of one axis that contribute at positions ``g`` (from -1 to 1): indices and weights."""
+    """Return a list of (indices, weights), one pair for each neighbour along one axis that contributes to the result.
+
+    ``g`` holds positions from -1 to 1, ``size`` the number of elements of the axis. ``order`` selects the derivative of
+    the interpolation kernel.
+    """
     scale = (size - 1) / 2 if align else size / 2
     x = (g + 1) * scale if align else ((g + 1) * size - 1) / 2
     x = np.where(np.isfinite(x) & (np.abs(x) < 2.0**31), x, x.dtype.type(-100))
@@ -101,9 +109,10 @@ def _taps(np: Any, g: Any, size: int, mode: int, padding: int, align: bool, orde
 def _terms(
     np: Any, grid: Any, space: Sequence[int], mode: int, padding: int, align: bool, orders: Sequence[int]
 ) -> Iterator[tuple[Any, Any]]:
-    """Yield the flat indices and the weights (batch, places) of all contributing elements.
+    """Yield (flat indices, weights), both (batch, positions), one pair for each neighbour in all axes of ``space``.
 
-    The last axis of ``grid`` holds the coordinates, that of the innermost axis first.
+    The last axis of ``grid`` holds the coordinates; the first of them belongs to the innermost axis. ``orders`` selects
+    for each axis the derivative of the interpolation kernel.
     """
     batch = grid.shape[0]
     axes = [
@@ -120,7 +129,11 @@ def _terms(
 
 
 def read(np: Any, x: Any, grid: Any, mode: int, padding: int, align: bool, orders: Sequence[int]) -> Any:
-    """Return ``x`` (batch, channels, *space) at the positions ``grid`` (batch, *out, axes): (batch, channels, *out)."""
+    """Return ``x`` (batch, channels, *space) interpolated at the positions ``grid``: (batch, channels, *out).
+
+    ``grid`` has the shape (batch, *out, axes). ``mode`` and ``padding`` are PyTorch's numbers of the interpolation and
+    padding modes.
+    """
     dtype, x, grid = x.dtype, upcast_half(x), upcast_half(grid)
     batch, channels, *space = x.shape
     out = np.zeros((batch, channels, math.prod(grid.shape[1:-1])), x.dtype)
@@ -131,7 +144,7 @@ def read(np: Any, x: Any, grid: Any, mode: int, padding: int, align: bool, order
 
 
 def spread(np: Any, g: Any, grid: Any, shape: Any, mode: int, padding: int, align: bool, orders: Sequence[int]) -> Any:
-    """Return the adjoint of :func:`read`: zeros of the given shape to which ``g`` is added with the weights."""
+    """Return the adjoint of :func:`read`: an array of the given shape to which ``g``, times the weights, is added."""
     dtype, g, grid = g.dtype, upcast_half(g), upcast_half(grid)
     batch, channels, *space = shape
     size = math.prod(space)

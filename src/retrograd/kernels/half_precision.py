@@ -14,10 +14,10 @@ ONE = {numpy.dtype(kind): numpy.asarray(1, kind) for kind in (numpy.float32, num
 
 
 def upcast_half(x: Any) -> Any:
-    """Return ``x``, cast to float32 if it is float16 or bfloat16 (kind V), for which BLAS has no routines."""
+    """Return ``x``, cast to float32 if its dtype is float16 or bfloat16, for which BLAS has no routines."""
     return x.astype(F32) if x.dtype.itemsize == 2 and x.dtype.kind in "fV" else x
 
 
 def upcast_all_half(*arrays: Any) -> tuple[Any, ...]:
-    """Return the arrays, those of float16 and bfloat16 cast to float32; None stays None."""
+    """Return ``arrays`` with those of float16 or bfloat16 cast to float32; None is passed through."""
     return tuple(each.astype(F32) if each is not None and each.dtype in SHORT else each for each in arrays)

@@ -1,6 +1,7 @@
 """Kernels of x[index], index_put, index_add, masked_select, gather, scatter, scatter_add and scatter_reduce.
 
-``picks`` are integer arrays, one for each dimension (None for all of it), or a single boolean mask.
+``picks`` is an index in the form of these kernels: a tuple with one integer array or None (the whole dimension) for
+each dimension, or with a single boolean mask.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .half_precision import upcast_all_half
 
 
 def result_shape(shape: tuple[int, ...], picks: tuple[Any, ...]) -> tuple[int, ...]:
-    """Return the shape of the result of :func:`take`."""
+    """Return the shape of ``take(np, x, picks)`` for an ``x`` of the given shape."""
     if picks[0] is not None and picks[0].dtype == bool:
         return int(numpy.count_nonzero(picks[0])), *shape[picks[0].ndim :]
     picked = numpy.broadcast_shapes(*(each.shape for each in picks if each is not None))
@@ -29,12 +30,12 @@ def result_shape(shape: tuple[int, ...], picks: tuple[Any, ...]) -> tuple[int, .
 
 
 def _key(picks: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return ``picks`` as an index of NumPy."""
+    """Return ``picks`` in the form in which NumPy accepts it as an index."""
     return tuple([slice(None) if each is None else each for each in picks])
 
 
 def take(np: Any, x: Any, picks: tuple[Any, ...]) -> Any:
-    """Return the elements at ``picks``. As in NumPy, adjacent indexed dimensions keep their position."""
+    """Return ``x[picks]``. As in NumPy, adjacent indexed dimensions keep their position."""
     if len(picks) == 1:  # the common case
         return _masked(x, picks[0]) if picks[0].dtype.kind == "b" else take_axis(x, picks[0], 0)
     places = [dim for dim, each in enumerate(picks) if each is not None]
@@ -45,7 +46,7 @@ def take(np: Any, x: Any, picks: tuple[Any, ...]) -> Any:
 
 
 def _masked(x: Any, mask: Any) -> Any:
-    """Return the elements of ``x`` where ``mask`` is True, in one dimension."""
+    """Return the elements of ``x`` where ``mask`` is True, as a 1-d array."""
     loops = numba_operands.movers("gather_scatter", mask.size, x, mask)
     if loops is None or mask.shape != x.shape:
         return x[mask]
@@ -61,7 +62,10 @@ PARTS = 16
 
 
 def _starts(loops: Any, mask: Any) -> tuple[Any, int]:
-    """Return the offset of each part of a mask among the selected elements, and their number."""
+    """Return the number of True elements before each of the ``PARTS`` parts of ``mask``, and the total number.
+
+    ``loops`` is the module of Numba loops.
+    """
     counts = numpy.empty(PARTS, numpy.int64)
     loops.counted(mask, counts)
     ends = counts.cumsum()
@@ -69,7 +73,7 @@ def _starts(loops: Any, mask: Any) -> tuple[Any, int]:
 
 
 def add_to_zeros(np: Any, values: Any, shape: tuple[int, ...], picks: tuple[Any, ...]) -> Any:
-    """Return zeros of ``shape`` to which ``values`` are added at ``picks``."""
+    """Return zeros of the given shape to which ``values`` are added at the index ``picks``."""
     mask = picks[0]
     if mask is not None and mask.dtype.kind == "b" and mask.shape == shape and values.size:
         loops = numba_operands.movers("gather_scatter", mask.size, values, mask)
@@ -82,13 +86,13 @@ def add_to_zeros(np: Any, values: Any, shape: tuple[int, ...], picks: tuple[Any,
 
 
 def put(np: Any, x: Any, picks: tuple[Any, ...], values: Any) -> Any:
-    """Write ``values`` at ``picks`` of ``x`` and return ``x``. For a repeated index the last value counts."""
+    """Assign ``x[picks] = values`` in place and return ``x``. For a repeated index the last value counts."""
     x[_key(picks)] = values
     return x
 
 
 def add(np: Any, x: Any, picks: tuple[Any, ...], values: Any) -> Any:
-    """Add ``values`` at ``picks`` of ``x``, once for each repetition of an index, and return ``x``."""
+    """Add ``values`` to ``x`` at ``picks`` in place, once for each repetition of an index, and return ``x``."""
     if x.dtype == bool:
         np.logical_or.at(x, _key(picks), values)
         return x
@@ -105,7 +109,7 @@ def add(np: Any, x: Any, picks: tuple[Any, ...], values: Any) -> Any:
 
 
 def _added_by_loop(x: Any, index: Any, values: Any, dim: int) -> bool:
-    """Add ``values`` at ``index`` of dimension ``dim`` of ``x`` by a Numba loop; False if none applies."""
+    """Add ``values`` to ``x`` at ``index`` along ``dim``, in place, by a Numba loop; False if no loop applies."""
     loops = numba_operands.loops("gather_scatter", values.size, x, values)
     if loops is None or not x.flags.c_contiguous or values.shape != (*x.shape[:dim], *index.shape, *x.shape[dim + 1 :]):
         return False
@@ -118,7 +122,10 @@ def _added_by_loop(x: Any, index: Any, values: Any, dim: int) -> bool:
 
 
 def _add_rows(np: Any, x: Any, index: Any, rows: Any) -> Any:
-    """Add rows to those of ``x`` at ``index``, sorted by index, so that each row is written once."""
+    """Add ``rows[i]`` to ``x[index[i]]`` in place, and return ``x``.
+
+    The rows are sorted by index and summed first, so that each row of ``x`` is written once.
+    """
     if index.size == 0:
         return x
     index = index % x.shape[0]  # counted from the front
@@ -133,7 +140,7 @@ def _add_rows(np: Any, x: Any, index: Any, rows: Any) -> Any:
 
 
 def gather(np: Any, x: Any, index: Any, dim: int) -> Any:
-    """Return the elements at ``index`` along ``dim``."""
+    """Return ``torch.gather(x, dim, index)``: the elements of ``x`` at ``index`` along ``dim``."""
     if x.ndim == 0 or index.ndim == 0:
         return x.reshape(-1)[index.reshape(-1)].reshape(index.shape)
     if index.size == 0:
@@ -142,12 +149,12 @@ def gather(np: Any, x: Any, index: Any, dim: int) -> Any:
 
 
 def _cut(values: Any, index: Any) -> Any:
-    """Return the leading part of ``values`` that has the shape of ``index``."""
+    """Return the part of ``values`` that starts at index 0 of every dimension and has the shape of ``index``."""
     return values if values.ndim == 0 else values[tuple(slice(0, n) for n in index.shape)]
 
 
 def scatter(np: Any, x: Any, index: Any, values: Any, dim: int) -> Any:
-    """Write ``values`` at ``index`` along ``dim`` of ``x``, and return ``x``."""
+    """Write ``values`` to ``x`` at ``index`` along ``dim``, in place, and return ``x``."""
     if index.size == 0:
         return x
     if x.ndim == 0:
@@ -161,7 +168,7 @@ def scatter(np: Any, x: Any, index: Any, values: Any, dim: int) -> Any:
 
 
 def scatter_add(np: Any, x: Any, index: Any, values: Any, dim: int) -> Any:
-    """Add ``values`` at ``index`` along ``dim`` of ``x``, and return ``x``."""
+    """Add ``values`` to ``x`` at ``index`` along ``dim``, in place, and return ``x``."""
     if index.size == 0:
         return x
     if x.ndim == 0 or index.ndim == 0:
@@ -184,7 +191,10 @@ def scatter_add(np: Any, x: Any, index: Any, values: Any, dim: int) -> Any:
 
 
 def scatter_reduce(np: Any, x: Any, index: Any, values: Any, dim: int, reduce: str, include_self: bool) -> Any:
-    """Return a copy of ``x`` with ``values`` reduced into it at ``index`` along ``dim``."""
+    """Return a copy of ``x`` in which ``values`` are combined by ``reduce`` at ``index`` along ``dim``.
+
+    If ``include_self`` is true, the elements of ``x`` take part in the reduction.
+    """
     if x.dtype in SHORT and reduce in ("sum", "mean", "prod"):
         wide, added = upcast_all_half(x, values)
         return scatter_reduce(np, wide, index, added, dim, reduce, include_self).astype(x.dtype)
@@ -210,7 +220,7 @@ def scatter_reduce(np: Any, x: Any, index: Any, values: Any, dim: int, reduce: s
 
 
 def _neutral(np: Any, reduce: str, dtype: Any) -> Any:
-    """Return the neutral element of a reduction."""
+    """Return the neutral element of the reduction ``reduce`` in ``dtype``, such as 0 for a sum."""
     if reduce in ("sum", "mean"):
         return 0
     if reduce == "prod":

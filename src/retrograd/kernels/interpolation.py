@@ -1,7 +1,7 @@
-"""Kernels of interpolate, average pooling and pad: linear maps along axes, each output a weighted sum of a few inputs.
+"""Kernels of interpolate, average pooling and pad: linear maps along axes, each output a weighted sum of few inputs.
 
-``Taps`` holds, for one axis, the inputs of each output and their weights. A map along several axes is applied one axis
-at a time; its adjoint is the map with transposed taps.
+A tap is one input of an output, with its weight. :class:`Taps` holds all taps of one axis. A map along several axes is
+applied one axis at a time; its adjoint is the map with transposed taps.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ MANY = 8  # with at least so many taps a product with the dense matrix is faster
 
 
 class Taps:
-    """Sparse linear map along an axis: ``len(index)`` outputs, each a weighted sum of some of ``size`` inputs.
+    """Sparse linear map along one axis: each of ``len(index)`` outputs is a weighted sum of some of ``size`` inputs.
 
-    ``index`` and ``weight`` have the shape (outputs, taps); a ``weight`` of None is all ones. ``counts`` is the number
-    of taps of each output if they differ; the rest of a row is then padded (see :func:`_filled`).
+    ``index`` and ``weight`` have the shape (outputs, taps): the inputs of each output and their weights. If ``weight``
+    is None, all weights are 1. If the outputs have different numbers of taps, ``counts`` holds these numbers and the
+    rest of each row is filled by :func:`_filled`.
     """
 
     def __init__(self, size: int, index: Any, weight: Any = None, counts: Any = None) -> None:
@@ -46,7 +47,7 @@ class Taps:
 
     @cached_property
     def matrix(self) -> Any:
-        """The map as a dense matrix (outputs, inputs) of float64."""
+        """The linear map as a dense float64 matrix (outputs, inputs)."""
         matrix = numpy.zeros((self.out, self.size))
         rows = numpy.broadcast_to(numpy.arange(self.out)[:, None], self.index.shape)
         numpy.add.at(matrix, (rows, self.index), 1.0 if self.weight is None else self.weight)
@@ -54,19 +55,19 @@ class Taps:
 
     @cached_property
     def table(self) -> tuple[Any, dict[Any, Any]]:
-        """The arguments of the Numba loops: the inputs and, for each dtype, their weights, both as (taps, outputs)."""
+        """The input indices, and a dictionary from dtype to weights, both (taps, outputs): arguments of the Numba loops."""
         weight = numpy.ones(self.index.shape) if self.weight is None else self.weight
         kinds = (numba_operands.F32, numba_operands.F64)
         return numpy.ascontiguousarray(self.index.T), {kind: weight.T.astype(kind, "C") for kind in kinds}
 
     @cached_property
     def picks(self) -> list[Any]:
-        """For each tap the index of its inputs along the axis: a slice where they are evenly spaced, else an array."""
+        """For each tap its input index for all outputs, as a slice if the indices are evenly spaced, else as an array."""
         return [as_slice(column) for column in self.index.T]
 
     @cached_property
     def turned(self) -> Taps:
-        """The adjoint map, built without the dense matrix because a signal may be long."""
+        """The adjoint map, computed without the dense matrix, which would be large for long axes."""
         weights = numpy.ones(self.index.shape) if self.weight is None else self.weight
         takers = numpy.repeat(numpy.arange(self.out), self.index.shape[1])
         held = numpy.flatnonzero(weights)
@@ -82,10 +83,10 @@ class Taps:
 
 
 def _filled(index: Any, weight: Any, counts: Any) -> tuple[Any, Any]:
-    """Return ``index`` and ``weight`` with rows shorter than the longest padded by repetitions of their first tap.
+    """Return ``index`` and ``weight`` in which short rows are filled with repetitions of their first tap.
 
-    The first tap's weight is split in halves among its repetitions. Padding with another input of weight 0 would give
-    nan where that input is infinite.
+    ``counts`` is the number of taps in each row. The weight of the first tap is distributed over its repetitions.
+    Filling with another input of weight 0 would give nan where that input is infinite.
     """
     width = index.shape[1]
     missing = numpy.where(counts > 0, width - counts, 0)[:, None]
@@ -97,7 +98,7 @@ def _filled(index: Any, weight: Any, counts: Any) -> tuple[Any, Any]:
 
 
 def apply_maps(np: Any, x: Any, plan: Sequence[Taps]) -> Any:
-    """Return ``x`` with the maps of ``plan`` applied along its last dimensions."""
+    """Return ``x`` with the maps in ``plan`` applied, one for each of its last ``len(plan)`` dimensions."""
     dtype = x.dtype
     weighted = any(taps.weight is not None or taps.index.shape[1] > 1 for taps in plan)
     result = upcast_half(x) if weighted else x
@@ -111,9 +112,9 @@ def apply_maps(np: Any, x: Any, plan: Sequence[Taps]) -> Any:
 
 
 def _axis_order(each: tuple[int, Taps]) -> tuple[float, int]:
-    """Return the sort key of an axis: the axes that shrink most are mapped first.
+    """Return the sort key for a pair (axis, map): axes that shrink most are mapped first.
 
-    Among shrinking axes outer ones come first, among growing axes inner ones.
+    Among shrinking axes the outer ones come first, among growing axes the inner ones.
     """
     axis, taps = each
     growth = taps.out / max(taps.size, 1)
@@ -121,7 +122,7 @@ def _axis_order(each: tuple[int, Taps]) -> tuple[float, int]:
 
 
 def _along(np: Any, x: Any, axis: int, taps: Taps) -> Any:
-    """Return ``x`` with one map applied, as a matrix product, by a Numba loop, or tap by tap."""
+    """Return ``x`` with the map ``taps`` applied along ``axis``, by a matrix product, a Numba loop, or tap by tap."""
     if taps.whole is not None and x.dtype.kind in "iu":
         taps = taps.whole
     width = taps.index.shape[1]
@@ -164,7 +165,7 @@ def _along_by_loop(loops: Any, x: Any, axis: int, taps: Taps) -> Any:
 
 
 def as_slice(places: Any) -> Any:
-    """Return ``places`` as a slice if they increase in even steps, else as they are."""
+    """Return the 1-d index array ``places`` as a slice if it increases in even steps, else unchanged."""
     count = len(places)
     if count == 0:
         return slice(0, 0)
@@ -177,7 +178,7 @@ def as_slice(places: Any) -> Any:
 
 
 def take_regular(np: Any, x: Any, axis: int, pick: Any) -> Any:
-    """Return the elements at ``pick`` (from :func:`as_slice`) along an axis: a view for a slice."""
+    """Return the elements of ``x`` along ``axis`` at ``pick``, a slice or an index array; a view for a slice."""
     if isinstance(pick, slice):
         return x[(slice(None),) * axis + (pick,)]
     return x.take(np.asarray(pick), axis)
@@ -187,7 +188,10 @@ def take_regular(np: Any, x: Any, axis: int, pick: Any) -> Any:
 
 
 def _ranges(size: int, starts: Any, stops: Any, divisors: Any) -> Taps:
-    """Return the map to the sums of the inputs from each start to each stop, divided by ``divisors``."""
+    """Return the map whose output k is the sum of the inputs from ``starts[k]`` to ``stops[k]``, over ``divisors[k]``.
+
+    ``size`` is the number of inputs; ``stops`` is exclusive.
+    """
     width = max(1, int((stops - starts).max(initial=0)))
     index = starts[:, None] + numpy.arange(width)
     inside = index < stops[:, None]
@@ -196,22 +200,23 @@ def _ranges(size: int, starts: Any, stops: Any, divisors: Any) -> Taps:
 
 @lru_cache(maxsize=256)
 def adaptive(size: int, out: int) -> Taps:
-    """Return the map to the means of ``out`` ranges that cover the axis evenly."""
+    """Return the map of adaptive average pooling from ``size`` inputs to ``out`` outputs along one axis."""
     starts, stops = adaptive_bounds(size, out)
     return _ranges(size, starts, stops, stops - starts)
 
 
 def adaptive_bounds(size: int, out: int) -> tuple[Any, Any]:
-    """Return the starts and the ends of ``out`` ranges that cover an axis evenly."""
+    """Return the first and last (exclusive) input of each of ``out`` windows that cover ``size`` inputs evenly."""
     places = numpy.arange(out)
     return places * size // max(out, 1), -((places + 1) * -size // max(out, 1))
 
 
 @lru_cache(maxsize=256)
 def averages(size: int, out: int, kernel: int, stride: int, padding: int, include_pad: bool, divide: bool) -> Taps:
-    """Return the map to the means (without ``divide``: the sums) of windows.
+    """Return the map of average pooling along one axis from ``size`` inputs to ``out`` windows.
 
-    With ``include_pad`` the padding counts as zeros in the divisor.
+    If ``divide`` is false, the windows are summed instead of averaged. If ``include_pad`` is true, padded zeros count
+    in the divisor.
     """
     starts = numpy.arange(out) * stride - padding
     stops = numpy.minimum(starts + kernel, size + padding)
@@ -226,9 +231,9 @@ def averages(size: int, out: int, kernel: int, stride: int, padding: int, includ
 
 @lru_cache(maxsize=256)
 def pad_map(size: int, before: int, after: int, mode: str) -> Taps:
-    """Return the map that adds ``before`` and ``after`` elements at the ends of an axis (negative: removes them).
+    """Return the map that adds ``before`` and ``after`` elements at the ends of an axis of ``size`` elements.
 
-    The elements are mirrored (``"reflect"``), repeated (``"replicate"``), or taken from the other end.
+    Negative numbers remove elements. ``mode`` is ``"reflect"``, ``"replicate"`` or ``"circular"``.
     """
     places = numpy.arange(-before, size + after)
     if mode == "reflect":
@@ -246,15 +251,17 @@ def pad_map(size: int, before: int, after: int, mode: str) -> Taps:
 
 
 def _ratio(size: int, out: int, scale: float | None) -> float:
-    """Return the number of inputs for each output."""
+    """Return the number of inputs for each output: ``1 / scale`` if that is given, else ``size / out``."""
     return 1.0 / scale if scale is not None and scale > 0 else size / out
 
 
 @lru_cache(maxsize=256)
 def nearest(size: int, out: int, scale: float | None, exact: bool, whole: bool) -> Taps:
-    """Return the map to the nearest inputs (``exact``: by the centres of the elements, else by their starts).
+    """Return the map of nearest-neighbour interpolation from ``size`` inputs to ``out`` outputs.
 
-    ``whole``: for an output of the same or twice the size, ``scale`` is ignored, as PyTorch does for images.
+    If ``exact`` is true, the input whose centre is nearest is taken, as in the mode "nearest-exact". ``scale`` is the
+    scale factor or None. If ``whole`` is true and the output has the same or twice the size, ``scale`` is ignored, as
+    PyTorch does for images.
     """
     if whole and not exact and out in (size, 2 * size):
         scale = None
@@ -268,7 +275,10 @@ def nearest(size: int, out: int, scale: float | None, exact: bool, whole: bool) 
 
 
 def _sources(size: int, out: int, scale: float | None, align: bool) -> Any:
-    """Return the position of each output in units of the inputs."""
+    """Return the position of each of ``out`` outputs in the coordinates of ``size`` inputs.
+
+    If ``align`` is true, the corners are aligned. ``scale`` is the scale factor or None.
+    """
     places = numpy.arange(out, dtype=numpy.float64)
     if align:
         return places * ((size - 1) / (out - 1) if out > 1 else 0.0)
@@ -277,7 +287,10 @@ def _sources(size: int, out: int, scale: float | None, align: bool) -> Any:
 
 @lru_cache(maxsize=256)
 def linear(size: int, out: int, scale: float | None, align: bool) -> Taps:
-    """Return the map of linear interpolation."""
+    """Return the map of linear interpolation from ``size`` inputs to ``out`` outputs.
+
+    If ``align`` is true, the corners are aligned. ``scale`` is the scale factor or None.
+    """
     if size == out:
         return Taps(size, numpy.arange(size)[:, None])
     source = numpy.maximum(_sources(size, out, scale, align), 0)
@@ -288,7 +301,10 @@ def linear(size: int, out: int, scale: float | None, align: bool) -> Taps:
 
 
 def cubic_weights(part: Any, a: float = -0.75) -> Any:
-    """Return the weights of four neighbours at the fractional position ``part`` between the middle two (Keys 1981)."""
+    """Return the weights of four neighbours for cubic convolution interpolation (Keys 1981).
+
+    ``part`` is the fractional position between the middle two neighbours; ``a`` is the coefficient of Keys.
+    """
 
     def near(t: Any) -> Any:
         return ((a + 2) * t - (a + 3)) * t * t + 1
@@ -301,7 +317,10 @@ def cubic_weights(part: Any, a: float = -0.75) -> Any:
 
 @lru_cache(maxsize=256)
 def cubic(size: int, out: int, scale: float | None, align: bool) -> Taps:
-    """Return the map of cubic interpolation from four neighbours."""
+    """Return the map of cubic interpolation from ``size`` inputs to ``out`` outputs.
+
+    If ``align`` is true, the corners are aligned. ``scale`` is the scale factor or None.
+    """
     source = _sources(size, out, scale, align)
     low = numpy.floor(source)
     index = numpy.clip(low[:, None].astype(numpy.intp) + numpy.arange(-1, 3), 0, size - 1)
@@ -330,7 +349,10 @@ FILTERS: dict[str, tuple[Callable[[Any], Any], int]] = {
 
 @lru_cache(maxsize=256)
 def antialiased(size: int, out: int, scale: float | None, align: bool, mode: str) -> Taps:
-    """Return the map of antialiased interpolation: a filter that is widened by the ratio in which the axis shrinks."""
+    """Return the map of antialiased interpolation, whose filter is widened where the axis shrinks.
+
+    ``mode`` names the filter. The other parameters are those of :func:`linear`.
+    """
     if size == out:
         return Taps(size, numpy.arange(size)[:, None])
     ratio = ((size - 1) / (out - 1) if out > 1 else 0.0) if align else _ratio(size, out, scale)

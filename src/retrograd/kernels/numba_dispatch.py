@@ -477,7 +477,7 @@ class Running:
         self.simple = count >= most and self.layer in ("omp", "tbb") and not self.forked
 
     def _first(self, loop: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """Return ``loop(*args)``, run as the first loop of the process, and record the threading layer that Numba chose."""
+        """Return ``loop(*args)``, run as the first loop of the process, and record Numba's threading layer."""
         import numba
 
         found = loop(*args)
