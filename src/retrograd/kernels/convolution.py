@@ -268,7 +268,10 @@ def _add_input(np: Any, plan: Plan, y: Any, w: Any, x: Any, first: int, last: in
 
 
 def _columns_of(np: Any, plan: Plan, y: Any, w: Any) -> Any:
-    """Return the gradients of the windows, given the gradients ``y`` of the outputs: (channels, *kernel, batch, *out)."""
+    """Return the gradients of the windows, given the gradients ``y`` of the outputs.
+
+    The result has the shape (channels, *kernel, batch, *out).
+    """
     matrix = w.reshape(plan.groups, plan.single, -1).swapaxes(1, 2)
     columns = np.matmul(matrix, y.swapaxes(0, 1).reshape(plan.groups, plan.single, -1))
     return columns.reshape(plan.channels, *plan.kernel, len(y), *y.shape[2:])

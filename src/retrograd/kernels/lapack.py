@@ -39,7 +39,7 @@ ROOM = 64
 
 
 def column_major(np: Any, x: Any) -> Any:
-    """Return a copy of ``x`` whose matrices are in column-major order."""
+    """Return a copy of ``x`` whose matrices (the last two axes) are in column-major order."""
     out = np.empty((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype).swapaxes(-1, -2)
     if x.ndim == 2 and x.size >= numba_dispatch.LARGE and np is cpu:
         numba_dispatch.copy_into(out.T, x.T)
@@ -49,29 +49,35 @@ def column_major(np: Any, x: Any) -> Any:
 
 
 def _overwritable(a: Any) -> Any:
-    """Return a column-major copy of a matrix, which a routine may overwrite."""
+    """Return a column-major copy of the matrix ``a``, which a LAPACK routine may overwrite."""
     return column_major(cpu, a) if a.size > THREADED else a.copy(order="F")
 
 
 def adjoint_of(x: Any) -> Any:
-    """Return the adjoint: the last two axes exchanged, complex elements conjugated."""
+    """Return the conjugate transpose of the matrices in ``x``."""
     result = x.swapaxes(-1, -2)
     return result.conj() if x.dtype.kind == "c" else result
 
 
 def use_scipy(np: Any, x: Any) -> bool:
-    """Whether matrices are large enough that SciPy's LU factors are worth their call overhead."""
+    """Whether SciPy's LU factorisation is faster than NumPy's functions for the matrices of ``x``.
+
+    This is the case for large matrices, because each call costs some time.
+    """
     return np is cpu and bool(x.size) and x.shape[-1] >= SMALL
 
 
 def one_by_one(np: Any, x: Any) -> bool:
-    """Whether the matrices of ``x`` go to SciPy's routines; else the array module's loop over the batch is faster."""
+    """Whether the matrices of ``x`` are passed to SciPy's routines one by one.
+
+    Otherwise the array module's loop over the batch is faster.
+    """
     return np is cpu and bool(x.size) and (x.ndim == 2 or x.shape[-1] >= SMALL)
 
 
 @cache
 def _routine(name: str, kind: str) -> Any:
-    """Return the routine ``name`` for the dtype character ``kind``."""
+    """Return the LAPACK or BLAS routine ``name`` for ``kind``, the dtype's character code."""
     import scipy.linalg.blas
     import scipy.linalg.lapack
 
@@ -83,15 +89,16 @@ def _routine(name: str, kind: str) -> Any:
 
 
 def routine(name: str, x: Any) -> Any:
-    """Return LAPACK's (or BLAS's) routine ``name`` for the dtype of ``x``.
+    """Return the LAPACK or BLAS routine ``name`` for the dtype of ``x``.
 
-    Names are those for complex matrices: for real ones ``un…`` becomes ``or…`` and ``he…`` becomes ``sy…``.
+    ``name`` is that of the complex routine without its prefix letter. For real dtypes ``un…`` becomes ``or…`` and
+    ``he…`` becomes ``sy…``.
     """
     return _routine(name, x.dtype.char)
 
 
 def on_one_thread(function: Callable[..., Any], *args: Any) -> Any:
-    """Return ``function(*args)``, called while SciPy's BLAS uses one thread: Note [One thread]."""
+    """Return ``function(*args)``, called while SciPy's BLAS is limited to one thread (Note [One thread])."""
     count = blas_threads.limit()
     set_threads = blas_threads.of_scipy() if count > 1 else None
     if set_threads is None:
@@ -104,9 +111,9 @@ def on_one_thread(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def split_columns(work: Callable[[Any], Any], x: Any) -> Any:
-    """Return ``work(x)``, computed for slices of the columns of ``x`` on as many Python threads as there are.
+    """Return ``work(x)``, where ``work`` is called for slices of the columns of ``x`` on several Python threads.
 
-    It is meant for routines that release the GIL, which most of SciPy's do not.
+    This pays only for routines that release the GIL, which most of SciPy's do not.
     """
     count = min(blas_threads.limit(), x.shape[1] // COLUMNS) if len(x) >= BLOCK else 1
     if count < 2:
@@ -127,9 +134,10 @@ def split_columns(work: Callable[[Any], Any], x: Any) -> Any:
 
 
 def map_matrices(np: Any, function: Callable[..., tuple[Any, ...]], *stacks: tuple[Any, int]) -> tuple[Any, ...]:
-    """Return the results of ``function`` for every item of some stacks, stacked.
+    """Return the results of ``function`` for each matrix of a batch, each result stacked to one array.
 
-    A stack is passed as an array and the number of dimensions of an item; the dimensions before those are broadcast.
+    Each of ``stacks`` is a pair (array, number of dimensions of an item). The leading dimensions of all arrays are
+    broadcast; ``function`` receives one item of each array and returns a tuple of arrays.
     """
     arrays, small, one = [], True, np is cpu
     for array, count in stacks:
@@ -158,21 +166,24 @@ def map_matrices(np: Any, function: Callable[..., tuple[Any, ...]], *stacks: tup
 
 
 def _column_major(part: Any) -> Any:
-    """Return a matrix in column-major order; any other array as it is."""
+    """Return ``part`` in column-major order if it is a matrix, else unchanged."""
     if part.__class__ is not cpu.ndarray:
         return cpu.asarray(part)
     return column_major(cpu, part) if part.ndim == 2 and not part.flags.f_contiguous else part
 
 
 def _placeholder(array: Any, size: int) -> Any:
-    """Return one placeholder item for an empty stack, so that the results get the right shapes."""
+    """Return an item with ``size`` dimensions and the shape of those of ``array``, for a batch of length 0.
+
+    It is used to find the shapes and dtypes of the results.
+    """
     shape = array.shape[size:]
     item = cpu.eye(*shape, dtype=array.dtype) if len(shape) == 2 else cpu.ones(shape, array.dtype)
     return item[None]
 
 
 def _stacked(parts: tuple[Any, ...], batch: tuple[int, ...]) -> Any:
-    """Return the results of all items as one array with the batch dimensions in front."""
+    """Return ``parts``, the results for all matrices, as one array with the leading shape ``batch``."""
     first = cpu.asarray(parts[0])
     count = 0 if 0 in batch else len(parts)
     if first.ndim < 2:
@@ -187,9 +198,10 @@ def _stacked(parts: tuple[Any, ...], batch: tuple[int, ...]) -> Any:
 
 
 def cholesky(np: Any, x: Any, upper: bool) -> tuple[Any, Any]:
-    """Return the triangular factors and LAPACK's ``info``.
+    """Return the Cholesky factors of the matrices in ``x``, and LAPACK's ``info`` for each matrix.
 
-    ``info`` is, for each matrix, the order of its first leading minor that is not positive definite, or 0.
+    The factors are upper triangular if ``upper`` is true, else lower triangular. ``info`` is 0, or the order of the
+    first leading minor that is not positive definite.
     """
     if not one_by_one(np, x):
         low = adjoint_of(x) if upper else x
@@ -210,7 +222,10 @@ def cholesky(np: Any, x: Any, upper: bool) -> tuple[Any, Any]:
 
 
 def cholesky_solve(np: Any, b: Any, factor: Any, upper: bool) -> Any:
-    """Return the X with ``L Lᴴ X = b`` (``Uᴴ U X = b`` if ``upper``)."""
+    """Return the X with ``A X = b``, given ``factor``, the Cholesky factor of A.
+
+    ``A = L Lᴴ``, or ``A = Uᴴ U`` if ``upper`` is true.
+    """
 
     def one(right: Any, a: Any) -> tuple[Any, ...]:
         if not right.size:
@@ -224,7 +239,11 @@ def cholesky_solve(np: Any, b: Any, factor: Any, upper: bool) -> Any:
 
 
 def lu(np: Any, x: Any) -> tuple[Any, Any, Any]:
-    """Return both factors in one matrix, the pivots (counted from 1), and the index of the first zero pivot, or 0."""
+    """Return the LU factors of the matrices in ``x``, the pivots, and LAPACK's ``info`` for each matrix.
+
+    L and U are stored in one matrix. The pivots count rows from 1. ``info`` is 0, or the index (from 1) of the first
+    zero pivot.
+    """
     return map_matrices(np, _getrf, (x, 2))
 
 
@@ -237,7 +256,10 @@ def _getrf(a: Any) -> tuple[Any, ...]:
 
 
 def lu_solve(np: Any, factors: Any, pivots: Any, b: Any, transposed: int) -> Any:
-    """Return the X with ``A X = b``; ``transposed`` 1: with Aᵀ, 2: with Aᴴ."""
+    """Return the X with ``A X = b``, given the results ``factors`` and ``pivots`` of ``lu(A)``.
+
+    If ``transposed`` is 1, the equation is ``Aᵀ X = b``; if it is 2, ``Aᴴ X = b``.
+    """
 
     def one(a: Any, exchanged: Any, right: Any) -> tuple[Any, ...]:
         if not right.size:
@@ -250,9 +272,10 @@ def lu_solve(np: Any, factors: Any, pivots: Any, b: Any, transposed: int) -> Any
 
 
 def solve_system(np: Any, a: Any, b: Any, transposed: bool = False) -> tuple[Any, ...]:
-    """Return the X with ``a X = b`` (or ``aᵀ X = b``), the LU factors and pivots of ``a``, and the first zero pivots.
+    """Return the X with ``a X = b``, then the LU factors, the pivots and ``info`` as :func:`lu` returns them.
 
-    The factors and pivots are empty where the array module solved the system without them.
+    If ``transposed`` is true, the equation is ``aᵀ X = b``. The factors and pivots are empty where the array module
+    solved the system without them.
     """
     if not use_scipy(np, a):
         try:
@@ -265,7 +288,7 @@ def solve_system(np: Any, a: Any, b: Any, transposed: bool = False) -> tuple[Any
 
 
 def inverse(np: Any, x: Any) -> tuple[Any, Any]:
-    """Return the inverses, and for each matrix the index of its first zero pivot, or 0."""
+    """Return the inverses of the matrices in ``x``, and for each matrix the index of its first zero pivot, or 0."""
     if not use_scipy(np, x):
         try:
             return column_major(np, np.linalg.inv(x)), np.zeros(x.shape[:-2], np.int32)
@@ -277,7 +300,10 @@ def inverse(np: Any, x: Any) -> tuple[Any, Any]:
 
 
 def pivots_of(np: Any, factors: Any, pivots: Any) -> Any:
-    """Return the diagonal of U with the sign of the row exchanges; its product is the determinant."""
+    """Return the diagonal of U, given the LU ``factors``, with the sign of the row exchanges in its first element.
+
+    Its product is the determinant.
+    """
     diagonal = np.einsum("...ii->...i", factors).copy()
     odd = np.count_nonzero(pivots != np.arange(1, diagonal.shape[-1] + 1), axis=-1) % 2
     diagonal[..., 0] *= 1 - 2 * odd
@@ -285,7 +311,7 @@ def pivots_of(np: Any, factors: Any, pivots: Any) -> Any:
 
 
 def determinant(np: Any, x: Any) -> Any:
-    """Return the determinants; they overflow to infinity."""
+    """Return the determinants of the matrices in ``x``; values that are too large become infinite."""
     with cpu.errstate(all="ignore"):
         if not use_scipy(np, x):
             return np.linalg.det(x)
@@ -293,9 +319,9 @@ def determinant(np: Any, x: Any) -> Any:
 
 
 def log_determinant(np: Any, x: Any) -> tuple[Any, ...]:
-    """Return the signs and the logarithms of the absolute values of the determinants, the LU factors and pivots.
+    """Return the signs and logarithms of the determinants of ``x``, then the LU factors and pivots.
 
-    The factors and pivots are empty where they were not computed.
+    The logarithms are those of the absolute values. The factors and pivots are empty where they were not computed.
     """
     if not use_scipy(np, x):
         sign, log = np.linalg.slogdet(x)
@@ -307,7 +333,10 @@ def log_determinant(np: Any, x: Any) -> tuple[Any, ...]:
 
 
 def swap_rows(np: Any, x: Any, pivots: Any, back: bool) -> Any:
-    """Return the rows of ``x`` exchanged by ``pivots`` one after the other; ``back``: the inverse permutation."""
+    """Return ``x`` with its rows exchanged: row i with row ``pivots[i] - 1``, for each i in turn.
+
+    If ``back`` is true, the exchanges are undone instead.
+    """
     size = x.shape[-2]
     flat = pivots.reshape((math.prod(pivots.shape[:-1]), pivots.shape[-1]))
     if len(flat) == 1:
@@ -335,7 +364,11 @@ def swap_rows(np: Any, x: Any, pivots: Any, back: bool) -> Any:
 
 
 def geqrf(np: Any, x: Any) -> tuple[Any, Any]:
-    """Return R with the Householder reflectors below its diagonal, and their scalar factors."""
+    """Return the QR factorisation of ``x`` as LAPACK stores it, in two arrays.
+
+    The first holds R and, below its diagonal, the Householder reflectors. The second holds the scalar factors tau of
+    the reflectors.
+    """
 
     def one(a: Any) -> tuple[Any, ...]:
         if not a.size:
@@ -346,7 +379,7 @@ def geqrf(np: Any, x: Any) -> tuple[Any, Any]:
 
 
 def householder_product(np: Any, x: Any, tau: Any) -> Any:
-    """Return the first columns of the product of the reflectors that ``geqrf`` returns."""
+    """Return the first columns of Q, given the reflectors ``x`` and factors ``tau`` that :func:`geqrf` returns."""
 
     def one(a: Any, factors: Any) -> tuple[Any, ...]:
         if not a.size:
@@ -359,10 +392,10 @@ def householder_product(np: Any, x: Any, tau: Any) -> Any:
 
 
 def qr(np: Any, x: Any, mode: str) -> tuple[Any, Any]:
-    """Return Q and R.
+    """Return Q and R, with ``x = Q R``.
 
-    Q has as many columns as ``x`` or, with the mode ``complete``, as many as ``x`` has rows; with the mode ``r`` it is
-    empty.
+    In the mode "reduced" Q has at most as many columns as ``x``. In the mode "complete" Q is square. In the mode "r" Q
+    is empty.
     """
     if not one_by_one(np, x):
         if mode == "r":
@@ -389,7 +422,10 @@ def qr(np: Any, x: Any, mode: str) -> tuple[Any, Any]:
 
 
 def multiply_q(np: Any, x: Any, tau: Any, other: Any, left: bool, adjoint: bool) -> Any:
-    """Return ``Q other`` or ``other Q``, for the square Q (or Qᴴ) of the reflectors that ``geqrf`` returns."""
+    """Return ``Q other``, or ``other Q`` if ``left`` is false, for the square Q given by ``x`` and ``tau``.
+
+    ``x`` and ``tau`` are the results of :func:`geqrf`. If ``adjoint`` is true, Qᴴ takes the place of Q.
+    """
     kind = ("C" if x.dtype.kind == "c" else "T") if adjoint else "N"
 
     def one(a: Any, factors: Any, c: Any) -> tuple[Any, ...]:
@@ -408,9 +444,10 @@ def multiply_q(np: Any, x: Any, tau: Any, other: Any, left: bool, adjoint: bool)
 
 
 def eigh(np: Any, x: Any, lower: bool, vectors: bool) -> tuple[Any, ...]:
-    """Return the ascending eigenvalues and, with ``vectors``, the eigenvectors.
+    """Return the ascending eigenvalues of the Hermitian matrices in ``x`` and, if ``vectors``, the eigenvectors.
 
-    Raises LinAlgError if LAPACK does not converge.
+    If ``lower`` is true, the lower triangle of ``x`` is read, else the upper. Raises LinAlgError if LAPACK does not
+    converge.
     """
     if not one_by_one(np, x):
         triangle = "L" if lower else "U"
@@ -431,9 +468,9 @@ def eigh(np: Any, x: Any, lower: bool, vectors: bool) -> tuple[Any, ...]:
 
 
 def svd(np: Any, x: Any, full: bool, vectors: bool) -> tuple[Any, ...]:
-    """Return the descending singular values or, with ``vectors``, U, the values and Vᴴ.
+    """Return the descending singular values of ``x`` in a tuple or, if ``vectors`` is true, (U, values, Vᴴ).
 
-    Raises LinAlgError if LAPACK does not converge.
+    If ``full`` is true, U and Vᴴ are square. Raises LinAlgError if LAPACK does not converge.
     """
     if not one_by_one(np, x):
         if not vectors:
@@ -456,7 +493,11 @@ def svd(np: Any, x: Any, full: bool, vectors: bool) -> tuple[Any, ...]:
 
 
 def ldl(np: Any, x: Any, hermitian: bool) -> tuple[Any, Any, Any]:
-    """Return L and D in one matrix, the pivots, and the index of the first zero block of D, or 0."""
+    """Return the LDL factors of the matrices in ``x``, the pivots, and LAPACK's ``info`` for each matrix.
+
+    L and D are stored in one matrix. If ``hermitian`` is false, ``x`` is taken as complex symmetric. ``info`` is 0, or
+    the index (from 1) of the first zero block of D.
+    """
 
     def one(a: Any) -> tuple[Any, ...]:
         if not a.size:
@@ -468,7 +509,7 @@ def ldl(np: Any, x: Any, hermitian: bool) -> tuple[Any, Any, Any]:
 
 
 def ldl_solve(np: Any, factors: Any, pivots: Any, b: Any, hermitian: bool) -> Any:
-    """Return the X with ``A X = b`` from the factors of A."""
+    """Return the X with ``A X = b``, given the results ``factors`` and ``pivots`` of :func:`ldl` for A."""
 
     def one(a: Any, exchanged: Any, right: Any) -> tuple[Any, ...]:
         if not right.size:
@@ -482,9 +523,10 @@ def ldl_solve(np: Any, factors: Any, pivots: Any, b: Any, hermitian: bool) -> An
 
 
 def solve_triangular(np: Any, a: Any, b: Any, upper: bool, left: bool, unit: bool) -> Any:
-    """Return the X with ``a X = b`` (``X a = b`` if not ``left``) for triangular ``a``.
+    """Return the X with ``a X = b`` for triangular ``a``, or with ``X a = b`` if ``left`` is false.
 
-    Elements are infinite where ``a`` is singular.
+    If ``upper`` is true, ``a`` is upper triangular. If ``unit`` is true, its diagonal is taken to be 1. Elements of X
+    are infinite where ``a`` is singular.
     """
 
     def one(matrix: Any, right: Any) -> tuple[Any, ...]:
@@ -499,10 +541,11 @@ def solve_triangular(np: Any, a: Any, b: Any, upper: bool, left: bool, unit: boo
 
 
 def least_squares(np: Any, a: Any, b: Any, rcond: float, driver: str) -> tuple[Any, ...]:
-    """Return the X that minimises ``|a X - b|``, the ranks and the singular values.
+    """Return the X that minimises ``|a X - b|``, the ranks of ``a`` and its singular values.
 
-    X has as many rows as the longer side of ``a``; those of the solution come first. Drivers that do not compute ranks
-    or singular values leave zeros.
+    The first rows of X are the solution; X has as many rows as the longer side of ``a``. ``rcond`` is the relative
+    limit below which singular values count as 0. ``driver`` names LAPACK's routine. Ranks or singular values that the
+    driver does not compute are 0.
     """
     import scipy.linalg
 
@@ -530,7 +573,7 @@ def least_squares(np: Any, a: Any, b: Any, rcond: float, driver: str) -> tuple[A
 
 
 def exponential(np: Any, x: Any) -> Any:
-    """Return the matrix exponential of square matrices."""
+    """Return the matrix exponentials of the square matrices in ``x``."""
     if not x.size:
         return x.copy()
     if hasattr(np, "asnumpy"):

@@ -1,4 +1,6 @@
-"""Kernel of large matrix products (matmul, mm, bmm, linear): by the Numba threads (``kernels/numba/gemm.py``) or NumPy.
+"""Kernel of large matrix products (matmul, mm, bmm, linear), computed on Numba's threads or by NumPy.
+
+On Numba's threads (``kernels/numba/gemm.py``) each thread calls BLAS for a part of the product.
 
 NumPy's BLAS would use several cores with threads of its own, which compete with Numba's: see Note [Two thread
 pools] in ``runtime/blas_threads.py``.
@@ -25,20 +27,22 @@ FEW = 3 << 12
 
 
 def product(a: Any, b: Any, out: Any = None) -> Any:
-    """Return ``a @ b`` of two matrices, or of two batches of equal length; written to ``out`` if that is passed."""
+    """Return ``a @ b`` for two matrices, or for two batches of equal length.
+
+    The result is written to ``out`` if that is passed.
+    """
     result = _by_loop(a, b, out)
     return _by_numpy(a, b, out) if result is None else result
 
 
 def _by_numpy(a: Any, b: Any, out: Any) -> Any:
-    """Return ``a @ b`` computed by NumPy."""
     return a.dot(b, out) if a.ndim == 2 == b.ndim else batched(a, b, out)
 
 
 def batched(a: Any, b: Any, out: Any = None) -> Any:
-    """Return the products of two batches of matrices, computed by NumPy.
+    """Return ``a @ b`` for two batches of matrices, computed by NumPy and written to ``out`` if that is passed.
 
-    Products of a column and a row are computed by broadcasting, because BLAS takes longer.
+    Products of a column and a row are computed by broadcasting, because that is faster than BLAS.
     """
     if a.shape[-1] == 1 == b.shape[-2]:
         return numpy.multiply(a, b, out=out)
@@ -46,7 +50,7 @@ def batched(a: Any, b: Any, out: Any = None) -> Any:
 
 
 def _by_loop(a: Any, b: Any, out: Any) -> Any:
-    """Return ``a @ b`` computed on the Numba threads, or None if the matrices do not qualify."""
+    """Return ``a @ b`` computed on Numba's threads, or None if the product is small or its layout not supported."""
     work, kind = a.size * b.shape[-1], a.dtype
     if work < (MUCH if numba_dispatch.RUNNING.layer else VERY_MUCH) or not (
         kind is b.dtype and (kind is numba_dispatch.F32 or kind is numba_dispatch.F64)
@@ -82,9 +86,9 @@ def _by_loop(a: Any, b: Any, out: Any) -> Any:
 
 
 def _line(x: Any) -> tuple[Any, bool] | None:
-    """Return the elements of contiguous matrices as a line, and whether the matrices are stored transposed.
+    """Return a 1-d view of the memory of ``x``, and whether its matrices are stored transposed.
 
-    Returns None if they are not contiguous.
+    The result is None if the matrices are not contiguous.
     """
     if x.flags.c_contiguous:
         return x.reshape(-1), False

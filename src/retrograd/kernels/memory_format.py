@@ -1,4 +1,4 @@
-"""Memory formats of images (contiguous, channels last), zero padding, and strided views of windows (im2col).
+"""Memory formats of images (contiguous, channels last), zero padding, and window views for convolution and pooling.
 
 They serve convolution, pooling, interpolation, pad and unfold.
 """
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def is_channels_last(x: Any) -> bool:
-    """Whether ``x`` (batch, channels, …) is contiguous with the channels innermost, and not in C order."""
+    """Whether ``x`` (batch, channels, *space) is stored with the channels as the innermost axis, and not in C order."""
     if x.ndim not in (4, 5) or x.flags.c_contiguous:
         return False
     return bool(channels_last_view(x).flags.c_contiguous)
@@ -21,7 +21,7 @@ def channels_last_view(x: Any) -> Any:
 
 
 def in_memory_format_of(np: Any, result: Any, *models: Any) -> Any:
-    """Return ``result``, copied to channels-last order if one of the ``models`` is in that order."""
+    """Return ``result``, copied to the channels-last format if one of the arrays ``models`` is in that format."""
     for each in models:
         if not each.flags.c_contiguous:
             break
@@ -33,7 +33,7 @@ def in_memory_format_of(np: Any, result: Any, *models: Any) -> Any:
 
 
 def zero_padded(np: Any, x: Any, padding: Any) -> Any:
-    """Return ``x`` with zeros around its last dimensions; ``x`` itself if ``padding`` is all zero."""
+    """Return ``x`` with ``padding[k]`` zeros at both ends of each of its last dimensions; ``x`` itself if all are 0."""
     if not any(padding):
         return x
     lead = x.ndim - len(padding)
@@ -43,9 +43,9 @@ def zero_padded(np: Any, x: Any, padding: Any) -> Any:
 
 
 def window_view(np: Any, x: Any, kernel: Any, stride: Any, dilation: Any, out: Any) -> Any:
-    """Return a view of ``x`` (…, *space) as windows: (…, *kernel, *out).
+    """Return a view of ``x`` (…, *space) that shows its windows: (…, *kernel, *out).
 
-    Element ``[…, *k, *o]`` is the input that the kernel's offset k covers at the output position o.
+    Element ``[…, *k, *o]`` of the view is the input that kernel element k reads for output position o.
     """
     lead = x.ndim - len(kernel)
     steps = x.strides[lead:]

@@ -17,18 +17,24 @@ PIECE = 1 << 16  # elements of a slice: its temporary arrays fit into the second
 
 
 def _mean(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
-    """Return the mean over ``axes``, which stay with size 1."""
+    """Return the mean of ``x`` over ``axes``, which stay with size 1."""
     result = sum_axes(np, x, axes, True)
     return result / math.prod(x.shape[axis] for axis in axes) if x.size else result
 
 
 def _spread(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
-    """Return the mean over ``axes``, with size 1 there or already broadcast along them."""
+    """Return the mean of ``x`` over ``axes``, in a shape that broadcasts with ``x``.
+
+    Along ``axes`` the result has size 1 or the size of ``x``.
+    """
     return mean_broadcast(np, x, axes[0]) if len(axes) == 1 else _mean(np, x, axes)
 
 
 def iterate_slices(x: Any, axes: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
-    """Yield slices along the first axis that is not reduced; different slices are independent."""
+    """Yield indices of slices of ``x`` along the first axis that is not in ``axes``.
+
+    Statistics over ``axes`` of different slices are independent. A slice is small enough for the cache.
+    """
     at = next((axis for axis in range(x.ndim) if axis not in axes), None)
     if at is None or x.size <= PIECE:
         yield (slice(None),)
@@ -39,12 +45,15 @@ def iterate_slices(x: Any, axes: tuple[int, ...]) -> Iterator[tuple[slice, ...]]
 
 
 def _within(x: Any, piece: tuple[slice, ...]) -> Any:
-    """Return the part of ``x``, which has size 1 along some axes, that broadcasts with a slice of the full array."""
+    """Return the part of ``x`` that broadcasts with ``piece``, a slice of the full array.
+
+    ``x`` has size 1 along some axes; these are not sliced.
+    """
     return x[tuple(slice(None) if size == 1 else part for size, part in zip(x.shape, piece, strict=False))]
 
 
 def mean_and_variance(np: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
-    """Return the mean and the (biased) variance over ``axes``, which stay with size 1."""
+    """Return the mean and the biased variance of ``x`` over ``axes``, which stay with size 1."""
     if x.size >= LARGE and (result := normalization_numba.moments(x, axes)) is not None:
         return result
     kept = tuple(1 if axis in axes else size for axis, size in enumerate(x.shape))
@@ -65,9 +74,9 @@ def normalise(np: Any, x: Any, mean: Any, rstd: Any) -> Any:
 
 
 def input_gradient(np: Any, grad: Any, weight: Any, x: Any, mean: Any, rstd: Any, axes: tuple[int, ...]) -> Any:
-    """Return the gradient for ``x`` of ``(x - mean) * rstd * weight``.
+    """Return the gradient for ``x`` of ``(x - mean) * rstd * weight``, given ``grad``, the gradient of that output.
 
-    ``mean`` and ``rstd`` are those of ``x`` over ``axes`` and are differentiated too.
+    ``mean`` and ``rstd`` are functions of ``x``, computed over ``axes``, and are differentiated too.
     """
     if x.size >= LARGE:
         result = normalization_numba.input_gradient(grad, weight, x, mean, rstd, axes)
@@ -84,7 +93,7 @@ def input_gradient(np: Any, grad: Any, weight: Any, x: Any, mean: Any, rstd: Any
 
 
 def _input_gradient(np: Any, grad: Any, weight: Any, x: Any, mean: Any, rstd: Any, axes: tuple[int, ...]) -> Any:
-    """Return :func:`input_gradient` of one slice."""
+    """Return ``input_gradient(…)`` for one slice of the arrays."""
     flat = normalise(np, x, mean, rstd)
     slope = grad if weight is None else grad * weight
     out = slope * flat
@@ -98,7 +107,10 @@ def _input_gradient(np: Any, grad: Any, weight: Any, x: Any, mean: Any, rstd: An
 def weight_gradient(
     np: Any, grad: Any, x: Any, mean: Any, rstd: Any, axes: tuple[int, ...], shape: tuple[int, ...]
 ) -> Any:
-    """Return the gradient for the weight, of ``shape``: ``grad * (x - mean) * rstd`` summed over the axes of size 1."""
+    """Return ``grad * (x - mean) * rstd`` summed to ``shape``, the shape of the weight.
+
+    ``mean`` and ``rstd`` are the statistics of ``x`` over ``axes``.
+    """
     if x.size >= LARGE:
         result = normalization_numba.weight_gradient(grad, x, mean, rstd, axes, shape)
         if result is not None:

@@ -12,7 +12,7 @@ import numpy
 
 
 def _direct(function: Any) -> Any:
-    """Return the implementation behind a public function of NumPy."""
+    """Return the implementation of ``function``, a public function of NumPy, without the dispatch to other classes."""
     return getattr(function, "_implementation", function)
 
 

@@ -9,7 +9,10 @@ BLOCK = 1 << 18  # differences computed at a time, approximately
 
 
 def distances(np: Any, x1: Any, x2: Any, p: float) -> Any:
-    """Return the ``p``-norms of the differences of points (…, P, M) and (…, R, M): (…, P, R)."""
+    """Return the ``p``-norm of ``x1[…, i, :] - x2[…, j, :]`` for all i and j.
+
+    ``x1`` has the shape (…, P, M), ``x2`` the shape (…, R, M), the result (…, P, R).
+    """
     batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     rows, columns, size = x1.shape[-2], x2.shape[-2], x1.shape[-1]
     out = np.zeros((*batch, rows, columns), x1.dtype)
@@ -23,7 +26,7 @@ def distances(np: Any, x1: Any, x2: Any, p: float) -> Any:
 
 
 def _norm(np: Any, apart: Any, p: float) -> Any:
-    """Return the ``p``-norm of absolute values along the last axis."""
+    """Return the ``p``-norm of ``apart``, absolute values, along the last axis."""
     if p == 0:
         return np.count_nonzero(apart, axis=-1)
     if p == 1:
@@ -36,9 +39,9 @@ def _norm(np: Any, apart: Any, p: float) -> Any:
 
 
 def euclidean_distances(np: Any, x1: Any, x2: Any) -> Any:
-    """Return the Euclidean distances as ``sqrt(|a|² + |b|² - 2ab)``.
+    """Return the Euclidean distances of all rows of ``x1`` and ``x2``, as ``sqrt(|a|² + |b|² - 2ab)``.
 
-    This is faster than :func:`distances` with p = 2, and less accurate for points near each other.
+    This is faster than :func:`distances` with ``p`` = 2, and less accurate for points near each other.
     """
     squares = (x1 * x1).sum(-1)[..., :, None] + (x2 * x2).sum(-1)[..., None, :]
     return np.sqrt(np.maximum(squares - 2 * np.matmul(x1, np.swapaxes(x2, -1, -2)), 0))

@@ -1,4 +1,6 @@
-"""Kernels of torch.special's orthogonal polynomials (Chebyshev, Hermite, Laguerre, Legendre).
+"""Kernels of torch.special's orthogonal polynomials: Chebyshev, Hermite, Laguerre and Legendre.
+
+Each element has its own degree.
 
 Each element has a degree of its own. Each polynomial is its three-term recurrence (https://dlmf.nist.gov/18.9), run for
 all elements at once and stopped for each at its degree. Chebyshev polynomials of a high degree are computed inside (-1,
@@ -15,9 +17,9 @@ Step = Callable[[Any, int, Any, Any], Any]
 
 
 def recurrence(np: Any, x: Any, degree: Any, first: Any, step: Step) -> Any:
-    """Return the polynomials with the values 1 and ``first`` at the degrees 0 and 1, each at its ``degree``.
+    """Return the polynomials of ``x`` of the given ``degree``, one for each element, by their three-term recurrence.
 
-    ``step(x, k, p[k], p[k - 1])`` returns ``p[k + 1]``.
+    The values at the degrees 0 and 1 are 1 and ``first``. ``step(x, k, p[k], p[k - 1])`` returns ``p[k + 1]``.
     """
     before, last = np.ones_like(x), first
     out = np.where(degree < 0, 0, np.where(degree == 0, before, last)).astype(x.dtype)
@@ -35,9 +37,9 @@ def recurrence(np: Any, x: Any, degree: Any, first: Any, step: Step) -> Any:
 
 
 def chebyshev(np: Any, kind: str, x: Any, degree: Any, first_high: int) -> Any:
-    """Return Chebyshev polynomials of the kinds t, u, v and w (first to fourth).
+    """Return the Chebyshev polynomials of ``x``, of the first to fourth kind for ``kind`` t, u, v and w.
 
-    Above the degree ``first_high`` they are computed from the angle.
+    Where ``degree`` is above ``first_high``, they are computed from the angle ``arccos(x)``.
     """
     first = {"t": x, "u": x + x, "v": x + x - 1, "w": x + x + 1}[kind]
     size = np.absolute(x)
@@ -51,7 +53,7 @@ def chebyshev(np: Any, kind: str, x: Any, degree: Any, first_high: int) -> Any:
 
 
 def _by_angle(np: Any, kind: str, x: Any, degree: Any) -> Any:
-    """Return the polynomials from the angle ``arccos(x)``."""
+    """Return the Chebyshev polynomials of ``x`` inside (-1, 1), computed from the angle ``arccos(x)``."""
     angle = np.arccos(x)
     n = degree.astype(x.dtype)
     if kind == "t":
@@ -65,40 +67,40 @@ def _by_angle(np: Any, kind: str, x: Any, degree: Any) -> Any:
 
 
 def _at_one(kind: str, degree: Any) -> Any:
-    """Return the values at x = 1."""
+    """Return the Chebyshev polynomials of the given kind and ``degree`` at 1."""
     return {"t": degree * 0 + 1, "u": degree + 1, "v": degree * 0 + 1, "w": 2 * degree + 1}[kind]
 
 
 def _at_minus_one(np: Any, kind: str, degree: Any) -> Any:
-    """Return the values at x = -1."""
+    """Return the Chebyshev polynomials of the given kind and ``degree`` at -1."""
     size = {"t": degree * 0 + 1, "u": degree + 1, "v": 2 * degree + 1, "w": degree * 0 + 1}[kind]
     return np.where(degree % 2 == 0, size, -size)
 
 
 def hermite_h(np: Any, x: Any, degree: Any) -> Any:
-    """Return the physicist's Hermite polynomials."""
+    """Return the physicist's Hermite polynomials of ``x``."""
     out = recurrence(np, x, _bounded(np, x, degree), x + x, lambda x, k, p, q: (x + x) * p - (k + k) * q)
     return np.where(degree > _hermite_limit(x), np.nan, out).astype(x.dtype)
 
 
 def hermite_he(np: Any, x: Any, degree: Any) -> Any:
-    """Return the probabilist's Hermite polynomials."""
+    """Return the probabilist's Hermite polynomials of ``x``."""
     out = recurrence(np, x, _bounded(np, x, degree), x, lambda x, k, p, q: x * p - k * q)
     return np.where(degree > _hermite_limit(x), np.nan, out).astype(x.dtype)
 
 
 def _hermite_limit(x: Any) -> int:
-    """Return the degree above which PyTorch returns nan because the values would overflow."""
+    """Return the degree above which PyTorch returns nan for the dtype of ``x``, because values would overflow."""
     return 128 if x.dtype.itemsize == 4 else 512
 
 
 def _bounded(np: Any, x: Any, degree: Any) -> Any:
-    """Return ``degree``, at most that limit."""
+    """Return ``degree``, limited to ``_hermite_limit(x)``."""
     return np.minimum(degree, _hermite_limit(x))
 
 
 def laguerre_l(np: Any, x: Any, degree: Any) -> Any:
-    """Return Laguerre polynomials."""
+    """Return the Laguerre polynomials of ``x``."""
     known = (x == 0) & (degree >= 0)
     steps = np.where(known, 0, degree)
     out = recurrence(np, x, steps, 1 - x, lambda x, k, p, q: ((k + k + (1 - x)) * p - k * q) / (k + 1))
@@ -106,7 +108,7 @@ def laguerre_l(np: Any, x: Any, degree: Any) -> Any:
 
 
 def legendre_p(np: Any, x: Any, degree: Any) -> Any:
-    """Return Legendre polynomials."""
+    """Return the Legendre polynomials of ``x``."""
     known = (np.absolute(x) == 1) & (degree >= 0)
     steps = np.where(known, 0, degree)
     out = recurrence(np, x, steps, x, lambda x, k, p, q: ((k + k + 1) * x * p - k * q) / (k + 1))
@@ -114,5 +116,8 @@ def legendre_p(np: Any, x: Any, degree: Any) -> Any:
 
 
 def shifted_chebyshev(np: Any, kind: str, x: Any, degree: Any, first_high: int) -> Any:
-    """Return Chebyshev polynomials of ``2 * x - 1``, which are orthogonal on the interval from 0 to 1."""
+    """Return the Chebyshev polynomials of ``2 * x - 1``, which are orthogonal on [0, 1].
+
+    The other parameters are those of :func:`chebyshev`.
+    """
     return chebyshev(np, kind, x + x - 1, degree, first_high)

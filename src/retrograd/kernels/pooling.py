@@ -20,15 +20,19 @@ from .memory_format import in_memory_format_of
 
 
 def out_size(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
-    """Return the number of windows along an axis; with ``ceil_mode`` a window may end past the padded input."""
+    """Return the number of pooling windows along an axis of ``size`` elements.
+
+    If ``ceil_mode`` is true, the last window may end past the padded input.
+    """
     count = (size + 2 * padding - dilation * (kernel - 1) - 1 + (stride - 1 if ceil_mode else 0)) // stride + 1
     return count - (ceil_mode and (count - 1) * stride >= size + padding)
 
 
 def window_indices(size: int, out: int, kernel: int, stride: int, padding: int, dilation: int) -> list[Any]:
-    """Return, for each offset of the kernel, the input index that each window sees.
+    """Return a list with one array for each kernel offset: the input index that each of ``out`` windows reads.
 
-    Indices in the padding are replaced by the nearest offset inside; -1 marks windows that are entirely in the padding.
+    An index in the padding is replaced by the nearest one of the window that is inside. If the whole window is in the
+    padding, the index is -1.
     """
     starts = numpy.arange(out) * stride - padding
     first = -(numpy.minimum(starts, 0) // dilation)
@@ -37,7 +41,7 @@ def window_indices(size: int, out: int, kernel: int, stride: int, padding: int, 
 
 
 class StridedWindows(list[list[Any]]):
-    """Window indices at a fixed stride, as :func:`window_indices` returns them for each dimension.
+    """Window indices at a fixed stride: for each dimension the list that :func:`window_indices` returns.
 
     ``how`` holds (size, kernel, stride, padding, dilation) of each dimension.
     """
@@ -56,27 +60,28 @@ class StridedWindows(list[list[Any]]):
 
     @cached_property
     def apart(self) -> bool:
-        """Whether the windows are disjoint."""
+        """Whether no two windows share an element."""
         return all(s >= (k - 1) * d + 1 for _, k, s, _, d in self.how)
 
     @cached_property
     def table(self) -> small_arrays.Windows:
-        """Flat window indices for the fast path for small arrays."""
+        """Tables of the flat window indices, which the kernels for small arrays use."""
         along = tuple([tuple([tuple(place.tolist()) for place in each]) for each in self])
         return small_arrays.Windows(small_arrays.seen_by(tuple([each[0] for each in self.how]), along).T)
 
 
 def adaptive_indices(size: int, out: int) -> list[Any]:
-    """Return window indices, as :func:`window_indices` does, of windows that cover an axis evenly."""
+    """Return the window indices of adaptive pooling, in the form of :func:`window_indices`."""
     starts, stops = adaptive_bounds(size, out)
     width = int((stops - starts).max(initial=0))
     return [numpy.minimum(starts + k, stops - 1) for k in range(width)]
 
 
 def fractional_indices(np: Any, samples: Any, size: int, out: int, kernel: int) -> list[Any]:
-    """Return window indices (…, out) of fractional pooling, for each offset of the kernel (Graham 2014).
+    """Return the window indices of fractional pooling (Graham 2014): for each kernel offset an array (…, out).
 
-    One random number for each plane, ``samples``, determines the windows.
+    ``samples`` holds one random number in [0, 1) for each plane (one channel of one sample), which determines its
+    windows.
     """
     starts = np.full((*samples.shape, out), size - kernel, np.int64)
     if out > 1:
@@ -88,10 +93,10 @@ def fractional_indices(np: Any, samples: Any, size: int, out: int, kernel: int) 
 
 
 def maxima(np: Any, x: Any, places: Sequence[list[Any]], indices: bool = True) -> tuple[Any, Any]:
-    """Return the maxima of windows over the last dimensions of ``x``, and their flat indices there (int64).
+    """Return the maximum of each window over the last dimensions of ``x``, and its flat index in these dimensions.
 
-    ``places`` holds for each dimension and each offset of the kernel the indices that the windows see: 1-d arrays, or
-    one row for each plane (the dimensions of the planes, then out). Without ``indices`` the second result is None.
+    ``places`` holds for each dimension a list as :func:`window_indices` returns it. Its arrays are 1-d, or have one row
+    for each plane (one channel of one sample). If ``indices`` is false, the second result is None.
     """
     best, where = x, None
     rank = len(places)
@@ -120,7 +125,7 @@ def maxima(np: Any, x: Any, places: Sequence[list[Any]], indices: bool = True) -
 
 
 def _maxima_by_loop(np: Any, x: Any, places: StridedWindows) -> Any:
-    """Return ``maxima`` of large images, computed by a Numba loop, or None if it does not apply."""
+    """Return ``maxima(np, x, places)`` computed by a Numba loop, or None if no loop applies."""
     loops = numba_operands.loops("pooling", x.size, x)
     if loops is None or len(places) != 2 or any(each[0].min() < 0 for each in places):
         return None
@@ -133,14 +138,19 @@ def _maxima_by_loop(np: Any, x: Any, places: StridedWindows) -> Any:
 
 
 def _lowest(np: Any, dtype: Any) -> Any:
-    """Return the lowest value of a dtype."""
+    """Return the lowest value of ``dtype``: minus infinity for floating-point numbers."""
     return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
 
 
 def _along(
     np: Any, x: Any, where: Any, axis: int, places: list[Any], step: int, nan: bool, kind: Any
 ) -> tuple[Any, Any]:
-    """Return the maxima along one axis, and their flat indices over the axes reduced so far."""
+    """Return the maximum of each window along ``axis``, and its flat index over the axes reduced so far.
+
+    ``where`` holds the flat indices of the elements of ``x``, or None for the first axis. ``step`` is the flat distance
+    of neighbours along ``axis``. If ``nan`` is true, ``x`` may contain nan. ``kind`` is the dtype of the indices; if it
+    is None, none are computed.
+    """
     best = index = None
     for each in places:
         planes = each.ndim > 1
@@ -165,13 +175,16 @@ def _along(
 
 
 def _standing(places: Any, axis: int, ndim: int) -> Any:
-    """Return ``places`` (out) or (planes, out), reshaped to broadcast along an axis."""
+    """Return the window indices ``places`` reshaped to broadcast along ``axis`` of an array of ``ndim`` dimensions.
+
+    ``places`` has the shape (out) or (planes, out).
+    """
     lead = places.ndim - 1
     return places.reshape(*places.shape[:lead], *(1,) * (axis - lead), -1, *(1,) * (ndim - axis - 1))
 
 
 def _per_plane(np: Any, x: Any, places: Any, axis: int) -> Any:
-    """Return the elements at ``places`` (planes, out) along an axis."""
+    """Return the elements of ``x`` along ``axis`` at ``places``, which has a row of indices for each plane."""
     shape = (*x.shape[:axis], places.shape[-1], *x.shape[axis + 1 :])
     return np.take_along_axis(x, np.broadcast_to(_standing(places, axis, x.ndim), shape), axis)
 
@@ -189,7 +202,7 @@ def take_flat(np: Any, x: Any, indices: Any, rank: int) -> Any:
 def add_flat(np: Any, g: Any, indices: Any, shape: Any, rank: int, once: bool) -> Any:
     """Return zeros of the given shape to which ``g`` is added at flat ``indices`` into the last ``rank`` dimensions.
 
-    ``once``: no index is repeated.
+    If ``once`` is true, no index is repeated.
     """
     size, planes = math.prod(shape[len(shape) - rank :]), math.prod(shape[: len(shape) - rank])
     if (loops := numba_operands.loops("pooling", g.size, g)) is not None:

@@ -1,4 +1,4 @@
-"""PyTorch's random generator (MT19937) on NumPy: the stream of words, and the uniform and normal numbers made of them.
+"""PyTorch's random generator (MT19937) on NumPy: the stream of 32-bit words, and uniform and normal numbers.
 
 For the same seed the numbers are PyTorch's. A uniform float32 takes one word of 32 bits, of which 24 are used; a
 uniform float64 takes two words (53 bits used). Normals come in pairs by the Box-Muller method: fewer than 16 elements
@@ -39,10 +39,11 @@ NO_TABLE: tuple[int, int, Array] = (0, -1, NO_WORDS)
 
 
 class WordConverter:
-    """Conversion of a generator's words to numbers of one kind.
+    """Conversion of the generator's 32-bit words to numbers of one distribution.
 
-    ``make`` converts an array of words; ``each`` is the number of words for a number, ``together`` the number of words
-    that are converted as a group. ``loop`` is the name of the Numba loop for many words, with results of ``dtype``.
+    ``make`` converts an array of words. ``each`` is the number of words for one number, ``together`` the number of
+    words that must be converted as a group. ``loop`` is the name of the Numba loop that converts many words, ``dtype``
+    the dtype of its results.
     """
 
     __slots__ = ("dtype", "each", "loop", "make", "together")
@@ -55,11 +56,12 @@ class WordConverter:
 
 
 class Stream:
-    """State of one generator: the words of MT19937, and the normal saved for the next call.
+    """State of one generator: the words of MT19937 that are drawn but not used, and the normal saved for the next call.
 
-    Words are drawn ahead, several groups at a time. The first request for a kind of numbers converts a whole stretch of
-    words into a table, of which small requests take slices. The next table of a kind is twice as long if the previous
-    one was used up, and half as long if another kind was requested in between.
+    A converter is a :class:`WordConverter`. Words are drawn ahead, several groups at a time. The first request for a
+    converter's numbers converts many words into a table; small requests return slices of the table. The next table of a
+    converter is twice as long if the previous one was used up, and half as long if another converter was used in
+    between.
     """
 
     __slots__ = (
@@ -73,7 +75,7 @@ class Stream:
 
     @property
     def _engine(self) -> Any:
-        """NumPy's MT19937, created at the first draw because importing ``numpy.random`` takes longer than retrograd."""
+        """NumPy's MT19937, created at the first draw because importing ``numpy.random`` takes long."""
         engine = self._bit_generator
         if engine is None:
             engine = self._bit_generator = numpy.random.MT19937(0)
@@ -81,7 +83,7 @@ class Stream:
         return engine
 
     def seed_with(self, seed: int) -> None:
-        """Restart the stream from ``seed``, a 64-bit integer (negative ones count from 2**64 down)."""
+        """Restart the stream from ``seed``, an integer of 64 bits. To a negative seed 2**64 is added, as in PyTorch."""
         if not -(2**63) <= seed < 2**64:
             raise ValueError("Overflow when unpacking long long")
         self.initial_seed = seed % 2**64
@@ -94,9 +96,10 @@ class Stream:
         self._go_on(NO_WORDS, 0)
 
     def _go_on(self, words: Array, position: int, known: tuple[Array, int] | None = None) -> None:
-        """Continue at a position of ``words``.
+        """Replace the words drawn ahead by ``words``, of which the first ``position`` are used already.
 
-        ``known`` is the key and the position of the generator before the first of these words.
+        ``known`` is the generator's state (key and position) before the first of these words, or None if it was not
+        read.
         """
         self._passed = 0 if known else self._passed + len(self._words)
         self._known = known or self._known
@@ -104,7 +107,7 @@ class Stream:
         self._tables = dict[WordConverter, tuple[int, int, Array]]()
 
     def _draw_ahead(self) -> None:
-        """Draw ``AHEAD`` words.
+        """Draw the next ``AHEAD`` words from the generator.
 
         The generator's state is read only once in ``REMEMBERED`` words, because reading it takes as long as drawing.
         """
@@ -114,7 +117,7 @@ class Stream:
         self._go_on(self._engine.random_raw(AHEAD), 0, known)
 
     def words(self, count: int) -> Array:
-        """Return ``count`` words of 32 bits as uint64, in memory that callers must not write to."""
+        """Return the next ``count`` words of 32 bits, as uint64. The caller must not write to the array."""
         start, end = self._position, self._position + count
         if count:
             self.fresh = False
@@ -133,7 +136,7 @@ class Stream:
         return numpy.concatenate([left, drawn[:more]])
 
     def many_words(self, count: int) -> Array | None:
-        """Return ``count`` words as uint32, drawn by a Numba loop; None for few words or without Numba."""
+        """Return the next ``count`` words as uint32, drawn by a Numba loop; None if they are few or no loop applies."""
         if count < LARGE or not available():
             return None
         left = len(self._words) - self._position
@@ -152,7 +155,7 @@ class Stream:
         return drawn[:count]
 
     def numbers(self, count: int, maker: WordConverter) -> Array:
-        """Return the next ``count`` numbers of a kind, in memory that callers must not write to."""
+        """Return the next ``count`` numbers that ``maker`` converts. The caller must not write to the array."""
         start = self._position
         end = start + count * maker.each
         begun, last, table = self._tables.get(maker, NO_TABLE)
@@ -163,7 +166,10 @@ class Stream:
         return table[first : first + count]
 
     def _tabled(self, count: int, maker: WordConverter) -> Array:
-        """Return the next ``count`` numbers of a kind from a new table, or converted directly if they are many."""
+        """Return the next ``count`` numbers that ``maker`` converts, from a new table.
+
+        Many numbers are converted directly, without a table.
+        """
         start, words = self._position, count * maker.each
         left = len(self._words) - start
         if words > min(left, STRETCH) or not count:
@@ -183,17 +189,17 @@ class Stream:
         return table[:count]
 
     def singles(self, count: int) -> Array:
-        """Return ``count`` uniform float32 in [0, 1), in memory that callers must not write to."""
+        """Return ``count`` uniform float32 in [0, 1). The caller must not write to the array."""
         return self.numbers(count, SINGLES)
 
     def doubles(self, count: int) -> Array:
-        """Return ``count`` uniform float64 in [0, 1), in memory that callers must not write to."""
+        """Return ``count`` uniform float64 in [0, 1). The caller must not write to the array."""
         return self.numbers(count, DOUBLES)
 
     def one_by_one(self) -> Generator[float, None, None]:
         """Yield uniform float64 in [0, 1) as Python floats.
 
-        Closing the generator returns the unused ones to the stream.
+        Closing the generator returns the words of unused numbers to the stream.
         """
         while True:
             count = min(max((len(self._words) - self._position) // 2, 1), WORDS)
@@ -207,7 +213,7 @@ class Stream:
                 self._position -= 2 * (count - taken)
 
     def state(self) -> Array:
-        """Return the state as bytes (uint8) in the layout of ``torch.get_rng_state``."""
+        """Return the state of the generator as a uint8 array in the layout of ``torch.get_rng_state``."""
         key, position = self._state()
         raw = numpy.zeros(STATE_BYTES, numpy.uint8)
         raw[_SEED_AT:_LEFT_AT].view(numpy.uint64)[0] = self.initial_seed
@@ -220,7 +226,7 @@ class Stream:
         return raw
 
     def _state(self) -> tuple[Array, int]:
-        """Return the key and the position of the generator as if no words had been drawn ahead."""
+        """Return the key and the position of MT19937 as if no words had been drawn ahead."""
         if self._known is None:
             return self._engine.state["state"]["key"], WORDS
         again = numpy.random.MT19937(0)
@@ -231,7 +237,7 @@ class Stream:
         return state["key"], state["pos"]
 
     def set_state(self, raw: Array) -> None:
-        """Restore a state that :meth:`state` or PyTorch returned."""
+        """Restore ``raw``, a state that :meth:`state` or PyTorch returned."""
         raw = numpy.ascontiguousarray(raw)
         if raw.dtype != numpy.uint8:
             raise TypeError("RNG state must be a torch.ByteTensor")
@@ -254,22 +260,22 @@ class Stream:
 
 
 def _singles(words: Array) -> Array:
-    """Return uniform float32 in [0, 1), one of each word."""
+    """Return one uniform float32 in [0, 1) for each of ``words``."""
     return (words & numpy.uint64(2**24 - 1)).astype(F32) * numpy.float32(2.0**-24)
 
 
 def _long_words(words: Array) -> Array:
-    """Return words of 64 bits, each of two of 32 bits, the first being the high half."""
+    """Return one 64-bit word for every two of ``words``, of which the first is the high half."""
     return (words[::2] << numpy.uint64(32)) | words[1::2]
 
 
 def _doubles(words: Array) -> Array:
-    """Return uniform float64 in [0, 1), one of each two words."""
+    """Return one uniform float64 in [0, 1) for every two of ``words``."""
     return (_long_words(words) & numpy.uint64(2**53 - 1)).astype(F64) * 2.0**-53
 
 
 def _pairs(words: Array) -> Array:
-    """Return standard normals in double precision, two of each two uniform float64."""
+    """Return standard normals as float64: two for every two uniform float64 made of ``words``."""
     draws = _doubles(words)
     angles, radii = 2 * math.pi * draws[::2], numpy.sqrt(-2 * numpy.log1p(-draws[1::2]))
     out = numpy.empty((len(radii), 2))
@@ -279,7 +285,7 @@ def _pairs(words: Array) -> Array:
 
 
 def _short_pairs(words: Array) -> Array:
-    """Return standard normals as ``_pairs`` does, rounded to float32."""
+    """Return ``_pairs(words)`` rounded to float32."""
     return _pairs(words).astype(F32)
 
 
@@ -288,7 +294,7 @@ def _is_double(dtype: Any) -> bool:
 
 
 def _blocks(words: Array, dtype: Any) -> Array:
-    """Return standard normals, 16 of each 16 uniform numbers."""
+    """Return standard normals of ``dtype``: 16 for every 16 uniform numbers made of ``words``."""
     block = (_doubles if _is_double(dtype) else _singles)(words).reshape(-1, 16)
     kind = dtype.type
     radius = numpy.subtract(kind(1), block[:, :8])

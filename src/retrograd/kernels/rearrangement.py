@@ -1,5 +1,8 @@
 """Kernels of cat, stack, flip, roll, tril and triu: elements copied to other positions.
 
+Large arrays are copied by Numba loops (``kernels/numba/rearrangement.py``). Results never share memory with the
+operands and are in C order unless a docstring names another order.
+
 Large arrays go to the Numba loops of ``kernels/numba/rearrangement.py``. Results own their memory and are in C order
 unless a docstring names another.
 """
@@ -17,7 +20,7 @@ from .gather_scatter import slice_along
 
 
 def concatenate_arrays(np: Any, arrays: Sequence[Any], axis: int) -> Any:
-    """Return arrays concatenated along an axis."""
+    """Return ``arrays`` concatenated along ``axis``."""
     first = arrays[0]
     if first.size * len(arrays) < numba_dispatch.LARGE:
         return np.concatenate(arrays, axis)
@@ -41,7 +44,7 @@ def concatenate_arrays(np: Any, arrays: Sequence[Any], axis: int) -> Any:
 
 
 def flip_axes(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
-    """Return the elements in reverse order along some axes, in the memory order of ``x``."""
+    """Return ``x`` with the elements in reverse order along ``axes``, in the memory order of ``x``."""
     usual = x.flags.c_contiguous and len(axes) == 1
     loops = numba_operands.movers("rearrangement", x.size, x) if usual else None
     if loops is None:
@@ -57,7 +60,10 @@ def flip_axes(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def roll_axes(np: Any, x: Any, shifts: tuple[int, ...], axes: tuple[int, ...]) -> Any:
-    """Return the elements shifted cyclically along some axes (no axes: along the flattened array)."""
+    """Return ``x`` with the elements shifted cyclically by ``shifts`` along ``axes``.
+
+    If ``axes`` is empty, the flattened array is shifted.
+    """
     if not axes:
         return roll_axes(np, x.reshape(-1), shifts, (0,)).reshape(x.shape)
     for shift, axis in zip(shifts, axes, strict=True):
@@ -71,7 +77,10 @@ def roll_axes(np: Any, x: Any, shifts: tuple[int, ...], axes: tuple[int, ...]) -
 
 
 def _rotated(x: Any, axis: int, by: int) -> Any:
-    """Return a large array rolled along an axis that is not its first; else None."""
+    """Return ``x`` shifted cyclically by ``by`` along ``axis``, which is not the first axis.
+
+    The result is None if no Numba loop applies.
+    """
     loops = numba_operands.movers("rearrangement", x.size, x)
     if loops is None:
         return None
@@ -82,7 +91,10 @@ def _rotated(x: Any, axis: int, by: int) -> Any:
 
 
 def stack_arrays(np: Any, arrays: Sequence[Any], axis: int) -> Any:
-    """Return arrays of one shape and dtype stacked along a new axis; raises ValueError if the shapes differ."""
+    """Return ``arrays``, which have one dtype, stacked along the new axis ``axis``.
+
+    Raises ValueError if the shapes differ.
+    """
     first = arrays[0]
     at = axis if axis >= 0 else axis + first.ndim + 1
     if not 0 <= at <= first.ndim or [each for each in arrays if each.shape != first.shape]:
@@ -97,7 +109,10 @@ def stack_arrays(np: Any, arrays: Sequence[Any], axis: int) -> Any:
 
 
 def triangle(np: Any, x: Any, diagonal: int, lower: bool) -> Any:
-    """Return the part of each matrix on and below (else above) a diagonal, with zeros elsewhere."""
+    """Return the lower triangle of the matrices in ``x`` up to ``diagonal``, or the upper one if ``lower`` is false.
+
+    The other elements are 0.
+    """
     loops = numba_operands.movers("rearrangement", x.size, x)
     if loops is None:
         return (np.tril if lower else np.triu)(x, diagonal)

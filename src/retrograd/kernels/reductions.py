@@ -1,4 +1,4 @@
-"""Kernels of sum and mean: accurate for float32 and half precision, fast for small arrays.
+"""Kernels of sum and mean, accurate for float32 and half precision and fast for small arrays.
 
 NumPy adds pairwise only along a contiguous last axis, so that sums along other axes lose digits. Sums of large arrays
 go to the Numba loops of ``kernels/reductions_numba.py``.
@@ -25,7 +25,7 @@ COUNTS = {kind: [numpy.asarray(n, kind) for n in range(FEW + 1)] for kind in ONE
 
 
 def sum_elements(np: Any, x: Any) -> Any:
-    """Return the sum of all elements."""
+    """Return the sum of all elements of ``x``."""
     if x.size <= FEW and x.__class__ is numpy.ndarray and x.dtype in ONES:
         return x.ravel().dot(ONES[x.dtype][x.size])
     if x.size >= LARGE and (result := reductions_numba.total(x)) is not None:
@@ -36,7 +36,7 @@ def sum_elements(np: Any, x: Any) -> Any:
 
 
 def sum_axes(np: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    """Return the sum over ``axes``, one axis after the other, each in blocks whose sums are then added."""
+    """Return the sum of ``x`` over ``axes``. If ``keepdims`` is true, these stay with size 1."""
     if len(axes) == 1:
         return sum_along(np, x, axes[0], keepdims)
     if x.size >= LARGE and (result := reductions_numba.summed(x, axes, keepdims)) is not None:
@@ -52,7 +52,7 @@ def sum_axes(np: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 
 
 def sum_along(np: Any, x: Any, axis: int, keepdims: bool) -> Any:
-    """Return the sum over one axis."""
+    """Return the sum of ``x`` over ``axis``. If ``keepdims`` is true, the axis stays with size 1."""
     if axis < 0:
         axis += x.ndim
     size = x.shape[axis]
@@ -75,9 +75,10 @@ def sum_along(np: Any, x: Any, axis: int, keepdims: bool) -> Any:
 
 
 def sum_broadcast(np: Any, x: Any, axis: int) -> Any:
-    """Return the sum over one axis, with size 1 there or already broadcast along it.
+    """Return the sum of ``x`` over ``axis``, in a shape that broadcasts with ``x``.
 
-    For small matrices the result is broadcast, because NumPy takes 1 µs to broadcast an operand.
+    Along ``axis`` the result has size 1 or, for small matrices, the size of ``x``, because NumPy takes 1 µs to
+    broadcast an operand.
     """
     size = x.shape[axis]
     if size <= 16 and x.ndim == 2 and x.size <= ROWS and x.__class__ is numpy.ndarray and x.dtype in ONES:
@@ -87,24 +88,30 @@ def sum_broadcast(np: Any, x: Any, axis: int) -> Any:
 
 @lru_cache(maxsize=64)
 def _square(np: Any, size: int, dtype: Any) -> Any:
-    """Return a matrix of ones."""
     return np.ones((size, size), dtype)
 
 
 def mean_broadcast(np: Any, x: Any, axis: int) -> Any:
-    """Return the mean over one axis, with size 1 there or already broadcast along it."""
+    """Return the mean of ``x`` over ``axis``, in a shape that broadcasts with ``x``.
+
+    Along ``axis`` the result has size 1 or, for small matrices, the size of ``x``.
+    """
     size = x.shape[axis]
     return sum_broadcast(np, x, axis) / (COUNTS[x.dtype][size] if size <= FEW and x.dtype in COUNTS else size)
 
 
 def mean_along(np: Any, x: Any, axis: int, keepdims: bool) -> Any:
-    """Return the mean over one axis."""
+    """Return the mean of ``x`` over ``axis``. If ``keepdims`` is true, the axis stays with size 1."""
     result, size = sum_along(np, x, axis, keepdims), x.shape[axis]
     return result / (COUNTS[x.dtype][size] if size <= FEW and x.dtype in COUNTS else x.dtype.type(size))
 
 
 def _along(np: Any, x: Any, axis: int) -> Any:
-    """Return the sum over one axis, in blocks of ``BLOCK`` elements whose sums are added in the same way."""
+    """Return the sum of ``x`` over ``axis``, which stays with size 1.
+
+    Groups of ``BLOCK`` elements are summed first and their sums are then summed in the same way, to reduce rounding
+    errors.
+    """
     size = x.shape[axis]
     if size <= BLOCK or x.strides[axis] == x.itemsize:
         return np.add.reduce(x, axis=axis, keepdims=True)

@@ -1,4 +1,6 @@
-"""Kernels of RNN, LSTM and GRU over whole sequences: forward time step by time step, and the gradients of all operands.
+"""Kernels of RNN, LSTM and GRU over whole sequences: the forward pass, and the gradients of all operands.
+
+The forward pass runs time step by time step.
 
 A packed sequence is a matrix of rows, those of the first time step first. ``sizes`` holds the number of rows of each
 time step, which never increases, because sequences are sorted by descending length. The part that is the same for all
@@ -15,7 +17,10 @@ GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
 def steps(sizes: Sequence[int], reverse: bool) -> Iterator[tuple[int, slice]]:
-    """Return an iterator over the time steps, ``reverse`` from the last: the number of rows and their slice."""
+    """Return an iterator over the time steps of packed sequences: pairs (number of rows, slice of the rows).
+
+    ``sizes`` holds the number of rows of each time step. If ``reverse`` is true, the last time step comes first.
+    """
     spans, start = [], 0
     for size in sizes:
         spans.append((size, slice(start, start + size)))
@@ -24,12 +29,12 @@ def steps(sizes: Sequence[int], reverse: bool) -> Iterator[tuple[int, slice]]:
 
 
 def _sigmoid(np: Any, x: Any) -> Any:
-    """Return ``1 / (1 + exp(-x))``, computed by tanh, which does not overflow."""
+    """Return ``1 / (1 + exp(-x))``, computed by tanh to avoid overflow."""
     return 0.5 * (np.tanh(0.5 * x) + 1)
 
 
 def _added(x: Any, *biases: Any) -> Any:
-    """Add the biases that are not None to ``x`` in place, and return it."""
+    """Add ``biases``, of which each may be None, to ``x`` in place, and return ``x``."""
     for bias in biases:
         if bias is not None:
             x += bias
@@ -40,10 +45,11 @@ def forward(
     np: Any, kind: str, x: Any, hidden: Any, cell: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any,
     sizes: Sequence[int], reverse: bool,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """Return the hidden states (rows, units), the last hidden state and cell, and the values saved for the gradients.
+    """Return the hidden states (rows, units), the last hidden state, the last cell and three saved arrays.
 
-    The saved values are the activated gates (rows, gates * units), the cells before and after each step, and the hidden
-    states before each step.
+    ``kind`` is "LSTM", "GRU", "RNN_TANH" or "RNN_RELU". ``hidden`` and ``cell`` are the initial states; ``cell`` is
+    None except for an LSTM. ``w_hr`` is the projection of an LSTM, or None. The saved arrays are the activated gates
+    (rows, gates * units), the cells before and after each step, and the hidden states before each step.
     """
     units = w_hh.shape[0] // GATES[kind]
     seen = _added(x @ w_ih.T, b_ih, b_hh if kind != "GRU" else None)
@@ -76,9 +82,9 @@ def forward(
 
 
 def _lstm_step(np: Any, gates: Any, cell: Any) -> tuple[Any, Any]:
-    """Return the hidden state and the cell after one step.
+    """Return the hidden state and the cell after one time step of an LSTM.
 
-    ``gates`` (input, forget, new, output) are activated in place.
+    ``gates`` (rows, 4 * units) holds the gates input, forget, new and output, which are activated in place.
     """
     units = cell.shape[1]
     gates[:, : 2 * units] = _sigmoid(np, gates[:, : 2 * units])
@@ -90,7 +96,11 @@ def _lstm_step(np: Any, gates: Any, cell: Any) -> tuple[Any, Any]:
 
 
 def _gru_step(np: Any, gates: Any, seen: Any, product: Any, h: Any) -> Any:
-    """Return the hidden state after one step; ``gates`` receives reset, update, new, and the hidden part of new."""
+    """Return the hidden state after one time step of a GRU, and write the activated gates to ``gates``.
+
+    ``seen`` is the product of the input with its weights, ``product`` that of ``h``, the previous hidden state.
+    ``gates`` receives reset, update, new, and the hidden part of new.
+    """
     units = h.shape[1]
     both = slice(0, 2 * units)
     gates[:, both] = _sigmoid(np, seen[:, both] + product[:, both])
@@ -105,9 +115,10 @@ def backward(
     np: Any, kind: str, grads: Sequence[Any], x: Any, hidden: Any, cell: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any,
     w_hr: Any, gates: Any, cells: Any, before: Any, sizes: Sequence[int], reverse: bool,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """Return the gradients of x, hidden, cell, the weights and the biases.
+    """Return the gradients of ``x``, ``hidden``, ``cell``, ``w_ih``, ``w_hh``, ``b_ih``, ``b_hh`` and ``w_hr``.
 
-    ``grads`` are the gradients of the three results of :func:`forward`, each of which may be None.
+    ``grads`` holds the gradients of the hidden states, the last hidden state and the last cell, of which each may be
+    None. ``gates``, ``cells`` and ``before`` are the arrays that :func:`forward` saved.
     """
     of_out, of_last, of_cell = grads
     dh = np.zeros(hidden.shape, x.dtype) if of_last is None else of_last.copy()
@@ -141,7 +152,10 @@ def backward(
 
 
 def _lstm_back(np: Any, inner: Any, d: Any, dc: Any, gates: Any, cells: Any) -> Any:
-    """Write the gradients of the gates of one step to ``inner``; return the gradient of the previous cell."""
+    """Write the gradients of an LSTM's gates of one time step to ``inner``; return that of the previous cell.
+
+    ``d`` and ``dc`` are the gradients of the hidden state and the cell after the step.
+    """
     units = d.shape[1]
     enter, keep, new, leave = (gates[:, k * units : (k + 1) * units] for k in range(4))
     squashed = np.tanh(cells[1])
@@ -154,9 +168,10 @@ def _lstm_back(np: Any, inner: Any, d: Any, dc: Any, gates: Any, cells: Any) -> 
 
 
 def _gru_back(np: Any, inner: Any, outer: Any, d: Any, gates: Any, h: Any) -> Any:
-    """Write the gradients of the gates of one step to ``inner`` and ``outer``.
+    """Write the gradients of a GRU's gates of one time step to ``inner`` (hidden part) and ``outer`` (input part).
 
-    Returns the gradient of the previous hidden state without the part that goes through the gates.
+    ``d`` is the gradient of the hidden state after the step, ``h`` the hidden state before it. Returns the gradient of
+    ``h`` without the part that goes through the gates.
     """
     units = d.shape[1]
     reset, update, new, part = (gates[:, k * units : (k + 1) * units] for k in range(4))

@@ -1,6 +1,7 @@
 """Kernels of rand, randn, randint, randperm, bernoulli, multinomial and the other random distributions.
 
-They draw from a stream of ``kernels/random.py`` in PyTorch's order, so that the numbers are PyTorch's.
+They draw from ``stream``, a :class:`Stream` of ``kernels/random.py``, in PyTorch's order, so that the numbers are
+PyTorch's.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from .random import (
 
 
 def draw_numbers(stream: Stream, shape: tuple[int, ...], maker: WordConverter) -> Array:
-    """Return numbers of a kind in memory of their own, with the given shape."""
+    """Return a new array of the given shape with the next numbers of ``stream`` that ``maker`` converts."""
     if len(shape) == 1:
         (count,) = shape
         numbers = stream.numbers(count, maker)
@@ -47,7 +48,7 @@ def draw_numbers(stream: Stream, shape: tuple[int, ...], maker: WordConverter) -
 
 
 def uniform(stream: Stream, shape: tuple[int, ...], dtype: Any, low: float = 0.0, high: float = 1.0) -> Array:
-    """Return uniform numbers in [low, high)."""
+    """Return uniform numbers in [low, high) with the given shape and dtype."""
     if dtype is F32 and low == 0 and high == 1:
         return draw_numbers(stream, shape, SINGLES)
     dtype = numpy.dtype(dtype)
@@ -66,19 +67,20 @@ def uniform(stream: Stream, shape: tuple[int, ...], dtype: Any, low: float = 0.0
 
 
 def _part(dtype: Any) -> Any:
-    """Return the dtype of the real part of a complex dtype."""
+    """Return the dtype of the real part of ``dtype``, a complex dtype."""
     return F32 if dtype.itemsize == 8 else F64
 
 
 def _complex_of(pairs: Array, dtype: Any) -> Array:
-    """Return complex numbers of pairs along the last axis."""
+    """Return the complex numbers whose real and imaginary parts are the pairs along the last axis of ``pairs``."""
     return numpy.ascontiguousarray(pairs).view(dtype)[..., 0]
 
 
 def standard_normal_converter(stream: Stream, count: int) -> WordConverter | None:
-    """Return the maker of ``count`` standard normals of float32, or None.
+    """Return the converter of words to ``count`` standard normals of float32, or None.
 
-    None if the stream has saved the second of a pair, or would have to save it.
+    The result is None if normals have to be drawn in another way: the stream has saved the second number of a pair, or
+    would have to save one, or the last block of 16 is incomplete.
     """
     if count < 16:
         return SHORT_PAIRS if stream.kept is None and not count % 2 else None
@@ -88,7 +90,10 @@ def standard_normal_converter(stream: Stream, count: int) -> WordConverter | Non
 def normal(
     stream: Stream, shape: tuple[int, ...], dtype: Any, mean: float = 0.0, std: float = 1.0, blocks: bool = True
 ) -> Array:
-    """Return normal numbers. ``blocks=False``: one at a time whatever the size, as for non-contiguous tensors."""
+    """Return normal numbers with the given mean and standard deviation.
+
+    If ``blocks`` is false, they are drawn in pairs even if they are many, as PyTorch does for non-contiguous tensors.
+    """
     count = _count(shape)
     if dtype is F32 and mean == 0 and std == 1:  # the most common case
         maker = standard_normal_converter(stream, count if blocks else 0)
@@ -107,7 +112,10 @@ def normal(
 
 
 def normals_one_by_one(stream: Stream, count: int) -> Array:
-    """Return standard normals in double precision, drawn in pairs; the stream saves the second of an open pair."""
+    """Return ``count`` standard normals as float64, drawn in pairs.
+
+    If ``count`` is odd, the stream saves the second number of the last pair for the next call.
+    """
     if stream.kept is None and count % 2 == 0:
         return stream.numbers(count, PAIRS)
     out = numpy.empty(count)
@@ -122,7 +130,7 @@ def normals_one_by_one(stream: Stream, count: int) -> Array:
 
 
 def _normal_blocks(stream: Stream, shape: tuple[int, ...], dtype: Any, mean: float, std: float) -> Array:
-    """Return normal numbers drawn in blocks of 16."""
+    """Return normal numbers drawn in blocks of 16, as PyTorch does for 16 or more elements."""
     short = dtype in (F16, BF16)  # computed in float32, and without draws for the elements that the last 16 replace
     kind, out = F32 if short else dtype, numpy.empty(shape, dtype)
     flat, rest = out.reshape(-1), out.size % 16
@@ -135,18 +143,17 @@ def _normal_blocks(stream: Stream, shape: tuple[int, ...], dtype: Any, mean: flo
 
 
 def _scaled(x: Array, mean: float, std: float) -> Array:
-    """Return ``x * std + mean`` in the dtype of ``x``."""
     return x if mean == 0 and std == 1 else x * x.dtype.type(std) + x.dtype.type(mean)
 
 
 @lru_cache(maxsize=8)
 def _remainders(span: int) -> WordConverter:
-    """Return the maker of int64 remainders of words by ``span``."""
+    """Return the converter of words to their remainders modulo ``span``, as int64."""
     return WordConverter(lambda words: (words % numpy.uint64(span)).view(I64), 1, 1)
 
 
 def integers(stream: Stream, shape: tuple[int, ...], dtype: Any, low: int, high: int) -> Array:
-    """Return integers from ``low`` to below ``high``; ranges from 2**28 on take two words for a number."""
+    """Return integers from ``low`` to ``high - 1``. If the range is 2**28 or more, each number takes two words."""
     span, count = high - low, _count(shape)
     if dtype is I64 and 0 < span < 2**28 and 0 <= low < 2**62 and count < LARGE:
         drawn = draw_numbers(stream, shape, _remainders(span))
@@ -169,7 +176,7 @@ _EXACT = {F16: 2**11, BF16: 2**8, F32: 2**24, F64: 2**53}
 
 @lru_cache
 def bounds(dtype: Any) -> tuple[float, float]:
-    """Return the least and the greatest finite number of a dtype."""
+    """Return the least and the greatest finite number of ``dtype``."""
     dtype = numpy.dtype(dtype)
     if dtype.kind == "b":
         return 0, 1
@@ -183,7 +190,7 @@ def bounds(dtype: Any) -> tuple[float, float]:
 
 
 def largest_integer(dtype: Any) -> int:
-    """Return the greatest integer that ``random_(from, None)`` may draw."""
+    """Return the greatest integer that ``random_(from, None)`` may draw for ``dtype``."""
     dtype = numpy.dtype(dtype)
     return _EXACT[dtype] if dtype.kind in "fV" else int(bounds(dtype)[1])
 
@@ -193,7 +200,7 @@ _RANGE = {**{kind: top + 1 for kind, top in _EXACT.items()}, numpy.dtype(bool): 
 
 
 def full_range_integers(stream: Stream, shape: tuple[int, ...], dtype: Any) -> Array:
-    """Return the numbers of ``random_()``: integers from 0 over the range of the dtype."""
+    """Return the numbers of ``random_()``: integers from 0 to the greatest one that ``dtype`` represents exactly."""
     dtype = numpy.dtype(dtype)
     span = _RANGE.get(dtype) or int(numpy.iinfo(dtype).max) + 1
     count = _count(shape)
@@ -202,7 +209,10 @@ def full_range_integers(stream: Stream, shape: tuple[int, ...], dtype: Any) -> A
 
 
 def permutation(stream: Stream, count: int, dtype: Any) -> Array:
-    """Return a random permutation of 0 … count-1: each element is exchanged with itself or a later one."""
+    """Return a random permutation of the integers from 0 to ``count - 1``.
+
+    Each element is exchanged with itself or a later one, the first element first.
+    """
     if count >= LARGE and available():
         spans = numpy.arange(count, 1, -1, dtype=numpy.uint64)
         steps = (stream.words(count - 1) % spans).view(numpy.int64)
@@ -218,9 +228,9 @@ def permutation(stream: Stream, count: int, dtype: Any) -> Array:
 
 
 def bernoulli(stream: Stream, shape: tuple[int, ...], dtype: Any, p: Any, value: float = 1.0) -> Array:
-    """Return ``value`` with probability ``p``, else 0.
+    """Return ``value`` with probability ``p``, else 0, for each element.
 
-    A Python number ``p`` draws float64; an array draws uniform numbers of its own precision.
+    If ``p`` is a Python number, uniform float64 are drawn; if ``p`` is an array, uniform numbers of its dtype.
     """
     if isinstance(p, numpy.ndarray):
         draws = stream.doubles(p.size) if _is_double(p.dtype) else stream.singles(p.size)
@@ -234,7 +244,7 @@ def bernoulli(stream: Stream, shape: tuple[int, ...], dtype: Any, p: Any, value:
 
 
 def exponential(stream: Stream, shape: tuple[int, ...], dtype: Any, rate: float = 1.0) -> Array:
-    """Return numbers of the exponential distribution."""
+    """Return samples of the exponential distribution with the given ``rate``."""
     draws = stream.doubles(_count(shape))
     values = numpy.log1p(numpy.negative(draws))
     values = numpy.negative(values, values) if rate == 1 else values * (-1.0 / rate)
@@ -242,25 +252,31 @@ def exponential(stream: Stream, shape: tuple[int, ...], dtype: Any, rate: float 
 
 
 def cauchy(stream: Stream, shape: tuple[int, ...], dtype: Any, median: float = 0.0, sigma: float = 1.0) -> Array:
-    """Return numbers of the Cauchy distribution."""
+    """Return samples of the Cauchy distribution with the given ``median`` and scale ``sigma``."""
     draws = stream.doubles(_count(shape))
     return (median + sigma * numpy.tan(math.pi * (draws - 0.5))).astype(dtype).reshape(shape)
 
 
 def log_normal(stream: Stream, shape: tuple[int, ...], dtype: Any, mean: float = 1.0, std: float = 2.0) -> Array:
-    """Return numbers of the log-normal distribution."""
+    """Return samples of the log-normal distribution: exponentials of normal numbers with ``mean`` and ``std``."""
     return numpy.exp(normals_one_by_one(stream, _count(shape)) * std + mean).astype(dtype).reshape(shape)
 
 
 def geometric(stream: Stream, shape: tuple[int, ...], dtype: Any, p: float) -> Array:
-    """Return numbers of the geometric distribution: trials of probability ``p`` until the first success."""
+    """Return samples of the geometric distribution: the number of trials up to the first success.
+
+    Each trial succeeds with probability ``p``.
+    """
     draws = stream.doubles(_count(shape))
     with numpy.errstate(divide="ignore"):
         return numpy.ceil(numpy.log(draws) / math.log1p(-p)).astype(dtype).reshape(shape)
 
 
 def poisson(stream: Stream, rate: Array) -> Array:
-    """Return Poisson counts of mean ``rate``: products of uniforms for means below 10, else transformed rejection."""
+    """Return samples of Poisson distributions with the means ``rate``.
+
+    Means below 10 use products of uniform numbers, other means transformed rejection.
+    """
     out = numpy.empty(rate.shape, rate.dtype)
     flat = out.reshape(-1)
     with closing(stream.one_by_one()) as draws:
@@ -270,7 +286,7 @@ def poisson(stream: Stream, rate: Array) -> Array:
 
 
 def _poisson_few(draws: Draws, mean: float) -> int:
-    """Return one count of a mean below 10, by multiplying uniforms."""
+    """Return one sample of the Poisson distribution with ``mean`` below 10, by multiplying uniform numbers."""
     if mean == 0:
         return 0
     bound, product, count = math.exp(-mean), 1.0, 0
@@ -282,7 +298,7 @@ def _poisson_few(draws: Draws, mean: float) -> int:
 
 
 def _poisson_many(draws: Draws, mean: float) -> int:
-    """Return one count of a mean of at least 10.
+    """Return one sample of the Poisson distribution with ``mean`` of at least 10, by transformed rejection.
 
     Source: Hörmann's PTRS, The transformed rejection method for generating Poisson random variables (1993).
     """
@@ -304,7 +320,10 @@ def _poisson_many(draws: Draws, mean: float) -> int:
 
 
 def binomial(stream: Stream, count: Array, chance: Array) -> Array:
-    """Return binomial counts: the successes among ``count`` trials of probability ``chance``, for each element."""
+    """Return samples of binomial distributions: the successes among ``count`` trials of probability ``chance``.
+
+    ``count`` and ``chance`` are arrays of one shape.
+    """
     out = numpy.empty(numpy.broadcast_shapes(count.shape, chance.shape), count.dtype)
     flat = out.reshape(-1)
     pairs = (numpy.broadcast_to(each, out.shape).astype(F64).ravel().tolist() for each in (count, chance))
@@ -315,7 +334,7 @@ def binomial(stream: Stream, count: Array, chance: Array) -> Array:
 
 
 def _successes(draws: Draws, trials: float, p: float) -> float:
-    """Return the successes among ``trials`` trials of probability ``p``."""
+    """Return one sample of the binomial distribution: the successes among ``trials`` trials of probability ``p``."""
     if trials <= 0 or p <= 0:
         return 0.0
     if p >= 1:
@@ -328,7 +347,7 @@ def _successes(draws: Draws, trials: float, p: float) -> float:
 
 
 def _binomial_few(draws: Draws, trials: float, p: float) -> float:
-    """Return one binomial count by adding the waiting times between successes until the trials are used up."""
+    """Return one binomial sample, by adding the waiting times between successes until they exceed ``trials``."""
     waited, count, scale = 0.0, 0, math.log1p(-p)
     while True:
         draw = next(draws)
@@ -339,12 +358,12 @@ def _binomial_few(draws: Draws, trials: float, p: float) -> float:
 
 
 def _stirling_rest(k: float) -> float:
-    """Return the remainder of Stirling's formula for ``log(k!)``."""
+    """Return the error of Stirling's formula for ``log(k!)``."""
     return math.lgamma(k + 1) - ((k + 0.5) * math.log(k + 1) - (k + 1) + 0.5 * math.log(2 * math.pi))
 
 
 def _binomial_many(draws: Draws, trials: float, p: float) -> float:
-    """Return one binomial count of at least 10 expected successes.
+    """Return one binomial sample for at least 10 expected successes, by transformed rejection.
 
     Source: Hörmann's BTRS, The generation of binomial random variates (1993).
     """
@@ -373,7 +392,10 @@ def _binomial_many(draws: Draws, trials: float, p: float) -> float:
 
 
 def multinomial(stream: Stream, weights: Array, samples: int, replacement: bool) -> Array:
-    """Return int64 indices drawn with the probabilities ``weights`` (rows of a 1-d or 2-d array)."""
+    """Return ``samples`` int64 indices for each row of ``weights``, drawn with probabilities proportional to them.
+
+    ``weights`` has one or two dimensions. If ``replacement`` is false, an index is drawn at most once per row.
+    """
     rows = weights if weights.ndim == 2 else weights.reshape(1, -1)
     if replacement and samples != 1:
         picked = numpy.stack([_pick(stream, row, samples) for row in rows])
@@ -386,7 +408,7 @@ def multinomial(stream: Stream, weights: Array, samples: int, replacement: bool)
 
 
 def _pick(stream: Stream, row: Array, samples: int) -> Array:
-    """Return ``samples`` indices of one row, drawn with replacement."""
+    """Return ``samples`` indices of the 1-d array ``row`` of weights, drawn with replacement."""
     total = numpy.cumsum(row, dtype=row.dtype if row.dtype in (F32, F64) else F32)
     bounds = total / total[-1]
     indices = numpy.searchsorted(bounds.astype(F64), stream.doubles(samples), side="left")

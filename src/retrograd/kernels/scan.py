@@ -1,4 +1,4 @@
-"""Kernels of logcumsumexp and of the gradients of cumprod and logcumsumexp: linear recurrences along one axis."""
+"""Kernels of logcumsumexp, and of the gradients of cumprod and logcumsumexp, by linear recurrences along one axis."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ SHORT = 24  # at most so many steps one after the other are faster than passes o
 
 
 def shift_by_one(np: Any, x: Any, dim: int, by: int, fill: float) -> Any:
-    """Return ``x`` shifted by one element along ``dim`` (``by``: 1 or -1), with ``fill`` in the vacated position."""
+    """Return ``x`` shifted by one element along ``dim``, with ``fill`` in the vacated position.
+
+    ``by`` is 1 (towards higher indices) or -1.
+    """
     out = np.empty_like(x)
     if x.shape[dim] == 0:
         return out
@@ -27,10 +30,10 @@ def shift_by_one(np: Any, x: Any, dim: int, by: int, fill: float) -> Any:
 
 
 def recurrence(np: Any, summand: Any, factor: Any, dim: int, backward: bool) -> Any:
-    """Return ``s[k] = summand[k] + factor[k] * s[k - 1]`` along ``dim``.
+    """Return the array s with ``s[k] = summand[k] + factor[k] * s[k - 1]`` along ``dim``.
 
-    ``backward``: ``s[k] = summand[k] + factor[k + 1] * s[k + 1]``. Nothing is divided, so that factors of zero are
-    right too.
+    If ``backward`` is true, ``s[k] = summand[k] + factor[k + 1] * s[k + 1]``. The result is also right for factors of
+    0, because nothing is divided.
     """
     summand, factor = plain(summand), plain(factor)
     loops = numba_operands.loops("scan", factor.size, factor, summand)
@@ -60,7 +63,10 @@ def recurrence(np: Any, summand: Any, factor: Any, dim: int, backward: bool) -> 
 
 
 def _doubling(np: Any, out: Any, steps: Any, size: int) -> None:
-    """Compute the recurrence in place, in log2(size) passes over all elements (Hillis and Steele, 1986)."""
+    """Compute the recurrence in place in ``out``, in log2(``size``) passes over all elements.
+
+    ``out`` holds the summands and ``steps`` the factors along their first axis. Source: Hillis and Steele, 1986.
+    """
     steps, reach = steps.copy(), 1
     while reach < size:
         out[reach:] += steps[reach:] * out[:-reach]

@@ -1,4 +1,4 @@
-"""Access to the special functions of SciPy, or of CuPy on a GPU, for the operations of torch.special.
+"""Access to the special functions of SciPy (on a GPU, of CuPy) for the operations of torch.special.
 
 Either library is imported when the first special function is called.
 """
@@ -15,12 +15,14 @@ SHORT = 2
 
 @cache
 def library(module: str) -> Any:
-    """Return the module of special functions that goes with an array module."""
+    """Return ``scipy.special`` if ``module`` is "numpy", else ``cupyx.scipy.special``."""
     return import_module("scipy.special" if module == "numpy" else "cupyx.scipy.special")
 
 
 def special(np: Any, name: str, *operands: Any) -> Any:
-    """Return the special function ``name`` of arrays and numbers, computed in float32 for half precision.
+    """Return the special function ``name`` of ``operands``, arrays or numbers.
+
+    Operands of half precision are cast to float32 first.
 
     >>> import numpy
     >>> float(special(numpy, "gammaln", numpy.float64(3)))
@@ -36,12 +38,12 @@ def special(np: Any, name: str, *operands: Any) -> Any:
 
 
 def _is_short(operand: Any) -> bool:
-    """Whether an operand is float16 or bfloat16."""
+    """Whether ``operand`` is an array of float16 or bfloat16."""
     return bool(operand.dtype.itemsize == SHORT and operand.dtype.kind in "fV")
 
 
 def airy_ai(np: Any, x: Any) -> Any:
-    """Return the Airy function Ai.
+    """Return the Airy function Ai of ``x``.
 
     Above 103.892 the result is 0, because the value is below the smallest float; at infinity it is nan, as in PyTorch.
     """
@@ -53,6 +55,6 @@ def airy_ai(np: Any, x: Any) -> Any:
 
 
 def spherical_bessel_j0(np: Any, x: Any) -> Any:
-    """Return ``sin(x) / x``: 1 at 0, and 0 at infinity."""
+    """Return ``sin(x) / x``, with the limits 1 at 0 and 0 at infinity."""
     safe = np.where((x == 0) | np.isinf(x), 1, x)
     return np.where(np.isinf(x), 0, np.where(x == 0, 1, np.sin(safe) / safe)).astype(x.dtype)

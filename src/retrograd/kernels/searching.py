@@ -15,7 +15,7 @@ SPARSE = 4
 
 
 def min_max(x: Any) -> tuple[int, int]:
-    """Return the least and the greatest element of a non-empty array of integers."""
+    """Return the least and the greatest element of ``x``, a non-empty array of integers."""
     loops = numba_operands.movers("gather_scatter", x.size, x) if x.dtype is numba_operands.INT else None
     if loops is None:
         return int(x.min()), int(x.max())
@@ -25,7 +25,10 @@ def min_max(x: Any) -> tuple[int, int]:
 
 
 def bincount_range(x: Any, low: int, high: int) -> Any:
-    """Return the number of occurrences of each integer from ``low`` to ``high`` in ``x``, which has no others."""
+    """Return the number of occurrences in ``x`` of each integer from ``low`` to ``high``.
+
+    All elements of ``x`` must be in this range.
+    """
     parts = blas_threads.limit()
     few = x.dtype is numba_operands.INT and (high - low) * parts < x.size
     loops = numba_operands.movers("gather_scatter", x.size, x) if few else None
@@ -38,9 +41,9 @@ def bincount_range(x: Any, low: int, high: int) -> Any:
 
 
 def unique_values(np: Any, x: Any) -> tuple[Any, Any, Any]:
-    """Return the sorted distinct values, the index of each element's value, and the count of each value.
+    """Return the sorted distinct values of ``x``, the index of each element's value, and the count of each value.
 
-    No nan equals another.
+    Each nan counts as a distinct value.
     """
     flat = x.reshape(-1)
     if np is not numpy or not flat.size:
@@ -66,9 +69,9 @@ def unique_values(np: Any, x: Any) -> tuple[Any, Any, Any]:
 
 
 def searchsorted(edges: Any, x: Any, right: bool) -> Any:
-    """Return the number of the sorted ``edges`` less than (``right``: or equal to) each element.
+    """Return for each element of ``x`` the number of ``edges``, a sorted array, that are less than the element.
 
-    Returns None if no Numba loop applies and NumPy has to do it.
+    If ``right`` is true, edges equal to the element are counted too. The result is None if no Numba loop applies.
     """
     if edges.dtype is not x.dtype or (
         edges.dtype is not numba_operands.INT and edges.dtype not in (numba_operands.F32, numba_operands.F64)

@@ -1,4 +1,6 @@
-"""Kernels of sort, argsort, topk and msort: stable sorting indices, and the first few elements of each row.
+"""Kernels of sort, argsort, topk and msort: the indices of a stable sort, and the first few elements of sorted rows.
+
+:func:`stable_argsort` is the kernel of argsort, :func:`topk_along` that of topk.
 
 :func:`stable_argsort` is argsort, :func:`topk_along` is topk.
 
@@ -25,7 +27,10 @@ FEW = 128
 
 
 def stable_argsort(np: Any, x: Any, dim: int, descending: bool) -> Any:
-    """Return the int64 indices that sort ``x`` along ``dim`` stably; nan is greater than any number."""
+    """Return the int64 indices that sort ``x`` along ``dim`` stably, in descending order if ``descending`` is true.
+
+    nan counts as greater than any number.
+    """
     if x.dtype.kind == "b":
         x = x.astype(np.uint8)
     if x.dtype.kind == "V":
@@ -41,7 +46,10 @@ def stable_argsort(np: Any, x: Any, dim: int, descending: bool) -> Any:
 
 
 def _keys(x: Any, descending: bool) -> Any:
-    """Return unsigned integers of 32 bits in the order of ``x``; None if its dtype does not fit into 32 bits."""
+    """Return uint32 keys that are in the same order as ``x``, or in the reverse order if ``descending`` is true.
+
+    The result is None if the dtype of ``x`` has more than 32 bits (Note [Keys]).
+    """
     kind = x.dtype
     if kind in (F16, F32):
         x = x + F32.type(0)  # no negative zero
@@ -57,7 +65,7 @@ def _keys(x: Any, descending: bool) -> Any:
 
 
 def _sorted_keys(keys: Any, dim: int) -> Any:
-    """Return the indices that sort the keys along ``dim``."""
+    """Return the int64 indices that sort the uint32 array ``keys`` stably along ``dim`` (Note [Keys])."""
     rows = keys.swapaxes(dim, -1)
     joined = rows.astype(numpy.uint64, order="C")
     joined <<= numpy.uint64(32)
@@ -68,9 +76,10 @@ def _sorted_keys(keys: Any, dim: int) -> Any:
 
 
 def topk_along(np: Any, x: Any, count: int, dim: int, largest: bool) -> Any:
-    """Return the ``count`` largest (or smallest) elements along ``dim`` in sorted order, and their indices.
+    """Return the ``count`` largest elements of ``x`` along ``dim`` in descending order, and their indices.
 
-    The result is that of a stable sort. Returns None where sorting is faster.
+    If ``largest`` is false, the smallest are returned in ascending order. Equal elements keep their order. The result
+    is None where sorting is faster.
     """
     if not 0 < count <= FEW or count > x.shape[dim] // 4 or x.size < MANY:
         return None
@@ -94,7 +103,10 @@ PASSES = 16
 
 
 def _passes(np: Any, rows: Any, count: int, largest: bool) -> Any:
-    """Return the first ``count`` elements, each by a pass of ``argmax`` over the rest; None if that does not apply."""
+    """Return the ``count`` largest (or smallest) elements of each row and their indices, by one ``argmax`` for each.
+
+    If ``largest`` is false, the smallest are returned. The result is None if ``count`` is large or the method fails.
+    """
     if count > PASSES or rows.dtype.kind != "f" or rows.dtype.itemsize < 4:
         return None
     left = rows.copy() if largest else np.where(np.isnan(rows), rows.dtype.type(-np.inf), -rows)

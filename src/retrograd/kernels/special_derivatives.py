@@ -1,4 +1,4 @@
-"""Kernels of the derivatives of gammainc, gammaincc and zeta by their order.
+"""Kernels of the derivatives of gammainc, gammaincc and zeta by their first argument, called the order.
 
 Each belongs to a family that is closed under differentiation. The derivative of the regularized incomplete gamma
 function by its order ``a`` is a truncated moment:
@@ -28,13 +28,13 @@ NEGLIGIBLE = 46.0  # exp(-46) counts as zero
 
 @cache
 def _rule() -> list[tuple[float, float]]:
-    """Return the nodes and weights of Gauss-Legendre quadrature on [-1, 1]."""
+    """Return the pairs (node, weight) of Gauss-Legendre quadrature on [-1, 1]."""
     nodes, weights = numpy.polynomial.legendre.leggauss(NODES)
     return list(zip(nodes.tolist(), weights.tolist(), strict=True))
 
 
 def gamma_moment(np: Any, a: Any, x: Any, n: int) -> Any:
-    """Return ``M_n(a, x)``: 0 at x = 0, nan for an order that is not positive."""
+    """Return ``M_n(a, x)`` of the module's docstring; 0 at x = 0, nan where ``a`` is not positive."""
     wide_a, wide_x = (each.astype(np.float64) for each in np.broadcast_arrays(a, x))
     mean, scale = special(np, "digamma", wide_a), special(np, "gammaln", wide_a)
     top, peak = np.log(wide_x), np.log(wide_a)
@@ -52,7 +52,10 @@ def gamma_moment(np: Any, a: Any, x: Any, n: int) -> Any:
 
 
 def _density_limit(np: Any, a: Any, start: Any, side: Any) -> Any:
-    """Return the point on one side of ``start`` beyond which the density of ln T is negligible."""
+    """Return the point beyond which the density of ln T is negligible, for a gamma distribution of order ``a``.
+
+    The point is searched from ``start`` in the direction ``side`` (1 or -1).
+    """
     height = a * start - np.exp(start)
     near, far = np.zeros_like(a), NEGLIGIBLE * (1 / a + 1 / np.sqrt(a) + 1)
     for _ in range(50):
@@ -64,7 +67,7 @@ def _density_limit(np: Any, a: Any, start: Any, side: Any) -> Any:
 
 
 def _full_moment(np: Any, a: Any, n: int) -> Any:
-    """Return the moment over all T, from the cumulants, which are the polygamma functions."""
+    """Return ``M_n(a, inf)``, computed from the cumulants of ln T, which are the polygamma functions at ``a``."""
     moments = [np.ones_like(a), np.zeros_like(a)]
     for order in range(2, n + 1):
         moment = np.zeros_like(a)
@@ -82,7 +85,7 @@ TERMS, CORRECTIONS = 40, 12
 
 @cache
 def _bernoulli() -> list[float]:
-    """Return ``B_2j / (2j)!`` for j from 1."""
+    """Return the list of ``B_2j / (2j)!`` for j = 1, 2, …, where B are the Bernoulli numbers."""
     from fractions import Fraction  # imports the decimal module, which few programs need
 
     numbers = [Fraction(1)]
@@ -92,7 +95,7 @@ def _bernoulli() -> list[float]:
 
 
 def zeta_sum(np: Any, x: Any, q: Any, n: int) -> Any:
-    """Return ``Z_n(x, q)`` for x > 1 and q > 0, else nan."""
+    """Return ``Z_n(x, q)`` of the module's docstring for x > 1 and q > 0, else nan."""
     wide_x, wide_q = (each.astype(np.float64) for each in np.broadcast_arrays(x, q))
     total = np.zeros_like(wide_x)
     for k in range(TERMS):
