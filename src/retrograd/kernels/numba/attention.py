@@ -1,4 +1,9 @@
-"""Numba loops of scaled_dot_product_attention and its gradients, in blocks whose scores stay in each thread's cache.
+"""Numba loops of scaled_dot_product_attention and its gradients, computed in blocks whose scores stay in the cache.
+
+Arrays are passed as 1-d memory, with the strides (in elements) of batch, head and row. Matrix products call NumPy's
+BLAS (``kernels/numba/gemm.py``). ``room`` (parts, elements) is scratch memory: the work is divided into as many parts,
+and each thread computes some of them. If there are few heads, each head is divided into ``pieces``, of which piece k
+computes the blocks of rows k, k + pieces, ...
 
 Arrays are passed as flat memory, with the strides (in elements) of batch, head and row. Matrix products are those of
 NumPy's BLAS (``kernels/numba/gemm.py``). ``room`` (parts, elements) is scratch memory: the work is divided into as many
@@ -23,9 +28,9 @@ SIDE = 16
 
 @step_of_sums
 def _transpose(x: Any, at: Any, lead: Any, rows: Any, columns: Any, out: Any) -> None:
-    """Write a transposed matrix: ``out[c * rows + r] = x[at + r * lead + c]``.
+    """Write the transpose of a matrix to ``out``: ``out[c * rows + r] = x[at + r * lead + c]``.
 
-    BLAS is slower with a transposed operand, and would transpose it again for each block.
+    It is done once for all blocks, because BLAS would transpose the operand again for each block.
     """
     for first in range(0, rows, SIDE):
         count = min(SIDE, rows - first)
@@ -37,7 +42,10 @@ def _transpose(x: Any, at: Any, lead: Any, rows: Any, columns: Any, out: Any) ->
 
 @step_of_sums
 def _exponentials(row: Any, scale: Any) -> Any:
-    """Replace ``row`` by ``exp(scale * row - top)`` with its maximum ``top``; return the sum and ``top``."""
+    """Replace ``row`` by ``exp(scale * row - top)``, and return the sum of the new row and ``top``.
+
+    ``top`` is the maximum of ``scale * row``.
+    """
     top = row[0]
     for k in range(row.size):
         top = larger(top, row[k])
@@ -59,10 +67,10 @@ def _probabilities(row: Any, scale: Any, less: Any) -> None:
 
 @step_of_sums
 def _score_gradients(given: Any, chance: Any, scale: Any) -> None:
-    """Replace the gradients of a row of probabilities, ``given``, by those of its scores.
+    """Replace ``given``, the gradients of a row of probabilities, by the gradients of its scores.
 
-    The weighted mean that is subtracted is divided by the sum of the probabilities, which rounding keeps from being
-    exactly 1.
+    ``chance`` holds the probabilities. The weighted mean of the gradients is divided by the sum of the probabilities,
+    because with rounding that is not exactly 1.
     """
     mean, total = like(given[0], 0), like(given[0], 0)
     for k in range(given.size):
@@ -75,7 +83,7 @@ def _score_gradients(given: Any, chance: Any, scale: Any) -> None:
 
 @njit(inline="always")
 def _place(steps: Any, b: Any, h: Any, r: Any) -> Any:
-    """Return the offset of row ``r`` of head ``h`` of batch ``b``."""
+    """Return the offset of row ``r`` of head ``h`` of batch ``b`` in an array with the strides ``steps``."""
     return b * steps[0] + h * steps[1] + r * steps[2]
 
 
@@ -84,10 +92,10 @@ def forward(
     query: Any, key: Any, value: Any, steps: Any, sizes: Any, causal: Any, scale: Any, address: Any, room: Any,
     out: Any, sums: Any,
 ) -> None:  # fmt: skip
-    """Compute the output ``out`` and ``sums`` (batch, heads, rows), the logarithms of the sums of exponentials.
+    """Write the attention output to ``out`` and the logsumexp of each row of scores to ``sums`` (batch, heads, rows).
 
-    ``steps`` holds the strides of query, key, value and out; ``sizes`` holds batch, heads, key heads, rows, keys,
-    elements of a key, elements of a value, rows in a block, pieces.
+    ``steps`` holds the strides of query, key, value and out. ``sizes`` holds batch, heads, key heads, rows, keys,
+    elements of a key, elements of a value, rows in a block, pieces. ``address`` is that of the BLAS routine gemm.
     """
     batch, heads, owners, length, keys, size, wide, some, pieces = sizes
     blocks, parts, jobs = (length + some - 1) // some, room.shape[0], batch * heads * pieces
@@ -123,10 +131,11 @@ def backward(
     given: Any, query: Any, key: Any, value: Any, sums: Any, steps: Any, sizes: Any, causal: Any, scale: Any,
     address: Any, room: Any, back: Any, back_key: Any, back_value: Any,
 ) -> None:  # fmt: skip
-    """Compute the gradients of query, key and value; of the last two one for each piece (pieces, elements).
+    """Write the gradients of query, key and value to ``back``, ``back_key`` and ``back_value``.
 
-    ``steps`` holds the strides of the gradient, query, key, value, and the three results; ``sizes`` is as in
-    :func:`forward`.
+    The latter two have the shape (pieces, elements); the caller adds the pieces. ``given`` is the gradient of the
+    output. ``steps`` holds the strides of the gradient, query, key, value, and the three results. ``sizes`` and
+    ``address`` are as in :func:`forward`.
     """
     batch, heads, owners, length, keys, size, wide, some, pieces = sizes
     blocks, parts, share, both = (length + some - 1) // some, room.shape[0], heads // owners, keys * (size + wide)

@@ -1,4 +1,7 @@
-"""Numba loops of add, subtract, multiply and divide of a matrix with a row or a column; copies and outer.
+"""Numba loops of add, subtract, multiply and divide of a matrix with a row or a column; of outer, and copies.
+
+The operand ``y`` is a matrix of one row, which is the same for all rows of ``x``, or a 1-d array with one number for
+each row of ``x``.
 
 ``y`` is the row, as a matrix of one row, or the column, as a line with one number for each row.
 """
@@ -47,7 +50,7 @@ def divide(x: Any, y: Any, out: Any) -> None:
 
 @loop_of_sums
 def spread(y: Any, out: Any) -> None:
-    """Broadcast ``y`` to ``out``."""
+    """Write ``y``, one row or one number for each row, to all rows or columns of the matrix ``out``."""
     for r in prange(out.shape[0]):
         into, other = out[r], shared(y, r)
         for i in range(into.size):
@@ -56,7 +59,7 @@ def spread(y: Any, out: Any) -> None:
 
 @loop
 def add_to_rows(x: Any, y: Any) -> None:
-    """Add the line ``y`` to each row of ``x`` in place."""
+    """Add the 1-d array ``y`` to each row of the matrix ``x``, in place."""
     for r in prange(x.shape[0]):
         here = x[r]
         for i in range(here.size):
@@ -65,7 +68,7 @@ def add_to_rows(x: Any, y: Any) -> None:
 
 @loop
 def outer(x: Any, y: Any, out: Any) -> None:
-    """Compute ``out[i, j] = x[i, 0] * y[j]``."""
+    """Write ``out[i, j] = x[i, 0] * y[j]``."""
     for i in prange(out.shape[0]):
         number, line = x[i, 0], out[i]
         for j in range(line.size):
@@ -78,9 +81,9 @@ TILE = 32
 
 @loop_of_sums
 def exchanged(x: Any, out: Any) -> None:
-    """Write ``x`` (outer, many, inner) to ``out`` as (outer, inner, many).
+    """Write ``x`` (outer, many, inner) to ``out`` (outer, inner, many), exchanging the last two axes.
 
-    The work is done in tiles, so that both sides stay in the cache.
+    The work is done in small squares, so that the memory read and the memory written both stay in the cache.
     """
     down, across = (out.shape[1] + TILE - 1) // TILE, (out.shape[2] + TILE - 1) // TILE
     for cell in prange(x.shape[0] * down):

@@ -1,4 +1,8 @@
-"""Numba loops of convolution of images (batch, channels, rows, columns) and its adjoints, as matrix products in tiles.
+"""Numba loops of 2-d convolution and its adjoints, as matrix products in tiles.
+
+A tile is a block of results that stay in registers. Images have the shape (batch, channels, rows, columns). One matrix
+of the product would consist of all windows of the image, but it is never stored: in the lines of Note [Lines of images]
+the elements of a channel that one kernel element multiplies are contiguous, and tiles read them there.
 
 One of the matrices of the product, the windows, is never built: in the lines of Note [Lines of images] the elements of
 a channel that one kernel element sees are contiguous, and tiles read them there.
@@ -28,7 +32,10 @@ from .jit import loop
 
 @njit
 def _lay_out(x: Any, n: Any, c: Any, how: Any, top: Any, rows: Any, width: Any, lines: Any) -> None:
-    """Fill the lines of an image, from channel ``c`` on, with ``rows`` rows of each, the first of which is ``top``."""
+    """Write the lines of image ``n``, for the channels from ``c`` on, to ``lines`` (Note [Lines of images]).
+
+    Each channel gets ``rows`` rows of ``width`` elements, of which the first is row ``top`` of the image.
+    """
     whole, area = x.reshape(x.size), x.shape[2] * x.shape[3]
     for j in range(lines.shape[0]):
         start = j * how[5] - how[3]
@@ -61,10 +68,10 @@ def _lay_out(x: Any, n: Any, c: Any, how: Any, top: Any, rows: Any, width: Any, 
 
 @loop
 def cut(w: Any, start: Any, steps: Any, sizes: Any, out: Any) -> None:
-    """Write weights as tiles: (groups, tiles, channels * kernel, ``ROWS``). They begin at ``start`` of the line ``w``.
+    """Write the weights in the order in which tiles read them: ``out`` (groups, tiles, channels * kernel, ``ROWS``).
 
-    ``sizes`` holds groups, outputs a group, channels a group, rows and columns of the kernel; ``steps`` holds the
-    stride of each.
+    ``w`` is 1-d memory in which the weights begin at ``start``. ``sizes`` holds groups, outputs per group, channels per
+    group, rows and columns of the kernel; ``steps`` holds the stride of each.
     """
     groups, single, channels, tall, wide = sizes
     tiles = out.shape[1]
@@ -83,10 +90,11 @@ def output(
     x: Any, w: Any, bias: Any, how: Any, kernel: Any, offsets: Any, plane: Any, some: Any, size: Any, where: Any,
     room: Any, y: Any,
 ) -> None:  # fmt: skip
-    """Compute the convolution of ``x`` with ``w``, plus ``bias``.
+    """Write the convolution of ``x`` with ``w`` plus ``bias`` to ``y``, or to every k-th row and column of ``y``.
 
-    ``w`` has the shape (groups, tiles, places, ``ROWS``), ``bias`` (groups, tiles * ``ROWS``). ``size`` holds rows and
-    columns of the result; ``where`` holds its position in ``y``: first row and step, first column and step.
+    ``w`` has the shape (groups, tiles, channels * kernel, ``ROWS``), as :func:`cut` writes it, ``bias`` (groups, tiles
+    * ``ROWS``). ``size`` holds the rows and columns of the result. ``where`` holds their positions in ``y``: first row
+    and step, first column and step.
     """
     groups, tiles, places, _ = w.shape
     channels, single, wide, parts = x.shape[1] // groups, y.shape[1] // groups, size[1], room.shape[0]
@@ -128,7 +136,12 @@ def output(
 def _copy_to_image(
     made: Any, start: Any, count: Any, at: Any, wide: Any, where: Any, there: Any, begin: Any, width: Any
 ) -> None:  # fmt: skip
-    """Copy elements of an output, the first of which has the index ``at``, to their positions in an image."""
+    """Copy ``count`` elements of a result, the first of which has the flat index ``at``, to an output image.
+
+    They are read from ``made`` at ``start``. They are written to ``there``, the memory of all images, in the image that
+    begins at ``begin`` and has rows of ``width`` elements. ``wide`` is the number of columns of the result and
+    ``where`` the positions as in :func:`output`.
+    """
     row, column = at // wide, at % wide
     while count > 0:
         some = count if where[1] == where[3] == 1 and width == wide else min(count, wide - column)
@@ -146,10 +159,10 @@ def _copy_to_image(
 def weight(
     y: Any, x: Any, how: Any, kernel: Any, offsets: Any, plane: Any, some: Any, room: Any, w: Any
 ) -> None:  # fmt: skip
-    """Compute the adjoint of :func:`output` for its weight.
+    """Write to ``w`` the adjoint of :func:`output` for its weight, as one array of sums for each part of the work.
 
-    ``w`` (parts, groups, places, outputs padded to full vectors) receives the sums of each part. ``offsets`` has a
-    length padded to full tiles.
+    ``w`` has the shape (parts, groups, channels * kernel, outputs padded to full vectors). The length of ``offsets`` is
+    a multiple of the rows of a tile.
     """
     parts, groups, places, lead = w.shape
     channels, single, wide = x.shape[1] // groups, y.shape[1] // groups, y.shape[3]
@@ -180,7 +193,6 @@ def weight(
 
 @njit
 def _write_column(row: Any, columns: Any, o: Any) -> None:
-    """Write ``row`` to column ``o``."""
     for k in range(columns.shape[0]):
         columns[k, o] = row[k]
 
@@ -191,7 +203,7 @@ SIDE = 16
 
 @loop
 def collected(parts: Any, w: Any) -> None:
-    """Add the parts of :func:`weight` into ``w`` (groups, outputs a group, channels a group * kernel)."""
+    """Write the sum of ``parts``, the results of :func:`weight`, to ``w`` (groups, outputs, channels * kernel)."""
     groups, single, places = w.shape
     strips = (single + SIDE - 1) // SIDE
     for job in prange(groups * strips):

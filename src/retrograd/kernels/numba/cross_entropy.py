@@ -14,9 +14,9 @@ from .math import decay, larger, like
 
 @loop_in_order
 def likelihood(x: Any, target: Any, logs: Any) -> Any:
-    """Write the log-softmax of each row to ``logs``.
+    """Write the log-softmax of each row of ``x`` to ``logs``.
 
-    Returns the sum of its elements at ``target``, and whether every target is a valid class.
+    Returns the sum of its elements at the classes ``target``, and whether every target is a valid class.
     """
     whole, known = 0.0, True
     for r in range(x.shape[0]):
@@ -38,9 +38,9 @@ def likelihood(x: Any, target: Any, logs: Any) -> Any:
 
 @loop_in_order
 def likelihood_slope(logs: Any, target: Any, share: Any, out: Any) -> Any:
-    """Write the gradient of the scores to ``out``: ``share * (softmax - one_hot(target))``.
+    """Write ``share * (softmax - one_hot(target))``, the gradient of the scores, to ``out``.
 
-    Returns whether every target is a valid class.
+    ``logs`` is the log-softmax of the scores. Returns whether every target is a valid class.
     """
     known = True
     for r in range(logs.shape[0]):

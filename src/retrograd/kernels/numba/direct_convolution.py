@@ -1,4 +1,9 @@
-"""Numba loops of convolution with few channels, and its adjoints, without matrix products.
+"""Numba loops of 2-d convolution with few channels, and its adjoints, without matrix products.
+
+Images have the shape (batch, channels, rows, columns). ``how`` is (row stride, column stride, row padding, column
+padding, row dilation, column dilation). The elements of an image row that one kernel element multiplies are evenly
+spaced, so each kernel element is one loop along the row, without branches. ``room`` (parts, elements) is scratch
+memory, one row for each part of the work.
 
 Images have the shape (batch, channels, rows, columns). ``how`` is (row stride, column stride, row padding, column
 padding, row dilation, column dilation). The elements of an image row that one kernel element sees are evenly spaced,
@@ -23,7 +28,10 @@ from .math import like
 
 @njit
 def _seen(size: Any, out: Any, start: Any, stride: Any) -> Any:
-    """Return the first and the last (exclusive) window for which ``start + window * stride`` is inside ``size``."""
+    """Return the range (first, exclusive last) of windows k for which ``start + k * stride`` is inside the image.
+
+    The image has ``size`` elements along the axis; k is from 0 to ``out - 1``.
+    """
     first = 0 if start >= 0 else (-start + stride - 1) // stride
     last = 0 if start >= size else (size - 1 - start) // stride + 1
     return min(first, out), max(min(first, out), min(last, out))
@@ -31,14 +39,12 @@ def _seen(size: Any, out: Any, start: Any, stride: Any) -> Any:
 
 @njit
 def _fill(row: Any, value: Any) -> None:
-    """Set all elements of ``row``."""
     for k in range(row.size):  # row[:] = value is slower for short rows, and slow to compile
         row[k] = value
 
 
 @njit
 def _clear(row: Any) -> None:
-    """Set all elements of ``row`` to 0."""
     for k in range(row.size):
         row[k] = 0
 
@@ -52,7 +58,10 @@ def _clear(row: Any) -> None:
 
 @njit(inline="always")
 def _sizes(x: Any, w: Any, how: Any, y: Any) -> Any:
-    """Return the numbers of rows and columns of each flat image."""
+    """Return the numbers of rows and columns of a flat image (Note [Flat images]).
+
+    ``x``, ``w`` and ``y`` are the input, the weight and the output.
+    """
     rows = max(x.shape[2] + 2 * how[2], (y.shape[2] - 1) * how[0] + how[4] * (w.shape[2] - 1) + 1)
     wide = max(x.shape[3] + 2 * how[3], (y.shape[3] - 1) * how[1] + how[5] * (w.shape[3] - 1) + 1)
     return (rows + how[0] - 1) // how[0], (wide + how[1] - 1) // how[1]
@@ -60,13 +69,19 @@ def _sizes(x: Any, w: Any, how: Any, y: Any) -> Any:
 
 @njit(inline="always")
 def _place(i: Any, j: Any, how: Any, width: Any) -> Any:
-    """Return the flat image that a kernel element sees, and the offset where it begins."""
+    """Return the index of the flat image that kernel element (``i``, ``j``) reads, and the offset of its first element.
+
+    ``width`` is the length of a row of the flat image (Note [Flat images]).
+    """
     return i * how[4] % how[0] * how[1] + j * how[5] % how[1], i * how[4] // how[0] * width + j * how[5] // how[1]
 
 
 @njit
 def _lay_out(image: Any, how: Any, width: Any, flat: Any) -> None:
-    """Fill the flat images, except for the padding, which is zero already."""
+    """Write ``image`` to ``flat``, its flat images (Note [Flat images]), whose rows have ``width`` elements.
+
+    The padding is not written, because the caller has set it to 0.
+    """
     tall, wide = image.shape
     if how[0] == 1 and how[1] == 1:
         move_rows(image.reshape(tall * wide), 0, wide, flat[0], how[2] * width + how[3], width, tall, wide)
@@ -84,7 +99,7 @@ def _lay_out(image: Any, how: Any, width: Any, flat: Any) -> None:
 
 @njit
 def _gather_image(flat: Any, how: Any, width: Any, image: Any) -> None:
-    """Write flat images back to an image: the inverse of :func:`_lay_out`."""
+    """Write ``flat``, the flat images of :func:`_lay_out`, back to ``image``, without the padding."""
     tall, wide = image.shape
     if how[0] == 1 and how[1] == 1:
         move_rows(flat[0], how[2] * width + how[3], width, image.reshape(tall * wide), 0, wide, tall, wide)
@@ -102,16 +117,18 @@ def _gather_image(flat: Any, how: Any, width: Any, image: Any) -> None:
 
 @njit
 def _lay_out_rows(y: Any, width: Any, line: Any) -> None:
-    """Copy the rows of an output to their positions in a flat image; the gaps between them are zero already."""
+    """Copy the rows of ``y``, an output, to ``line``, in which rows are ``width`` elements apart.
+
+    The elements between the rows are not written, because the caller has set them to 0.
+    """
     move_rows(y.reshape(y.size), 0, y.shape[1], line, 0, width, y.shape[0], y.shape[1])
 
 
 @loop
 def direct(x: Any, w: Any, bias: Any, how: Any, kept: Any, room: Any, y: Any) -> None:
-    """Compute the convolution of ``x`` with ``w`` (outputs, channels a group, *kernel), plus ``bias`` for each output.
+    """Write the convolution of ``x`` with ``w`` (outputs, channels per group, *kernel) plus ``bias`` to ``y``.
 
-    ``kept`` is the number of channels whose flat images are kept for the next output of a group: all of the group's, or
-    one.
+    ``kept`` is the number of channels whose flat images are kept for the next output: all channels of a group, or one.
     """
     outputs, single, tall, _ = w.shape
     share, parts, jobs = outputs // (x.shape[1] // single), room.shape[0], x.shape[0] * outputs
@@ -136,7 +153,10 @@ def direct(x: Any, w: Any, bias: Any, how: Any, kept: Any, room: Any, y: Any) ->
 
 @step
 def _add_row(weights: Any, i: Any, how: Any, width: Any, flat: Any, line: Any) -> None:
-    """Add the contribution of one row of the kernel, three of its elements at once."""
+    """Add to ``line``, the flat output, the products of ``flat`` with ``weights``, row ``i`` of the kernel.
+
+    Three kernel elements are processed at once.
+    """
     j, wide, length = 0, weights.size, line.size
     while j < wide:
         which, at = _place(i, j, how, width)
@@ -154,7 +174,7 @@ def _add_row(weights: Any, i: Any, how: Any, width: Any, flat: Any, line: Any) -
 
 @loop
 def direct_input(y: Any, w: Any, how: Any, room: Any, x: Any) -> None:
-    """Compute the adjoint of :func:`direct` for its input."""
+    """Write the adjoint of :func:`direct` for its input, applied to ``y``, to ``x``."""
     outputs, single, tall, wide = w.shape
     channels, parts = x.shape[1], room.shape[0]
     share, jobs = outputs // (channels // single), x.shape[0] * channels
@@ -179,9 +199,9 @@ def direct_input(y: Any, w: Any, how: Any, room: Any, x: Any) -> None:
 
 @loop_of_sums
 def direct_weight(y: Any, x: Any, how: Any, room: Any, w: Any) -> None:
-    """Compute the adjoint of :func:`direct` for its weight.
+    """Add the adjoint of :func:`direct` for its weight, given ``y`` and ``x``, to ``w`` (parts, …).
 
-    Each part adds its own sums, image by image, to ``w`` (parts, …), which is float64 and zero before.
+    Each part of the work has its own sums. ``w`` is float64 and 0 before.
     """
     parts, outputs, single, tall, _ = w.shape
     share, jobs = outputs // (x.shape[1] // single), x.shape[0] * x.shape[1]
@@ -201,7 +221,10 @@ def direct_weight(y: Any, x: Any, how: Any, room: Any, w: Any) -> None:
 
 @step_of_sums
 def _add_products(totals: Any, i: Any, how: Any, width: Any, flat: Any, line: Any) -> None:
-    """Add the sums of the products of ``line`` with the input of one kernel row, three kernel elements at once."""
+    """Add to ``totals`` the sums of the products of ``line`` with the elements of ``flat`` that kernel row ``i`` reads.
+
+    Three kernel elements are processed at once.
+    """
     j, wide, zero = 0, totals.size, like(line[0], 0)
     while j < wide:
         which, at = _place(i, j, how, width)

@@ -1,7 +1,7 @@
 """Numba loops of elementwise operations: arithmetic, clamp, activations, losses and their gradients, fill and copy.
 
-Arguments are contiguous lines of equal length, then numbers, then the line for the result. A gradient (``g`` or ``h``)
-may be a number, if it is the same for all elements (``at``).
+The arguments are contiguous 1-d arrays of one length, then numbers, then the array for the result. A gradient (``g`` or
+``h``) may be a number if it is the same for all elements; ``at(g, i)`` reads either form.
 """
 
 from __future__ import annotations

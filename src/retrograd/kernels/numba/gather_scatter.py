@@ -1,7 +1,7 @@
 """Numba loops of take, gather, scatter_add, index_add, masked_select, topk, searchsorted and bincount.
 
-They index the middle axis of arrays (before, axis, after). Negative indices count from the end. An index out of range
-is skipped, and the loop sets ``bad``.
+Arrays have three axes (before, axis, after), of which the middle one is indexed. Negative indices count from the end.
+For an index out of range nothing is read or written, and the loop sets ``bad[0]`` to 1.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SIDE = 64
 
 @njit(inline="always")
 def placed(at: Any, size: Any) -> Any:
-    """Return an index counted from the front, or -1 if it is out of range."""
+    """Return the index ``at`` counted from the front of an axis of the given size, or -1 if it is out of range."""
     if at < 0:
         at += size
     return at if 0 <= at < size else -1
@@ -32,7 +32,7 @@ def placed(at: Any, size: Any) -> Any:
 
 @njit(inline="always")
 def highest(index: Any) -> Any:
-    """Return the highest element of an index read as unsigned, so that negative ones are the highest."""
+    """Return the highest element of ``index`` as an unsigned integer, where negative elements count as the highest."""
     found = uint64(0)
     for k in range(index.size):
         found = max(found, uint64(index[k]))
@@ -41,7 +41,7 @@ def highest(index: Any) -> Any:
 
 @loop
 def gather(x: Any, index: Any, out: Any, bad: Any) -> None:
-    """Compute ``out[a, k, b] = x[a, index[a, k, b], b]``."""
+    """Write ``out[a, k, b] = x[a, index[a, k, b], b]``."""
     length, after = index.shape[1], index.shape[2]
     size = x.shape[1]
     for row in prange(index.shape[0] * length):
@@ -56,7 +56,7 @@ def gather(x: Any, index: Any, out: Any, bad: Any) -> None:
 
 @loop
 def gather_rows(x: Any, index: Any, out: Any, bad: Any) -> None:
-    """Compute ``out[a, k] = x[a, index[a, k]]``."""
+    """Write ``out[a, k] = x[a, index[a, k]]``."""
     size = x.shape[1]
     for a in prange(index.shape[0]):
         given, places, row = x[a], index[a], out[a]
@@ -74,7 +74,7 @@ def gather_rows(x: Any, index: Any, out: Any, bad: Any) -> None:
 
 @loop
 def highest_of_parts(index: Any, found: Any) -> None:
-    """Write the highest element of each part of an index to ``found``, which has one element for each part."""
+    """Write the result of :func:`highest` for each part of ``index`` to ``found``, which has one element per part."""
     parts = found.size
     for p in prange(parts):
         found[p] = highest(index[index.size * p // parts : index.size * (p + 1) // parts])
@@ -82,7 +82,7 @@ def highest_of_parts(index: Any, found: Any) -> None:
 
 @loop
 def take(x: Any, index: Any, out: Any, bad: Any) -> None:
-    """Compute ``out[a, k] = x[a, index[k]]``, row by row."""
+    """Write ``out[a, k] = x[a, index[k]]``, where ``x[a, index[k]]`` is a row."""
     size, width, length = x.shape[1], x.shape[2], index.size
     for job in prange(x.shape[0] * PARTS):
         part, rows, lines = job % PARTS, x[job // PARTS], out[job // PARTS]
@@ -98,7 +98,7 @@ def take(x: Any, index: Any, out: Any, bad: Any) -> None:
 
 @loop
 def scatter_add(out: Any, index: Any, values: Any, bad: Any) -> None:
-    """Compute ``out[a, index[a, k, b], b] += values[a, k, b]`` in the order of k."""
+    """Add ``values[a, k, b]`` to ``out[a, index[a, k, b], b]`` for all elements, in the order of k."""
     after, size = index.shape[2], out.shape[1]
     parts = (after + COLUMNS - 1) // COLUMNS
     for job in prange(index.shape[0] * parts):
@@ -114,7 +114,7 @@ def scatter_add(out: Any, index: Any, values: Any, bad: Any) -> None:
 
 @loop
 def scatter_add_rows(out: Any, index: Any, values: Any, bad: Any) -> None:
-    """Compute ``out[a, index[a, k]] += values[a, k]`` in the order of k."""
+    """Add ``values[a, k]`` to ``out[a, index[a, k]]`` for all elements, in the order of k."""
     size = out.shape[1]
     for a in prange(index.shape[0]):
         row, places, given = out[a], index[a], values[a]
@@ -132,7 +132,7 @@ def scatter_add_rows(out: Any, index: Any, values: Any, bad: Any) -> None:
 
 @loop
 def add_rows(out: Any, index: Any, values: Any, bad: Any) -> None:
-    """Compute ``out[a, index[k]] += values[a, k]`` in the order of k."""
+    """Add the row ``values[a, k]`` to ``out[a, index[k]]`` for all a and k, in the order of k."""
     after, size = values.shape[2], out.shape[1]
     parts = (after + COLUMNS - 1) // COLUMNS
     for job in prange(values.shape[0] * parts):
@@ -150,7 +150,10 @@ def add_rows(out: Any, index: Any, values: Any, bad: Any) -> None:
 
 @loop
 def limits(x: Any, least: Any, most: Any) -> None:
-    """Write the least and the greatest element of each part of ``x``; the results have one element for each part."""
+    """Write the least element of each part of ``x`` to ``least``, and the greatest to ``most``.
+
+    ``x`` is divided into as many parts as ``least`` has elements.
+    """
     parts = least.size
     for p in prange(parts):
         part = x[x.size * p // parts : x.size * (p + 1) // parts]
@@ -165,7 +168,7 @@ def limits(x: Any, least: Any, most: Any) -> None:
 def counts(x: Any, low: Any, found: Any) -> None:
     """Write to ``found[p, value - low]`` the number of occurrences of ``value`` in part p of ``x``.
 
-    All values are at least ``low``.
+    ``x`` is divided into as many parts as ``found`` has rows. All values are at least ``low``.
     """
     parts = found.shape[0]
     for p in prange(parts):
@@ -178,7 +181,10 @@ def counts(x: Any, low: Any, found: Any) -> None:
 
 @loop
 def bisect(x: Any, edges: Any, right: Any, out: Any) -> None:
-    """Write the number of sorted ``edges`` less than (``right``: or equal to) each element; nan is greater than all."""
+    """Write to ``out``, for each element of ``x``, the number of ``edges`` (sorted) that are less than it.
+
+    If ``right`` is true, edges equal to the element are counted too. nan counts as greater than any number.
+    """
     for job in prange((x.size + SIDE - 1) // SIDE):
         part, low = x[job * SIDE : (job + 1) * SIDE], out[job * SIDE : (job + 1) * SIDE]
         low[:] = 0
@@ -193,9 +199,10 @@ def bisect(x: Any, edges: Any, right: Any, out: Any) -> None:
 
 @loop
 def largest(x: Any, values: Any, indices: Any) -> None:
-    """Write the largest elements of each row in descending order, and their indices; nan is the largest.
+    """Write the largest elements of each row of ``x`` to ``values``, in descending order, and their ``indices``.
 
-    The number of elements is that of the columns of ``values``. Equal elements are in the order of their indices.
+    The number of elements is the number of columns of ``values``. nan counts as the largest. Equal elements keep their
+    order.
     """
     most = values.shape[1]
     for a in prange(x.shape[0]):
@@ -224,7 +231,7 @@ def largest(x: Any, values: Any, indices: Any) -> None:
 
 @loop
 def smallest(x: Any, values: Any, indices: Any) -> None:
-    """Write the smallest elements of each row in ascending order, otherwise as :func:`largest`."""
+    """Write the smallest elements of each row of ``x`` in ascending order, otherwise as :func:`largest`."""
     most = values.shape[1]
     for a in prange(x.shape[0]):
         found, where, row = values[a], indices[a], x[a]
@@ -252,7 +259,11 @@ def smallest(x: Any, values: Any, indices: Any) -> None:
 
 @loop
 def kept(x: Any, mask: Any, starts: Any, out: Any) -> None:
-    """Write the elements where ``mask`` is True; those of part p begin at ``starts[p]`` of ``out``."""
+    """Write the elements of ``x`` where ``mask`` is True to ``out``.
+
+    ``x`` is divided into as many parts as ``starts`` has elements; the selected elements of part p begin at
+    ``out[starts[p]]``.
+    """
     parts = starts.size
     for p in prange(parts):
         at = starts[p]
@@ -264,7 +275,7 @@ def kept(x: Any, mask: Any, starts: Any, out: Any) -> None:
 
 @loop
 def counted(mask: Any, counts: Any) -> None:
-    """Write the number of True elements in each part of ``mask``; ``counts`` has one element for each part."""
+    """Write the number of True elements in each part of ``mask`` to ``counts``, which has one element for each part."""
     parts = counts.size
     for p in prange(parts):
         total = 0
@@ -275,7 +286,10 @@ def counted(mask: Any, counts: Any) -> None:
 
 @loop
 def put_back(values: Any, mask: Any, starts: Any, out: Any) -> None:
-    """Compute the adjoint of :func:`kept`: ``values`` where ``mask`` is True, zero elsewhere."""
+    """Write ``values`` to the elements of ``out`` where ``mask`` is True, and 0 to the others.
+
+    This is the adjoint of :func:`kept`; ``starts`` has the same meaning.
+    """
     parts = starts.size
     zero = values[0] - values[0]
     for p in prange(parts):

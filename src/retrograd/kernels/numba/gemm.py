@@ -1,4 +1,4 @@
-"""Numba loop of matrix products (matmul, bmm) on Numba's threads, each of which calls NumPy's BLAS for a part.
+"""Numba loop of matrix products (matmul, bmm): each of Numba's threads calls NumPy's BLAS for a part of the product.
 
 Thus BLAS wakes no threads of its own, and a batch of small matrices uses all threads too. ``address`` is the address of
 the library's ``sgemm`` (for float32) or ``dgemm``; the caller ensures that the library runs each part on one thread
@@ -21,9 +21,10 @@ from .jit import loop
 def gemm(
     context: Any, address: Any, first: Any, second: Any, sizes: Any, a: Any, b: Any, added: Any, c: Any
 ) -> Any:  # fmt: skip
-    """Call Fortran's gemm: ``c = a @ b`` in column-major order, or ``c += a @ b`` if ``added``.
+    """Call Fortran's gemm: ``c = a @ b`` in column-major order, or ``c += a @ b`` if ``added`` is true.
 
-    ``first`` and ``second``: whether ``a`` and ``b`` are transposed; ``sizes``: (m, n, k, lda, ldb, ldc).
+    If ``first`` is true, ``a`` is transposed; if ``second`` is true, ``b`` is. ``sizes`` is (m, n, k, lda, ldb, ldc).
+    Loops call it without ``context``, which Numba passes at compile time.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -60,10 +61,10 @@ def gemm(
 
 @loop
 def products(a: Any, b: Any, turned: Any, sizes: Any, pieces: Any, address: Any, c: Any) -> None:
-    """Compute the products of two batches of matrices, all passed as lines; ``turned``: which are stored transposed.
+    """Write the matrix products of the batches ``a`` and ``b`` to ``c``, all passed as 1-d memory.
 
-    ``sizes`` is (batch, rows, columns, inner size); ``pieces`` holds the numbers of parts into which rows and columns
-    are divided.
+    ``turned`` holds a flag for each operand: whether its matrices are stored transposed. ``sizes`` is (batch, rows,
+    columns, inner size). ``pieces`` holds the numbers of parts into which rows and columns are divided.
     """
     count, m, n, k = sizes
     high, wide = (m + pieces[0] - 1) // pieces[0], (n + pieces[1] - 1) // pieces[1]

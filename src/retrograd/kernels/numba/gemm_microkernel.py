@@ -1,4 +1,4 @@
-"""LLVM code of the matrix product's innermost part, for Numba loops whose matrices are not laid out as BLAS requires.
+"""LLVM code of the innermost part of matrix products, for convolution loops whose operands BLAS cannot read.
 
 A tile is ``ROWS`` rows times one or two vector registers of columns; all of its sums stay in registers while products
 are added. Compilers do not generate this code from a loop, so it is written here as LLVM instructions.
@@ -20,7 +20,7 @@ ROWS = 4 if BYTES == 32 else 8
 
 
 def _generated(vectors: int) -> Any:
-    """Return the code generator of a tile of ``vectors`` vectors."""
+    """Return the code generator of a tile whose rows are ``vectors`` vector registers wide."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         number = context.get_data_type(signature.args[0].dtype)
@@ -29,11 +29,11 @@ def _generated(vectors: int) -> Any:
         vector = ir.VectorType(number, lanes)
 
         def memory(place: int) -> Any:
-            """Return the data pointer of an array argument."""
+            """Return the data pointer of the array that is argument number ``place``."""
             return context.make_array(signature.args[place])(context, builder, args[place]).data
 
         def line(start: Any) -> Any:
-            """Return the addresses of the vectors of a row."""
+            """Return the addresses of the vectors of a row that begins at the address ``start``."""
             pointer = builder.bitcast(start, vector.as_pointer())
             return [builder.gep(pointer, [index(v)]) for v in range(vectors)]
 
@@ -47,7 +47,7 @@ def _generated(vectors: int) -> Any:
         everywhere = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
 
         def spread(pointer: Any) -> Any:
-            """Return a vector with the number at ``pointer`` in every lane."""
+            """Return a vector whose elements all are the number at the address ``pointer``."""
             alone = builder.insert_element(unknown, builder.load(pointer), ir.IntType(32)(0))
             return builder.shuffle_vector(alone, unknown, everywhere)
 
@@ -79,10 +79,11 @@ def tile(
     context: Any, a: Any, first: Any, rows: Any, step: Any, b: Any, second: Any, offsets: Any, span: Any, c: Any,
     third: Any, lead: Any, base: Any, fourth: Any,
 ) -> Any:  # fmt: skip
-    """Add products to a tile of ``ROWS`` rows r and two vectors of columns v.
+    """Add a matrix product to a tile of ``c``: ``ROWS`` rows r, each two vector registers of columns v.
 
-    ``c[third + r * lead + v]`` becomes ``base[fourth + r]``, or keeps its value if ``base`` is True, plus the sum over
-    k in ``span`` (first, last) of ``a[first + rows[r] + k * step] * b[second + offsets[k] + v]``.
+    The start value of ``c[third + r * lead + v]`` is ``base[fourth + r]``, or its old value if ``base`` is True. Added
+    to it is the sum of ``a[first + rows[r] + k * step] * b[second + offsets[k] + v]`` over k in ``span`` (first, last).
+    Loops call it without ``context``.
     """
     return types.void(a, first, rows, step, b, second, offsets, span, c, third, lead, base, fourth), _generated(2)
 
@@ -92,12 +93,15 @@ def half_tile(
     context: Any, a: Any, first: Any, rows: Any, step: Any, b: Any, second: Any, offsets: Any, span: Any, c: Any,
     third: Any, lead: Any, base: Any, fourth: Any,
 ) -> Any:  # fmt: skip
-    """Compute the same as :func:`tile` for one vector of columns."""
+    """Compute the same as :func:`tile` for rows of one vector register."""
     return types.void(a, first, rows, step, b, second, offsets, span, c, third, lead, base, fourth), _generated(1)
 
 
 def _mover(share: int, thinned: bool = False) -> Any:
-    """Return the code generator that copies a vector, a part of one, or every second element of two."""
+    """Return the code generator that copies ``1 / share`` of a vector register.
+
+    If ``thinned`` is true, every second element of two registers is copied.
+    """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         number = context.get_data_type(signature.args[0].dtype)
@@ -121,19 +125,19 @@ def _mover(share: int, thinned: bool = False) -> Any:
 
 @intrinsic
 def move(context: Any, a: Any, first: Any, b: Any, second: Any) -> Any:
-    """Copy a vector: ``b[second + k] = a[first + k]``."""
+    """Copy one vector register from ``a`` to ``b``: ``b[second + k] = a[first + k]``."""
     return types.void(a, first, b, second), _mover(1)
 
 
 @intrinsic
 def move_half(context: Any, a: Any, first: Any, b: Any, second: Any) -> Any:
-    """Copy half a vector."""
+    """Copy half a vector register from ``a`` to ``b``, as :func:`move`."""
     return types.void(a, first, b, second), _mover(2)
 
 
 @intrinsic
 def thin(context: Any, a: Any, first: Any, b: Any, second: Any) -> Any:
-    """Copy every second element: ``b[second + k] = a[first + 2 * k]`` for the elements of a vector."""
+    """Copy every second element of ``a``: ``b[second + k] = a[first + 2 * k]``, for the elements of one register."""
     return types.void(a, first, b, second), _mover(1, True)
 
 

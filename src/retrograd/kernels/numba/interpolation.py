@@ -1,6 +1,7 @@
-"""Numba loops of interpolation, average pooling and padding: each output a weighted sum of a few inputs of its axis.
+"""Numba loops of interpolation, average pooling and padding: each output is a weighted sum of a few inputs of its axis.
 
-``index`` and ``weight`` (taps, outputs) are the ``table`` of ``Taps`` (``kernels/interpolation.py``).
+``index`` and ``weight`` have the shape (taps, outputs): for each output the inputs of the sum and their weights. They
+are the ``table`` of ``Taps`` (``kernels/interpolation.py``).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from .jit import loop
 
 @loop
 def along_rows(x: Any, index: Any, weight: Any, out: Any) -> None:
-    """Compute ``out[r, k] = sum(weight[t, k] * x[r, index[t, k]])``."""
+    """Write ``out[r, k]``, the sum of ``weight[t, k] * x[r, index[t, k]]`` over t."""
     taps, outs = index.shape
     for r in prange(x.shape[0]):
         row, line = x[r], out[r]
@@ -34,7 +35,7 @@ def along_rows(x: Any, index: Any, weight: Any, out: Any) -> None:
 
 @loop
 def across_rows(x: Any, index: Any, weight: Any, out: Any) -> None:
-    """Compute ``out[a, k] = sum(weight[t, k] * x[a, index[t, k]])``, a row at a time."""
+    """Write ``out[a, k]``, the sum of ``weight[t, k] * x[a, index[t, k]]`` over t, where ``x[a, i]`` is a row."""
     taps, outs = index.shape
     for job in prange(x.shape[0] * outs):
         a, k = job // outs, job % outs

@@ -1,4 +1,4 @@
-"""Compilation of loops by Numba: at their first call, for all threads or for one, with an on-disk cache.
+"""Decorators that compile loops by Numba at their first call, for all threads or for one, with an on-disk cache.
 
 A loop is a function that reads arrays and writes its results to arrays. The iterations of its ``prange`` are divided
 among the threads and must not depend on their order.
@@ -27,9 +27,9 @@ SUMS = EXACT | {"reassoc", "nsz"}
 
 
 class Loop:
-    """Loop over large arrays, compiled for the dtypes of its arguments at the first call with these.
+    """Function with array arguments that Numba compiles, for the dtypes of its arguments, at the first call with these.
 
-    It runs on all threads, or on one if only one may be used or the threads are busy.
+    A call runs on all threads, or on the calling thread if only one may be used or the others are busy.
     """
 
     def __init__(self, function: Any, flags: frozenset[str]) -> None:
@@ -47,27 +47,30 @@ class Loop:
 
     @cached_property
     def for_all(self) -> Any:
-        """The loop compiled for all threads."""
+        """The function compiled for all threads."""
         return _compiled(self.function, self.flags, True)
 
     @cached_property
     def _for_one(self) -> Any:
-        """The loop compiled for one thread."""
+        """The function compiled for one thread."""
         return _compiled(self.function, self.flags, False)
 
 
 @cache
 def _version() -> str:
-    """Return a checksum of all files of loops, which is part of the cache key.
+    """Return a checksum of all files in this folder, which is part of the key of Numba's cache.
 
-    Numba's own key covers only the file of the loop, not the functions that it calls in other files.
+    Numba's own key covers only the file of the function, not the functions that it calls in other files.
     """
     files = sorted(Path(__file__).parent.glob("*.py"))
     return f"{crc32(b''.join(file.read_bytes() for file in files)):08x}"
 
 
 def _compiled(function: Any, flags: frozenset[str], parallel: bool) -> Any:
-    """Return ``function`` compiled by Numba, with an on-disk cache where a folder is writable."""
+    """Return ``function`` compiled by Numba, with an on-disk cache if a folder is writable.
+
+    ``flags`` are LLVM's fast-math flags. If ``parallel`` is true, ``prange`` runs on several threads.
+    """
     copy = FunctionType(function.__code__, function.__globals__, function.__name__)
     copy.__module__ = function.__module__
     # Numba's cache uses this name.
@@ -80,36 +83,36 @@ def _compiled(function: Any, flags: frozenset[str], parallel: bool) -> Any:
 
 
 class InOrder(Loop):
-    """Loop whose iterations depend on each other, and which therefore runs on one thread."""
+    """Loop that runs on one thread, because its iterations depend on each other."""
 
     def __call__(self, first: Any, *rest: Any) -> Any:
         return self._for_one(first, *rest)
 
 
 def loop_in_order(function: Callable[..., None]) -> InOrder:
-    """Compile a loop for one thread."""
+    """Return ``function`` as a loop for one thread."""
     return InOrder(function, EXACT)
 
 
 def loop(function: Callable[..., None]) -> Loop:
-    """Compile a parallel loop without fast-math, except that a product and a sum may be contracted."""
+    """Return ``function`` as a parallel loop in which a product and a sum may be rounded once instead of twice."""
     return Loop(function, EXACT)
 
 
 def loop_as_written(function: Callable[..., None]) -> Loop:
-    """Compile a parallel loop that rounds after every operation, as the same steps on NumPy arrays would."""
+    """Return ``function`` as a parallel loop that rounds after every operation, as NumPy does."""
     return Loop(function, frozenset())
 
 
 def loop_of_sums(function: Callable[..., None]) -> Loop:
-    """Compile a parallel loop in which sums may be added in any order."""
+    """Return ``function`` as a parallel loop in which the compiler may change the order of sums."""
     return Loop(function, SUMS)
 
 
 class Waiting(event.Listener):  # type: ignore[misc]
-    """Listener that prints one line at a terminal if compiling takes longer than ``patience`` seconds.
+    """Listener of Numba's compiler that prints a line if compiling takes longer than ``patience`` seconds.
 
-    Numba calls it when it begins and ends to compile a function.
+    The line is printed only at a terminal.
     """
 
     patience = 1.0
@@ -120,7 +123,7 @@ class Waiting(event.Listener):  # type: ignore[misc]
         self.told = False
 
     def on_start(self, event: Any) -> None:
-        """Start the timer if a function of this package is compiled, that is, was not in the cache."""
+        """Start the timer if a function of this package is compiled instead of read from the cache."""
         compiled = event.data["dispatcher"]
         ours = compiled.py_func.__module__.startswith("retrograd.")
         if ours and self.compiled is None and not self.told and sys.stderr is not None and sys.stderr.isatty():
@@ -129,13 +132,11 @@ class Waiting(event.Listener):  # type: ignore[misc]
             self.timer.start()
 
     def on_end(self, event: Any) -> None:
-        """Stop the timer."""
         if self.timer is not None and event.data["dispatcher"] is self.compiled:
             self.timer.cancel()
             self.timer = self.compiled = None
 
     def tell(self) -> None:
-        """Print the line."""
         self.told = True
         print("retrograd: compiling loops, once (about 10 s for convolutions) ...", file=sys.stderr, flush=True)
 
@@ -144,13 +145,13 @@ event.register("numba:compile", Waiting())
 
 
 def step(function: Callable[..., Any]) -> Any:
-    """Compile a function that loops call, apart from them.
+    """Return ``function`` compiled separately from the loops that call it.
 
-    Numba compiles the bodies of parallel loops twice, so that this saves compile time.
+    This saves time, because Numba compiles everything in the body of a parallel loop twice.
     """
     return njit(function, error_model="numpy", fastmath=set(EXACT))
 
 
 def step_of_sums(function: Callable[..., Any]) -> Any:
-    """Compile as :func:`step`, with sums in any order."""
+    """Return ``function`` compiled as by :func:`step`, where the compiler may change the order of sums."""
     return njit(function, error_model="numpy", fastmath=set(SUMS))

@@ -1,8 +1,9 @@
 """Scalar functions for Numba loops: exp, log, log1p, erf, sigmoid, tanh, the normal CDF, and element access.
 
-In float32 they are polynomials that compile to vector instructions, in float64 libm's functions. The coefficients were
-fitted by weighted least squares, iterated towards the smallest maximum error (Lawson 1961). Bounds of the errors, in
-units in the last place of float32: exp 0.7, erf 1.6, sigmoid 2.0, tanh 2, log 1 (tests/unit/test_numba_kernels.py).
+In float32 they are polynomials, which compile to vector instructions; in float64 they are libm's functions. The
+coefficients were fitted by weighted least squares, iterated towards the smallest maximum error (Lawson 1961). Bounds of
+the errors, in units in the last place of float32: exp 0.7, erf 1.6, sigmoid 2.0, tanh 2, log 1
+(tests/unit/test_numba_kernels.py).
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ DENSITY = 1 / math.sqrt(2 * math.pi)
 
 
 def scalar(name: str) -> Any:
-    """Return a placeholder for a function that exists only in compiled loops, with an implementation for each dtype."""
+    """Return a placeholder named ``name`` for a function that can be called only in compiled loops.
+
+    :func:`forms` gives it an implementation for each dtype.
+    """
 
     def only_in_loops(*args: Any) -> Any:
         raise TypeError(f"{name} exists in compiled loops only")
@@ -39,12 +43,15 @@ sigmoid, erf, normal_cdf, tanh, log = (scalar(name) for name in ("sigmoid", "erf
 
 
 def part(function: Any) -> Any:
-    """Compile a float32 function that several others inline."""
+    """Return ``function`` compiled by Numba, for float32 functions that other functions inline."""
     return njit(function, **OPTIONS)
 
 
 def forms(function: Any, single: Any, double: Any) -> None:
-    """Implement ``function`` by ``single`` for a float32 first argument and by ``double`` for a float64 one."""
+    """Implement the placeholder ``function`` for compiled loops.
+
+    ``single`` is compiled if the first argument is a float32, ``double`` if it is a float64.
+    """
 
     def choose(x: Any, *rest: Any) -> Any:
         return single if x == types.float32 else double if x == types.float64 else None
@@ -57,7 +64,7 @@ def forms(function: Any, single: Any, double: Any) -> None:
 
 
 def _names(function: Any) -> tuple[str, ...]:
-    """Return the names of a function's parameters."""
+    """Return the names of the parameters of ``function``."""
     return tuple(function.__code__.co_varnames[: function.__code__.co_argcount])
 
 
@@ -65,7 +72,7 @@ forms(like, lambda x, value: numpy.float32(value), lambda x, value: numpy.float6
 
 
 def at(x: Any, i: Any) -> Any:
-    """Return element ``i`` of an array, or ``x`` itself if it is a number."""
+    """Return ``x[i]`` if ``x`` is an array, or ``x`` itself if it is a number."""
     raise TypeError("exists in compiled loops only")
 
 
@@ -75,7 +82,7 @@ def _at(x, i):  # type: ignore[no-untyped-def]
 
 
 def row(x: Any, r: Any) -> Any:
-    """Return row ``r`` of a matrix, or ``x`` itself if it is a number."""
+    """Return ``x[r]`` if ``x`` is an array, or ``x`` itself if it is a number."""
     raise TypeError("exists in compiled loops only")
 
 
@@ -85,7 +92,7 @@ def _row(x, r):  # type: ignore[no-untyped-def]
 
 
 def shared(x: Any, r: Any) -> Any:
-    """Return the only row of a matrix, or element ``r`` of a line."""
+    """Return ``x[0]`` if ``x`` is a matrix, which has one row, or ``x[r]`` if ``x`` is 1-d."""
     raise TypeError("exists in compiled loops only")
 
 
@@ -96,7 +103,10 @@ def _shared(x, r):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def larger(typing: Any, x: Any, y: Any) -> Any:
-    """Return the larger of two numbers, nan if either is: one instruction, which also exists for vectors."""
+    """Return the larger of two numbers, or nan if either is nan.
+
+    This is one instruction, which also exists for vector registers. Loops call it as ``larger(x, y)``.
+    """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kind = args[0].type
@@ -108,10 +118,10 @@ def larger(typing: Any, x: Any, y: Any) -> Any:
 
 @intrinsic(prefer_literal=True)
 def power_of_two(typing: Any, shifted: Any, part: Any) -> Any:
-    """Return ``2**n`` for the integer n in the low bits of ``shifted`` (see WHOLE).
+    """Return ``2**n`` as a float32, where n is the integer in the low bits of ``shifted`` (see WHOLE).
 
-    ``part`` 0: the power, for -126 <= n < 128; 1 and 2: two factors whose product is the power, for larger or smaller
-    n.
+    If ``part`` is 0, the result is the power; n must be from -126 to 127. For other n, the power is the product of the
+    results for ``part`` 1 and ``part`` 2. Loops call it as ``power_of_two(shifted, part)``.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -141,7 +151,7 @@ def _exp_single(x: Any) -> Any:
 
 @part
 def _exp_rest(r: Any) -> Any:
-    """Return ``(exp(r) - 1 - r) / r**2``."""
+    """Return ``(exp(r) - 1 - r) / r**2``, by a polynomial for small ``r``."""
     p = F(1.978926593437791e-4)
     p = p * r + F(1.3945752289146185e-3)
     p = p * r + F(8.33350419998169e-3)
@@ -155,7 +165,10 @@ forms(exp, _exp_single, lambda x: math.exp(x))
 
 @part
 def _fade(x: Any) -> Any:
-    """Return exp(x) of a float32 x <= 0 with an error of 1 unit in the last place, but at least exp(-87)."""
+    """Return ``exp(x)`` of a float32 ``x`` <= 0, or ``exp(-87)`` if ``x`` is less than -87.
+
+    The error is at most 1 unit in the last place.
+    """
     x = max(x, F(-87))
     shifted = x * LOG2E + WHOLE
     n = shifted - WHOLE
@@ -179,7 +192,7 @@ forms(sigmoid, _sigmoid_single, lambda x: 1.0 / (1.0 + math.exp(-x)))
 
 @part
 def _tail(u: Any, density: Any) -> Any:
-    """Return the probability that a standard normal variable exceeds ``u`` >= 0: relative error 6e-8.
+    """Return the probability that a standard normal variable exceeds ``u`` >= 0, with a relative error of 6e-8.
 
     ``density`` is ``exp(-u * u / 2)``.
     """
@@ -224,9 +237,9 @@ forms(erf, _erf_single, lambda x: math.erf(x))
 
 @part
 def log_of(x: Any) -> Any:
-    """Return the logarithm of a positive normal float32, error 1 unit in the last place.
+    """Return the logarithm of ``x``, a positive float32 that is not subnormal.
 
-    0 and nan are not supported.
+    The error is at most 1 unit in the last place. 0 and nan are not supported.
     """
     # x = 2**n m with m between sqrt(1/2) and sqrt(2).
     n = exponent_of(x)
@@ -248,7 +261,10 @@ def log_of(x: Any) -> Any:
 
 @intrinsic
 def exponent_of(typing: Any, x: Any) -> Any:
-    """Return the integer n, as a float32, for which x / 2**n is between sqrt(1/2) and sqrt(2)."""
+    """Return the integer n, as a float32, for which ``x / 2**n`` is between sqrt(1/2) and sqrt(2).
+
+    Loops call it as ``exponent_of(x)``.
+    """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         word = ir.IntType(32)
@@ -260,7 +276,7 @@ def exponent_of(typing: Any, x: Any) -> Any:
 
 @part
 def cosine_and_sine(x: Any) -> Any:
-    """Return both functions of a float32 between 0 and 2 pi, with errors below 1e-7."""
+    """Return the cosine and the sine of ``x``, a float32 from 0 to 2 pi, with errors below 1e-7."""
     # The nearest multiple of pi / 2 is subtracted in three parts; odd multiples exchange sine and cosine.
     n = (x * F(0.6366197723675814) + WHOLE) - WHOLE
     r = ((x - n * F(1.5703125)) - n * F(4.837512969970703e-4)) - n * F(7.54978995489188216e-8)
@@ -322,8 +338,8 @@ forms(log, _log_single, lambda x: math.log(x))
 
 @njit(forceinline=True, fastmath={"contract", "reassoc", "nsz"})
 def plus(total: Any, x: Any) -> Any:
-    """Return ``total + x``, a sum whose order the compiler may change, which allows vector instructions.
+    """Return ``total + x``, where the compiler may change the order of such sums to use vector instructions.
 
-    The arithmetic around it stays as written.
+    Other operations in the same loop stay as written.
     """
     return total + x

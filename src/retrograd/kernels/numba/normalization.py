@@ -1,7 +1,8 @@
 """Numba loops of softmax, log_softmax, logsumexp, layer_norm, group_norm, rms_norm, batch_norm and their gradients.
 
-They make several passes over a row while it is in the cache. A gradient ``g`` may be a number, if it is the same for
-all elements (``row`` and ``at``). Loops named ``*_columns`` work along the middle axis of (outer, many, inner).
+Each row is read several times while it is in the cache. A gradient ``g`` may be a number if it is the same for all
+elements; ``row`` and ``at`` read either form. Loops named ``*_columns`` work along the middle axis of arrays (outer,
+many, inner).
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ WIDTH = 256
 
 @part
 def tops(x: Any, o: Any, left: Any, right: Any) -> Any:
-    """Return the largest element of each column of a strip."""
+    """Return the maxima of ``x[o, :, left:right]`` along its first axis."""
     top = x[o, 0, left:right].copy()
     for r in range(x.shape[1]):
         here = x[o, r, left:right]
@@ -211,7 +212,7 @@ def layer_norm_backward(g: Any, weight: Any, x: Any, mean: Any, rstd: Any, out: 
 
 @loop_of_sums
 def layer_norm_weight_backward(g: Any, x: Any, mean: Any, rstd: Any, sums: Any) -> None:
-    """Write the sums of ``g * (x - mean) * rstd`` over each part of the rows: ``sums`` (parts, columns)."""
+    """Write the sum of ``g * (x - mean) * rstd`` over each part of the rows to ``sums`` (parts, columns)."""
     parts = sums.shape[0]
     step = (x.shape[0] + parts - 1) // parts
     for piece in prange(parts):
@@ -225,9 +226,10 @@ def layer_norm_weight_backward(g: Any, x: Any, mean: Any, rstd: Any, sums: Any) 
 
 @loop_of_sums
 def group_norm(x: Any, weight: Any, bias: Any, eps: Any, mean: Any, rstd: Any, out: Any) -> None:
-    """Normalise each row, which holds the channels of one group, to mean 0 and variance 1, and apply weight and bias.
+    """Write ``x`` normalised row by row, times ``weight`` plus ``bias``, to ``out``, and the statistics of the rows.
 
-    ``weight`` and ``bias`` are (groups, channels); the rows belong to the groups in turn.
+    A row holds the channels of one group of one sample. ``weight`` and ``bias`` have the shape (groups, channels); row
+    r belongs to group ``r % groups``. ``mean`` and ``rstd`` receive the mean and 1 / standard deviation of each row.
     """
     groups, channels = weight.shape
     places = x.shape[1] // channels
@@ -283,7 +285,7 @@ def rms_norm(x: Any, weight: Any, eps: Any, out: Any) -> None:
 
 @loop_of_sums
 def scaled_rows(x: Any, scale: Any, shift: Any, out: Any) -> None:
-    """Compute ``x * scale + shift`` with one scale and one shift for each row."""
+    """Write ``x * scale + shift`` to ``out``, where ``scale`` and ``shift`` have one number for each row of ``x``."""
     for r in prange(x.shape[0]):
         here, into, times, plus = x[r], out[r], scale[r], shift[r]
         for i in range(here.size):
@@ -292,7 +294,10 @@ def scaled_rows(x: Any, scale: Any, shift: Any, out: Any) -> None:
 
 @loop_of_sums
 def sums_with(g: Any, x: Any, centre: Any, sums: Any) -> None:
-    """Write for each row the sums of ``g`` and of ``g * (x - centre)`` to ``sums`` (rows, 2)."""
+    """Write to ``sums`` (rows, 2), for each row, the sum of ``g`` and the sum of ``g * (x - centre)``.
+
+    ``centre`` has one number for each row.
+    """
     for r in prange(x.shape[0]):
         slope, here, middle = row(g, r), x[r], centre[r]
         whole, along = like(middle, 0), like(middle, 0)
@@ -304,7 +309,7 @@ def sums_with(g: Any, x: Any, centre: Any, sums: Any) -> None:
 
 @loop_of_sums
 def blended_rows(g: Any, x: Any, first: Any, second: Any, shift: Any, out: Any) -> None:
-    """Compute ``g * first + x * second + shift`` with three numbers for each row."""
+    """Write ``g * first + x * second + shift`` to ``out``; the last three operands have one number for each row."""
     for r in prange(x.shape[0]):
         slope, here, into = row(g, r), x[r], out[r]
         of_g, of_x, plus = first[r], second[r], shift[r]

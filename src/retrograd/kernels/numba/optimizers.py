@@ -1,7 +1,7 @@
-"""Numba loops of the optimisers SGD, Adam, AdamW and RMSprop: one pass over a parameter, its gradient and its state.
+"""Numba loops of the optimizers SGD, Adam, AdamW and RMSprop: one pass over a parameter, its gradient and its state.
 
-They compute the steps of the rules in ``optim/`` in the same order, so that a large parameter gets the same values as a
-small one.
+The loops do the operations of ``optim/`` in the same order, so that a large parameter gets the same values as a small
+one. ``sign`` is 1, or -1 to maximise; ``decay`` is the weight decay; ``slope`` is the gradient with both applied.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .math import like
 
 @njit(forceinline=True)
 def slope_of(grad: Any, param: Any, sign: Any, decay: Any) -> Any:
-    """Return ``sign * grad`` plus the weight decay term, rounded after every operation as NumPy does."""
+    """Return ``sign * grad + decay * param``, rounded after every operation as NumPy does."""
     slope = sign * grad
     if decay != 0:
         slope += decay * param
@@ -26,7 +26,7 @@ def slope_of(grad: Any, param: Any, sign: Any, decay: Any) -> Any:
 
 @loop_as_written
 def descent(param: Any, grad: Any, sign: Any, decay: Any, rate: Any) -> None:
-    """Update a parameter by plain SGD."""
+    """Update ``param`` in place by plain SGD with the learning rate ``rate``."""
     for i in prange(param.size):
         slope = slope_of(grad[i], param[i], sign, decay)
         param[i] -= rate * slope
@@ -36,7 +36,10 @@ def descent(param: Any, grad: Any, sign: Any, decay: Any, rate: Any) -> None:
 def momentum(
     param: Any, grad: Any, velocity: Any, sign: Any, decay: Any, rate: Any, kept: Any, added: Any, ahead: Any
 ) -> None:
-    """Update a parameter by SGD with ``velocity = kept * velocity + added * slope``; ``ahead``: Nesterov's step."""
+    """Update ``param`` and ``velocity`` in place by SGD with momentum and the learning rate ``rate``.
+
+    The new velocity is ``kept * velocity + added * slope``. ``ahead`` is the momentum of a Nesterov step, or 0.
+    """
     for i in prange(param.size):
         slope = slope_of(grad[i], param[i], sign, decay)
         speed = kept * velocity[i] + added * slope
@@ -49,9 +52,11 @@ def adam(
     param: Any, grad: Any, mean: Any, square: Any, sign: Any, decay: Any, shrink: Any, weight: Any, beta: Any,
     rest: Any, eps: Any, size: Any, correction: Any,
 ) -> None:  # fmt: skip
-    """Update a parameter by Adam.
+    """Update ``param``, ``mean`` and ``square`` in place by Adam or AdamW.
 
-    ``mean += weight * (slope - mean)`` and ``square = beta * square + rest * slope**2``.
+    ``mean += weight * (slope - mean)`` and ``square = beta * square + rest * slope**2``. The parameter is first
+    multiplied by ``shrink`` (AdamW's weight decay); then ``size * mean / (sqrt(square) / correction + eps)`` is
+    subtracted.
     """
     for i in prange(param.size):
         here = param[i] * shrink
@@ -67,7 +72,11 @@ def adam(
 def root_mean_square(
     param: Any, grad: Any, square: Any, sign: Any, decay: Any, kept: Any, rest: Any, eps: Any, rate: Any
 ) -> None:
-    """Update a parameter by RMSprop: ``square = kept * square + rest * slope**2``; the slope is divided by its root."""
+    """Update ``param`` and ``square`` in place by RMSprop with the learning rate ``rate``.
+
+    ``square = kept * square + rest * slope**2``; then ``rate * slope / (sqrt(square) + eps)`` is subtracted from
+    ``param``.
+    """
     for i in prange(param.size):
         slope = slope_of(grad[i], param[i], sign, decay)
         power = kept * square[i] + (slope * rest) * slope

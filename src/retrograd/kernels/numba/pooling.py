@@ -1,4 +1,8 @@
-"""Numba loops of max_pool2d and its gradient."""
+"""Numba loops of max_pool2d and its gradient.
+
+A plane is one channel of one sample. ``how`` is (row stride, column stride, row padding, column padding, row dilation,
+column dilation).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,10 @@ SHORT = 12
 
 @njit
 def _maxima_of_few(image: Any, kernel: Any, how: Any, top: Any, best: Any, where: Any) -> None:
-    """Write the maxima of a row of few windows, and their indices in the image."""
+    """Write the maxima of a row of windows of ``image`` to ``best``, and their flat indices in the image to ``where``.
+
+    The windows begin at the image row ``top``. Each window is processed separately, which suits short rows.
+    """
     height, width = image.shape
     low = 0 if top >= 0 else (-top + how[4] - 1) // how[4]
     for q in range(best.size):
@@ -37,7 +44,10 @@ def _maxima_of_few(image: Any, kernel: Any, how: Any, top: Any, best: Any, where
 
 @njit(inline="always")
 def _maxima_of_twos(above: Any, below: Any, place: Any, best: Any, where: Any) -> None:
-    """Write the maxima of adjacent windows of two by two, given the two rows, without bounds checks."""
+    """Write the maxima of adjacent windows of two by two elements to ``best``, and their flat indices to ``where``.
+
+    ``above`` and ``below`` are the two image rows; ``place`` is the flat index of the first element of ``above``.
+    """
     width = above.size
     for q in range(best.size):
         k = numpy.uintp(q) * numpy.uintp(2)
@@ -53,9 +63,10 @@ def _maxima_of_twos(above: Any, below: Any, place: Any, best: Any, where: Any) -
 
 @loop
 def maxima(x: Any, kernel: Any, how: Any, values: Any, indices: Any) -> None:
-    """Write the maximum of each window of planes (planes, rows, columns), and its flat index in the plane.
+    """Write the maximum of each window of ``x`` (planes, rows, columns) to ``values``, and its flat index.
 
-    Of equal elements the first is taken, of several nan the last. Every window has an element inside.
+    The ``indices`` count within the plane. Of equal elements the first is taken, of several nan the last. Every window
+    must contain an element of the image.
     """
     height, width = x.shape[1], x.shape[2]
     by_twos = (
@@ -97,7 +108,10 @@ def maxima(x: Any, kernel: Any, how: Any, values: Any, indices: Any) -> None:
 
 @njit(inline="always")
 def _take_larger(best: Any, where: Any, source: Any, place: Any, step: Any) -> None:
-    """Update the maxima and their indices with the elements of one kernel offset."""
+    """Update the maxima ``best`` and their flat indices ``where`` by the elements of one kernel offset.
+
+    Window k reads ``source[k * step]``, which has the flat index ``place + k * step``.
+    """
     for k in range(best.size):
         each, old, kept = source[numpy.uintp(k) * numpy.uintp(step)], best[k], where[k]
         larger = (each > old) | (each != each)
@@ -107,7 +121,7 @@ def _take_larger(best: Any, where: Any, source: Any, place: Any, step: Any) -> N
 
 @loop
 def spread(given: Any, indices: Any, out: Any) -> None:
-    """Write zeros to which the elements of each plane (planes, elements) are added at their indices."""
+    """Write zeros to ``out`` (planes, elements), to which ``given[p, k]`` is added at ``out[p, indices[p, k]]``."""
     size = out.shape[1]
     for p in prange(given.shape[0]):
         plane = out[p]

@@ -1,4 +1,4 @@
-"""Numba loops of rand, randn, randint, bernoulli and randperm: the words of MT19937 and the numbers made of them."""
+"""Numba loops of rand, randn, randint, bernoulli and randperm: the 32-bit words of MT19937, and their conversion."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ TOGETHER = 64  # blocks of 16 normals that are computed together
 
 @loop_in_order
 def words(key: Any, out: Any) -> None:
-    """Write the next words of a generator with the state ``key`` (624 words), a multiple of 624 of them.
+    """Write the next words of the MT19937 generator with the state ``key`` (624 words) to ``out``, and update ``key``.
 
-    Source: Matsumoto and Nishimura, "Mersenne Twister", 1998.
+    The length of ``out`` is a multiple of 624. Source: Matsumoto and Nishimura, "Mersenne Twister", 1998.
     """
     upper, lower, twist = U(0x80000000), U(0x7FFFFFFF), U(0x9908B0DF)
     for start in range(0, out.size, 624):
@@ -45,14 +45,17 @@ def words(key: Any, out: Any) -> None:
 
 @loop
 def singles(words: Any, out: Any) -> None:
-    """Write uniform float32, each from 24 bits of a word."""
+    """Write one uniform float32 in [0, 1) to ``out`` for each word, made of 24 of its bits."""
     for i in prange(out.size):
         out[i] = F(numpy.int32(words[i] & U(0xFFFFFF))) * F(2.0**-24)
 
 
 @loop
 def doubles(words: Any, out: Any) -> None:
-    """Write uniform float64, each from 53 bits of two words, the first being the high half."""
+    """Write one uniform float64 in [0, 1) to ``out`` for every two words, made of 53 bits.
+
+    The first of the two words is the high half.
+    """
     for i in prange(out.size):
         high, low = numpy.int64(words[2 * i] & U(0x1FFFFF)), numpy.int64(words[2 * i + 1])
         out[i] = numpy.float64((high << 32) | low) * 2.0**-53
@@ -60,7 +63,7 @@ def doubles(words: Any, out: Any) -> None:
 
 @loop
 def chances(words: Any, chance: Any, value: Any, out: Any) -> None:
-    """Write ``value`` where a uniform float64 of two words is below ``chance``, else 0."""
+    """Write ``value`` to ``out`` where a uniform float64, made of two words, is below ``chance``, else 0."""
     for i in prange(out.size):
         high, low = numpy.int64(words[2 * i] & U(0x1FFFFF)), numpy.int64(words[2 * i + 1])
         out[i] = value if numpy.float64((high << 32) | low) * 2.0**-53 < chance else like(value, 0)
@@ -68,9 +71,9 @@ def chances(words: Any, chance: Any, value: Any, out: Any) -> None:
 
 @loop
 def remainders(words: Any, span: Any, low: Any, out: Any) -> None:
-    """Write ``low`` plus the remainder of each word by ``span`` < 2**28.
+    """Write ``low + word % span`` to ``out`` for each word; ``span`` is below 2**28.
 
-    The quotient is computed in double precision; it may be off by 1, which is corrected.
+    The quotient is computed in double precision, where it may be off by 1, which is corrected.
     """
     share = 1.0 / span
     for i in prange(out.size):
@@ -82,7 +85,7 @@ def remainders(words: Any, span: Any, low: Any, out: Any) -> None:
 
 @loop
 def normals(words: Any, out: Any) -> None:
-    """Write normal float32, 16 of each 16 words, by the Box-Muller method."""
+    """Write 16 standard normal float32 to ``out`` for every 16 words, by the Box-Muller method."""
     whole = out.size // 16
     for piece in prange((whole + TOGETHER - 1) // TOGETHER):
         first, last = piece * TOGETHER, min(whole, (piece + 1) * TOGETHER)
@@ -106,7 +109,7 @@ def normals(words: Any, out: Any) -> None:
 
 @loop_in_order
 def shuffle(steps: Any, order: Any) -> None:
-    """Exchange each element of ``order`` with the one that is ``steps`` positions after it, one after the other."""
+    """Exchange ``order[i]`` with ``order[i + steps[i]]``, in place, for each i in turn."""
     for i in range(steps.size):
         there = i + steps[i]
         order[i], order[there] = order[there], order[i]

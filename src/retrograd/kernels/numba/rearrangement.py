@@ -1,4 +1,4 @@
-"""Numba loops of cat, roll, flip, tril and triu, on elements read as unsigned integers of their size.
+"""Numba loops of cat, roll, flip, tril and triu, on elements read as unsigned integers of the same size.
 
 All arrays are contiguous.
 """
@@ -17,7 +17,7 @@ PART = 1 << 14
 
 @loop
 def place(x: Any, start: Any, out: Any) -> None:
-    """Copy ``x`` to columns of ``out``: ``out[a, start + k] = x[a, k]``."""
+    """Copy the matrix ``x`` to columns of ``out``: ``out[a, start + k] = x[a, k]``."""
     width = x.shape[1]
     parts = (width + PART - 1) // PART
     for job in prange(x.shape[0] * parts):
@@ -30,7 +30,7 @@ def place(x: Any, start: Any, out: Any) -> None:
 
 @loop
 def rotate(x: Any, by: Any, out: Any) -> None:
-    """Write each row of ``x`` rolled: its last ``by`` elements, then its first."""
+    """Write each row of ``x`` to ``out``, shifted cyclically to the right by ``by`` elements."""
     stay = x.shape[1] - by
     for a in prange(x.shape[0]):
         out[a, :by] = x[a, stay:]
@@ -39,7 +39,7 @@ def rotate(x: Any, by: Any, out: Any) -> None:
 
 @loop
 def reverse(x: Any, out: Any) -> None:
-    """Compute ``out[a, k, b] = x[a, length - 1 - k, b]``."""
+    """Write ``out[a, k, b] = x[a, length - 1 - k, b]``, where ``length`` is the size of the middle axis."""
     length = x.shape[1]
     for job in prange(x.shape[0] * length):
         a, k = job // length, job % length
@@ -50,7 +50,7 @@ def reverse(x: Any, out: Any) -> None:
 
 @loop
 def reverse_rows(x: Any, out: Any) -> None:
-    """Compute ``out[a, k] = x[a, length - 1 - k]``."""
+    """Write ``out[a, k] = x[a, length - 1 - k]``, where ``length`` is the size of a row."""
     last = uint64(x.shape[1] - 1)
     for a in prange(x.shape[0]):
         given, row = x[a], out[a]
@@ -60,7 +60,11 @@ def reverse_rows(x: Any, out: Any) -> None:
 
 @loop
 def triangle(x: Any, diagonal: Any, lower: Any, out: Any) -> None:
-    """Write row i of each matrix up to column ``i + diagonal``, or (not ``lower``) from there on; zeros elsewhere."""
+    """Write the lower triangle of the matrices in ``x`` to ``out``, or the upper one if ``lower`` is false.
+
+    Row i keeps the columns up to ``i + diagonal``, in the upper triangle the columns from ``i + diagonal`` on. The
+    other elements are 0.
+    """
     width = x.shape[2]
     zero = x[0, 0, 0] ^ x[0, 0, 0]
     for job in prange(x.shape[0] * x.shape[1]):

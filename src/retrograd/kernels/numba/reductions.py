@@ -1,7 +1,7 @@
 """Numba loops of sum, prod, amax, argmax, var, cumsum and cumprod.
 
-Sums are added in stretches of 4096 elements in the precision of the array, and the sums of the stretches in double
-precision, so that the error does not grow with the length. Squares are added in double precision.
+A stretch is 4096 consecutive elements. Sums of stretches are computed in the precision of the array and then added in
+double precision, so that the error does not grow with the length. Squares are added in double precision.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FLUSH = 128  # rows that are added before their sum goes to the double-precision
 
 @loop_of_sums
 def total(x: Any, sums: Any) -> Any:
-    """Return the sum of a line; ``sums`` receives those of its stretches."""
+    """Return the sum of the 1-d array ``x``; the sums of its stretches are written to ``sums``."""
     for k in prange(sums.size):
         partial = like(x[0], 0)
         part = x[k * STRETCH : (k + 1) * STRETCH]
@@ -37,7 +37,10 @@ def total(x: Any, sums: Any) -> Any:
 
 @loop_of_sums
 def total_of_squares(x: Any, centre: Any, sums: Any) -> Any:
-    """Return the sum of ``(x - centre)**2`` over a line; ``sums`` receives those of its stretches."""
+    """Return the sum of ``(x - centre)**2`` over the 1-d array ``x``.
+
+    The sums of its stretches are written to ``sums``.
+    """
     for k in prange(sums.size):
         partial = 0.0
         part = x[k * STRETCH : (k + 1) * STRETCH]
@@ -53,7 +56,7 @@ def total_of_squares(x: Any, centre: Any, sums: Any) -> Any:
 
 @loop_of_sums
 def product(x: Any, products: Any) -> None:
-    """Write the product of each stretch of a line to ``products``."""
+    """Write the product of each stretch of the 1-d array ``x`` to ``products``."""
     for k in prange(products.size):
         partial = like(x[0], 1)
         part = x[k * STRETCH : (k + 1) * STRETCH]
@@ -64,7 +67,7 @@ def product(x: Any, products: Any) -> None:
 
 @loop_of_sums
 def product_rows(x: Any, out: Any) -> None:
-    """Write the product of each row."""
+    """Write the product of each row of ``x`` to ``out``."""
     for r in prange(x.shape[0]):
         value, row = like(x[r, 0], 1), x[r]
         for i in range(row.size):
@@ -74,9 +77,9 @@ def product_rows(x: Any, out: Any) -> None:
 
 @loop_of_sums
 def products_of_others(x: Any, out: Any) -> None:
-    """Write for each element of a row the product of the other elements.
+    """Write to ``out``, for each element of ``x``, the product of the other elements of its row.
 
-    It is the product of all divided by the element, unless that product is near 0 or infinity.
+    This is the product of the row divided by the element, unless that product is near 0 or infinity.
     """
     for r in prange(x.shape[0]):
         row, into, whole = x[r], out[r], like(x[r, 0], 1)
@@ -98,7 +101,7 @@ def products_of_others(x: Any, out: Any) -> None:
 
 @loop_of_sums
 def sum_rows(x: Any, out: Any) -> None:
-    """Write the sum of each row."""
+    """Write the sum of each row of ``x`` to ``out``."""
     for r in prange(x.shape[0]):
         whole = 0.0
         for start in range(0, x.shape[1], STRETCH):
@@ -112,7 +115,7 @@ def sum_rows(x: Any, out: Any) -> None:
 
 @loop_of_sums
 def sum_squares_of_rows(x: Any, centre: Any, out: Any) -> None:
-    """Write the sum of ``(x - centre)**2`` of each row, with one centre for each."""
+    """Write the sum of ``(x - centre)**2`` over each row of ``x`` to ``out``; ``centre`` has one number per row."""
     for r in prange(x.shape[0]):
         row, middle, value = x[r], centre[r], 0.0
         for i in range(row.size):
@@ -123,9 +126,9 @@ def sum_squares_of_rows(x: Any, centre: Any, out: Any) -> None:
 
 @loop_of_sums
 def sum_columns(x: Any, sums: Any) -> None:
-    """Write the sums over the middle axis of ``x`` (outer, many, inner) to ``sums`` (outer, parts, inner).
+    """Write the sums of ``x`` (outer, many, inner) over the middle axis to ``sums`` (outer, parts, inner).
 
-    Each part holds the sums over a part of the axis.
+    The axis is divided into parts, which the caller adds.
     """
     outer, parts, inner = sums.shape
     step = (x.shape[1] + parts - 1) // parts
@@ -158,7 +161,7 @@ def sum_columns(x: Any, sums: Any) -> None:
 
 @loop_of_sums
 def sum_squares_of_columns(x: Any, centre: Any, sums: Any) -> None:
-    """Write sums of ``(x - centre)**2`` as :func:`sum_columns` does; ``centre`` is (outer, inner)."""
+    """Write the sums of ``(x - centre)**2`` to ``sums`` as :func:`sum_columns` does; ``centre`` is (outer, inner)."""
     outer, parts, inner = sums.shape
     step = (x.shape[1] + parts - 1) // parts
     width = min(inner, 512)
@@ -179,7 +182,7 @@ def sum_squares_of_columns(x: Any, centre: Any, sums: Any) -> None:
 
 @loop_of_sums
 def largest_of_rows(x: Any, sign: Any, out: Any) -> None:
-    """Write the maximum (``sign`` 1) or the minimum (-1) of each row; nan if the row has one."""
+    """Write the maximum of each row of ``x`` to ``out``, or the minimum if ``sign`` is -1; nan if the row has one."""
     for r in prange(x.shape[0]):
         row = x[r]
         top = sign * row[0]
@@ -190,7 +193,10 @@ def largest_of_rows(x: Any, sign: Any, out: Any) -> None:
 
 @loop_of_sums
 def largest_of_all(x: Any, sign: Any, tops: Any) -> Any:
-    """Return the maximum (``sign`` 1) or minimum (-1) of a line; ``tops`` receives those of its stretches."""
+    """Return the maximum of the 1-d array ``x``, or the minimum if ``sign`` is -1; nan if there is one.
+
+    The maxima of its stretches are written to ``tops``.
+    """
     for k in prange(tops.size):
         part = x[k * STRETCH : (k + 1) * STRETCH]
         top = sign * part[0]
@@ -205,9 +211,10 @@ def largest_of_all(x: Any, sign: Any, tops: Any) -> Any:
 
 @loop
 def share_of_rows(x: Any, top: Any, out: Any) -> None:
-    """Write for each element of a row 1 / (number of elements equal to its ``top``) if it equals ``top``, else 0.
+    """Write the gradient of amax or amin along rows to ``out``, given ``top``, the result for each row.
 
-    This is the gradient of amax and amin; nan equals nan.
+    An element of ``x`` that equals its ``top`` gets 1 / (number of such elements in the row), any other gets 0. nan
+    equals nan.
     """
     for r in prange(x.shape[0]):
         here, into, best = x[r], out[r], top[r]
@@ -222,7 +229,10 @@ def share_of_rows(x: Any, top: Any, out: Any) -> None:
 
 @loop
 def share_of_all(x: Any, top: Any, counts: Any, out: Any) -> None:
-    """Compute :func:`share_of_rows` for all elements of a line; ``counts`` receives the counts of its stretches."""
+    """Write the gradient of amax or amin of the 1-d array ``x`` to ``out``, given its result, the number ``top``.
+
+    The rule is that of :func:`share_of_rows`. The number of equal elements in each stretch is written to ``counts``.
+    """
     for k in prange(counts.size):
         part, count = x[k * STRETCH : (k + 1) * STRETCH], 0
         for i in range(part.size):
@@ -238,9 +248,9 @@ def share_of_all(x: Any, top: Any, counts: Any, out: Any) -> None:
 
 @loop
 def largest_of_columns(x: Any, sign: Any, out: Any, index: Any) -> None:
-    """Write the maximum (minimum for a ``sign`` of -1) over the middle axis of ``x`` (outer, many, inner).
+    """Write the maximum of ``x`` (outer, many, inner) over the middle axis to ``out``, and its first ``index``.
 
-    ``index`` receives the index of its first occurrence; both results are (outer, inner).
+    If ``sign`` is -1, the minimum is taken. Both results have the shape (outer, inner).
     """
     outer, inner = out.shape
     width = min(inner, 512)
@@ -266,9 +276,10 @@ def largest_of_columns(x: Any, sign: Any, out: Any, index: Any) -> None:
 
 @loop
 def run_rows(x: Any, product: Any, back: Any, out: Any) -> None:
-    """Write the running sums, or products, of each row, in double precision; ``back``: from its end.
+    """Write the cumulative sums of each row of ``x`` to ``out``, or the cumulative products if ``product`` is true.
 
-    Four rows are processed together, because each step has to wait for the previous one of its row.
+    They are computed in double precision; if ``back`` is true, from the end of the row. Four rows are processed
+    together, because each step has to wait for the previous one of its row.
     """
     last = x.shape[0] - 1
     for job in prange((x.shape[0] + 3) // 4):
@@ -287,7 +298,7 @@ def run_rows(x: Any, product: Any, back: Any, out: Any) -> None:
 
 @loop
 def run_columns(x: Any, product: Any, back: Any, out: Any) -> None:
-    """Compute :func:`run_rows` along the middle axis of ``x`` (outer, many, inner)."""
+    """Write the results of :func:`run_rows` along the middle axis of ``x`` (outer, many, inner) to ``out``."""
     outer, many, inner = x.shape
     width = min(inner, 512)
     across = (inner + width - 1) // width
@@ -309,7 +320,11 @@ def run_columns(x: Any, product: Any, back: Any, out: Any) -> None:
 
 @loop
 def run_parts(x: Any, begin: Any, back: Any, out: Any) -> None:
-    """Write the running sums of a line in parts, each of which starts from its element of ``begin``."""
+    """Write the cumulative sums of the 1-d array ``x`` to ``out``, computed in parts by several threads.
+
+    ``begin[k]`` is the sum of all elements before part k. If ``back`` is true, the sums start at the end of ``x``, and
+    ``begin[k]`` is the sum of all elements after part k.
+    """
     step = (x.size + begin.size - 1) // begin.size
     for k in prange(begin.size):
         running = begin[k]
@@ -322,7 +337,10 @@ def run_parts(x: Any, begin: Any, back: Any, out: Any) -> None:
 
 @loop_of_sums
 def sums_of_parts(x: Any, sums: Any) -> None:
-    """Write the sum of each part of a line in double precision; ``sums`` has one element for each part."""
+    """Write the sum of each part of the 1-d array ``x`` to ``sums``, which has one element for each part.
+
+    They are computed in double precision.
+    """
     step = (x.size + sums.size - 1) // sums.size
     for k in prange(sums.size):
         value = 0.0

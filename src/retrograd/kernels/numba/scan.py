@@ -1,6 +1,6 @@
 """Numba loops of the linear recurrences in the gradients of cumprod and logcumsumexp.
 
-They run along the middle axis of arrays (before, axis, after).
+The recurrence runs along the middle axis of arrays (before, axis, after).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ COLUMNS = 64
 
 @loop
 def recurrence(summand: Any, factor: Any, out: Any, backward: Any) -> None:
-    """Compute ``out[k] = summand[k] + factor[k] * out[k - 1]`` along the axis.
+    """Write ``out[k] = summand[k] + factor[k] * out[k - 1]``, where k is the index along the middle axis.
 
-    ``backward``: ``out[k] = summand[k] + factor[k + 1] * out[k + 1]``.
+    If ``backward`` is true, ``out[k] = summand[k] + factor[k + 1] * out[k + 1]`` is written instead.
     """
     size, after = factor.shape[1], factor.shape[2]
     parts = (after + COLUMNS - 1) // COLUMNS
@@ -38,10 +38,7 @@ def recurrence(summand: Any, factor: Any, out: Any, backward: Any) -> None:
 
 @loop
 def recurrence_rows(summand: Any, factor: Any, out: Any, backward: Any) -> None:
-    """Compute :func:`recurrence` along the rows of matrices.
-
-    Four rows are processed together, because each step has to wait for the previous one of its row.
-    """
+    """Write the result of :func:`recurrence` along the rows of matrices."""
     size, last, by = factor.shape[1], factor.shape[0] - 1, uint64(1 if backward else 0)
     for job in prange((factor.shape[0] + 3) // 4):
         a, b, c, d = 4 * job, min(4 * job + 1, last), min(4 * job + 2, last), min(4 * job + 3, last)
