@@ -1,4 +1,4 @@
-"""Numerical kernels: functions that compute results from arrays and know nothing of tensors or gradients' graphs.
+"""Numerical kernels: functions of arrays that compute the results and gradients of operations, without tensors.
 
 Each module holds the kernels of one group of operations.
 """

@@ -3,12 +3,10 @@
 The matrix of all scores (the products of queries and keys) is never stored. A block is a range of heads and query rows;
 its scores are computed, used and dropped while they are in the cache.
 
-The scores of a block are computed, used and dropped while they fit the cache.
-
-``query`` has the shape (batch, heads, L, E); ``key`` and ``value`` have (batch, key heads, S, E), and each key head
-serves the same number of query heads. ``mask`` broadcasts to (batch, heads, L, S) and is either boolean (True: the key
-is visible) or numeric (added to the scores). Without a mask the Numba loops of ``kernels/attention_numba.py`` do the
-work where they apply.
+``query`` has the shape (batch, heads, L, E); ``key`` and ``value`` have (batch, key heads, S, E). Each key head serves
+the same number of query heads. ``mask`` broadcasts to (batch, heads, L, S). It is either boolean (True means that the
+key is visible) or numeric (added to the scores). Without a mask, large arrays are computed by the Numba loops of
+``kernels/attention_numba.py``.
 """
 
 from __future__ import annotations

@@ -3,9 +3,6 @@
 The loops are in ``kernels/numba/attention.py``. A function returns None where no loop applies to its arguments; the
 caller then computes with NumPy (``kernels/attention.py``). Arrays have the shape (batch, heads, rows, elements), with
 any strides for the heads and rows.
-
-Each function returns None where no loop applies to its arrays, and NumPy does the work (``kernels/attention.py``).
-Arrays have the shape (batch, heads, rows, elements), with any memory order of heads and rows.
 """
 
 from __future__ import annotations

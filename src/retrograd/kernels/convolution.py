@@ -1,14 +1,15 @@
 """Kernels of conv1d to conv3d, conv_transpose, unfold, fold and the gradients of convolution.
 
-The three kernels of convolution compute the output from input and weight, the input's gradient from output and weight,
-and the weight's gradient from output and input. Each is linear in both of its arrays, and its derivatives are the other
-two. The array of all windows is never built: the work is done in blocks of samples, or of rows of one sample, that fit
-the cache, with one matrix product for each block. A kernel of one element is a single matrix product; a depthwise
-convolution (one channel a group) is a sum over the offsets of the kernel. Where the Numba loops of
-``kernels/convolution_numba.py`` apply, they do the work.
+There are three kernels of convolution. They compute the output from input and weight, the input's gradient from output
+and weight, and the weight's gradient from output and input. Each is linear in both of its arrays, and its derivatives
+are the other two.
 
-Arrays have the shape (batch, channels, *space), weights (output channels, channels a group, *kernel). A "place" is a
-position of the output.
+The array of all windows is never stored: the work is done in blocks of samples, or of output rows of one sample, whose
+windows fit the cache, with one matrix product for each block. A kernel of one element is a single matrix product. A
+depthwise convolution (one channel per group) is a sum over the offsets of the kernel. Large arrays are computed by the
+Numba loops of ``kernels/convolution_numba.py`` where these apply.
+
+Arrays have the shape (batch, channels, *space), weights (output channels, channels per group, *kernel).
 """
 
 from __future__ import annotations

@@ -4,10 +4,6 @@ The loops are in ``kernels/numba/convolution.py`` (matrix products of tiles) and
 (for few channels). A function returns None where no loop applies to its arrays; the caller then computes with NumPy
 (``kernels/convolution.py``). Inputs have the shape (batch, channels, *space), weights (output channels, channels per
 group, *kernel). A 1-d convolution is computed as a 2-d convolution of images with one row.
-
-The loops are in ``kernels/numba/convolution.py`` and ``direct_convolution.py``. Each function returns None where no
-loop applies to its arrays, and NumPy does the work (``kernels/convolution.py``). Arrays have the shape (batch,
-channels, *space), weights (outputs, channels a group, *kernel).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Kernels of ctc_loss (connectionist temporal classification) and its gradient.
 
-Graves et al., Connectionist temporal classification (ICML 2006), in logarithms, for all samples of a batch at once. The
-label sequence of a sample is its target with a blank before, between and after the letters.
+Probabilities are computed as logarithms, for all samples of a batch at once. The label sequence of a sample is its
+target with a blank before, between and after the labels. Source: Graves et al., Connectionist temporal classification,
+ICML 2006.
 """
 
 from __future__ import annotations

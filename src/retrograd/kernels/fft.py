@@ -1,8 +1,6 @@
 """Kernels of the torch.fft transforms and of stft, computed by SciPy or, on a GPU, by CuPy.
 
 These libraries compute in the precision of the input. Results have the memory order that PyTorch's have.
-
-The transforms are SciPy's (on a GPU CuPy's), because they keep single precision.
 """
 
 from __future__ import annotations

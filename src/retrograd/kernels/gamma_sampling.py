@@ -1,10 +1,9 @@
 """Kernels of _standard_gamma, _sample_dirichlet and of the gradients of their samples by the parameters.
 
-The samples follow PyTorch's random stream.
-
-The gradients are those of implicit reparameterisation: the derivative of a draw with respect to the parameters while
-the value of the distribution function at the draw stays constant. They are approximations good to about three digits;
-the regimes and the coefficients in the tables are PyTorch's, so that the results agree.
+The samples follow PyTorch's random stream. The gradients are those of implicit reparameterisation: the derivative of a
+sample by the parameters while the value of the distribution function at the sample stays constant. They are
+approximations with about three correct digits, by different formulas in different ranges. The ranges and the
+coefficients in the tables are PyTorch's, so that the results agree.
 """
 
 from __future__ import annotations

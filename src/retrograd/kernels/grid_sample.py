@@ -1,8 +1,8 @@
 """Kernels of grid_sample and all its derivatives: images interpolated at arbitrary positions, and the adjoint.
 
 The value at a position is a sum of elements times the interpolation kernel (constant, linear or cubic) at their
-distance. ``orders`` selects for each axis the order of the kernel's derivative, which is the derivative by the
-position; so reading, its adjoint and all their derivatives are the same sum with other orders.
+distance. The derivative of the value by the position is the same sum with the derivative of the interpolation kernel.
+``orders`` selects for each axis the order of that derivative; order 0 is the kernel itself.
 """
 
 from __future__ import annotations

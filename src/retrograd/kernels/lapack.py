@@ -1,17 +1,16 @@
 """Kernels of torch.linalg: Cholesky, LU, QR, LDL, eigenvalues, SVD, solve, lstsq and matrix_exp by LAPACK.
 
-Matrices of a batch are factorised one at a time; on a GPU CuPy does the work. Every function takes the array module
-first. LAPACK runs on the CPU: arrays of a GPU for which CuPy has no routine are copied there and back. Matrices are
+The first parameter of most functions is the array module, NumPy or CuPy. Matrices of a batch are factorised one at a
+time. On a GPU CuPy does the work; arrays for which CuPy has no routine are copied to the CPU and back. Matrices are
 returned in LAPACK's column-major order.
 
-Note [Whose LAPACK]. SciPy's functions accept the size of the workspace and permission to overwrite their operands, and
-are two to ten times as fast as NumPy's of the same name. NumPy's, on the other hand, loop over a batch of small
-matrices in C.
+Note [Whose LAPACK]. SciPy's functions accept the size of the workspace and permission to overwrite their operands. They
+are two to ten times as fast as NumPy's functions of the same name. NumPy's functions are better for a batch of small
+matrices, over which they loop in C.
 
-Note [One thread]. SciPy has a BLAS of its own with threads of its own. After their work these spin for a while, as
-those of NumPy's BLAS do, and two sets of spinning threads on the same cores preempt each other for milliseconds.
-Therefore SciPy's routines run on one thread, except for the right-hand sides of large systems, which are distributed
-over Python threads.
+Note [One thread]. SciPy and NumPy each have a BLAS with its own threads. After their work these threads wait actively
+for a while, and two sets of them on the same cores delay each other for milliseconds. Therefore SciPy's routines run on
+one thread. Only the right-hand sides of large systems are distributed over Python threads.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Kernel of large matrix products (matmul, mm, bmm, linear), computed on Numba's threads or by NumPy.
 
-On Numba's threads (``kernels/numba/gemm.py``) each thread calls BLAS for a part of the product.
-
-NumPy's BLAS would use several cores with threads of its own, which compete with Numba's: see Note [Two thread
-pools] in ``runtime/blas_threads.py``.
+On Numba's threads (``kernels/numba/gemm.py``) each thread calls BLAS for a part of the product. In NumPy's functions
+BLAS would use threads of its own, which compete with Numba's for the cores: see Note [Two thread pools] in
+``runtime/blas_threads.py``.
 """
 
 from __future__ import annotations

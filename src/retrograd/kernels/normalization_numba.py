@@ -4,10 +4,6 @@ The loops are in ``kernels/numba/normalization.py``. A function returns None whe
 caller then computes with NumPy. Arrays are processed row by row, a row being the elements along the last axis. In
 batch_norm each row has one mean, one scale and one weight, so the sums of each row are computed first and each result
 row is ``x * scale + shift``.
-
-The loops are in ``kernels/numba/normalization.py``; each function returns None where none applies. Of an image (…,
-places) every row of places has one mean, one scale and one weight: sums are computed for each row first, and the result
-of a row is its elements times one number plus another.
 """
 
 from __future__ import annotations

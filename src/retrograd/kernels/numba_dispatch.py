@@ -4,13 +4,10 @@ A loop is a function compiled by Numba (``kernels/numba``). Numba (the extra ``[
 large array needs it. A function returns None where Numba is missing or no loop applies to the arrays; the caller then
 computes with NumPy.
 
-Numba (the extra ``[fast]``) is imported when the first large array needs it. Functions return None where Numba is
-missing or no loop applies to the arrays, and the caller computes with NumPy. The loops are in ``kernels/numba``.
-
 Note [Threads of loops]. Numba runs loops on OpenMP's threads where available (Linux: libgomp), else on a pool of its
-own, which two Python threads must not use at once. After a loop OpenMP's threads spin for some milliseconds by default,
-and NumPy's matrix products would compete with them for the cores; they are configured to sleep after a fraction of a
-millisecond. After a fork OpenMP's threads are gone, and loops run on the child's only thread.
+own, which two Python threads must not use at once. After a loop OpenMP's threads by default wait actively for some
+milliseconds, in which they compete with NumPy's matrix products for the cores. They are configured to sleep after a
+fraction of a millisecond. After a fork OpenMP's threads do not exist in the child, so its loops run on one thread.
 """
 
 from __future__ import annotations

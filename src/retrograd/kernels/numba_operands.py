@@ -1,8 +1,6 @@
 """Helpers of the kernels that call Numba loops to copy, sort and pool: layouts of operands, scratch memory.
 
 Where a function returns None, the caller computes with NumPy.
-
-Where a function returns None, NumPy does the work.
 """
 
 from __future__ import annotations

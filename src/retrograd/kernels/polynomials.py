@@ -1,11 +1,9 @@
 """Kernels of torch.special's orthogonal polynomials: Chebyshev, Hermite, Laguerre and Legendre.
 
-Each element has its own degree.
-
-Each element has a degree of its own. Each polynomial is its three-term recurrence (https://dlmf.nist.gov/18.9), run for
-all elements at once and stopped for each at its degree. Chebyshev polynomials of a high degree are computed inside (-1,
-1) from the cosine and sine of multiples of the angle (https://dlmf.nist.gov/18.5), as PyTorch does; at -1 and 1 their
-values are known.
+Each element has its own degree. The three-term recurrence (https://dlmf.nist.gov/18.9) runs for all elements at once;
+each element keeps the value at its degree. Chebyshev polynomials of a high degree are computed inside (-1, 1) from the
+cosine and sine of multiples of the angle (https://dlmf.nist.gov/18.5), as PyTorch does. At -1 and 1 their values are
+known.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Kernels of max pooling (max_pool, adaptive_max_pool, fractional_max_pool), max_unpool and their gradients.
 
-Windows are products of ranges, so the maximum is computed one axis at a time: first along the last axis, then of those
-maxima along the axis before it. Of equal elements the first is taken and, as in PyTorch, of several nan the last.
+A window is a product of index ranges, one for each axis, so the maximum is computed one axis at a time, the last axis
+first. Of equal elements the first is taken; as in PyTorch, of several nan the last is taken.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """PyTorch's random generator (MT19937) on NumPy: the stream of 32-bit words, and uniform and normal numbers.
 
-For the same seed the numbers are PyTorch's. A uniform float32 takes one word of 32 bits, of which 24 are used; a
-uniform float64 takes two words (53 bits used). Normals come in pairs by the Box-Muller method: fewer than 16 elements
-one at a time in double precision, the second of an open pair saved for the next call; 16 or more in blocks of 16 whose
-halves give the radii and the angles. If the size is not a multiple of 16, the last 16 elements are drawn again.
+For the same seed the numbers are PyTorch's. A uniform float32 uses 24 bits of one word, a uniform float64 uses 53 bits
+of two words. Normal numbers are computed in pairs by the Box-Muller method. Fewer than 16 are computed in double
+precision, and the second number of the last pair may be saved for the next call. 16 or more are computed in blocks of
+16, in which one half of the uniform numbers gives the radii and the other half the angles. If their number is not a
+multiple of 16, the last 16 are drawn again.
 
 The distributions are in ``kernels/samplers.py``.
 """

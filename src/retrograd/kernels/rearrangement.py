@@ -2,9 +2,6 @@
 
 Large arrays are copied by Numba loops (``kernels/numba/rearrangement.py``). Results never share memory with the
 operands and are in C order unless a docstring names another order.
-
-Large arrays go to the Numba loops of ``kernels/numba/rearrangement.py``. Results own their memory and are in C order
-unless a docstring names another.
 """
 
 from __future__ import annotations

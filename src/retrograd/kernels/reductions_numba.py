@@ -4,10 +4,6 @@ The loops are in ``kernels/numba/reductions.py`` and ``kernels/numba/normalizati
 no loop applies to its arrays; the caller then computes with NumPy. The loops reduce the middle axis of arrays (outer,
 many, inner): ``many`` is the number of elements along the reduced axes, ``outer`` and ``inner`` those along the axes
 before and after them in memory.
-
-The loops are in ``kernels/numba/reductions.py`` and ``normalization.py``; each function returns None where none
-applies. An array is viewed as (outer, many, inner) with the reduced axes in the middle, whatever the memory order of
-its axes.
 """
 
 from __future__ import annotations

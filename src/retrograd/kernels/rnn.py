@@ -1,10 +1,8 @@
 """Kernels of RNN, LSTM and GRU over whole sequences: the forward pass, and the gradients of all operands.
 
-The forward pass runs time step by time step.
-
 A packed sequence is a matrix of rows, those of the first time step first. ``sizes`` holds the number of rows of each
-time step, which never increases, because sequences are sorted by descending length. The part that is the same for all
-time steps is one matrix product; only the part that depends on the previous step is computed step by step.
+time step, which never increases, because sequences are sorted by descending length. The products with the input weights
+are one matrix product for all time steps; only the part that depends on the previous step is computed step by step.
 """
 
 from __future__ import annotations

@@ -4,10 +4,6 @@ They also serve amin, triu and max pooling. They apply to rows of at most 16 ele
 calls exceeds the arithmetic. A reduction along an axis takes NumPy 1 µs, and broadcasting an operand takes another 1
 µs. A product with a matrix of ones does both in 0.3 µs. A function returns None where it does not apply to its
 arguments; the caller then uses the general kernel.
-
-They also serve max pooling, amax and amin. They apply to rows of at most 16 elements, where NumPy's call overhead
-exceeds the arithmetic. A reduction along an axis takes NumPy 1 µs, and so does broadcasting an operand; a product with
-a matrix of ones, which does both, takes 0.3 µs. Each function returns None if it does not apply.
 """
 
 from __future__ import annotations

@@ -2,12 +2,10 @@
 
 :func:`stable_argsort` is the kernel of argsort, :func:`topk_along` that of topk.
 
-:func:`stable_argsort` is argsort, :func:`topk_along` is topk.
-
-Note [Keys]. NumPy's stable sort of indices is slow; its sort of integers uses the SIMD lanes of the processor. A
-float32 maps to an integer of 32 bits with the same order. With the element's index in the low half it becomes an
-integer of 64 bits, no two of which are equal: one fast sort gives the indices, and equal elements stay in the order of
-their indices.
+Note [Keys]. NumPy's stable sort of indices is slow; its sort of integers is fast, because it uses vector instructions.
+A float32 maps to an integer of 32 bits with the same order. A key of 64 bits holds this integer in its high half and
+the index of the element in its low half, so that no two keys are equal. One fast sort of the keys gives the indices,
+and equal elements keep their order.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """NumPy's ufuncs and elementwise formulas on large arrays, computed in slices by several Python threads.
 
-They are used where no Numba loop applies.
-
-Without a compiled loop NumPy works on one thread, and a formula of five ufuncs reads and writes the whole memory five
-times. A slice stays in the cache from one ufunc to the next, and NumPy releases the GIL while it computes. Waking a
-thread takes as long as half a million additions, and threads wait for each other between two ufuncs, so only larger
-arrays are divided, into slices as long as possible.
+They are used where no Numba loop applies. NumPy alone works on one thread, and a formula of five ufuncs reads and
+writes the whole memory five times. A slice stays in the cache from one ufunc to the next, and NumPy releases the GIL
+while it computes. Waking a thread takes as long as half a million additions, so only larger arrays are divided.
 """
 
 from __future__ import annotations

@@ -4,11 +4,6 @@ Arrays are passed as 1-d memory, with the strides (in elements) of batch, head a
 BLAS (``kernels/numba/gemm.py``). ``room`` (parts, elements) is scratch memory: the work is divided into as many parts,
 and each thread computes some of them. If there are few heads, each head is divided into ``pieces``, of which piece k
 computes the blocks of rows k, k + pieces, ...
-
-Arrays are passed as flat memory, with the strides (in elements) of batch, head and row. Matrix products are those of
-NumPy's BLAS (``kernels/numba/gemm.py``). ``room`` (parts, elements) is scratch memory: the work is divided into as many
-parts, and each thread takes some of them. If there are few heads, each head is divided into ``pieces``, of which piece
-k takes the blocks of rows k, k + pieces, ...
 """
 
 from __future__ import annotations

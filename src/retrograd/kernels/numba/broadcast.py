@@ -2,8 +2,6 @@
 
 The operand ``y`` is a matrix of one row, which is the same for all rows of ``x``, or a 1-d array with one number for
 each row of ``x``.
-
-``y`` is the row, as a matrix of one row, or the column, as a line with one number for each row.
 """
 
 from __future__ import annotations

@@ -1,21 +1,19 @@
 """Numba loops of 2-d convolution and its adjoints, as matrix products in tiles.
 
 A tile is a block of results that stay in registers. Images have the shape (batch, channels, rows, columns). One matrix
-of the product would consist of all windows of the image, but it is never stored: in the lines of Note [Lines of images]
-the elements of a channel that one kernel element multiplies are contiguous, and tiles read them there.
-
-One of the matrices of the product, the windows, is never built: in the lines of Note [Lines of images] the elements of
-a channel that one kernel element sees are contiguous, and tiles read them there.
+of the product would consist of all windows of the image, but it is never stored. Instead the image is copied to lines
+(Note [Lines of images]), in which the elements of a channel that one kernel element multiplies are contiguous.
 
 ``how`` is (row stride, column stride, row padding, column padding, row dilation, column dilation); ``kernel`` is (rows,
-columns); ``offsets`` holds where the data of each channel and kernel element begins in the lines. ``plane`` is the
-number of elements from one channel's lines to the next, ``some`` the number of output rows in a block. ``room`` (parts,
-elements) is scratch memory: the work is divided into as many parts, and each thread takes some of them.
+columns). ``offsets`` holds for each channel and kernel element the offset of its data in the lines. ``plane`` is the
+number of elements from one channel's lines to the next; ``some`` is the number of output rows that are computed
+together. ``room`` (parts, elements) is scratch memory: the work is divided into as many parts, and each thread computes
+some of them.
 
-Note [Lines of images]. For each column of the kernel the image is copied as that column sees it: as wide as the output,
-padding included. A kernel element one row further down then sees the same lines, one output row later. With a stride of
-s rows, s such images are stored, of every s-th row. Their order in memory is (columns of the kernel, s, channels,
-plane).
+Note [Lines of images]. For each column of the kernel the image is copied, padding included, so that each row has only
+the elements that this column multiplies, one for each output column. A kernel element one row further down multiplies
+the same lines, one output row later. With a stride of s rows, s such images are stored, of every s-th row. Their order
+in memory is (columns of the kernel, s, channels, plane).
 """
 
 from __future__ import annotations

@@ -4,11 +4,6 @@ Images have the shape (batch, channels, rows, columns). ``how`` is (row stride, 
 padding, row dilation, column dilation). The elements of an image row that one kernel element multiplies are evenly
 spaced, so each kernel element is one loop along the row, without branches. ``room`` (parts, elements) is scratch
 memory, one row for each part of the work.
-
-Images have the shape (batch, channels, rows, columns). ``how`` is (row stride, column stride, row padding, column
-padding, row dilation, column dilation). The elements of an image row that one kernel element sees are evenly spaced,
-and the windows for which they are inside the image form a range: so each kernel element takes one loop along a row,
-without branches.
 """
 
 from __future__ import annotations

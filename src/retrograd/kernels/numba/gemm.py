@@ -1,8 +1,8 @@
 """Numba loop of matrix products (matmul, bmm): each of Numba's threads calls NumPy's BLAS for a part of the product.
 
-Thus BLAS wakes no threads of its own, and a batch of small matrices uses all threads too. ``address`` is the address of
-the library's ``sgemm`` (for float32) or ``dgemm``; the caller ensures that the library runs each part on one thread
-(``kernels/matmul.py``).
+BLAS starts no threads of its own, and a batch of small matrices uses all of Numba's threads too. ``address`` is the
+address of the BLAS function ``sgemm`` (for float32) or ``dgemm``. The caller (``kernels/matmul.py``) ensures that BLAS
+uses one thread for each part.
 """
 
 from __future__ import annotations
