@@ -52,10 +52,10 @@ def _line(x: Any, writeable: bool = False) -> tuple[Any, tuple[int, ...]]:
 
 
 def forward(query: Any, key: Any, value: Any, causal: bool, scale: float) -> tuple[Any, Any] | None:
-    """Return the attention output and the row-wise logsumexp of the scores (batch, heads, rows), or None.
+    """Return the attention output (batch, heads, rows, elements) and the logsumexp of each row of scores.
 
-    The output has the memory order of ``query``. Scores are the products of queries and keys times ``scale``. If
-    ``causal`` is true, query i sees only the keys up to i. The result is None if no loop applies.
+    The scores are the products of ``query`` and ``key`` times ``scale``. The output has the memory order of ``query``.
+    If ``causal`` is true, query i sees only the keys up to i. The result is None if no loop applies.
     """
     sizes = _sizes(query, key, value)
     if sizes is None:

@@ -129,7 +129,7 @@ class Plan:
         return columns.reshape(self.groups, -1, math.prod(seen.shape[n:]))
 
     def buffer(self, np: Any, dtype: Any) -> Any:
-        """Return uninitialised memory for the windows of the largest block."""
+        """Return uninitialised 1-d memory of ``dtype`` for the windows of the largest block."""
         size = self.channels * math.prod(self.kernel) * self.rest
         whole = size * self.out[0] * self.batch
         return np.empty(min(whole, max(BLOCK, size)), dtype)
@@ -198,7 +198,10 @@ def _multiply_in_parts(np: Any, matrix: Any, columns: Any, target: Any) -> None:
 
 
 def _depthwise_output(np: Any, plan: Plan, x: Any, w: Any, shape: Any) -> Any:
-    """Return a convolution with one channel per group: the sum over kernel offsets of shifted input times weight."""
+    """Return the convolution of ``x`` with ``w``, which has one channel per group, as an array of the given shape.
+
+    It is the sum over the kernel's offsets of shifted input times weight.
+    """
     y = np.empty(shape, x.dtype)
     weights = w.reshape(plan.groups, plan.single, *plan.kernel)
     ones = (1,) * len(plan.kernel)

@@ -11,7 +11,7 @@ from typing import Any
 
 
 def with_blanks(np: Any, targets: Any, blank: int) -> Any:
-    """Return the targets (N, S) as label sequences with blanks: (N, 2 S + 1)."""
+    """Return ``targets`` (N, S) as label sequences (N, 2 S + 1), with ``blank`` before, between and after the labels."""
     out = np.full((targets.shape[0], 2 * targets.shape[1] + 1), blank, np.int64)
     out[:, 1::2] = targets
     return out
@@ -41,7 +41,7 @@ def _step(np: Any, before: Any, skip: Any) -> Any:
 
 
 def forward(np: Any, log_probs: Any, labels: Any, input_lengths: Any, target_lengths: Any) -> tuple[Any, Any]:
-    """Return the losses (N) and the forward variables alpha (T, N, 2 S + 1) of the CTC algorithm.
+    """Return the losses (N) of ``log_probs`` (T, N, C), and the forward variables alpha (T, N, 2 S + 1).
 
     ``labels`` comes from :func:`with_blanks`. ``alpha[t, n, s]`` is the logarithm of the total probability of all
     partial paths that end at label position s at time t.

@@ -15,7 +15,7 @@ def sum_rows(np: Any, values: Any, index: Any, count: int) -> Any:
 
 
 def gradient_factors(np: Any, index: Any, padding_idx: int, scale: bool, dtype: Any) -> Any:
-    """Return the factor by which the gradient of each selected row is multiplied, or None if all factors are 1.
+    """Return the factor for the gradient of each row selected by ``index``, or None if all factors are 1.
 
     The factor is 0 where ``index`` is ``padding_idx``. If ``scale`` is true, the other factors are 1 / (number of
     occurrences of the index), else 1.
@@ -68,7 +68,7 @@ def bag_indices(np: Any, count: int, offsets: Any) -> tuple[Any, Any]:
 
 
 def bag_maxima(np: Any, table: Any, index: Any, sizes: Any) -> tuple[Any, Any]:
-    """Return the maximum of each column in each bag, and the table row in which it occurs first.
+    """Return the maximum of each column of ``table`` in each bag, and the table row in which it occurs first.
 
     ``index`` lists the table rows of all bags one after the other; ``sizes`` holds the number of rows in each bag. An
     empty bag has the maximum 0 and the row -1.

@@ -178,7 +178,7 @@ def _gamma_saddle(np: Any, alpha: Array, x: Array) -> Array:
 
 
 def _gamma_between(np: Any, alpha: Array, x: Array) -> Array:
-    """Return the derivative in the remaining region, by a rational approximation."""
+    """Return the derivative by a rational approximation, for ``x`` and ``alpha`` outside of the other regimes."""
     above, below = (_power_series(table, np.log(alpha), np.log(x / alpha)) for table in _GAMMA_TABLES)
     return np.exp(above / below)
 
@@ -301,7 +301,7 @@ def _beta_saddle(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
 
 
 def _beta_between(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
-    """Return the derivative of a beta sample in the remaining region, by a rational approximation."""
+    """Return the derivative of a beta sample by a rational approximation, for arguments outside of the other regimes."""
     u, total = np.log(x), alpha + beta
     a = np.log(alpha) - u
     above, below = (_power_series(table, u, a, np.log(total) - a) for table in _BETA_TABLES)

@@ -71,10 +71,11 @@ def _polynomial(np: Any, coefficients: Sequence[float], t: Any, order: int) -> A
 
 
 def _taps(np: Any, g: Any, size: int, mode: int, padding: int, align: bool, order: int) -> list[tuple[Any, Any]]:
-    """Return a list of (indices, weights), one pair for each neighbour along one axis that contributes to the result.
+    """Return for each neighbour of the positions ``g`` along one axis a pair: its indices and its weights.
 
-    ``g`` holds positions from -1 to 1, ``size`` the number of elements of the axis. ``order`` selects the derivative of
-    the interpolation kernel.
+    ``g`` holds coordinates from -1 to 1, ``size`` is the number of elements of the axis. ``mode`` and ``padding`` are
+    PyTorch's numbers of the interpolation and padding modes. ``order`` selects the derivative of the interpolation
+    kernel.
     """
     scale = (size - 1) / 2 if align else size / 2
     x = (g + 1) * scale if align else ((g + 1) * size - 1) / 2

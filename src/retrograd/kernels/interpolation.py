@@ -55,14 +55,17 @@ class Taps:
 
     @cached_property
     def table(self) -> tuple[Any, dict[Any, Any]]:
-        """The input indices, and a dictionary from dtype to weights, both (taps, outputs): arguments of the Numba loops."""
+        """The arguments of the Numba loops: the input indices, and a dictionary from dtype to weights.
+
+        The indices and the weights have the shape (taps, outputs).
+        """
         weight = numpy.ones(self.index.shape) if self.weight is None else self.weight
         kinds = (numba_operands.F32, numba_operands.F64)
         return numpy.ascontiguousarray(self.index.T), {kind: weight.T.astype(kind, "C") for kind in kinds}
 
     @cached_property
     def picks(self) -> list[Any]:
-        """For each tap its input index for all outputs, as a slice if the indices are evenly spaced, else as an array."""
+        """For each tap the input indices of all outputs: a slice if they are evenly spaced, else an array."""
         return [as_slice(column) for column in self.index.T]
 
     @cached_property
@@ -301,9 +304,9 @@ def linear(size: int, out: int, scale: float | None, align: bool) -> Taps:
 
 
 def cubic_weights(part: Any, a: float = -0.75) -> Any:
-    """Return the weights of four neighbours for cubic convolution interpolation (Keys 1981).
+    """Return the weights of four neighbours at the fractional position ``part`` between the middle two of them.
 
-    ``part`` is the fractional position between the middle two neighbours; ``a`` is the coefficient of Keys.
+    They are those of cubic convolution (Keys 1981), whose coefficient is ``a``.
     """
 
     def near(t: Any) -> Any:
@@ -349,9 +352,10 @@ FILTERS: dict[str, tuple[Callable[[Any], Any], int]] = {
 
 @lru_cache(maxsize=256)
 def antialiased(size: int, out: int, scale: float | None, align: bool, mode: str) -> Taps:
-    """Return the map of antialiased interpolation, whose filter is widened where the axis shrinks.
+    """Return the map of antialiased interpolation from ``size`` inputs to ``out`` outputs.
 
-    ``mode`` names the filter. The other parameters are those of :func:`linear`.
+    ``mode`` names the filter, which is widened where the axis shrinks. If ``align`` is true, the corners are aligned.
+    ``scale`` is the scale factor or None.
     """
     if size == out:
         return Taps(size, numpy.arange(size)[:, None])

@@ -78,10 +78,10 @@ def adaptive_indices(size: int, out: int) -> list[Any]:
 
 
 def fractional_indices(np: Any, samples: Any, size: int, out: int, kernel: int) -> list[Any]:
-    """Return the window indices of fractional pooling (Graham 2014): for each kernel offset an array (…, out).
+    """Return the window indices of fractional pooling (Graham 2014): a list with an array for each kernel offset.
 
     ``samples`` holds one random number in [0, 1) for each plane (one channel of one sample), which determines its
-    windows.
+    windows. The arrays have the shape of ``samples`` followed by ``out``.
     """
     starts = np.full((*samples.shape, out), size - kernel, np.int64)
     if out > 1:

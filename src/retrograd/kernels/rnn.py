@@ -80,7 +80,7 @@ def forward(
 
 
 def _lstm_step(np: Any, gates: Any, cell: Any) -> tuple[Any, Any]:
-    """Return the hidden state and the cell after one time step of an LSTM.
+    """Return the hidden state and the cell after one time step of an LSTM, whose cell before the step is ``cell``.
 
     ``gates`` (rows, 4 * units) holds the gates input, forget, new and output, which are activated in place.
     """

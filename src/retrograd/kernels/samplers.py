@@ -48,7 +48,7 @@ def draw_numbers(stream: Stream, shape: tuple[int, ...], maker: WordConverter) -
 
 
 def uniform(stream: Stream, shape: tuple[int, ...], dtype: Any, low: float = 0.0, high: float = 1.0) -> Array:
-    """Return uniform numbers in [low, high) with the given shape and dtype."""
+    """Return uniform numbers in [``low``, ``high``) as an array of the given shape and dtype."""
     if dtype is F32 and low == 0 and high == 1:
         return draw_numbers(stream, shape, SINGLES)
     dtype = numpy.dtype(dtype)
@@ -90,7 +90,7 @@ def standard_normal_converter(stream: Stream, count: int) -> WordConverter | Non
 def normal(
     stream: Stream, shape: tuple[int, ...], dtype: Any, mean: float = 0.0, std: float = 1.0, blocks: bool = True
 ) -> Array:
-    """Return normal numbers with the given mean and standard deviation.
+    """Return normal numbers with the given ``mean`` and standard deviation ``std``.
 
     If ``blocks`` is false, they are drawn in pairs even if they are many, as PyTorch does for non-contiguous tensors.
     """

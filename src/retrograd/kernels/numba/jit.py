@@ -123,7 +123,7 @@ class Waiting(event.Listener):  # type: ignore[misc]
         self.told = False
 
     def on_start(self, event: Any) -> None:
-        """Start the timer if a function of this package is compiled instead of read from the cache."""
+        """Start the timer if the function in ``event`` is one of this package and is not read from the cache."""
         compiled = event.data["dispatcher"]
         ours = compiled.py_func.__module__.startswith("retrograd.")
         if ours and self.compiled is None and not self.told and sys.stderr is not None and sys.stderr.isatty():

@@ -103,7 +103,7 @@ def _shared(x, r):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def larger(typing: Any, x: Any, y: Any) -> Any:
-    """Return the larger of two numbers, or nan if either is nan.
+    """Return the larger of ``x`` and ``y``, or nan if either is nan.
 
     This is one instruction, which also exists for vector registers. Loops call it as ``larger(x, y)``.
     """
