@@ -11,7 +11,7 @@ from typing import Any
 
 
 def with_blanks(np: Any, targets: Any, blank: int) -> Any:
-    """Return ``targets`` (N, S) as label sequences (N, 2 S + 1), with ``blank`` before, between and after the labels."""
+    """Return ``targets`` (N, S) as label sequences (N, 2 S + 1): ``blank`` before, between and after the labels."""
     out = np.full((targets.shape[0], 2 * targets.shape[1] + 1), blank, np.int64)
     out[:, 1::2] = targets
     return out

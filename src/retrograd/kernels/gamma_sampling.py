@@ -301,7 +301,7 @@ def _beta_saddle(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
 
 
 def _beta_between(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
-    """Return the derivative of a beta sample by a rational approximation, for arguments outside of the other regimes."""
+    """Return the derivative of a beta sample by a rational approximation, outside of the other regimes."""
     u, total = np.log(x), alpha + beta
     a = np.log(alpha) - u
     above, below = (_power_series(table, u, a, np.log(total) - a) for table in _BETA_TABLES)
