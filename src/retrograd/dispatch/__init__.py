@@ -1,1 +1,1 @@
-"""From the declaration of an operation to a call of it. Knows no particular operation."""
+"""Declaration of operations, and generation of the functions that call them. Knows no particular operation."""

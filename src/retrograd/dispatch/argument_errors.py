@@ -1,9 +1,9 @@
 """PyTorch's argument errors for calls of public functions that failed.
 
-When a public function raises any exception, :func:`explain` compares the arguments of the call with PyTorch's
-signatures (``dispatch/signatures.py``). If none fits, the exception is replaced by the error that PyTorch's argument
-parser raises. Therefore functions need not check the types of their arguments, and a call that succeeds costs only a
-``try``. Missing arguments are ``MISSING``, which supports no operation, so that the call fails.
+When a public function raises an exception, :func:`explain` compares the arguments of the call with PyTorch's signatures
+(``dispatch/signatures.py``). If none fits, the error of PyTorch's argument parser is raised instead. Therefore
+functions need not check the types of their arguments, and a call that succeeds costs only a ``try``. A missing argument
+has the value ``MISSING``, which supports no operation, so that the call fails.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def explain(
     """Return PyTorch's error for a call of ``name`` whose arguments are wrong, or None if they are right.
 
     error     the exception that the call raised
-    target    the Python function behind the public one, if there is one
+    target    the Python function that the public function calls, if there is one
     space     the namespace of the function: ``torch``, ``Tensor``, ``linalg``, …
     values    the positional-or-keyword arguments by parameter name, in order
     rest      further positional arguments
     named     further keyword arguments
     defaults  the defaults of the parameters
-    depth     the number of frames between this one and that of the call
+    depth     the number of frames of the call stack from this function to the user's call
     """
     args, named = _as_given(values, rest, named, defaults, depth + 1)
     if space == "Tensor" and args and not isinstance(args[0], Tensor):
@@ -72,7 +72,10 @@ ERROR_OVERRIDES: dict[str, Callable[[dict[str, Any]], Exception | None]] = {}
 def _as_given(
     values: dict[str, Any], rest: tuple[Any, ...], named: dict[str, Any], defaults: dict[str, Any], depth: int
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the positional and the keyword arguments as the call passed them (see :func:`explain`)."""
+    """Return the positional and the keyword arguments as the user's call passed them.
+
+    The parameters are those of :func:`explain`.
+    """
     given = {key: value for key, value in values.items() if value is not MISSING}
     keywords = [key for key in _keywords(sys._getframe(depth + 1)) if key in given]
     unnamed = {key: value for key, value in named.items() if value is not defaults.get(key, MISSING)}
@@ -89,10 +92,10 @@ def retry_with_override(
     space: str, name: str, values: dict[str, Any], rest: tuple[Any, ...], named: dict[str, Any], defaults: dict[str, Any],
     depth: int,
 ) -> Callable[[], Any] | None:  # fmt: skip
-    """Return a function that repeats the call if an argument's class has a new ``__torch_function__``, else None.
+    """Return a function that repeats a failed call, if a ``__torch_function__`` not yet registered may override it.
 
-    Classes that do not derive from Tensor are registered here, when a call with an instance fails; the repeated call
-    dispatches to them.
+    Otherwise return None. Classes that do not derive from Tensor are registered here, when a call with an instance
+    fails. The repeated call then calls their ``__torch_function__``. The parameters are those of :func:`explain`.
     """
     if not torch_function.register_overriding((*values.values(), *rest, *named.values()), Tensor):
         return None
@@ -105,13 +108,16 @@ NUMPYS_TOO_BIG = ("array is too big", "Maximum allowed dimension")
 
 
 def _ints(*given: Any) -> list[int]:
-    """Return the ints among the arguments and among the elements of arguments that are sequences."""
+    """Return the ints in ``given`` and in the sequences among ``given``."""
     flat = [each for one in given for each in (one if isinstance(one, (tuple, list)) else [one])]
     return [each for each in flat if each.__class__ is int]
 
 
 def _leaked(error: Exception, name: str, given: dict[str, Any]) -> Exception | None:
-    """Return PyTorch's error for an internal error or one of NumPy's, or None; for functions without signatures."""
+    """Return PyTorch's error in place of ``error``, if this is an internal error or one of NumPy's, else None.
+
+    It is called for functions without recorded signatures. ``given`` has the arguments by name.
+    """
     if isinstance(error, AttributeError) and error.name in INSIDE and not isinstance(error.obj, Tensor):
         for position, (key, value) in enumerate(given.items()):
             if value is error.obj:
@@ -140,7 +146,10 @@ OF_TENSORS = (
 
 
 def _no_tensor(name: str, args: tuple[Any, ...]) -> str | None:
-    """Return PyTorch's text for an element of a list of tensors that is not a tensor, or None."""
+    """Return PyTorch's text for a list in ``args`` with an element that is not a tensor, or None.
+
+    ``name`` is the function's name.
+    """
     if name not in OF_TENSORS and not (name == "einsum" and args and isinstance(args[0], str)):
         return None
     start = int(name == "einsum")
@@ -159,9 +168,9 @@ def _no_tensor(name: str, args: tuple[Any, ...]) -> str | None:
 
 
 def _python_text(error: Exception, target: Any, args: Any, named: dict[str, Any], name: str) -> str | None:
-    """Return Python's text for arguments that cannot be bound to the parameters of ``target``, or None if they can.
+    """Return Python's error text if ``args`` and ``named`` cannot be bound to the parameters of ``target``, else None.
 
-    In the text the function is called ``name``.
+    In the text the function is called ``name``. ``error`` is the exception that the call raised.
     """
     if target is None:
         return None
@@ -201,7 +210,10 @@ GIVEN_AS = {"indices": "input", "reduction": ""}
 
 
 def _inner_text(name: str, target: Any, args: tuple[Any, ...], named: dict[str, Any]) -> str | None:
-    """Return PyTorch's text for wrong arguments that ``name`` passes on to a function in ``GIVEN_ON``, or None."""
+    """Return PyTorch's text for wrong arguments of a function in ``GIVEN_ON``, which passes them on, or None.
+
+    In PyTorch such a function calls another one, whose signature is checked and whose name the error shows.
+    """
     bound = inspect.signature(target).bind(*args, **named)
     bound.apply_defaults()
     line = signatures.Signature(GIVEN_ON[name])
@@ -214,10 +226,9 @@ def _inner_text(name: str, target: Any, args: tuple[Any, ...], named: dict[str, 
 
 
 def _keywords(frame: FrameType | None) -> tuple[str, ...]:
-    """Return the keywords of the call that the frame is executing, for errors that list the arguments as written.
+    """Return the keyword names of the call that ``frame`` is executing, for errors that list the arguments as written.
 
-    The keywords are read from the source. Without source, all keyword names in the constants of the frame's code are
-    returned.
+    They are read from the source. Without source, all keyword names in the constants of the frame's code are returned.
     """
     while frame is not None and (
         frame.f_code.co_filename.startswith(PASSED_OVER) or frame.f_globals.get("public") in PUBLIC

@@ -11,10 +11,10 @@ from ..runtime import user_frame
 
 
 def compile_source(filename: str, lines: Sequence[str], space: dict[str, Any], name: str) -> Any:
-    """Compile ``lines`` with ``space`` as globals and return the function ``name`` that they define.
+    """Compile ``lines`` with the dictionary ``space`` as globals and return the function ``name`` that they define.
 
-    The source is entered in ``linecache``, so that tracebacks and debuggers show it. If another source has the same
-    ``filename``, which looks like ``<mul>``, a number is appended: ``<mul 2>``.
+    The source is added to ``linecache``, so that tracebacks and debuggers show it. ``filename`` looks like ``<mul>``.
+    If another source has the same filename, a number is appended: ``<mul 2>``.
     """
     source = "\n".join(lines) + "\n"
     source_lines, first_filename, count = source.splitlines(keepends=True), filename, 1
@@ -36,9 +36,10 @@ LAZY_FUNCTIONS: list[FunctionType] = []
 
 
 def lazy_function(name: str, write: Callable[[FunctionType], None], space: dict[str, Any]) -> FunctionType:
-    """Return a function ``name`` with the globals ``space``; at its first call ``write(function)`` sets its code.
+    """Return a function ``name`` with the globals ``space``, whose code is generated at its first call.
 
-    The import of the package creates about 2,500 functions and generates the code of none.
+    The first call calls ``write(function)``, which must set the code. The import of the package creates about 2,500
+    functions and generates the code of none.
     """
     function = FunctionType(_FIRST_CALL.replace(co_name=name, co_qualname=name), space, name)
     LAZY_FUNCTIONS.append(function)

@@ -72,7 +72,10 @@ EXPORTS: dict[str, dict[str, Any]] = {}
 
 
 def exported(space: str, name: str = "") -> Callable[[Any], Any]:
-    """Enter a function in the public namespace ``space``, as ``name`` or under its own name; return it unchanged."""
+    """Add a function to the public namespace ``space`` and return it unchanged.
+
+    Its public name is ``name``, or its own name if ``name`` is empty.
+    """
 
     def declare(target: Any) -> Any:
         EXPORTS.setdefault(space, {})[name or target.__name__] = target
@@ -110,20 +113,21 @@ def pointwise(
     name               the operation's name; the kernel's name by default. Suffixes such as ``_tensor``, ``_number`` and
                        ``_block`` distinguish overloads and are left out in errors
     backward           the name of PyTorch's node; ``<Name>Backward0`` by default
-    floats             integer and bool operands are converted to the default floating dtype
+    floats             if true, integer and bool operands are converted to the default floating dtype
     result             the dtype of the result if it is not the operands' dtype: ``bool`` for comparisons
-    function           the operation is a function of ``torch``
-    method             the operation is a method of Tensor
-    in_place           create ``<name>_`` as a method, and for an operation of one tensor also as a function;
-                       ``"method"``: only as a method; ``"function"``: always as a function too; False: not at all
+    function           if true, the operation is a function of ``torch``
+    method             if true, the operation is a method of Tensor
+    in_place           if true, ``<name>_`` is created as a method, and for an operation of one tensor also as a
+                       function; ``"method"``: only as a method; ``"function"``: always as a function too; False: not
+                       at all
     aliases            further public names
-    holomorphic        the derivative is a complex derivative: saved values are conjugated for complex operands; with
-                       False the rules compute the complex gradient themselves
-    in_place_backward  the name of PyTorch's node of the in-place form; that of ``backward`` by default
+    holomorphic        if true, the rules compute the complex derivative, and saved values are conjugated for complex
+                       operands; if false, the rules compute the complex gradient themselves
+    in_place_backward  the name of PyTorch's node of the in-place operation; that of ``backward`` by default
     check              function called with the operands before promotion; raises if PyTorch does not accept them
     refuses            (name of PyTorch's kernel, kinds of dtypes for which it raises "not implemented"): ``b`` bool,
                        ``i`` integers, ``f`` floating, ``h`` float16 and bfloat16, ``c`` complex
-    numbers            operands may be Python numbers; ``"second"``: all operands but the first
+    numbers            if true, operands may be Python numbers; ``"second"``: all operands but the first
     inline_expr        see :func:`op`
     inplace_stmt       see :func:`op`
     """
@@ -168,14 +172,14 @@ def op(
     the rules of an operation with several differentiable results, ``g`` is the tuple of their gradients, with None for
     a result that has none.
 
-    view            the result shares the first tensor's memory
-    opmath          float16 and bfloat16 operands are converted to float32 for the kernel, and its results back
+    view            if true, the result shares the first tensor's memory
+    opmath          if true, float16 and bfloat16 operands are converted to float32 for the kernel, and its results back
     outputs         the names of a fixed number of results; the kernel returns a tuple
     differentiable  the number of ``outputs``, from the first, that have gradients; all by default
-    several         the kernel returns a tuple whose length depends on the arguments
-    in_order        the result is made C-contiguous if the kernel's result is not
-    one             the result is a 0-d tensor
-    linear          the operation is linear in each tensor
+    several         if true, the kernel returns a tuple whose length depends on the arguments
+    in_order        if true, the result is made C-contiguous if the kernel's result is not
+    one             if true, the result is a 0-d tensor
+    linear          if true, the operation is linear in each tensor
     optional        the names of the tensors for which None may be passed
     inline_expr     (condition, expression[, names]): source text that replaces the kernel call in generated functions
                     for NumPy arrays where the condition holds. Both use the names of the kernel's tensors (as arrays)
@@ -214,25 +218,26 @@ def public(
     identity_if: str = "",
     **fixed: Any,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make a plain Python function public: one that prepares arguments, or is composed of other operations.
+    """Declare a plain Python function as public: one that prepares arguments, or combines other operations.
 
-    With ``fast_path``, the generated public function runs this operation directly and does not call the decorated
-    function, if the arguments that the operation does not use have their default values and ``when`` holds.
+    If the function often only calls one operation, ``fast_path`` names this operation. The generated public function
+    then runs the operation directly, without the decorated function, if ``when`` holds and the arguments that the
+    operation does not use have their default values.
 
     name           the public name; the function's name by default
-    function       publish it as a function of ``torch``
-    method         publish it as a method of Tensor
+    function       if true, the function is added to ``torch``
+    method         if true, the function becomes a method of Tensor
     aliases        further public names
     fast_path      the operation that the function is equivalent to in the common case
     when           a further condition for the fast path: source text in terms of the function's arguments; if it begins
                    with ``inline``, the condition of the operation's ``inline_expr`` must hold, too
-    in_place       the result of ``fast_path`` is written into its first tensor
+    in_place       if true, the result of ``fast_path`` is written into its first tensor
     result_class   the tuple class of several results, or ``FIRST``: return only the first result
     operands       the names of the function's arguments that are the operation's tensors; the first ones by default
     then_try       further pairs of (operation, condition), tried in this order if the first does not apply
-    array_factory  for functions without tensor operands (``zeros``): a function that returns the new tensor's array, or
-                   None for arguments that it does not serve. It is called with the positional arguments (``*args`` as a
-                   tuple) if no keyword argument but ``requires_grad=True`` is passed
+    array_factory  for functions without tensor operands (``zeros``): a function that returns the new tensor's array,
+                   or None for arguments that it does not support. It is called with the positional arguments
+                   (``*args`` as a tuple) if no keyword argument but ``requires_grad=True`` is passed
     identity_if    a condition under which the fast path returns its first operand itself
     fixed          values for the operation's parameters that the function does not have under the same name: a value,
                    an expression of the function's arguments, a function (see :class:`FastPathSpec`), or ``AXIS``/``NEW_AXIS``:
@@ -264,12 +269,19 @@ def public(
 def with_fast_path(
     target: Callable[..., Any], fast_path: Operation, when: str, result_class: Any = None, **fixed: Any
 ) -> Any:
-    """Return ``target`` with a fast path, for use inside the package (see :func:`public`)."""
+    """Return ``target`` with a fast path, for use inside the package.
+
+    The other parameters are those of :func:`public`.
+    """
     return _fronted(FastPathSpec(fast_path.op, target, when, fixed, result_class), target.__name__)
 
 
 def _fronted(front: FastPathSpec, name: str, public_kind: str = "") -> Any:
-    """Return the lazy function ``name`` for a chain of fast paths, each of which falls back to the next one."""
+    """Return the function ``name`` with the fast path ``front``, whose code is generated at its first call.
+
+    A call that this fast path does not support goes to the next one (``front.other``), and at last to
+    ``front.surface``. ``public_kind`` is that of :func:`_stub`.
+    """
     target = front.surface
     if front.other is not None:
         front = front.behind(_fronted(front.other.behind(target), name, public_kind))
@@ -281,7 +293,10 @@ def _fronted(front: FastPathSpec, name: str, public_kind: str = "") -> Any:
 
 
 def _register(op: Op, function: bool, method: bool, in_place: bool | str, aliases: Sequence[str]) -> Operation:
-    """Enter ``op`` in ``OPS``, ``ARRAYS``, ``TENSORS``, ``FUNCTIONS`` and ``METHODS``, and return its function."""
+    """Add ``op`` to ``OPS``, ``ARRAYS``, ``TENSORS``, ``FUNCTIONS`` and ``METHODS``, and return its function.
+
+    The other parameters are those of :func:`pointwise`.
+    """
     function_form, method_form = _stub(op), _stub(op, generic_path.apply_method)
     OPS[op.name] = op
     ARRAYS.__dict__[op.name] = (
@@ -311,11 +326,11 @@ def in_place_form(op: Op, name: str) -> Any:
 def _stub(op: Op, slow: Any = generic_path.apply, public_kind: str = "", name: str = "", over: bool = False) -> Any:
     """Return a function of ``op`` whose code is generated at the first call (``dispatch/fast_path.py``).
 
-    slow         the fallback for calls that the generated code does not serve
-    public_kind  "function" or "method" if users call it, so that its arguments must be checked; "operator" for a dunder
-                 method; "" for a function that only the package calls
+    slow         the fallback for calls that the generated code does not support
+    public_kind  "function" or "method" if users call it, so that its arguments must be checked; "operator" for a method
+                 such as ``__add__``; "" for a function that only the package calls
     name         the function's name; the operation's by default
-    over         the result is written into the first tensor
+    over         if true, the result is written into the first tensor
     """
     space = {"public": public_kind, "over": over, "watched": generic_path.watched}
     function = lazy_function(name or op.name, lambda function: install_fast_path(op, function, slow), space)
@@ -331,10 +346,10 @@ def _stub(op: Op, slow: Any = generic_path.apply, public_kind: str = "", name: s
 
 
 def public_form(function: Any, space: str, name: str) -> Any:
-    """Return the public form of ``function``, called ``name`` in ``space`` (``torch``, ``Tensor``, ``linalg``, …).
+    """Return the public function for ``function``, called ``name`` in ``space`` (``torch``, ``Tensor``, ``linalg``, …).
 
-    The public form raises PyTorch's argument errors. Dunder methods and objects that are not functions are returned as
-    they are.
+    The public function raises PyTorch's argument errors. Methods such as ``__add__`` and objects that are not functions
+    are returned unchanged.
     """
     if function.__class__ is not FunctionType or name.startswith("__"):
         return function
@@ -357,14 +372,15 @@ def public_form(function: Any, space: str, name: str) -> Any:
 
 
 def package_function(name: str) -> Any:
-    """Return the public function ``name`` of the top-level package (for modules that are imported after it)."""
+    """Return the public function ``name`` of the package ``retrograd``, for modules that are imported after it."""
     return vars(sys.modules[str(__package__).partition(".")[0]])[name]
 
 
 def publish(namespace: dict[str, Any], space: str, shared: Sequence[str] = ()) -> None:
-    """Replace the functions that ``namespace["__all__"]`` lists by their public forms in ``space``.
+    """Replace the functions listed in ``namespace["__all__"]`` by their public forms in the namespace ``space``.
 
-    ``shared``: the names of functions that are the same objects as in the top-level package.
+    The public form is that of :func:`public_form`. ``shared`` has the names of functions that are the same objects as
+    in the top-level package.
     """
     for name in namespace["__all__"]:
         function = namespace[name] = (
@@ -375,12 +391,12 @@ def publish(namespace: dict[str, Any], space: str, shared: Sequence[str] = ()) -
 
 
 def with_error_name(function: Any, shown: str) -> Any:
-    """Return a function of the same operation whose errors show the name ``shown``."""
+    """Return a new function of the operation of ``function``, whose errors show the name ``shown``."""
     return _stub(variant(function, shown=shown))
 
 
 def variant(function: Any, **changes: Any) -> Op:
-    """Return a copy of the function's operation with some attributes changed, for example the name of its node."""
+    """Return a copy of the operation of ``function`` with the attributes ``changes``, such as the node's name."""
     op = copy(function.op)
     op.forms, op.nodes = [], {}
     for name, value in changes.items():
@@ -389,7 +405,7 @@ def variant(function: Any, **changes: Any) -> Op:
 
 
 def operator_form(function: Any, name: str) -> Any:
-    """Return ``function`` as the operator ``name``, which returns NotImplemented for operands of foreign classes."""
+    """Return ``function`` as the operator method ``name``: NotImplemented for operands of foreign classes."""
     op, front = getattr(function, "op", None), getattr(function, "front", None)
     if front is not None and not front.over:
         return _fronted(front.before_operator(generic_path.operator_wrapper(front.target, name)), name, OPERATOR)

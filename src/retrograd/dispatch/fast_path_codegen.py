@@ -1,7 +1,8 @@
-"""Source templates of the fast path: for functions that return a new tensor or a view, and for in-place functions.
+"""Source code of the fast path: generation of functions that return a new tensor or a view, and of in-place functions.
 
-Local names in the generated source: ``_a0`` the array of the first operand (or a number), ``_n0`` its gradient edge,
-``_d`` its dtype, ``_r`` the array of the result, ``_y`` the result.
+Local names in the generated source, for the operand at index ``i``: ``_a<i>`` is its array (or the number itself), and
+``_n<i>`` its gradient edge. ``_d`` is the dtype of the first operand, ``_r`` the array of the result, and ``_y`` the
+result. "The fallback" is the function ``slow``: the generated function calls it for all calls that it does not handle.
 """
 
 from __future__ import annotations
@@ -28,16 +29,21 @@ OPERATOR = "operator"
 
 
 class FastPathSpec:
-    """Fast path of a public Python function (``surface``) that is equivalent to an operation in the common case.
+    """Fast path of a public Python function (``surface``), which calls the operation ``op`` directly for common calls.
 
-    guard     a further condition, as source text; with INLINE at its beginning also the condition of ``op.inline``
-    fixed     values for parameters of the operation: a value, AXIS or NEW_AXIS, an expression of the function's arguments,
-              or a function, called with the array and the arguments that it names (or the positional ones); if it raises,
-              the fast path does not apply
+    ``declare.public`` has the same options under other names. The arguments of the constructor:
+
+    op        the record of the operation (an ``Op``)
+    surface   the public Python function; it is the fallback if the fast path does not apply
+    guard     a condition on the function's arguments, as source text, under which the fast path applies; if it begins
+              with "inline", the condition of the operation's inline expression (``op.inline``) must hold, too
+    fixed     values for parameters of the operation: a value, AXIS or NEW_AXIS, an expression of the function's
+              arguments, or a function, called with the array and the arguments that it names (or the positional ones);
+              if it raises, the fast path does not apply
     gives     the tuple class of several results, or FIRST: only the first result is returned
     operands  the names of the function's arguments that are the operation's tensors; its first parameters by default
     other     the fast path to try if this one does not apply
-    over      the result is written into the first operand
+    over      if true, the result is written into the first operand
     itself    a condition under which the function returns its first operand
     """
 
@@ -61,52 +67,58 @@ class FastPathSpec:
         self.defaults.update(surface.__kwdefaults__ or {})
 
     def behind(self, surface: Any) -> FastPathSpec:
-        """The same before ``public``, which takes the same arguments."""
+        """Return a copy with the function ``surface``, which takes the same arguments, as the fallback."""
         made = copy(self)
         made.surface = surface
         return made
 
     def before_operator(self, surface: Any) -> FastPathSpec:
-        """The same before ``public``, which takes operands alone."""
+        """Return a copy for an operator with the fallback ``surface``; it has the positional arguments only."""
         made = self.behind(surface)
         made.names = self.names[: self.positional]
         return made
 
     def passed_on(self, spread: str, named: str) -> str:
-        """The arguments as they go on to the surface; under ``spread`` and ``named`` those for which it has no name."""
+        """Return the source text of the argument list with which the fallback is called.
+
+        ``spread`` and ``named`` are the names of the variables with further positional and keyword arguments; an empty
+        string means that there are none.
+        """
         parts = [each if k < self.positional else f"{each}={each}" for k, each in enumerate(self.names)]
         if spread:
             parts.insert(self.positional, f"*{spread}")
         return ", ".join([*parts, f"**{named}"] if named else parts)
 
     def read(self) -> set[str]:
-        """The surface's arguments that are something to the block."""
+        """Return the names of the function's arguments that the operation or the conditions of the fast path use."""
         found = [each for value in self.fixed.values() if callable(value) for each in arguments(value)]
         found += [each for value in self.fixed.values() if value.__class__ is str for each in re.findall(r"\w+", value)]
         return {*self.operands, *self.op.params, *found, *re.findall(r"\w+", self.guard)}
 
     def unusual(self) -> list[str]:
-        """Conditions under which a call is not a common one: of the arguments that are nothing to the block."""
+        """Return conditions, as source text, each true if an argument that the fast path ignores was passed."""
         ours = self.read()
         found = [_unlike(each, self.defaults[each]) for each in self.names if each not in ours]
         return [*found, self.named] if self.named else found
 
     def for_users(self) -> FastPathSpec:
-        """The same for a public caller, which takes in one dictionary what is keyed and nothing to the block: it is
-        hardly ever given, and each parameter with a default would cost 7 ns."""
+        """Return a copy for a public function, in which ignored keyword-only arguments are collected by ``**unknown``.
+
+        They are rarely passed, and each parameter with a default would cost 7 ns per call.
+        """
         made, ours = copy(self), self.read()
         made.names = tuple([each for k, each in enumerate(self.names) if k < self.positional or each in ours])
         return made
 
     def values(self) -> dict[str, str]:
-        """Return the names of the operation's parameters in the generated source."""
+        """Return, for each parameter of the operation, the variable of the generated source that has its value."""
         found = {each: each for each in self.op.params}
         for each, value in self.fixed.items():
             found[each] = f"_p_{each}" if callable(value) or value.__class__ is str else f"fixed_{each}"
         return found
 
     def readings(self) -> list[str]:
-        """Lines that find the block's parameters by the surface's arguments."""
+        """Return lines of source that compute the parameters listed in ``fixed`` from the function's arguments."""
         lines = []
         for each, value in self.fixed.items():
             if value.__class__ is str and value in (AXIS, NEW_AXIS):
@@ -122,19 +134,23 @@ class FastPathSpec:
 
 
 def _unlike(name: str, default: Any) -> str:
-    """A condition: the argument is not what it is by default."""
+    """Return a condition, as source text, that the argument ``name`` differs from ``default``."""
     if default.__class__ in (int, float, str):
         return f"{name} != {default!r}"
     return f"{name} is not {default if default is None or default.__class__ is bool else f'default_{name}'}"
 
 
 class FunctionWriter:
-    """The text of the callers of ``op``, before which ``front`` may stand.
+    """Generator of the source code of one function of the operation ``op``; ``front`` is its fast path or None.
 
-    ``public``: whether users call it, as a ``"function"`` or ``"method"``, or as an ``"operator"``, which has no
-    parameters. ``over``: whether the first operand is overwritten. ``every``: what is appended to the name of each
-    result; ``shown``: of those that become tensors; ``returned``: what is returned; ``single``: only the first result
-    has a gradient, which arrives at the node itself; ``records``: whether there is anything to record.
+    ``public`` is ``"function"`` or ``"method"`` for a function that users call, ``"operator"`` for an operator, which
+    has no parameters besides its operands, and an empty string for a function that only the package calls. If ``over``
+    is true, the function writes the result into its first operand.
+
+    Attributes: ``every`` has the suffixes of the results' variable names (``_r``, ``_r1``, ``_r2``), ``shown`` those of
+    the results that become Tensors. ``returned`` is the expression that is returned, and ``slow`` the statement that
+    calls the fallback. ``single`` is true if only the first result can have a gradient, so that the node itself is its
+    gradient edge. ``records`` is true if the operation has rules, so that calls can be recorded.
     """
 
     def __init__(self, op: Any, front: FastPathSpec | None = None, public: str = "", over: bool = False) -> None:
@@ -165,7 +181,7 @@ class FunctionWriter:
     # -- Arguments
 
     def head(self) -> list[str]:
-        """The first line, and lines that leave to the readable way what is no common call by its arguments."""
+        """Return the ``def`` line, and lines that call the fallback if a call has unusual arguments."""
         lines, front = [f"def caller({self.signature()}):"], self.front
         if front is None:
             if self.takes_out:
@@ -185,7 +201,7 @@ class FunctionWriter:
         return lines
 
     def plain_numbers(self) -> list[str]:
-        """Lines that make Python numbers of the operation's parameters where NumPy scalars are given for them."""
+        """Return lines that convert NumPy scalars passed for the operation's parameters to Python numbers."""
         known = signatures.numbers("torch", self.op.shown) | annotated_numbers(self.op.kernel)
         free = self.op.params if self.front is None else self.front.names
         names = [self.values[each] for each in self.op.params if each in known and self.values[each] in free]
@@ -195,9 +211,11 @@ class FunctionWriter:
         ]  # fmt: skip
 
     def signature(self) -> str:
-        """The parameters: those of a front's surface, or an operation's tensors and parameters, for users with ``out``.
+        """Return the parameter list of the generated function, as source text.
 
-        A public function takes any arguments, so that PyTorch's error is raised for wrong ones.
+        With a fast path specification the parameters are those of its Python function, otherwise the operation's
+        tensors and parameters. A public function also has ``*rest`` and ``**unknown``, because PyTorch's error must be
+        raised for wrong arguments.
         """
         of = self.front or self.op
         every, positional = (*self.names, *self.op.params), self.count + self.op.positional
@@ -217,7 +235,10 @@ class FunctionWriter:
     # -- Operands
 
     def operands(self) -> list[str]:
-        """Lines that look at the operands: plain tensors in a dtype that the kernel takes, or numbers."""
+        """Return lines that read each operand's array and gradient edge; unsupported operands go to the fallback.
+
+        Supported are plain tensors of a dtype that the kernel accepts without conversion, and numbers.
+        """
         op, slow, lines = self.op, self.slow, []
         for i, name in enumerate(self.names):
             lines.append(f"    _k = {name}.__class__")
@@ -254,7 +275,7 @@ class FunctionWriter:
         return ", ".join(f"_a{i}" for i in range(self.count))
 
     def said(self, code: str) -> str:
-        """``code`` about a kernel's tensors and parameters in the caller's names."""
+        """Return ``code`` with the names of the kernel's arguments replaced by those of the generated function."""
         names = {**self.values, **{each: f"_a{i}" for i, each in enumerate(self.op.tensors)}}
         code = code.replace("FLOATS", "(_d is F32 or _d is F64)")
         return re.sub(r"(?<!\.)\b[a-z]\w*\b", lambda found: names.get(found[0], found[0]), code)
@@ -266,24 +287,27 @@ class FunctionWriter:
         return f"kernel({', '.join(['np', self.arrays(), *keywords])})"
 
     def ufunc(self, *more: str) -> str:
-        """The call of the ufunc. A number becomes an array first: NumPy takes longer to do that by itself."""
+        """Return the expression that calls the ufunc with the operands and the arguments ``more``.
+
+        A number is converted to an array first, because NumPy takes longer for this conversion.
+        """
         arrays = [f"_a{i}" for i in range(self.count)]
         if self.count == 2 and self.op.numbers:
             arrays[1] = f"_a1 if _a1 is not {self.names[1]} else asarray(_a1, _d)"
         return f"ufunc({', '.join([*arrays, *more])})"
 
     def at_defaults(self) -> str:
-        """The condition that the parameters are what they are by default, if there are any."""
+        """Return the condition that all parameters have their default values; an empty string if there are none."""
         if self.public == OPERATOR and self.front is None:
             return ""
         return " and ".join(f"{each} == {self.op.defaults[each]!r}" for each in self.op.params)
 
     def strange(self) -> str:
-        """The condition that the operands of a pointwise operation have to be brought together first."""
+        """Return the condition that the operands of a pointwise operation must be promoted before the kernel runs."""
         return "_u or " * (self.count > 1) + "_d is not F32 and _d is not F64 and _d not in taken"
 
     def united(self, dtype: str) -> list[str]:
-        """Lines that bring the operands of a pointwise operation together; their dtype gets the name ``dtype``."""
+        """Return lines that promote the operands of a pointwise operation; the variable ``dtype`` gets their dtype."""
         if self.op.kind != "pointwise":
             return []
         arrays = self.arrays()
@@ -292,7 +316,7 @@ class FunctionWriter:
     # -- A new tensor, or a view
 
     def caller(self) -> list[str]:
-        """A caller that gives a new tensor or a view."""
+        """Return the lines of a function that returns a new tensor or a view."""
         op, front, lines = self.op, self.front, self.head()
         if self.count == 0:
             return _brief([*lines, f"    {self.slow}"])
@@ -327,7 +351,7 @@ class FunctionWriter:
         return [f"watched(op, {given})", f"return {self.returned}"]
 
     def call(self) -> tuple[str, str]:
-        """Return the condition under which the result can be computed ("": always), and the expression for it."""
+        """Return a condition ("" for always), and the expression that computes the result if the condition holds."""
         op, call = self.op, self.kernel()
         if op.ufunc is not None:
             plain, done = self.at_defaults(), self.ufunc()
@@ -377,7 +401,10 @@ class FunctionWriter:
     # -- Overwriting
 
     def overwriter(self) -> list[str]:
-        """A caller that overwrites its first operand, whose version cell is ``_x``."""
+        """Return the lines of a function that writes its result into the first operand.
+
+        The variable ``_x`` is the version counter of this operand.
+        """
         op, lines, first = self.op, self.head(), self.names[0]
         if op.several or op.outputs or op.kind == "view" or op.result is not None:
             return _brief([*lines, f"    {self.slow}"])
@@ -406,11 +433,11 @@ class FunctionWriter:
         return _brief([*lines, f"    return {first}"])
 
     def if_tensor(self, i: int) -> str:
-        """The start of a condition about operand ``i`` that a number does not meet."""
+        """Return the beginning of a condition, ending with ``and``: operand ``i`` is a tensor; "" if it always is."""
         return f"_a{i} is not {self.names[i]} and " if i and self.op.kind == "pointwise" and self.op.numbers else ""
 
     def places(self) -> list[str]:
-        """Lines that find the places of the operands, and whether the call is to be recorded (``_w``).
+        """Return lines that read the operands' gradient edges and set ``_w`` to whether the call is recorded.
 
         Left to the readable way: a leaf or a view of one that is modified, a view made in a special way, a tensor with
         hooks, what shares its memory, and what has to be shown to hooks (see ``grad_mode.HOOKED``).
@@ -431,7 +458,7 @@ class FunctionWriter:
         return [*lines, "    _old = _a0.copy()"] if 0 in kept else lines
 
     def overlapping(self) -> list[str]:
-        """Lines that leave memory in which elements meet to the readable way."""
+        """Return lines that call the fallback if elements of the first operand, or the operands, overlap in memory."""
         lines = [f"if _a0.base is not None and 0 in _a0.strides: {self.slow}"]
         for i in range(1, self.count):
             owners = f"(_a0.base is not None or _a{i}.base is not None) and share_memory(_a{i}, _a0)"
@@ -439,7 +466,7 @@ class FunctionWriter:
         return lines
 
     def overwriting(self) -> list[str]:
-        """Lines that calculate and write."""
+        """Return lines that compute the result and write it into the array of the first operand."""
         op, ways = self.op, []
         if op.over is not None:
             guard, statement = (self.said(each) for each in op.over[:2])
@@ -463,7 +490,7 @@ class FunctionWriter:
     # -- The node
 
     def record(self) -> list[str]:
-        """Lines that make the node."""
+        """Return lines that create the node of the call, with its edges and saved values."""
         op = self.op
         places = [f"_n{i}," if rule is not None or i == 0 else "None," for i, rule in enumerate(op.rules)]
         shaped = op.kind == "pointwise" and self.count == 2 and not self.over
@@ -492,7 +519,7 @@ class FunctionWriter:
         return [head, *made, *_lines(*self.facts())]
 
     def record_several(self) -> list[str]:
-        """Lines that make the node of several results, as many as there are."""
+        """Return lines that create the node of an operation whose number of results depends on the arguments."""
         lines = [
             "if _n0 is not None and _d.kind in 'fcV' and _r:",
             "    _t = _d",
@@ -505,12 +532,15 @@ class FunctionWriter:
         return [*lines, *_lines(*_lines(*[f"_o.{slot} = {value}" for slot, value in stores.items()]))]
 
     def lone(self, i: int) -> list[str]:
-        """Lines that make the node of a call of which only operand ``i`` has a place in the graph."""
+        """Return lines that create the node of a call in which only operand ``i`` has a gradient edge."""
         shape = [f"_s = _n{i}.shape"] if self.op.kind == "pointwise" and self.count == 2 and not self.over else []
         return [f"_node = Node{i}()", f"_node.edge = _n{i}", *shape, *self.saves(i)]
 
     def saves(self, only: int | None) -> list[str]:
-        """Lines that keep on the node what its rules need."""
+        """Return lines that save on the node the values that its rules need.
+
+        ``only`` is the index of the only operand with a gradient edge, or None if several have one.
+        """
         lines = []
         for each in self.op.saved():
             if only is None and len(each.rules) < self.count > 2:
@@ -520,9 +550,9 @@ class FunctionWriter:
         return lines
 
     def facts(self) -> list[str]:
-        """Lines that note on the node its age, the form of its result and the line of the user's program.
+        """Return lines that set the node's number, its result's shape and dtype, and the line of the user's program.
 
-        A pointwise result with the shape of an operand reuses the same tuple: the backward pass then checks a
+        A pointwise result with the shape of an operand reuses the same tuple, because the backward pass then checks a
         gradient's shape by identity.
         """
         names, pointwise = self.names, self.op.kind == "pointwise"
@@ -548,7 +578,10 @@ class FunctionWriter:
         return [*lines, *_FRAME, "_node.code = _f.f_code", "_node.instruction = _f.f_lasti"]
 
     def placed(self) -> list[str]:
-        """Lines that give the results their places (of what overwrites and of several views other lines do it)."""
+        """Return lines that set the gradient edges of the results.
+
+        In-place functions and operations that return several views set them elsewhere, so for these there are no lines.
+        """
         if self.over or self.op.several:
             return []
         if self.single:
@@ -559,7 +592,11 @@ class FunctionWriter:
         ]
 
     def store(self, each: Any, only: int | None) -> list[str]:
-        """Return the lines that save one value. The shape of the only operand with a gradient edge is read from it."""
+        """Return lines that save one value, described by ``each`` (a ``Saved``), in its attribute of the node.
+
+        ``only`` is the index of the only operand with a gradient edge, or None. The shape of this operand is read from
+        its edge.
+        """
         slot = f"_node.s_{each.name}"
         if each.kind == "result":
             k = self.every[each.index]
@@ -602,7 +639,10 @@ def _lines(*lines: str) -> list[str]:
 
 
 def _brief(lines: list[str]) -> list[str]:
-    """A function that raises without the frames below it (a handler costs nothing until it is needed)."""
+    """Return the source ``lines`` of a function with a ``try`` around its body.
+
+    The handler removes the package's frames from the traceback of an error.
+    """
     caught = ["    except Exception as _error:", "        _error = brief(_error)"]
     return [lines[0], "    try:", *_lines(*lines[1:]), *caught, *_lines(*_lines(*RERAISE))]
 

@@ -39,9 +39,10 @@ from .transform_tensor import innermost
 
 
 def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], first: int = 1) -> Any:
-    """Run ``op``: check and convert operands, call the kernel, wrap and record the results.
+    """Return the result of ``op`` for the operands ``tensors`` and the parameters ``params``, recorded if necessary.
 
-    ``first``: how errors count the first operand (0 in methods).
+    Operands are checked and converted before the kernel is called. ``first`` is the number of the first operand in
+    error messages: 1 for functions, 0 for methods.
     """
     for each in params:
         if each.__class__ is Tensor:
@@ -65,23 +66,26 @@ def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], first: int
 
 
 def apply_method(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
-    """``apply`` for a method."""
+    """Return the result of ``op`` as :func:`apply`, for a method: errors count the operands from 0."""
     return apply(op, tensors, params, 0)
 
 
 def apply_operator(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
-    """``apply`` for an operator: NotImplemented for operands of foreign classes."""
+    """Return the result of ``op`` as :func:`apply`, for an operator: NotImplemented for operands of foreign classes."""
     return apply(op, tensors, params) if all(map(is_operand, tensors)) else NotImplemented
 
 
 def apply_equality(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
-    """``apply_operator`` for ``==`` and ``!=``, which take NumPy arrays too: NumPy asks us and not the other way round."""
+    """Return the result of ``==`` or ``!=`` as :func:`apply_operator`, which here also accepts NumPy arrays.
+
+    NumPy arrays are converted to Tensors, because NumPy's own operator leaves the comparison to the Tensor.
+    """
     taken = tuple(wrap(each) if isinstance(each, numpy.ndarray) else each for each in tensors)
     return apply_operator(op, taken, params)
 
 
 def operator_fallback(apply: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """``apply`` for the operator ``name``, of which a foreign class may say by ``__torch_function__`` what it gives."""
+    """Return the fallback of the operator ``name``: ``apply``, and after NotImplemented :func:`retry_operator`."""
 
     def slow(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
         result = apply(op, tensors, params)
@@ -91,17 +95,20 @@ def operator_fallback(apply: Callable[..., Any], name: str) -> Callable[..., Any
 
 
 def retry_operator(name: str, operands: tuple[Any, ...]) -> Any:
-    """Repeat the operator ``name`` if an operand's class has a new ``__torch_function__``, else return NotImplemented."""
+    """Repeat the operator ``name`` if the class of an operand has a ``__torch_function__`` not yet registered.
+
+    Otherwise return NotImplemented.
+    """
     return getattr(Tensor, name)(*operands) if torch_function.register_overriding(operands, Tensor) else NotImplemented
 
 
 def is_operand(value: Any) -> bool:
-    """Whether ``value`` can be an operand of an operator of tensors."""
+    """Whether ``value`` is a Tensor or a number, so that an operator of tensors accepts it."""
     return isinstance(value, (Tensor, int, float, complex, numpy.generic))
 
 
 def operator_wrapper(function: Callable[[Any, Any], Any], name: str) -> Callable[[Any, Any], Any]:
-    """``function`` as the operator ``name``: NotImplemented for an operand of a foreign class."""
+    """Return ``function`` as the operator method ``name``: NotImplemented for operands of foreign classes."""
 
     def operator(input: Any, other: Any) -> Any:
         try:
@@ -132,7 +139,12 @@ def _fresh(op: Any, array: Any) -> Tensor:
 
 
 def check_operand(op: Any, value: Any, position: int, first: int = 1, suffix: str = "") -> Any:
-    """``value`` if it can stand where ``op`` takes a tensor: a Tensor, or for pointwise operations a number."""
+    """Return ``value`` if ``op`` accepts it as a tensor operand, else raise TypeError.
+
+    Pointwise operations also accept numbers (NumPy scalars are converted to Python numbers), and other operations None.
+    ``position`` is the operand's index. Errors show ``position + first``, and the operation's name followed by
+    ``suffix``.
+    """
     if isinstance(value, Tensor):
         return value
     numbers = op.kind == "pointwise" and op.numbers and (position > 0 or op.numbers != "second")
@@ -149,7 +161,11 @@ def check_operand(op: Any, value: Any, position: int, first: int = 1, suffix: st
 def run(
     op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], into: Tensor | None = None
 ) -> tuple[tuple[Any, ...], Any]:
-    """The operands as arrays in the dtype in which ``op`` sees them, and the kernel's result (to be written ``into``)."""
+    """Call the kernel of ``op``; return the operands as arrays, after promotion, and the kernel's result.
+
+    ``into`` is the tensor that an in-place operation will write to, or None. The result is not written here, but
+    RuntimeError is raised if its shape or dtype does not fit.
+    """
     arrays: Any = [each._array if isinstance(each, Tensor) else each for each in tensors]
     if op.check is not None:
         op.check(*arrays)
@@ -190,9 +206,10 @@ def run(
 
 
 def half_precision_kernel(op: Any) -> Callable[..., Any]:
-    """The kernel of a general operation for rules on arrays: it calculates short floats in 32 bits, as ``run`` does.
+    """Return the kernel of ``op`` for rules: float16 and bfloat16 arrays are computed in float32, as in :func:`run`.
 
-    Its code is written when it is first called: any number of arguments would cost each call 0.25 µs.
+    At its first call, the returned function generates one that has exactly the arguments of ``op``, because ``*args``
+    and ``**kwargs`` would cost 0.25 µs per call.
     """
     kernel, made = op.kernel, None
 
@@ -214,7 +231,10 @@ def half_precision_kernel(op: Any) -> Callable[..., Any]:
 
 
 def _written_exact(op: Any, by_dtype: Callable[..., Any]) -> Any:
-    """:func:`half_precision_kernel` for just the arguments of ``op``."""
+    """Generate the function of :func:`half_precision_kernel` with exactly the arguments of ``op``.
+
+    It calls the kernel for float32 arrays, and ``by_dtype`` for all others.
+    """
     free = [*op.tensors, *op.params[: op.positional]]
     named = [f"{each}={each}" for each in op.params[op.positional :]]
     head = [f"{each}=default_{each}" if each in op.defaults else each for each in (*op.tensors, *op.params)]
@@ -233,7 +253,11 @@ def _written_exact(op: Any, by_dtype: Callable[..., Any]) -> Any:
 
 
 def _refuse_mixed(op: Any, np: Any, arrays: Any, params: Any, keywords: Any) -> None:
-    """Let the kernel say what it has against short floats beside other numbers, before all have 32 bits."""
+    """Call the kernel with the unconverted ``arrays``, so that it raises PyTorch's RuntimeError for mixed dtypes.
+
+    Any other error is ignored, because NumPy raises it for float16 and bfloat16 arrays of which the kernel supports
+    the float32 conversion.
+    """
     with numpy.errstate(all="ignore"):
         try:
             op.kernel(np, *arrays, *params, **keywords)
@@ -244,7 +268,10 @@ def _refuse_mixed(op: Any, np: Any, arrays: Any, params: Any, keywords: Any) -> 
 
 
 def _promoted(op: Any, np: Any, tensors: Any, arrays: Any, into: Tensor | None) -> tuple[list[Any], Any]:
-    """The operands of a pointwise operation in their common dtype, and the dtype of the result."""
+    """Return the operands of a pointwise operation in their common dtype, and the dtype of the result.
+
+    ``np`` is the array module, and ``into`` the tensor that an in-place operation writes to, or None.
+    """
     common = common_dtype(tensors)
     if op.floats and common.category < dtypes.FLOATING:
         common = dtypes.default.floating
@@ -265,7 +292,7 @@ def _refuse(op: Any, common: dtypes.dtype) -> None:
 
 
 def _check_target(op: Any, tensors: tuple[Any, ...], x: Tensor, common: dtypes.dtype) -> None:
-    """Refuse what can not be written into ``x``, before anything is calculated."""
+    """Raise RuntimeError if a result of dtype ``common`` and of the operands' shape cannot be written into ``x``."""
     shapes = [each._array.shape for each in tensors if isinstance(each, Tensor)]
     if any([shape != x._array.shape for shape in shapes]):
         error = broadcast_error(tensors)
@@ -276,7 +303,10 @@ def _check_target(op: Any, tensors: tuple[Any, ...], x: Tensor, common: dtypes.d
 
 
 def _retype(op: Any, result: Any, target: Any) -> Any:
-    """The result in the dtype that it should have: float32 intermediate results become short floats again."""
+    """Return ``result``, an array or a tuple of arrays, in the dtype ``target``.
+
+    For an ``op`` that is not pointwise, only float32 is converted, to float16 or bfloat16.
+    """
     if isinstance(result, tuple):
         return tuple(_retype(op, each, target) for each in result)
     if op.kind != "pointwise" and (result.dtype != F32 or target not in dtypes.SHORT):
@@ -326,7 +356,11 @@ def record(
     edges: Any,
     in_place: bool = False,
 ) -> Node | None:
-    """Make the node of a call and set it as the place of the results that have gradients."""
+    """Create the node of a call and set it as the gradient edge of the results ``outs`` that have gradients.
+
+    Return the node, or None if no result is floating-point or complex. ``arrays`` are the operands as the kernel
+    received them, and ``edges`` the gradient edges of ``tensors`` (None for those that require no gradient).
+    """
     count = len(outs) if op.differentiable is None else op.differentiable
     graded = [each for each in outs[:count] if each._array.dtype.kind in "fcV"]
     if not graded:
@@ -361,9 +395,9 @@ def watched(
     edges: tuple[Any, ...],
     outs: tuple[Any, ...],
 ) -> None:
-    """Record a call whose results are there already, made by a generated caller that leaves recording to us.
+    """Record a call whose results ``outs`` a generated function has computed, because hooks must see the saved values.
 
-    ``outs``: Tensors, or arrays for results that are not returned.
+    ``outs`` has Tensors, or arrays for results that are not returned. ``edges`` are the gradient edges of ``tensors``.
     """
     if edges.count(None) < len(edges):
         outs = tuple([each if isinstance(each, Tensor) else wrap(each) for each in outs])
@@ -371,7 +405,7 @@ def watched(
 
 
 def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any) -> None:
-    """Save on ``node`` what the rules of the edges in use need, as hooks have packed it if there are any."""
+    """Save on ``node`` the values that the rules of its edges need, packed by saved-tensor hooks if any are active."""
     hooks, some = active_hooks(), None in node.edges
     for each in op.saved():
         if some and not any([node.edges[i] is not None for i in each.rules]):
@@ -432,7 +466,7 @@ def _wrap_views(op: Any, tensors: Any, arrays: Any, params: Any, result: Any, ed
 
 
 def is_untracked(x: Any) -> bool:
-    """Whether ``x`` is a tensor on the CPU to which nothing happens here but to its array: it is in no graph."""
+    """Whether ``x`` is a plain tensor on the CPU whose operations are not recorded."""
     kind: Any = x.__class__
     if kind not in PLAIN or x._array.__class__ is not numpy.ndarray:
         return False
@@ -440,24 +474,24 @@ def is_untracked(x: Any) -> bool:
 
 
 def is_directly_writable(x: Any) -> bool:
-    """Whether the memory of ``x`` may be written directly: nothing is recorded, no error or hook applies."""
+    """Whether the memory of ``x`` may be written without recording the change, calling hooks or raising an error."""
     if not is_untracked(x) or x._version_counter is None or before_writing:
         return False
     return x._array.base is None or 0 not in x._array.strides  # stride 0: elements may overlap
 
 
 def apply_in_place(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Tensor:
-    """:func:`modify` for a function of the table."""
+    """Write the result of ``op`` into its first tensor by :func:`modify` and return this tensor."""
     return modify(op, tensors, params)
 
 
 def apply_in_place_operator(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
-    """:func:`modify` for an operator: NotImplemented for operands of foreign classes."""
+    """Write the result of ``op`` into its first tensor as :func:`modify`; NotImplemented for foreign operands."""
     return modify(op, tensors, params) if all(map(is_operand, tensors)) else NotImplemented
 
 
 def modify(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Tensor:
-    """Write the result of ``op`` into its first tensor, and record that."""
+    """Write the result of ``op`` into the first of ``tensors``, record this if necessary, and return the tensor."""
     for each in params:
         if each.__class__ is Tensor:
             params = numbers_in(params)
@@ -512,7 +546,10 @@ _FILLS = {
 
 
 def _write_changed(op: Any, array: Any, result: Any) -> None:
-    """Write to an expanded array the elements of ``result`` that are not there: an old one must not replace a new one."""
+    """Write into ``array``, whose elements overlap in memory, the elements of ``result`` that differ from it.
+
+    Unchanged elements are not written, because they would overwrite a new value at the same address.
+    """
     if _FILLS[op.name]:
         user_frame.warn(
             f"Use of {_FILLS[op.name]} on expanded tensors is deprecated. Please clone() the tensor before performing "
@@ -536,7 +573,10 @@ def _check_shape(x: Tensor, shape: tuple[int, ...]) -> None:
 
 
 def check_cast(source: dtypes.dtype, target: dtypes.dtype) -> None:
-    """Refuse to write numbers of dtype ``source`` where ``target`` would lose their category."""
+    """Raise RuntimeError if converting ``source`` to ``target`` would lose the category.
+
+    The categories are bool, integer, floating and complex.
+    """
     if source is not target and not promotion.can_cast(source, target):
         raise RuntimeError(
             f"result type {dtypes.scalar_name(source)} can't be cast to the desired output type "
@@ -545,7 +585,10 @@ def check_cast(source: dtypes.dtype, target: dtypes.dtype) -> None:
 
 
 def resized(array: Any, shape: tuple[int, ...]) -> Any:
-    """An array of ``shape`` that begins where ``array`` does: in the same memory if that is large enough."""
+    """Return an array of ``shape`` that begins at the first element of ``array``, in the same memory if possible.
+
+    Memory that is too small is copied into a larger one.
+    """
     memory, need, start = memory_of(array), math.prod(shape), offset_in_memory(array)
     flat = memory.ravel(order="K").view(array.dtype)
     if flat.size - start < need:

@@ -1,7 +1,8 @@
 """Signatures and sources of public functions for ``help`` and ``inspect``: PyTorch's parameters, the kernel's source.
 
 Generated functions take ``*rest`` and defaults such as ``MISSING`` for their error messages, which users need not see.
-Each has as its ``__wrapped__`` a ``DeclaredSignature`` or a ``RecordedSignature``, which builds the signature when it is read.
+Therefore the ``__wrapped__`` of each is a ``DeclaredSignature`` or a ``RecordedSignature``, which creates the shown
+signature when ``inspect`` reads it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from . import signatures
 
 
 class DeclaredSignature:
-    """``__wrapped__`` of a function of ``op``; ``form`` is "function", "method" or "in place".
+    """Signature of a function of the operation ``op``, stored as the function's ``__wrapped__``.
+
+    ``form`` is "function", "method" or "in place".
 
     >>> import inspect
     >>> import retrograd as torch
@@ -36,7 +39,7 @@ class DeclaredSignature:
 
     @property
     def __signature__(self) -> Signature:
-        """The parameters that PyTorch's function has."""
+        """Signature with the parameters of PyTorch's function."""
         op, first = self.op, "input" if self.form == "function" else "self"
         free = [*op.tensors, *op.params[: op.positional]]
         kinds = dict.fromkeys(op.tensors + op.params, Parameter.KEYWORD_ONLY)
@@ -53,12 +56,14 @@ class DeclaredSignature:
 
     @property
     def __wrapped__(self) -> Callable[..., Any]:
-        """The kernel, so that ``inspect.getsource`` shows the declaration."""
+        """Kernel of the operation, because ``inspect.getsource`` then shows the declaration."""
         return self.op.kernel
 
 
 class RecordedSignature:
-    """``__wrapped__`` of a function with ``*args`` or ``**kwargs``: shows the longest signature that PyTorch lists.
+    """Signature of a function with ``*args`` or ``**kwargs``, stored as the function's ``__wrapped__``.
+
+    It is the longest signature that PyTorch's errors list for the function ``name`` of the namespace ``space``.
 
     >>> import inspect
     >>> import retrograd as torch
@@ -73,7 +78,7 @@ class RecordedSignature:
 
     @property
     def __signature__(self) -> Signature:
-        """The parameters in PyTorch's errors, or the function's own if PyTorch's function is written in Python."""
+        """Signature in PyTorch's errors, or the function's own if PyTorch implements the function in Python."""
         known = [each for each in signatures.signatures(self.space, self.name) if not each.hidden]
         if not known:
             return signature(as_written(self.__wrapped__))
@@ -89,7 +94,11 @@ class RecordedSignature:
 
 
 def _needed(longest: signatures.Signature, known: list[signatures.Signature]) -> int:
-    """Return the number of required parameters: that of the shortest signature whose parameters begin ``longest``."""
+    """Return the number of parameters of ``longest`` that are required.
+
+    It is the smallest number of required parameters of a signature in ``known`` whose parameters are the first of
+    ``longest``.
+    """
     names = [each.name for each in longest.parameters]
     starts = [[each.name for each in one.parameters if not each.default] for one in known]
     return min(len(start) for start in starts if start == names[: len(start)])
@@ -106,7 +115,10 @@ class _AsWritten:
 
 
 def _default(parameter: signatures.Parameter, optional: bool) -> Any:
-    """Return the default of a parameter for a Signature; None for an optional one without a recorded default."""
+    """Return the default value of ``parameter`` for an ``inspect.Signature``.
+
+    If ``optional`` is true and no default is recorded, the value is None.
+    """
     if not parameter.default:
         return None if optional or parameter.keyword_only else Parameter.empty
     try:

@@ -1,10 +1,10 @@
 """Node classes of declared operations, and the generation of their vjps.
 
 A node class has slots for the values that the operation's rules need, PyTorch's attributes ``_saved_…`` and
-``_raw_saved_…``, and two vjps, whose code is generated at their first call: ``vjp`` for gradients that are arrays, and
-``vjp_recorded`` for gradients that are tensors (``create_graph=True``). A vjp loads the saved values, checks that they
-have not been modified since, and calls the rules of the edges in use; ``vjp_recorded`` also attaches saved tensors to
-their gradient edges.
+``_raw_saved_…``, and two methods that compute vector-Jacobian products (vjps): ``vjp`` for gradients that are arrays,
+and ``vjp_recorded`` for gradients that are Tensors (``create_graph=True``). Their code is generated at their first
+call. A vjp loads the saved values, checks that they have not been modified since, and calls the rules of the operands
+that have a gradient edge. ``vjp_recorded`` also attaches saved tensors to their gradient edges.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ FIXED: list[Any] = [0, None]  # the version counter of saved arrays that cannot 
 def node_class(op: Any, conjugate: bool = False, in_place: bool = False, only: int | None = None) -> type[Node]:
     """Return the class of the nodes of ``op``; it is created once for each combination of the arguments.
 
-    conjugate  an operand or the result is complex: saved values are conjugated
-    in_place   for nodes of the in-place form, whose name differs for some operations
+    conjugate  whether an operand or the result is complex, so that saved values are conjugated
+    in_place   whether the nodes are those of the in-place operation, whose name differs for some operations
     only       the index of the only operand that has a gradient edge; such a node stores this edge as ``edge`` and only
-               the values that the rule of this operand needs
+               the values that the rule of this operand needs. None: the node stores an edge for each operand
     """
     key = conjugate, in_place and op.in_place_backward != op.backward, only
     try:
@@ -71,7 +71,11 @@ def node_class(op: Any, conjugate: bool = False, in_place: bool = False, only: i
 
 
 def all_results_class(op: Any, conjugate: bool = False, in_place: bool = False) -> type[Node]:
-    """Return the node class of ``op`` with an edge for each operand; ``counted`` if several results have gradients."""
+    """Return the class of the nodes of ``op`` with an edge for each operand, for all results that have gradients.
+
+    If the operation has several such results, it is the subclass that :func:`counted` returns. ``conjugate`` and
+    ``in_place`` are those of :func:`node_class`.
+    """
     kind, count = node_class(op, conjugate, in_place), len(op.outputs)
     return kind if count < 2 or op.differentiable == 1 else counted(kind, count)
 
@@ -96,7 +100,7 @@ def _is_array(each: Any) -> bool:
 
 
 def _public_name(each: Any) -> str | None:
-    """Return PyTorch's name of a saved value (``_saved_<name>``), or None if PyTorch does not show it."""
+    """Return PyTorch's name of the saved value ``each`` (``_saved_<name>``), or None if PyTorch does not show it."""
     if each.kind == "shape":
         return each.name.removesuffix("_shape") + "_sym_sizes"
     if each.kind in ("strides", "dtype", "device", "out_shape", "out_dtype"):
@@ -125,9 +129,10 @@ def _raw_getter(each: Any) -> Callable[[Any], Any]:
 
 
 def unpack_saved(node: Any, each: Any, value: Any) -> Any:
-    """Return a node's saved value as a Tensor with its gradient edge; if it is a leaf that still exists, this leaf.
+    """Return ``value``, which ``node`` has saved as described by ``each``, as a Tensor with its gradient edge.
 
-    Raises RuntimeError if the value was modified in place since it was saved.
+    If it is a leaf that still exists, this leaf is returned. Raises RuntimeError if the value was modified in place
+    since it was saved.
     """
     if value.__class__ is PackedValue:
         tensor = value.unpack()
@@ -151,7 +156,10 @@ def unpack_saved(node: Any, each: Any, value: Any) -> Any:
 
 
 def _lazy_vjp(op: Any, saved: Sequence[Any], conjugate: bool, record: bool, only: int | None) -> Any:
-    """Return a vjp that generates its code at its first call and replaces itself in the node class."""
+    """Return a vjp that generates its code at its first call and replaces itself in the node class.
+
+    The parameters are those of :func:`_compile_vjp`.
+    """
 
     def first_call(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
         vjp = _compile_vjp(op, saved, conjugate, record, only)
@@ -163,10 +171,15 @@ def _lazy_vjp(op: Any, saved: Sequence[Any], conjugate: bool, record: bool, only
 
 
 def _compile_vjp(op: Any, saved: Sequence[Any], conjugate: bool, record: bool, only: int | None) -> Any:
-    """Generate ``vjp(node, g, edges, keep)``: it returns the operands' gradients as a tuple, a single one without it.
+    """Generate ``vjp(node, g, edges, keep)``, which returns the operands' gradients for the incoming gradient ``g``.
 
-    record  the gradients are tensors: saved arrays become tensors of the graph
-    keep    (argument of the vjp) do not release the saved arrays, because the graph is retained
+    The gradients are a tuple, or a single gradient if there is only one. If ``keep`` is false, the method releases the
+    saved arrays. The parameters of this function:
+
+    saved      the saved values of the node class
+    conjugate  whether saved values are conjugated, because an operand or the result is complex
+    record     whether gradients are Tensors, so that saved arrays become Tensors of the graph
+    only       the index of the only operand with a gradient edge, or None
     """
     live = range(len(op.rules)) if only is None else (only,)
     rules = [op.rules[i] for i in live]
@@ -224,11 +237,14 @@ def _compile_vjp(op: Any, saved: Sequence[Any], conjugate: bool, record: bool, o
 
 
 def _load(each: Any, record: bool, conjugate: bool, only: int | None) -> list[str]:
-    """Return the lines of a vjp that load a saved value, check its version and, with ``record``, make it a Tensor.
+    """Return the source lines of a vjp that load the saved value ``each`` and check its version.
 
-    The vjp of a holomorphic function multiplies by the conjugate of its derivative. The derivatives of this package
-    have real coefficients, so that this is the derivative at the conjugate: with ``conjugate`` the saved value is
-    conjugated here, and the rules need no conjugation.
+    If ``record`` is true, the lines make it a Tensor. ``only`` is the index of the only operand with a gradient edge,
+    or None.
+
+    If ``conjugate`` is true, the lines conjugate the value, because the vjp of a holomorphic function multiplies by the
+    conjugate of its derivative. The derivatives of this package have real coefficients, so that the conjugate of the
+    derivative is the derivative at the conjugate. Therefore the rules need no conjugation.
     """
     name = each.name
     lines = [f"{name} = node.s_{name}"]
@@ -257,12 +273,15 @@ def _load(each: Any, record: bool, conjugate: bool, only: int | None) -> list[st
 
 
 def _any_edge(rules: Sequence[int]) -> str:
-    """Return the condition that one of these operands has a gradient edge."""
+    """Return the condition, as source text, that one of the operands with the indices ``rules`` has a gradient edge."""
     return " or ".join(f"e{i} is not None" for i in rules)
 
 
 def _rule(i: int, rule: Any, space: dict[str, Any]) -> str:
-    """Return the expression of operand ``i``'s gradient; a rule that is a function is entered in ``space``."""
+    """Return the expression of the gradient of operand ``i`` by its derivative rule.
+
+    A rule that is a function is added to ``space``, the globals of the vjp.
+    """
     if isinstance(rule, (int, float)):
         constants: dict[float, str] = {1: "g", -1: "-g", 0: "None"}
         return constants.get(rule, f"g * {rule}")
@@ -275,7 +294,7 @@ def _rule(i: int, rule: Any, space: dict[str, Any]) -> str:
 
 
 class _Symbol:
-    """Argument for a trial run of a rule: it supports comparison, indexing, attributes and calls, but no arithmetic."""
+    """Argument for a trial call of a rule: it supports comparison, indexing, attributes and calls, not arithmetic."""
 
     __iter__ = None
 
@@ -297,8 +316,8 @@ class _Symbol:
 def uses_arithmetic(rule: Any) -> bool:
     """Whether a rule computes with arithmetic operators, not only with names of ``F``.
 
-    The rule runs on :class:`_Symbol` arguments, which support no arithmetic. In doubt, for a rule that branches on
-    values, the result is True; only speed depends on it: large arrays become parallel arrays for such rules.
+    The rule is called with :class:`_Symbol` arguments, which support no arithmetic. The result is also True for a rule
+    that branches on values. It affects only speed: large arrays become parallel arrays for rules with arithmetic.
     """
     if not callable(rule):
         return rule not in (None, 0, 1)

@@ -1,6 +1,6 @@
-"""``Op``: the record of a declared operation, built from its kernel and rules; and the tables of operations.
+"""``Op``: the record of a declared operation, created from its kernel and rules; and the dictionaries of operations.
 
-Knows nothing of calls.
+Calls of operations are in other modules (``fast_path``, ``generic_path``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ Rule = Callable[..., Any] | str | int | float | None
 
 
 class Level:
-    """Namespace ``F`` of derivative rules: an attribute for each operation."""
+    """Namespace ``F`` of derivative rules, with an attribute for each operation.
+
+    There are two: ``ARRAYS`` has the kernels, ``TENSORS`` the recorded operations.
+    """
 
     def __init__(self) -> None:
         self.__dict__: dict[str, Any] = {}
@@ -53,16 +56,16 @@ MISSING: Any = _Missing()
 
 
 class Saved:
-    """One value that nodes of an operation save.
+    """Description of one value that nodes of an operation save.
 
     name      the name of the rules' argument
     kind      "tensor", "result", "parameter", "shape", "strides", "dtype", "device", "out_shape" or "out_dtype"
     index     the index of the tensor, result or parameter
-    constant  it is a result that has no gradient
-    rules     the indices of the tensors whose rules need it
-    held      the name of the node's attribute with the value; for arrays also
-    cell      the name of the attribute with the array's version counter, and
-    seen      the name of the attribute with the version when it was saved
+    constant  whether the value is a result that has no gradient
+    rules     the indices of the tensors whose rules need the value
+    held      the name of the node's attribute with the value
+    cell      for an array, the name of the node's attribute with its version counter
+    seen      for an array, the name of the node's attribute with its version when it was saved
     """
 
     __slots__ = ("cell", "constant", "held", "index", "kind", "name", "rules", "seen")
@@ -75,7 +78,11 @@ class Saved:
 
 
 class Op:
-    """Record of one operation. For the keywords see ``pointwise`` and ``op`` in ``dispatch/declare.py``."""
+    """Record of one operation: its kernel, derivative rules and properties.
+
+    ``kind`` is "pointwise", "view" or "general". The other arguments are those of ``pointwise`` and ``op`` in
+    ``dispatch/declare.py``; ``inline`` is ``inline_expr``, and ``over`` is ``inplace_stmt``.
+    """
 
     def __init__(
         self,
@@ -155,7 +162,7 @@ class Op:
         self._saved = None
 
     def saved(self) -> list[Saved]:
-        """Return the values that the rules need, in PyTorch's order of packing: operands by name, then results."""
+        """Return the values that the rules need, in PyTorch's order: operands by name, then results."""
         if self._saved is None:
             self._saved = self._read_rules()
         return self._saved
@@ -192,7 +199,10 @@ class Op:
 
 
 def arguments(rule: Rule) -> tuple[str, ...]:
-    """Return the names of a rule's arguments; for a rule that is a string, this name."""
+    """Return the names of a rule's arguments.
+
+    A rule that is a string is the name of a saved value; the result has this name. A constant rule has no arguments.
+    """
     if rule is None or isinstance(rule, (int, float)):
         return ()
     if isinstance(rule, str):
@@ -209,7 +219,7 @@ def _camel(name: str) -> str:
 
 
 def shared(rule: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
-    """Mark a rule that is set for several tensors: it is called once and returns the tuple of their gradients."""
+    """Mark ``rule``, which is set for several tensors: it is called once and returns the tuple of their gradients."""
     _SHARED.add(rule)
     return rule
 

@@ -28,7 +28,10 @@ SCALARS: frozenset[Any] = frozenset(numpy.sctypeDict.values()) - {
 
 
 def plain_number(value: Any) -> Any:
-    """Return a NumPy scalar as a Python number (a bool as a float, as in PyTorch), and any other value unchanged."""
+    """Return a NumPy scalar as a Python number, and any other value unchanged.
+
+    A NumPy bool becomes a float, as in PyTorch.
+    """
     if isinstance(value, numpy.generic):
         if isinstance(value, (numpy.bool_, numpy.longdouble)):
             return float(value)
@@ -42,7 +45,7 @@ def annotated_numbers(function: Any) -> frozenset[str]:
 
 
 def common_dtype(operands: Sequence[Any]) -> dtypes.dtype:
-    """Return the dtype to which operands (Tensors and numbers) are promoted.
+    """Return the dtype to which ``operands`` (Tensors and numbers) are promoted.
 
     Tensors with dimensions, 0-d tensors and numbers form three groups of decreasing priority, as in PyTorch.
     """
@@ -60,9 +63,9 @@ def common_dtype(operands: Sequence[Any]) -> dtypes.dtype:
 def promote_operands(op: Any, taken: frozenset[Any], *operands: Any) -> tuple[list[Any], Any]:
     """Return the operands (arrays and numbers) in the NumPy dtype in which ``op`` computes, and this dtype.
 
-    ``taken``: the dtypes besides float32 and float64 that the kernel takes without conversion. The dtype is cached in
-    ``op.united`` by the operands' dtypes. Raises ValueError for operands that the generated function must leave to the
-    fallback ``generic_path.apply``.
+    ``taken`` is the set of dtypes besides float32 and float64 that the kernel supports without conversion. The common
+    dtype is cached in ``op.united`` by the operands' dtypes. Raises ValueError for operands that only the fallback
+    ``generic_path.apply`` supports.
     """
     key = dtypes.default.floating, *([each.dtype.num * 2 + (not each.ndim) if isinstance(each, numpy.ndarray) else each.__class__
                                      for each in operands])  # fmt: skip
@@ -79,7 +82,7 @@ def promote_operands(op: Any, taken: frozenset[Any], *operands: Any) -> tuple[li
 
 
 def _common_numpy_dtype(op: Any, taken: frozenset[Any], operands: Sequence[Any]) -> Any:
-    """Return the dtype for :func:`promote_operands`, or None for operands that are left to the fallback."""
+    """Return the NumPy dtype for :func:`promote_operands`, or None if only the fallback supports the operands."""
     if op.check is not None:
         op.check(*operands)
     common = common_dtype([wrap(each) if isinstance(each, numpy.ndarray) else each for each in operands])
@@ -99,7 +102,10 @@ for _each in INTEGERS:
 
 
 def stores_like_pytorch(value: Any, dtype: Any) -> bool:
-    """Whether NumPy writes the number into an array of ``dtype`` as PyTorch does, without a conversion before."""
+    """Whether NumPy assigns the number ``value`` to an array of ``dtype`` with the same result as PyTorch.
+
+    If not, the number must be converted before.
+    """
     kind = value.__class__
     if kind is float:
         return dtype is F64 or (dtype is F32 and (-3e38 < value < 3e38 or value - value != 0))  # or inf, or nan
@@ -110,7 +116,7 @@ def stores_like_pytorch(value: Any, dtype: Any) -> bool:
 
 
 def broadcast_error(operands: Sequence[Any]) -> RuntimeError | None:
-    """Return PyTorch's error if the operands' shapes cannot be broadcast together, or None."""
+    """Return PyTorch's error if the shapes of the Tensors among ``operands`` cannot be broadcast together, or None."""
     shapes = [each._array.shape for each in operands if isinstance(each, Tensor)]
     merged: tuple[int, ...] = ()
     for shape in shapes:
@@ -133,7 +139,7 @@ def broadcast_mismatch(a: tuple[int, ...], b: tuple[int, ...]) -> RuntimeError |
 
 
 def numbers_in(params: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return ``params`` with 0-d tensors replaced by numbers.
+    """Return the tuple ``params`` with 0-d tensors replaced by numbers.
 
     Raises TypeError for a tensor that has dimensions or requires a gradient.
     """

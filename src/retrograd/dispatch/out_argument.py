@@ -33,7 +33,7 @@ TAKE_NUMBERS = frozenset(["add", "sub", "subtract", "mul", "multiply", "div", "d
 
 
 def call_into_out(call: Callable[..., Any], space: str, name: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
-    """Write the result of ``call(*args, **named)`` without ``out`` into ``named["out"]`` and return this output.
+    """Write the result of ``call(*args, **named)`` without ``out`` into the output ``named["out"]``, and return it.
 
     ``space`` and ``name`` identify the public function, for ``outs.txt`` and for errors.
     """
@@ -77,7 +77,11 @@ def call_into_out(call: Callable[..., Any], space: str, name: str, args: Sequenc
 
 
 def _returned(key: str, found: Any, outs: tuple[Tensor, ...]) -> Any:
-    """Return several outputs as PyTorch does: as a named tuple if the results are one, None for copies of views."""
+    """Return the outputs ``outs`` in the form in which PyTorch returns several outputs.
+
+    It is a named tuple if ``found``, the result without ``out=``, is one. It is None for functions that copy views,
+    such as ``split_copy``, and otherwise the tuple ``outs``. ``key`` is the function's name in ``outs.txt``.
+    """
     kind = type(found)
     if kind.__module__ != "torch.return_types":
         return None if key.endswith("_copy") else outs
@@ -98,7 +102,10 @@ def _wrong_number(key: str, wanted: int, given: int) -> Exception:
 
 
 def _check_dtype_argument(key: str, dtype: Any, out: dtypes.dtype) -> None:
-    """Raise RuntimeError if the argument ``dtype`` differs from the dtype of the output."""
+    """Raise RuntimeError if the argument ``dtype`` of a call differs from the dtype ``out`` of the output.
+
+    ``key`` is the function's name in ``outs.txt``.
+    """
     if dtype is None or not isinstance(dtype, dtypes.dtype) or dtype is out:
         return
     if key in CREATING:
@@ -113,7 +120,10 @@ def _check_dtype_argument(key: str, dtype: Any, out: dtypes.dtype) -> None:
 
 
 def _refuse_graded(key: str, read: Sequence[Tensor], outs: Sequence[Tensor]) -> None:
-    """Raise RuntimeError if gradients are recorded and an operand or an output requires a gradient."""
+    """Raise RuntimeError if gradients are recorded and an operand or an output requires a gradient.
+
+    ``key`` is the function's name in ``outs.txt``, ``read`` are the operands, and ``outs`` the outputs.
+    """
     if not recording():
         return
     name = _table()["graded inputs"].get(key, "itself")
@@ -130,7 +140,11 @@ def _refuse_graded(key: str, read: Sequence[Tensor], outs: Sequence[Tensor]) -> 
 
 
 def _overload(key: str, read: Sequence[Tensor], dim: Any, several: bool) -> str:
-    """Return the name in outs.txt of the overload that was called; ``key`` where PyTorch's overloads agree."""
+    """Return the name in ``outs.txt`` of the PyTorch overload that was called; ``key`` if all overloads agree.
+
+    ``key`` is the function's name, and ``read`` are its operands. ``dim`` is the argument of this name, and ``several``
+    is true if there are several outputs.
+    """
     if key in ("max", "min") and several:
         return "aminmax"
     if key in ("max", "min", "clamp", "clip", "clamp_min", "clamp_max") and len(read) > 1:
@@ -148,7 +162,8 @@ def _overload(key: str, read: Sequence[Tensor], dim: Any, several: bool) -> str:
 def _check(key: str, overload: str, index: int, result: Tensor, target: Tensor, read: Sequence[Tensor]) -> None:
     """Raise PyTorch's error if ``result`` may not be written into ``target``, the output at ``index``.
 
-    Checks the dtype, gradients, and overlap with the operands ``read``.
+    It checks the dtype, gradients, and overlap in memory with the operands ``read``. ``key`` and ``overload`` are names
+    in ``outs.txt`` of the function and of the overload.
     """
     tests = _table()["tests"].get(f"{overload}#{index}") or _table()["tests"].get(overload, USUAL)
     for test, text in tests:
@@ -191,7 +206,10 @@ TESTS: dict[str, Callable[[dtypes.dtype, dtypes.dtype], bool]] = {
 
 
 def _error(recorded: str, result: dtypes.dtype, out: dtypes.dtype) -> Exception:
-    """Return the error with the text from outs.txt, which begins with its class if this is not RuntimeError."""
+    """Return the error with the text ``recorded`` in ``outs.txt``, which names the dtypes ``result`` and ``out``.
+
+    The text begins with the class of the error if this is not RuntimeError.
+    """
     kind, _, text = recorded.rpartition("Error: ")
     names = {"result": dtypes.scalar_name(result), "out": dtypes.scalar_name(out)}
     names |= {"c_result": dtypes.c_name(result), "c_out": dtypes.c_name(out)}
@@ -204,7 +222,10 @@ def _error(recorded: str, result: dtypes.dtype, out: dtypes.dtype) -> Exception:
 
 @cache
 def _table() -> dict[str, Any]:
-    """Return the contents of outs.txt: a dict by section, then by function; section ``tests``: (test, text) pairs."""
+    """Return the contents of ``outs.txt``: a dictionary by section of dictionaries by function.
+
+    The section ``tests`` has for each function a list of pairs (test, error text).
+    """
     table: dict[str, Any] = {each: {} for each in SECTIONS}
     tests: dict[str, list[tuple[str, str]]] = {}
     with open(os.path.join(os.path.dirname(__file__), "outs.txt"), encoding="utf-8") as file:
@@ -233,7 +254,10 @@ BY_COLUMNS = frozenset((
 
 
 def _write(key: str, target: Tensor, array: Any) -> None:
-    """Write ``array`` into ``target``, after resizing it to the same shape if necessary, and bump its version."""
+    """Write ``array`` into ``target`` and increment its version counter; resize ``target`` first if the shapes differ.
+
+    ``key`` is the function's name in ``outs.txt``, which decides whether resizing issues a warning.
+    """
     if target._array.shape != array.shape:
         if target._array.size and key not in _table()["resized silently"]:
             _warn_of_resizing(target, array.shape)
@@ -247,7 +271,7 @@ def _write(key: str, target: Tensor, array: Any) -> None:
 
 
 def _warn_of_resizing(target: Tensor, shape: tuple[int, ...]) -> None:
-    """Issue PyTorch's warning that an output with elements was resized."""
+    """Issue PyTorch's warning that an output ``target`` with elements is resized to ``shape``."""
     warn(
         f"An output with one or more elements was resized since it had shape {list(target._array.shape)}, which does not "
         f"match the required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch release "

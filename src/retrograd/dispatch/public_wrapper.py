@@ -1,4 +1,4 @@
-"""Public wrappers: generated functions that call a Python function and replace its errors by PyTorch's argument errors.
+"""Public wrappers: generated functions that call a Python function and raise PyTorch's argument errors.
 
 A wrapper accepts any arguments (``*_rest, **_named``), so that PyTorch's error and not Python's is raised for wrong
 ones. It implements ``out=`` and converts NumPy scalars to Python numbers where PyTorch expects numbers.
@@ -32,7 +32,10 @@ FRESH = (
 
 
 def public_wrapper(target: Callable[..., Any], space: str, name: str) -> Any:
-    """Return the public wrapper of ``target``, called ``name`` in ``space``; the first call generates its code."""
+    """Return the public wrapper of ``target``, called ``name`` in the namespace ``space``, such as ``torch``.
+
+    The first call of the wrapper generates its code.
+    """
     made = lazy_function(name, _write, {"target": target, "space": space, "name": name})
     made.__doc__, made.__module__, made.__qualname__ = target.__doc__, "retrograd", name
     loose = target.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
@@ -44,7 +47,10 @@ def public_wrapper(target: Callable[..., Any], space: str, name: str) -> Any:
 
 
 def _write(function: FunctionType) -> None:
-    """Generate the wrapper's code with the target's parameters: 90 ns a call; ``*args, **kwargs`` would take 150 ns."""
+    """Generate the code of the wrapper ``function`` with the parameters of the function that it calls.
+
+    A call takes 90 ns; with ``*args, **kwargs`` instead of these parameters it would take 150 ns.
+    """
     space = function.__globals__
     target, name = space["target"], space["name"]
     code = getattr(target, "own_code", target.__code__)  # own_code: the original, while __code__ is replaced
@@ -96,7 +102,10 @@ def _write(function: FunctionType) -> None:
 
 
 def _commonly(names: tuple[str, ...]) -> list[str]:
-    """Return the lines that call the ``array_factory`` (see ``declare.public``) for positional arguments."""
+    """Return source lines that call the ``array_factory`` (see ``declare.public``) for positional arguments.
+
+    ``names`` are the wrapper's parameters.
+    """
     given, more = (", ".join(names), " and not _rest") if names else ("_rest", "")
     return [
         f"        if not _named{more}:",
@@ -111,7 +120,10 @@ def _commonly(names: tuple[str, ...]) -> list[str]:
 
 
 def _numbers(space: str, name: str, target: Any, names: tuple[str, ...]) -> list[str]:
-    """Return the lines that convert NumPy scalars to Python numbers, for parameters that are numbers in PyTorch."""
+    """Return source lines that convert NumPy scalars to Python numbers, for parameters that are numbers in PyTorch.
+
+    ``names`` are the parameters of the function ``target``, which is called ``name`` in ``space``.
+    """
     known = signatures.numbers(space, name) | annotated_numbers(target)
     return [
         *(f"        if {each}.__class__ in _SCALARS: {each} = _plain({each})" for each in names if each in known),
@@ -121,7 +133,10 @@ def _numbers(space: str, name: str, target: Any, names: tuple[str, ...]) -> list
 
 
 def _given_out(space: str, names: tuple[str, ...]) -> list[str]:
-    """Return the lines for a call with ``out=``; for methods, which have no ``out=``, they raise."""
+    """Return source lines that handle ``out=``; for methods, which have no ``out=``, they raise TypeError.
+
+    ``names`` are the wrapper's parameters.
+    """
     if space == "Tensor":
         return ["        if 'out' in _named: raise TypeError"]
     if "out" in names:  # out may be positional; the parameters after it are passed by name
@@ -139,7 +154,10 @@ def _given_out(space: str, names: tuple[str, ...]) -> list[str]:
 
 
 def vet(space: str, name: str, named: dict[str, Any]) -> None:
-    """Raise Misfit for a keyword that no signature has, before a function with ``**kwargs`` is called."""
+    """Raise ArgumentMismatch if ``named`` has a keyword that no signature of the function ``name`` of ``space`` has.
+
+    It is called before a function with ``**kwargs``, which would accept any keyword.
+    """
     known = signatures.signatures(space, name)
     for key in named if known else ():
         if not any(each.find({key: None}) for one in known for each in one.parameters):
@@ -147,7 +165,10 @@ def vet(space: str, name: str, named: dict[str, Any]) -> None:
 
 
 def with_argument_errors(apply: Callable[..., Any], op: Any, space: str, name: str) -> Callable[..., Any]:
-    """Return the fallback ``apply`` of an operation's public function, with ``out=`` and PyTorch's argument errors."""
+    """Return a function like ``apply``, the fallback of ``op``, with ``out=`` and PyTorch's argument errors.
+
+    ``name`` is the public name of the operation in the namespace ``space``.
+    """
     free = (*("input" if each == "self" else each for each in op.tensors), *op.params[: op.positional])
     only = op.params[op.positional :]
 

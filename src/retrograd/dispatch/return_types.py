@@ -10,7 +10,7 @@ from ..compat.pickle_names import pickled_as
 
 
 def named(name: str, fields: Sequence[str]) -> Any:
-    """Create and return the tuple class ``torch.return_types.<name>``, whose items are also attributes.
+    """Create and return the tuple class ``torch.return_types.<name>``, whose items are also the attributes ``fields``.
 
     Its repr and pickles are PyTorch's.
     """
@@ -43,7 +43,7 @@ def named(name: str, fields: Sequence[str]) -> Any:
 
 @pickled_as("return_type")
 def rebuild(name: str, values: tuple[Any, ...]) -> Any:
-    """Return an instance of the class ``name``; pickles call this."""
+    """Return an instance of ``torch.return_types.<name>`` with the items ``values``; pickles call this function."""
     return RESULTS[name](values)
 
 

@@ -44,7 +44,10 @@ def _packed_subclass(kind: type[Node]) -> type[Node]:
 
 
 def _unpacking(level: str, slots: Sequence[Any]) -> Callable[..., Any]:
-    """Return the method ``level`` ("vjp" or "vjp_recorded") of nodes with packed values; ``slots``: of their class."""
+    """Return the method of nodes with packed values that unpacks the values and calls the plain class's method.
+
+    ``level`` is the method's name, "vjp" or "vjp_recorded". ``slots`` are the slots of the node class.
+    """
 
     def vjp(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
         if keep:
@@ -59,7 +62,10 @@ def _unpacking(level: str, slots: Sequence[Any]) -> Callable[..., Any]:
 
 
 def _store_unpacked(node: Any, arrays: Sequence[Any]) -> None:
-    """Replace the node's packed values by ``arrays``; None leaves a value as it is."""
+    """Replace the saved arrays of ``node`` by ``arrays``, in the order of ``node.arrays``.
+
+    None in ``arrays`` leaves a value unchanged.
+    """
     for each, array in zip(node.arrays, arrays, strict=True):
         if array is not None:
             setattr(node, each.held, array)
@@ -68,7 +74,10 @@ def _store_unpacked(node: Any, arrays: Sequence[Any]) -> None:
 
 
 def _unpacked_copy(node: Any, slots: Sequence[Any]) -> Any:
-    """Return a copy of ``node`` in the plain class, with the values that the unpack hooks return."""
+    """Return a copy of ``node`` in the plain class, with the values that the unpack hooks return.
+
+    ``slots`` are the slots to copy.
+    """
     copied: Any = new(node.plain)
     for slot in slots:
         try:
@@ -93,7 +102,10 @@ class SavedTensor(ABC):
 
     @abstractmethod
     def held(self) -> Any:
-        """Return the saved value: a PackedValue, the tensor, None if there never was one, or FREED."""
+        """Return the saved value.
+
+        It is a PackedValue, the tensor, None if no tensor was saved, or FREED after a backward pass freed it.
+        """
 
     @abstractmethod
     def hold(self, packed: PackedValue) -> None:
@@ -101,13 +113,13 @@ class SavedTensor(ABC):
 
     @property
     def data(self) -> Any:
-        """The saved tensor, or the object that the pack hook returned for it."""
+        """Saved tensor, or the object that the pack hook returned for it."""
         value = self.held()
         return value.value if value.__class__ is PackedValue else value
 
     @property
     def unpack_hook(self) -> Any:
-        """The hook that converts :attr:`data` to the tensor, or None."""
+        """Hook that converts :attr:`data` to the tensor, or None."""
         value = self.held()
         return value.hook if value.__class__ is PackedValue else None
 
@@ -117,7 +129,7 @@ class SavedTensor(ABC):
         return value.unpack() if value.__class__ is PackedValue else value
 
     def register_hooks(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
-        """Save ``pack_hook(tensor)`` instead of the tensor; the backward pass gets the tensor from ``unpack_hook``.
+        """Save ``pack_hook(tensor)`` instead of the tensor; the backward pass uses ``unpack_hook`` of the saved object.
 
         Raises RuntimeError if no tensor is saved, if it was freed, or if it has hooks already.
         """
@@ -145,7 +157,10 @@ FREED: Any = object()
 
 
 class NodeSavedTensor(SavedTensor):
-    """Saved tensor of a node of a declared operation, in its slot ``s_<slot>``; ``lift()`` returns it as a Tensor."""
+    """Saved tensor of a node of a declared operation, in the node's attribute ``s_<slot>``.
+
+    ``lift()`` returns the saved value as a Tensor.
+    """
 
     __slots__ = ("_lift", "_owner", "_slot")
     __module__ = "torch._C._autograd"

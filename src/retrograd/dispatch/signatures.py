@@ -1,7 +1,7 @@
 """Signatures of PyTorch's functions, read from ``signatures.txt``, and checks of arguments against them.
 
-Used only after a call has failed, to build PyTorch's error message; calls that succeed never come here. The rules are
-those of PyTorch's argument parser, as far as its errors show them. Knows no operation.
+They are used only after a call has failed, to find PyTorch's error message. The checks follow PyTorch's argument
+parser, as far as its errors show what it does. Knows no operation.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ElementMismatch(ArgumentMismatch):
 
 
 class Parameter:
-    """One parameter of a signature, for example ``int[1]? dim=None``."""
+    """One parameter of a signature, parsed from its text, for example ``int[1]? dim=None``."""
 
     __slots__ = ("default", "keyword_only", "kind", "name", "nullable", "single")
 
@@ -62,15 +62,18 @@ class Parameter:
 
     @property
     def shown(self) -> str:
-        """The name of the type in errors."""
+        """Name of the parameter's type in PyTorch's errors."""
         return SHOWN.get(self.kind, self.kind)
 
     def find(self, given: dict[str, Any]) -> str | None:
-        """Return the name under which the argument is in the keyword arguments ``given``, or None."""
+        """Return the key of ``given``, the keyword arguments of a call, that has this parameter's argument, or None."""
         return next((each for each in (self.name, *OTHER_NAMES.get(self.name, ())) if each in given), None)
 
     def takes(self, value: Any, function: str) -> bool:
-        """Whether the parameter accepts ``value`` in a call of ``function``; only a list's first element is checked."""
+        """Whether the parameter accepts ``value`` in a call of ``function``.
+
+        Of a list, only the first element is checked, as PyTorch does when it chooses a signature.
+        """
         if value is None:
             return self.nullable or self.kind == "object"
         if self.kind == "Tensor":
@@ -82,7 +85,10 @@ class Parameter:
         return _CHECKS[self.kind](value)
 
     def refuse(self, value: Any, function: str, place: int) -> None:
-        """Raise Unreadable if an element of the list ``value`` has the wrong type; ``place``: the argument's index."""
+        """Raise ElementMismatch if ``value`` is a list with an element of the wrong type.
+
+        ``function`` is the function's name, and ``place`` the argument's index, for the error.
+        """
         if not isinstance(value, (tuple, list)):
             return
         for index, each in enumerate(value):
@@ -118,7 +124,7 @@ class Signature:
         self.required = sum(not each.default for each in self.parameters)
 
     def check(self, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-        """Raise Misfit with PyTorch's text if the arguments do not fit the signature."""
+        """Raise ArgumentMismatch with PyTorch's text if ``args`` and ``named`` do not fit the signature."""
         if len(args) > self.positional and not self.spread:
             raise self._too_many(len(args))
         left, place = dict(named), 0
@@ -179,7 +185,7 @@ class Signature:
 
 
 def argument_error_text(space: str, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> str | None:
-    """Return PyTorch's error text for these arguments of a function, or None if they fit or no signature is recorded.
+    """Return PyTorch's error text for a call of ``name`` with the arguments ``args`` and ``named``.
 
     >>> argument_error_text("torch", "exp", ("a",), {})
     "exp(): argument 'input' (position 1) must be Tensor, not str"
@@ -212,7 +218,7 @@ def argument_error_text(space: str, name: str, args: tuple[Any, ...], named: dic
 
 
 def _combinations(known: list[Signature], args: tuple[Any, ...], named: dict[str, Any]) -> str:
-    """Return PyTorch's text "received an invalid combination of arguments", with the list of signatures."""
+    """Return PyTorch's text "received an invalid combination of arguments", with the list ``known`` of signatures."""
     got = [type_name(each) for each in args] + [f"{key}={type_name(value)}" for key, value in reversed(named.items())]
     listed = ", ".join(got) + (", " if named and not args else "")
     shown = [_spaced(each) for each in known if not each.hidden]
@@ -238,7 +244,7 @@ PREFIXES = {"linalg": "linalg_", "fft": "fft_", "special": "special_"}
 
 @cache
 def _lines() -> dict[tuple[str, str], list[str]]:
-    """Return the lines of signatures.txt by namespace and name."""
+    """Return the lines of signatures.txt in a dictionary by the function's namespace and name."""
     lines: dict[tuple[str, str], list[str]] = {}
     space = ""
     with open(os.path.join(os.path.dirname(__file__), "signatures.txt"), encoding="utf-8") as file:
@@ -263,7 +269,7 @@ def signatures(space: str, name: str) -> list[Signature]:
 
 @cache
 def numbers(space: str, name: str) -> frozenset[str]:
-    """Return the names of the parameters of ``name`` that are numbers in any of its signatures."""
+    """Return the names of those parameters of the function ``name`` of ``space`` that are numbers in any signature."""
     parameters = [each for line in signatures(space, name) for each in line.parameters if each.kind in _NUMERIC]
     names = {each.name for each in parameters}
     return frozenset(names | {"self", "input"} if names & {"self", "input"} else names)
@@ -273,7 +279,7 @@ _NUMERIC = ("Number", "float")
 
 
 def _as_method(line: str) -> str:
-    """Return the line for the method from that of the function: without ``input`` and ``out``."""
+    """Return the signature ``line`` of a function as that of the method: without ``input`` and ``out``."""
     line = re.sub(r"\(Tensor input(, )?", "(", line)
     return re.sub(r"(, \*)?, Tensor(\[\d\])? out=None\)|\*, Tensor(\[\d\])? out=None\)", ")", line)
 
@@ -298,7 +304,7 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _element(kind: str, value: Any) -> bool:
-    """Whether ``value`` can be an element of a list of type ``kind`` ("int[]", "Tensor[]", …)."""
+    """Whether ``value`` can be an element of a list of the type ``kind``, such as "int[]" or "Tensor[]"."""
     if kind == "int[]":
         return _is_int(value)
     return isinstance(value, Tensor) if kind == "Tensor[]" else _is_scalar(value)

@@ -1,12 +1,12 @@
 """Dispatch of public functions to ``__torch_function__``: installed when the first class or mode that needs it exists.
 
-# Note [Looking for overrides] As long as no class with a ``__torch_function__`` and no mode exists, public functions do
+Note [Looking for overrides]. As long as no class with a ``__torch_function__`` and no mode exists, public functions do
 not check for them. When the first one is registered (``core/torch_function.py``), the code of every public function is
 replaced by LOOKING, which checks the arguments and modes, and calls a copy of the function that has the original code.
-The functions remain the same objects; therefore names imported before (``from torch import add``) check, too, and
+The functions remain the same objects. Therefore names imported before (``from torch import add``) check, too, and
 handlers may compare ``func is torch.add``. When the last mode ends and no class was registered, the original code is
 restored (unless modes are entered often). A class that does not derive from Tensor is registered when a call with an
-instance of it fails (``dispatch/argument_errors.py``, ``dispatch/generic_path.py``); the failed call has changed
+instance of it fails (``dispatch/argument_errors.py``, ``dispatch/generic_path.py``). The failed call has changed
 nothing and is repeated.
 
 The functions that PyTorch dispatches, and the form of their arguments, are recorded in ``overrides.txt``.
@@ -71,7 +71,11 @@ UNSEEN = frozenset(
 
 
 class Known:
-    """The contents of ``overrides.txt``."""
+    """Contents of ``overrides.txt``.
+
+    ``python`` maps each function that PyTorch implements in Python to its module and its parameters. ``names`` maps
+    each other section of the file to the names in it.
+    """
 
     def __init__(self) -> None:
         with open(os.path.join(os.path.dirname(__file__), "overrides.txt"), encoding="utf-8") as file:
@@ -93,7 +97,10 @@ known = cache(Known)
 
 
 def handing(name: str, parameters: str) -> Callable[..., tuple[tuple[Any, ...], dict[str, Any]]]:
-    """Return a function with these parameters that returns the ``args`` and ``kwargs`` which the handler gets.
+    """Return a function ``name`` with the given ``parameters`` that sorts the arguments of a call for the handler.
+
+    The handler is the ``__torch_function__`` that overrides the call; the returned function returns its ``args`` and
+    ``kwargs``.
 
     >>> handing("relu", "input, /, inplace=False")(1, True)
     ((1,), {'inplace': True})
@@ -122,7 +129,11 @@ LOOKING: CodeType = compile_source(
 
 
 class Overridable:
-    """A public function, with the data needed to dispatch its calls to ``__torch_function__``."""
+    """Public function whose calls ``__torch_function__`` can override, with the data needed to dispatch them.
+
+    ``func`` is the function that handlers receive, ``name`` the function's name below ``torch``, and ``shown`` its name
+    in errors.
+    """
 
     def __init__(self, function: FunctionType, func: Any, name: str, shown: str) -> None:
         self.function, self.func, self.name = function, func, name
@@ -163,7 +174,10 @@ class Overridable:
             raise
 
     def asked(self, found: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of the handlers of ``found`` (the arguments that override the call) and of the modes."""
+        """Return the result of the handlers that override a call: of the modes, then of the classes of ``found``.
+
+        ``found`` are the arguments whose class has a handler.
+        """
         if self.hand is not None:
             try:
                 args, kwargs = self.hand(*args, **kwargs)
@@ -182,7 +196,7 @@ class Overridable:
         return call_override(func, found, types, args, kwargs, self.shown, self.python)
 
     def put_in(self) -> None:
-        """Let the function look for overrides."""
+        """Replace the code of the function by the code that checks for overrides."""
         function, plain = self.function, self.plain
         plain.__defaults__, plain.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
         plain.__code__ = function.__code__
@@ -196,9 +210,10 @@ class Overridable:
         function.__code__ = self.code
 
     def take_out(self) -> None:
-        """Give the function back the code of before, which may have been written in the meantime.
+        """Restore the code that the function had before :meth:`put_in`.
 
-        At every moment another thread may be calling it: what one code does not need does not disturb it.
+        Another thread may call the function at any moment. Therefore its keyword defaults are valid for both codes
+        until the code is replaced.
         """
         function, plain = self.function, self.plain
         function.__defaults__ = plain.__defaults__
@@ -209,13 +224,13 @@ class Overridable:
 
 
 def _written_for(before: FunctionType, function: FunctionType) -> None:
-    """If the code of ``before`` is still to be written when it is first called, let ``function`` get it."""
+    """Let code that is generated at the first call be set on ``function`` instead of ``before`` (see ``codegen``)."""
     if before.__globals__.get("function") is before:
         before.__globals__["function"] = function
 
 
 def _twin(function: FunctionType) -> FunctionType:
-    """A function of the same globals, cells and attributes."""
+    """Return a copy of ``function`` with the same code, globals, cells and attributes."""
     twin = FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
     )
@@ -230,12 +245,15 @@ def _twin(function: FunctionType) -> FunctionType:
 
 
 def _module(place: str) -> Any:
-    """The module, if it is loaded."""
+    """Return the module ``place`` of the package, or None if it is not loaded."""
     return sys.modules.get(f"{__package__.partition('.')[0]}.{place}".rstrip("."))
 
 
 def public() -> Iterator[tuple[FunctionType, Any, str, str]]:
-    """Yield the functions that are dispatched: function, ``func`` for handlers, name, and name in errors."""
+    """Yield each function that can be overridden, with the data of its calls.
+
+    Each item is a tuple (function, ``func`` that handlers receive, name, name in errors).
+    """
     nobody = known().names["nobody"]
     every = vars(_module(""))
     for place, shown in PLACES.items():
@@ -272,7 +290,7 @@ _looking: list[Overridable] = []
 
 
 def every() -> dict[str, Overridable]:
-    """Return the dispatched functions of the loaded modules, by name."""
+    """Return the :class:`Overridable` functions of the loaded modules, by name."""
     made = {id(each.function): each for each in _named.values()}
     for function, func, name, shown in public():
         if name not in _named:
@@ -283,13 +301,16 @@ def every() -> dict[str, Overridable]:
 
 
 def look() -> None:
-    """Let every public function look for overrides."""
+    """Make every public function check for overrides."""
     if not _looking:
         loaded(True)
 
 
 def loaded(asked: bool = False) -> None:
-    """Let functions of modules that have been loaded look for overrides if the others do."""
+    """Make the functions of newly loaded modules check for overrides, if the other functions do.
+
+    If ``asked`` is true, make them check in any case.
+    """
     if asked or _looking:
         done = {id(each) for each in _looking}
         for each in {id(each): each for each in every().values() if id(each) not in done}.values():
@@ -298,25 +319,28 @@ def loaded(asked: bool = False) -> None:
 
 
 def rest() -> None:
-    """Give all functions the code of before."""
+    """Restore the original code of all functions, which then do not check for overrides."""
     while _looking:
         _looking.pop().take_out()
 
 
 def overridable(space: str, name: str) -> Overridable | None:
-    """Return the dispatched function called ``name`` in ``space``, or None."""
+    """Return the :class:`Overridable` function called ``name`` in the namespace ``space``, or None."""
     place = {"torch": "", "nn": "nn.functional."}.get(space, f"{space}.")
     return _named.get(f"{place}{name}")
 
 
 def place_of(name: str) -> Any:
-    """The module, or Tensor, in which stands what is called ``name`` below ``torch``."""
+    """Return the module, or the class Tensor, that defines ``name``, a name below ``torch``.
+
+    None is returned if the module is not loaded.
+    """
     place = name.rpartition(".")[0]
     return Tensor if place.startswith("Tensor") else _module(place)
 
 
 def at(name: str) -> Any:
-    """The function that is called ``name`` below ``torch``, or None."""
+    """Return the function called ``name`` below ``torch``, or None."""
     place = place_of(name)
     return None if place is None else vars(place).get(name.rpartition(".")[2])
 

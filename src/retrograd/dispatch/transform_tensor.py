@@ -1,11 +1,11 @@
 """Base classes of tensors with their own implementation of operations: forward mode, ``vmap``, tracing.
 
-A :class:`WrapperTensor` defines with ``process`` what an operation does. A :class:`TransformTensor` belongs to one
-level of a transformation (:class:`TransformLevel`), for example a dual tensor of forward mode or a batch of ``vmap``,
-and wraps an inner tensor, which belongs to an outer level or to none; only plain tensors are stored in the graph. Its
-``_array`` has the shape and dtype that the user sees, because public functions check their arguments by them. Programs
-without transformations pay nothing: wrapper tensors are looked for only among operands whose class is not exactly
-Tensor.
+The method ``process`` of a :class:`WrapperTensor` computes the result of an operation. A :class:`TransformTensor`
+belongs to one level of a transformation (:class:`TransformLevel`), for example a dual tensor of forward mode or a batch
+of ``vmap``. It wraps an inner tensor, which belongs to an outer level or to none; only plain tensors are stored in the
+graph. Its ``_array`` has the shape and dtype that the user sees, because public functions check their arguments by
+them. Programs without transformations pay nothing, because wrapper tensors are looked for only among operands whose
+class is not exactly Tensor.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ active_levels = _runs.get
 
 
 class TransformLevel:
-    """One active call of a transformation: a context manager; ``depth`` is 1 for the outermost level."""
+    """One active call of a transformation, such as ``vmap`` or ``jvp``; a context manager.
+
+    Calls of transformations can be nested: ``depth`` is 1 for the outermost.
+    """
 
     __slots__ = ("alive", "depth")
     strict: ClassVar[bool] = True  # whether it is a transformation of torch.func
@@ -38,14 +41,17 @@ class TransformLevel:
         self.depth = 0
 
     def differs(self) -> bool:
-        """Whether every slice gets its own random numbers. Raises RuntimeError if drawing is not allowed."""
+        """Whether every slice of a vmap gets its own random numbers.
+
+        Raises RuntimeError if random numbers may not be drawn.
+        """
         return False
 
     def met(self, function: Any) -> None:
-        """Check the call of a custom ``Function`` at this level."""
+        """Raise an error if the custom ``Function`` class ``function`` can not be called at this level."""
 
     def drawn(self, made: Tensor) -> Any:
-        """Return random numbers, with the slices along the first dimension, as a batch of this level."""
+        """Return the random numbers ``made``, whose first dimension is the slices, as a batch of this level."""
         raise NotImplementedError
 
     def __enter__(self) -> Any:
@@ -61,7 +67,8 @@ class TransformLevel:
     def around(self, inside: Callable[[], Any]) -> Any:
         """Return ``inside()``, called while this level is active.
 
-        No ``with`` statement, because an interrupt at the beginning of ``__exit__`` would leave the level active.
+        No ``with`` statement is used, because an interrupt at the beginning of ``__exit__`` would leave the level
+        active.
         """
         before = active_levels()
         try:
@@ -87,7 +94,10 @@ def _inner_method(name: str) -> Any:
 
 
 class WrapperTensor(Tensor):
-    """Base class of tensors that implement operations themselves; the operand with the highest ``level`` acts first."""
+    """Base class of tensors that implement operations themselves.
+
+    The operand with the highest ``level`` computes the result of an operation.
+    """
 
     __slots__ = ()  # no slots of its own, because the class of an instance may be set to Tensor
     __torch_function__ = DISABLED
@@ -95,18 +105,18 @@ class WrapperTensor(Tensor):
 
     @abstractmethod
     def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
-        """Return the result of ``op`` for operands of which ``self`` has the highest level.
+        """Return the result of ``op`` for the operands ``tensors``, of which ``self`` has the highest level.
 
-        ``in_place``: write the result into the first operand and return it.
+        If ``in_place`` is true, write the result into the first operand and return this operand.
         """
 
     def refuse_out(self, name: str) -> Exception:
-        """Return the error for ``out=``."""
+        """Return the error for a call of the function ``name`` with ``out=``."""
         return RuntimeError(f"{name}(): out= is not supported for {type(self).__name__}")
 
 
 class TransformTensor(WrapperTensor):
-    """Base class of the tensors of a transform level; wraps the tensor ``_inner``."""
+    """Base class of the tensors of a transform level; such a tensor wraps the tensor ``_inner``."""
 
     __slots__ = ()
     __module__ = "torch"
@@ -130,63 +140,77 @@ class TransformTensor(WrapperTensor):
     __complex__, __index__ = map(_inner_method, ("__complex__", "__index__"))
 
     def become(self, other: Any) -> None:
-        """Take over the inner tensor and all other attributes of ``other``, as in-place operations do."""
+        """Set the inner tensor and all other attributes of ``self`` to those of ``other``.
+
+        In-place operations do so with their result.
+        """
         self.__dict__.update(other.__dict__)
 
     @abstractmethod
     def blank(self, members: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Tensor:
-        """Return :func:`placeholder` for ``members`` of which ``self`` has the innermost level."""
+        """Return the result of :func:`placeholder`; ``self`` is the one of ``members`` with the innermost level."""
 
     @abstractmethod
     def gradients(self, outs: Any, inputs: Any, grads: Any, solve: Callable[..., Any]) -> list[Any]:
-        """Return the gradients of ``outs`` with respect to ``inputs``; ``self`` is one of these, of the innermost level.
+        """Return the gradients of ``outs`` with respect to ``inputs``.
 
-        ``grads`` are the gradients of ``outs``, None for 1. ``solve(outs, inputs, grads, last)`` computes the gradients
-        of tensors of outer levels; all calls but the last retain the graph. A gradient that does not exist is None.
+        ``self`` is one of these tensors, with the innermost level. ``grads`` are the incoming gradients of ``outs``
+        (None for 1). ``solve(outs, inputs, grads, last)`` computes the gradients of tensors of outer levels; it must be
+        called with ``last=True`` in the last call, which frees the graph unless it is retained. A gradient that does
+        not exist is None.
         """
 
     @abstractmethod
     def custom(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """Return the result of a custom ``Function`` for arguments of which ``self`` has the innermost level."""
+        """Return the result of the custom ``Function`` class ``function`` for ``args``.
+
+        ``self`` is the one of ``args`` with the innermost level.
+        """
 
     @abstractmethod
     def joined(self, tensors: Sequence[Any], dim: Any, join: Callable[..., Any]) -> Any:
-        """Return ``join(tensors, dim)``, which is linear, for operands of which ``self`` has the innermost level."""
+        """Return ``join(tensors, dim)``, where ``self`` is the one of ``tensors`` with the innermost level.
+
+        ``join`` is linear in the tensors, for example ``cat``.
+        """
 
     @abstractmethod
     def spread_as(self, made: Tensor) -> Any:
-        """Return ``made``, a new tensor like ``self``, with a copy for every slice of the batches of ``self``."""
+        """Return ``made``, a new tensor like ``self``, with a copy for each slice of the batches that ``self`` has."""
 
     #: Whether it has slices: it is a batch of vmap.
     sliced: ClassVar[bool] = False
 
     def by_slices(self, surface: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """Call the function ``surface`` for each slice and return the stacked results."""
+        """Call the function ``surface`` with ``args`` and ``kwargs`` for each slice, and return the stacked results."""
         raise NotImplementedError
 
     def dynamic(self, name: str) -> Exception:
-        """Return the error for an operation whose result's shape depends on the elements."""
+        """Return the error for the operation ``name``, whose result has a shape that depends on the elements."""
         raise NotImplementedError
 
     @abstractmethod
     def merged(self, members: Sequence[Any], build: Callable[..., Any]) -> Any:
-        """Return a tensor of this level from ``members``: ``build`` is applied to the members' inner tensors."""
+        """Return the tensor of this level that wraps ``build`` of the inner tensors of ``members``."""
 
 
 def innermost(tensors: Sequence[Any]) -> Any:
-    """Return the operand whose transformation acts first, the one with the highest level; or None."""
+    """Return the wrapper tensor with the highest level among ``tensors``, or None if there is none.
+
+    Its transformation processes an operation first.
+    """
     wrappers = [each for each in tensors if isinstance(each, WrapperTensor)]
     return max(wrappers, key=lambda each: each.level) if wrappers else None
 
 
 def innermost_batch(values: Sequence[Any]) -> Any:
-    """Return the batch of the innermost level among the operands and the elements of lists of them, or None."""
+    """Return the batch of the innermost level of vmap among ``values`` and the elements of lists in them, or None."""
     flat = [each for value in values for each in (value if isinstance(value, (tuple, list)) else (value,))]
     return innermost([batch for each in flat if (batch := _batch_in(each)) is not None])
 
 
 def _batch_in(x: Any) -> TransformTensor | None:
-    """Return ``x`` or the outermost of its inner tensors that is a batch, or None."""
+    """Return ``x`` or the outermost of its inner tensors that is a batch of vmap, or None."""
     while isinstance(x, TransformTensor):
         if x.sliced:
             return x
@@ -195,7 +219,7 @@ def _batch_in(x: Any) -> TransformTensor | None:
 
 
 def slicewise(surface: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a function that reads the elements of tensors, so that it runs slice by slice for batches."""
+    """Decorate a function that reads the elements of tensors: it is called for each slice of a batch of vmap."""
 
     @functools.wraps(surface)
     def checked(*args: Any, **kwargs: Any) -> Any:
@@ -211,7 +235,7 @@ def copy_per_slice(x: Any, made: Tensor) -> Any:
 
 
 def batch_levels(x: Any) -> set[Any]:
-    """Return the levels of vmap of which ``x``, its inner tensors or their tangents are batches."""
+    """Return the levels of vmap at which ``x``, its inner tensors or their tangents are batches."""
     if not isinstance(x, TransformTensor):
         return set()
     levels = batch_levels(x._inner) | batch_levels(getattr(x, "_tangent", None))
@@ -225,7 +249,10 @@ def in_vmap() -> bool:
 
 
 def draw(sample: Callable[[tuple[int, ...]], Any], shape: tuple[int, ...]) -> Tensor:
-    """Return random numbers ``sample(shape)``; with ``vmap(randomness="different")`` a draw for every slice."""
+    """Return a tensor of random numbers ``sample(shape)``.
+
+    In ``vmap(randomness="different")`` the result is a batch with its own random numbers for every slice.
+    """
     levels = [each for each in active_levels() if each.differs()]
     result = wrap(sample((*[each.size for each in levels], *shape)))
     for each in levels:
@@ -241,7 +268,10 @@ def wrap_in(kind: type[TransformTensor], run: TransformLevel, inner: Tensor) -> 
 
 
 def placeholder(members: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Tensor:
-    """Return zeros that require gradients, with a slice for every slice of the batches among ``members``."""
+    """Return zeros of ``shape`` and ``dtype`` that require gradients, on the device of ``members``.
+
+    If ``members`` include batches of vmap, the result is a batch with as many slices.
+    """
     special = innermost(members)
     if special is not None:
         return special.blank(members, shape, dtype)
