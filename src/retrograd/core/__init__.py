@@ -1,1 +1,1 @@
-"""Tensors, the graph and the backward engine. Knows no operation."""
+"""Tensors, the graph of recorded operations and the backward engine. Knows no particular operation."""

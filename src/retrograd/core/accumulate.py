@@ -1,8 +1,8 @@
 """Accumulation of gradients: at edges with several gradients, and in ``.grad`` of leaves.
 
-A gradient is added in place only if nothing but the engine refers to its array. The engine decides this by reference
-counts, which are compared with those of sample arrays passed through the same depth of calls, because the counts depend
-on Python's version.
+A gradient is modified in place only if nothing but the engine refers to its array. The engine finds this out by
+reference counts, which depend on Python's version. Therefore they are compared with the counts of sample arrays that
+are passed through the same number of function calls.
 """
 
 from __future__ import annotations
@@ -40,14 +40,13 @@ LARGE = 1 << 15
 
 
 def _sum(first: Any, second: Any) -> Any:
-    """Return the sum of two gradients."""
     if first.__class__ is second.__class__ is numpy.ndarray and first.size >= LARGE:
         return arithmetic.add(first, second)
     return first + second
 
 
 def _add(pending: dict[Any, Any], owned: set[Any], edge: Any, arrived: Any) -> None:
-    """Add the gradient ``arrived`` to the one pending at ``edge``, in place if nothing else refers to its array.
+    """Add the gradient ``arrived`` to ``pending[edge]``, in place if nothing else refers to the array there.
 
     ``owned`` is the set of edges whose pending gradient is a sum that only the engine refers to.
     """
@@ -67,7 +66,7 @@ def _add(pending: dict[Any, Any], owned: set[Any], edge: Any, arrived: Any) -> N
 
 
 def _references_pending(pending: dict[Any, Any], edge: Any) -> int:
-    """Return the reference count in :func:`_add` of a gradient that only the engine refers to."""
+    """Return the reference count that :func:`_add` finds for a pending gradient that only the engine refers to."""
     held = pending[edge]
     return sys.getrefcount(held)
 
@@ -78,9 +77,11 @@ _HELD = _references_pending({0: numpy.zeros(1)}, 0)
 def _visit_leaf(
     leaf: AccumulateGrad, grad: Any, owned: bool, record: bool, wanted: dict[Any, Any] | None, write: bool
 ) -> None:
-    """Run the hooks of a leaf, and store its gradient: in ``wanted``, and with ``write`` in the leaf's ``grad``.
+    """Run the hooks of ``leaf`` with the gradient ``grad``, and store the gradient.
 
-    ``owned``: whether only the engine refers to the array. ``record``: whether the backward pass is recorded.
+    The gradient is stored in ``wanted`` if this is a dictionary with the leaf, and added to the leaf's ``grad`` if
+    ``write`` is true. If ``owned`` is true, only the engine refers to the gradient's array. If ``record`` is true, the
+    backward pass is recorded.
     """
     if leaf.hooks is not None:
         hooked = _run_pre_hooks(leaf.hooks, grad, record)
@@ -108,10 +109,11 @@ def _visit_leaf(
 
 
 def _is_still_leaf(variable: Any) -> bool:
-    """Whether a gradient can be accumulated in ``variable``, whose edge is not the one of this backward pass.
+    """Whether ``variable`` is still a leaf, so that a gradient can be accumulated in it.
 
-    False for a leaf whose ``requires_grad`` was set to False after the graph was recorded. Raises RuntimeError for one
-    that was modified in place since.
+    It is called if the tensor's edge is not the leaf's AccumulateGrad in this backward pass. The result is False if
+    ``requires_grad`` was set to False after the graph was recorded. Raises RuntimeError if the tensor was modified in
+    place since.
     """
     if variable._grad_edge is not None and variable._grad_edge.__class__ is not AccumulateGrad:
         raise RuntimeError(
@@ -121,7 +123,11 @@ def _is_still_leaf(variable: Any) -> bool:
 
 
 def _accumulate(leaf: AccumulateGrad, variable: Any, grad: Any, owned: bool, record: bool) -> None:
-    """Add ``grad`` to the leaf's ``grad``, in place unless the backward pass is recorded."""
+    """Add ``grad`` to the ``grad`` of ``variable``, in place unless the backward pass is recorded.
+
+    ``leaf`` is the tensor's AccumulateGrad. If ``owned`` is true, only the engine refers to the array of ``grad``. If
+    ``record`` is true, the backward pass is recorded.
+    """
     with _accumulating:
         held = variable._grad
         if held is None:
@@ -152,13 +158,16 @@ def _add_to(held: Any, grad: Any) -> None:
 
 
 def _copied(leaf: AccumulateGrad, grad: Tensor) -> Any:
-    """Return a recorded copy of ``grad`` in the memory layout of the leaf."""
+    """Return a recorded copy of ``grad`` in the memory layout of the leaf's array."""
     module = module_of(leaf.array)
     return wrap(module.empty_like(leaf.array, dtype=grad._array.dtype)).copy_(grad)
 
 
 def _own(leaf: AccumulateGrad, grad: Any, owned: bool) -> Any:
-    """Return ``grad`` or a copy of it, as an array that nothing else refers to, in the memory layout of the leaf."""
+    """Return ``grad`` or a copy of it, as an array that nothing else refers to, in the memory layout of the leaf.
+
+    If ``owned`` is true, only the engine refers to ``grad``.
+    """
     if grad.__class__ is numpy.ndarray:
         # 5 references: the local variables of this function and its two callers, the arguments of the two calls.
         free = owned or (sys.getrefcount(grad) <= _FREE and (grad.base is None or _is_whole_view(grad)))
@@ -176,7 +185,7 @@ def _own(leaf: AccumulateGrad, grad: Any, owned: bool) -> Any:
 
 
 def _is_whole_view(grad: Any) -> bool:
-    """Whether ``grad`` is a view of a whole array to which nothing else refers, such as a reshaped array."""
+    """Whether ``grad`` is a view of all elements of an array to which nothing else refers, such as a reshaped array."""
     base = grad.base
     if base.__class__ is not numpy.ndarray or base.base is not None or base.nbytes != grad.nbytes:
         return False
@@ -184,7 +193,7 @@ def _is_whole_view(grad: Any) -> bool:
 
 
 def _references() -> int:
-    """Return the reference count in :func:`_own` of a gradient that only the engine refers to."""
+    """Return the reference count that :func:`_own` finds for a gradient that only the engine refers to."""
 
     def finish(grad: Any) -> int:
         return accumulate(grad)
@@ -203,7 +212,7 @@ _FREE = _references()
 
 
 def _references_viewed(grad: Any) -> int:
-    """Return the reference count in :func:`_is_whole_view` of an array that only a view refers to."""
+    """Return the reference count that :func:`_is_whole_view` finds for an array that only ``grad`` refers to."""
     base = grad.base
     return sys.getrefcount(base)
 

@@ -16,7 +16,7 @@ from .graph import Node
 
 
 class _Setting:
-    """Settings for the whole process, as in PyTorch."""
+    """Settings of anomaly detection, which hold for the whole process, as in PyTorch."""
 
     enabled = False
     check_nan = True
@@ -27,7 +27,10 @@ setting = _Setting()
 
 
 def set_anomaly_enabled(enabled: Any, check_nan: Any = True) -> None:
-    """Enable or disable anomaly detection; with ``check_nan``, a NaN in a gradient is an error."""
+    """Enable or disable anomaly detection.
+
+    If ``check_nan`` is true, a NaN in a gradient raises an error while it is enabled.
+    """
     for position, (name, value) in enumerate((("enabled", enabled), ("check_nan", check_nan))):
         if value.__class__ is not bool:
             raise TypeError(
@@ -54,7 +57,7 @@ _evaluating: ContextVar[Any] = ContextVar("evaluating", default=None)
 
 
 def note(node: Any) -> None:
-    """Record in a new node's metadata the stack of calls, and the node whose derivative is being computed."""
+    """Record in the metadata of a new node the stack of calls, and the node whose derivative is being computed."""
     frames = [frame for frame, _ in traceback.walk_stack(None) if user_frame.MARK not in frame.f_globals]
     summary = traceback.StackSummary.extract(
         ((frame, frame.f_lineno) for frame in reversed(frames)), lookup_lines=False
@@ -72,12 +75,15 @@ _first_infinite: ContextVar[Any] = ContextVar("first_infinite", default=None)
 
 
 def begin() -> None:
-    """Reset the state at the start of a backward pass."""
+    """Forget the first infinite gradient of the previous backward pass, at the start of a backward pass."""
     _first_infinite.set(None)
 
 
 def run(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
-    """Run a node's vjp and return its gradients; explain errors, NaN and infinities by the user's lines."""
+    """Return the gradients for ``edges`` that the node's vjp computes from ``grad``, with checks for errors and NaN.
+
+    After an error, a warning shows where the node was recorded. If ``keep`` is true, the saved values are not freed.
+    """
     checked = setting.check_nan or setting.check_inf
     saved = _values(node) if checked else []  # the vjp may free them
     token = _evaluating.set(node)
@@ -94,7 +100,11 @@ def run(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
 
 
 def _warn_recording(node: Any) -> None:
-    """Warn with the stack that recorded a node, and with those of the nodes whose derivatives it belongs to."""
+    """Warn with the stack of calls that recorded a node.
+
+    If the node computes a derivative in a recorded backward pass, a further warning shows the node that is
+    differentiated.
+    """
     user_frame.warn(f"Error detected in {node.name()}. " + _traceback(node, "caused the error"))
     parent = _metadata(node).get("parent_")
     while parent is not None:
@@ -110,7 +120,10 @@ def _metadata(node: Any) -> Any:
 
 
 def _traceback(node: Any, role: str) -> str:
-    """Return the stack that recorded a node, as text under a heading; ``role`` is the node's part in the error."""
+    """Return the stack of calls that recorded a node, as text under a heading.
+
+    ``role`` is the end of the heading: the node's part in the error, such as ``caused the error``.
+    """
     lines = _metadata(node).get("traceback_")
     if lines is None:
         location = user_frame.describe(getattr(node, "code", None), getattr(node, "instruction", -1))
@@ -132,7 +145,7 @@ def _array(value: Any) -> Any:
 
 
 def _values(node: Any) -> list[tuple[str, Any]]:
-    """Return the names and values of the arrays and numbers that a node of the table has saved."""
+    """Return the names and values of the arrays and numbers that a node of a declared operation has saved."""
     saved = [(each.name, getattr(node, each.held, None)) for each in getattr(node, "arrays", ())]
     return [
         (f"saved {'result' if name == 'out' else name}", value)
@@ -142,9 +155,10 @@ def _values(node: Any) -> list[tuple[str, Any]]:
 
 
 def _check(node: Any, grad: Any, grads: Any, saved: list[tuple[str, Any]]) -> None:
-    """Raise RuntimeError if a gradient returned by the node has a NaN, or, with ``check_inf``, an infinity.
+    """Raise RuntimeError if one of ``grads``, which ``node`` returned for ``grad``, has a NaN.
 
-    Without ``check_inf`` the first node with an infinite gradient is recorded for the error about a later NaN.
+    With the setting ``check_inf``, an infinity raises RuntimeError, too. Otherwise the first node with an infinite
+    gradient is recorded for the error about a later NaN. ``saved`` are the names and values that the error shows.
     """
     sent = grads if isinstance(grads, tuple) else (grads,)
     for position, each in enumerate(sent):
@@ -162,13 +176,18 @@ def _check(node: Any, grad: Any, grads: Any, saved: list[tuple[str, Any]]) -> No
 
 
 def _output(node: Any, position: int) -> int:
-    """Return the index in ``next_functions`` of the edge at ``position``."""
+    """Return the index in ``next_functions`` of a node's gradient at index ``position``."""
     operand = node.operand if node.lone else position
     return node.listed.index(operand) if node.listed else operand
 
 
 def _message(node: Any, output: int, grad: Any, bad: Any, saved: list[tuple[str, Any]], kind: str, wrong: Any) -> str:
-    """Return PyTorch's message, the line in the program, the values around the first NaN (or inf), and a remedy."""
+    """Return the text of the error about NaN or infinities in the gradient ``bad`` that ``node`` returned.
+
+    It has PyTorch's message, the line in the program, the values around the first NaN, and a remedy. ``output`` is the
+    index of the gradient, ``grad`` the incoming gradient of the node, and ``saved`` its saved values. ``kind`` is "nan"
+    or "inf", and ``wrong`` is true for the elements of ``bad`` that are so.
+    """
     lines = [f"Function '{node.name()}' returned {kind} values in its {output}th output."]
     location = user_frame.describe(node.code, node.instruction)
     if location:
@@ -204,7 +223,7 @@ def _message(node: Any, output: int, grad: Any, bad: Any, saved: list[tuple[str,
 
 
 def _around(array: Any, index: tuple[int, ...]) -> str:
-    """Return the text of the element at ``index`` and its neighbours along the last axis.
+    """Return the text of the element of ``array`` at ``index`` and its neighbours along the last axis.
 
     Along broadcast axes, it is the nearest element that the array has.
     """

@@ -25,7 +25,7 @@ _KINDS: Final = (
 class device:
     """Device of a tensor's memory: ``device("cpu")``, ``device("cuda:1")``, ``device("cuda", 1)``, ``device(1)``.
 
-    As a context manager it is the default device inside the block.
+    As a context manager, it sets the default device within the block.
     """
 
     __slots__ = ("index", "type")
@@ -84,7 +84,10 @@ class device:
 
 
 def _parse_arguments(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any]:
-    """Return the arguments ``type`` and ``index`` of a call of ``device``; raise TypeError for a wrong call."""
+    """Return the arguments ``type`` and ``index`` of the call ``device(*args, **named)``.
+
+    Raises TypeError for a wrong call.
+    """
     every = {**dict(zip(("type", "index"), args, strict=False)), **named}
     if len(args) > 2 or set(every) - {"type", "index"} or not isinstance(every.get("type"), (str, int, device)):
         got = [type_name(each) for each in args] + [
@@ -100,7 +103,10 @@ def _parse_arguments(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any,
 
 
 def _parse_name(name: str, index: int | None) -> tuple[str, int | None]:
-    """Return the type and the index of a device name such as ``cuda:1``; raise RuntimeError for an invalid name."""
+    """Return the type and the index of the device ``name``, such as ``cuda:1``.
+
+    ``index`` is the index passed as a separate argument, or None. Raises RuntimeError for an invalid name.
+    """
     kind, colon, number = name.partition(":")
     if not name:
         raise RuntimeError("Device string must not be empty")
@@ -121,7 +127,7 @@ def _parse_name(name: str, index: int | None) -> tuple[str, int | None]:
 
 @pickled_as("device")
 def device_at(type: str, index: int | None) -> device:
-    """Return a device; pickles call this function."""
+    """Return the device with a type such as ``cuda`` and an index or None; pickles call this function."""
     return device(type) if index is None else device(type, index)
 
 
@@ -129,7 +135,10 @@ CPU: Final = device("cpu")
 
 
 class _Defaults(threading.local):
-    """Default devices of a thread: those of active blocks, and that of :func:`set_default_device`."""
+    """Default devices of a thread.
+
+    ``stack`` has the devices of the active ``with`` blocks, and ``default`` the device of :func:`set_default_device`.
+    """
 
     stack: tuple[device, ...] = ()
     default: device = CPU
@@ -140,7 +149,7 @@ asked = False  # whether any thread has set a default device; if not, the slow a
 
 
 def _set_default(**fields: Any) -> None:
-    """Set attributes of the thread's :class:`_Defaults`."""
+    """Set the attributes ``fields`` of the thread's :class:`_Defaults`."""
     global asked
     asked = True
     for name, value in fields.items():
@@ -165,7 +174,7 @@ def set_default_device(device: Any) -> None:
 
 
 def as_device(value: Any) -> device:
-    """Return the device for a device, a name, the index of a GPU, or None (the default device)."""
+    """Return the device given by ``value``: a device, a name, the index of a GPU, or None for the default device."""
     if value is None:
         return get_default_device()
     return value if value.__class__ is device else device(value)

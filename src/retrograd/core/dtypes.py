@@ -70,11 +70,11 @@ class dtype:
         return self
 
     def to_complex(self) -> dtype:
-        """Return the complex dtype whose parts have this dtype; a complex dtype returns itself."""
+        """Return the complex dtype whose real and imaginary parts have this dtype; a complex dtype returns itself."""
         return self if self.is_complex else _COMPLEX_OF.get(self, complex64)
 
     def to_real(self) -> dtype:
-        """Return the dtype of the parts of a complex dtype; any other dtype returns itself."""
+        """Return the dtype of the real and imaginary parts of a complex dtype; any other dtype returns itself."""
         return _REAL_OF.get(self, self)
 
 
@@ -113,7 +113,7 @@ SHORT: Final = frozenset({float16.numpy, bfloat16.numpy})
 
 @pickled_as("dtype")
 def named(name: str) -> dtype:
-    """Return the dtype of that name; pickles call this function."""
+    """Return the dtype called ``name``, such as ``float32``; pickles call this function."""
     return _BY_NAME[name]
 
 
@@ -130,7 +130,10 @@ def of(array_dtype: Any) -> dtype:
 
 
 def as_dtype(value: Any) -> dtype:
-    """Return the dtype for a dtype or Python's ``float``, ``int``, ``bool`` or ``complex``; else raise TypeError."""
+    """Return the dtype for ``value``, a dtype or Python's ``float``, ``int``, ``bool`` or ``complex``.
+
+    Raises TypeError for any other value.
+    """
     if value.__class__ is dtype:
         return value
     if value is float:
@@ -145,7 +148,7 @@ def as_dtype(value: Any) -> dtype:
 
 
 class _Default:
-    """Default dtypes for Python's floats and complex numbers, for the whole process as in PyTorch."""
+    """Default dtypes of Python's floats and complex numbers, for the whole process as in PyTorch."""
 
     floating = float32
     complex = complex64
@@ -160,9 +163,9 @@ def get_default_dtype() -> dtype:
 
 
 def set_default_dtype(d: dtype) -> None:
-    """Set the dtype of tensors created from Python floats; complex numbers get the complex dtype of the same precision.
+    """Set the dtype of tensors created from Python floats to ``d``, and that of complex numbers to the matching one.
 
-    Raises TypeError if ``d`` is not a floating dtype.
+    The real and imaginary parts of the latter have the dtype ``d``. Raises TypeError if ``d`` is not a floating dtype.
     """
     if not isinstance(d, dtype):
         raise TypeError("invalid dtype object: only floating-point types are supported as the default type")
@@ -176,7 +179,7 @@ def set_default_dtype(d: dtype) -> None:
 
 
 def _check_dtypes(function: str, **arguments: Any) -> None:
-    """Raise TypeError unless all arguments of ``function`` are dtypes."""
+    """Raise TypeError unless all ``arguments`` of the function called ``function`` are dtypes."""
     for position, (name, value) in enumerate(arguments.items()):
         if not isinstance(value, dtype):
             raise TypeError(
@@ -185,14 +188,14 @@ def _check_dtypes(function: str, **arguments: Any) -> None:
 
 
 def _cpp(each: dtype) -> str:
-    """Return the name of a bool or integer dtype in PyTorch's C++: ``Bool``, ``Byte``, ``UInt16`` …"""
+    """Return the name of the bool or integer dtype ``each`` in PyTorch's C++: ``Bool``, ``Byte``, ``UInt16`` …"""
     return {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long"}.get(
         each.name, each.name.replace("uint", "UInt")
     )
 
 
 def c_name(each: Any) -> str:
-    """Return the C++ type of a dtype (a ``dtype`` or a NumPy dtype), which some of PyTorch's errors show."""
+    """Return the C++ type of ``each``, a ``dtype`` or a NumPy dtype, as some of PyTorch's errors show it."""
     return _C_NAMES.get(each.name, each.name)
 
 
@@ -204,7 +207,7 @@ _C_NAMES: Final = {
 
 
 def scalar_name(each: dtype) -> str:
-    """Return the name of a dtype in most of PyTorch's errors: ``Float``, ``Long``, ``ComplexDouble`` …"""
+    """Return the name of the dtype ``each`` in most of PyTorch's errors: ``Float``, ``Long``, ``ComplexDouble`` …"""
     return {
         "float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double",
         "complex64": "ComplexFloat", "complex128": "ComplexDouble",
@@ -212,18 +215,21 @@ def scalar_name(each: dtype) -> str:
 
 
 def old_name(each: dtype) -> str:
-    """Return the name of the legacy tensor type in PyTorch's errors: ``torch.FloatTensor``, ``CPUBoolType`` …"""
+    """Return the name in PyTorch's errors of the legacy tensor type with the dtype ``each``: ``CPUBoolType`` …"""
     scalar = scalar_name(each)
     return f"CPU{scalar}Type" if scalar in ("Bool", "BFloat16") or each.is_complex else f"torch.{scalar}Tensor"
 
 
 def unsupported(name: str, array_dtype: Any) -> NotImplementedError:
-    """Return PyTorch's error for a kernel that does not support a dtype."""
+    """Return PyTorch's error for the kernel ``name`` that does not support the NumPy dtype ``array_dtype``."""
     return NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(of(array_dtype))}'")
 
 
 def converted(value: Any, target: Any) -> Any:
-    """Return a Python number as a 0-d array of a NumPy dtype; raise PyTorch's RuntimeError if it is out of range."""
+    """Return the Python number ``value`` as a 0-d array of the NumPy dtype ``target``.
+
+    Raises PyTorch's RuntimeError if the number is out of range.
+    """
     kind = target.kind
     if kind == "b":
         return numpy.asarray(bool(value))
@@ -257,7 +263,10 @@ _FIXED_WIDTH = {
 
 
 class finfo:
-    """Limits of a floating dtype, as ``torch.finfo``: ``bits eps max min tiny smallest_normal resolution dtype``."""
+    """Limits of a floating dtype, as ``torch.finfo``.
+
+    The attributes are ``bits``, ``eps``, ``max``, ``min``, ``tiny``, ``smallest_normal``, ``resolution`` and ``dtype``.
+    """
 
     __module__ = "torch"
 
@@ -293,7 +302,7 @@ class finfo:
 
 
 class iinfo:
-    """Limits of an integer dtype, as ``torch.iinfo``: ``bits max min dtype``."""
+    """Limits of an integer dtype, as ``torch.iinfo``, with the attributes ``bits``, ``max``, ``min`` and ``dtype``."""
 
     __module__ = "torch"
 

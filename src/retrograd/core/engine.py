@@ -37,15 +37,16 @@ def run_backward(
     write: bool = True,
     silent: bool = False,
 ) -> None:
-    """Run a backward pass.
+    """Run a backward pass from ``roots``.
 
     Args:
-        roots: Pairs of an edge and the gradient that arrives there.
-        keep: Whether to keep saved values for another backward pass (``retain_graph``).
-        record: Whether gradients are Tensors and the backward pass is recorded (``create_graph``).
-        wanted: Edges whose gradients are required, all others are not computed; the gradients are stored in it.
-        write: Whether to add gradients to the ``grad`` of leaves.
-        silent: Whether nothing is recorded although gradients are Tensors (of a transformation).
+        roots: Pairs of a gradient edge and the incoming gradient at this edge.
+        keep: If true, nodes keep their saved values for another backward pass (``retain_graph``).
+        record: If true, gradients are Tensors and the backward pass is recorded (``create_graph``).
+        wanted: Dictionary whose keys are the edges with required gradients; the gradients are stored as its values, and
+            no others are computed. None: the gradients of all leaves are computed.
+        write: If true, gradients are added to the ``grad`` of leaves.
+        silent: If true, nothing is recorded although gradients are Tensors (of a transformation).
     """
     before, saved_errstate = recording(), errors.get()
     plan = token = None
@@ -73,7 +74,7 @@ def run_backward(
 
 
 def _note_origin(error: Exception) -> None:
-    """Add a note with the node at which an error occurred, which is a local variable of the functions below."""
+    """Add to ``error`` a note with the node that raised it, which is a local variable of the functions below."""
     edge, trace = None, error.__traceback__
     while trace is not None:
         frame, trace = trace.tb_frame, trace.tb_next
@@ -87,7 +88,7 @@ def _note_origin(error: Exception) -> None:
 def _run(
     roots: Sequence[tuple[Any, Any]], keep: bool, record: bool, wanted: dict[Any, Any] | None, write: bool, plan: Any
 ) -> None:
-    """Run the loop of the backward pass.
+    """Run the loop of the backward pass with the arguments of :func:`run_backward` and a :class:`Plan` or None.
 
     The current edge and its gradient are local variables, so a chain of nodes uses neither the heap nor ``pending``.
     Nodes with one edge, by far the most common, have a fast path.
@@ -192,7 +193,10 @@ def _run(
 def _enter(
     roots: Any, flow: Any, pending: dict[Any, Any], leaves: dict[Any, None], heap: list[tuple[int, Any]]
 ) -> None:
-    """Add the gradients of the roots to ``pending``, and their edges to ``leaves`` or the heap."""
+    """Add the gradients of ``roots`` to ``pending``, and their edges to ``leaves`` or the heap of pending nodes.
+
+    Edges that are not in ``flow`` are left out; None means that all edges are included.
+    """
     for edge, grad in roots:
         if edge in pending:
             pending[edge] = pending[edge] + grad
@@ -205,7 +209,7 @@ def _enter(
 
 
 def _within(flow: set[Any], edges: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return ``edges`` with None for those that lead to no wanted gradient."""
+    """Return ``edges`` with None for those that are not in ``flow``, because they lead to no wanted gradient."""
     return tuple([edge if edge in flow else None for edge in edges])
 
 
@@ -216,11 +220,12 @@ _WAITING = object()
 def _visit(
     edge: Any, grad: Any, edges: Any, keep: bool, record: bool, several: Any, heap: Any, wanted: Any, inner: Any
 ) -> Any:
-    """Run a node outside the fast path, and return the gradients for ``edges``.
+    """Run the node at ``edge`` outside the fast path of :func:`_run`, and return the gradients for ``edges``.
 
-    This is for edges whose gradient is wanted, edges with hooks, and results of nodes with several results. Returns
-    ``_WAITING`` for an edge that is not followed: a wanted one that leads to no other, and one result of several, whose
-    node runs later.
+    This is for edges whose gradient is wanted, edges with hooks, and results of nodes with several results.
+    ``_WAITING`` is returned if no gradients are passed on now: if the gradient is wanted and the edge leads to no other
+    wanted one, or if the edge is one of several results, because their node runs later. ``several``, ``heap`` and
+    ``wanted`` are those of :func:`_run`, and ``inner`` that of :class:`Plan`.
     """
     if edge in inner:
         if not inner[edge]:
@@ -240,7 +245,10 @@ def _visit(
 def _collect_output_grad(
     output: OutputEdge, grad: Any, several: dict[Any, list[Any]], heap: list[tuple[int, Any]]
 ) -> None:
-    """Store the gradient of one result of a node; the first one adds the node to the heap."""
+    """Store the gradient of one result of a node in ``several``; the first one adds the node to the heap.
+
+    ``several`` has a list of gradients for each node with several results.
+    """
     node = output.node
     if node not in several:
         several[node] = [None] * node.outputs
@@ -250,7 +258,10 @@ def _collect_output_grad(
 
 
 def _apply(node: Any, grad: Any, edges: Any, keep: bool, record: bool, several: dict[Any, list[Any]]) -> Any:
-    """Run a node with its hooks, and return the gradients for ``edges``."""
+    """Run a node with its hooks for the incoming gradient ``grad``, and return the gradients for ``edges``.
+
+    If the node is in ``several``, its incoming gradients are the list there.
+    """
     if node in several:
         grad = several.pop(node)
         if node.result_hooks is not None:
@@ -272,7 +283,7 @@ def _apply(node: Any, grad: Any, edges: Any, keep: bool, record: bool, several: 
 
 
 def _is_chain(roots: Sequence[tuple[Any, Any]], wanted: dict[Any, Any]) -> bool:
-    """Whether the graph is a chain from one root to the only wanted leaf, for which no plan is needed."""
+    """Whether the graph is a chain of nodes from one root to the only wanted leaf, so that no plan is needed."""
     if len(roots) != 1 or len(wanted) > 1:
         return False
     edge = roots[0][0]
@@ -284,10 +295,10 @@ def _is_chain(roots: Sequence[tuple[Any, Any]], wanted: dict[Any, Any]) -> bool:
 class Plan:
     """Traversal of the graph before a backward pass with wanted gradients or hooks of leaves.
 
-    ``seen``: all edges that gradients can reach, except leaves. ``flow``: the edges on the way to a wanted gradient
-    (None: all). ``inner``: wanted edges that are not leaves, each with whether it leads to another wanted one.
-    ``awaited``: number of gradients that each leaf will receive, if any existing leaf has had a hook (see Note [The
-    order of leaves]).
+    ``seen`` is the set of all edges that gradients can reach, except leaves. ``flow`` is the set of edges on the way to
+    a wanted gradient, or None for all edges. ``inner`` has the wanted edges that are not leaves; its values are true
+    for edges that lead to another wanted one. ``awaited`` has the number of gradients that each leaf will receive, if
+    any existing leaf has had a hook (see Note [The order of leaves]), and is None otherwise.
     """
 
     __slots__ = ("__weakref__", "awaited", "flow", "inner", "seen")
@@ -343,7 +354,10 @@ _by_number = attrgetter("number")
 
 
 def _awaited(roots: Sequence[tuple[Any, Any]], visited: set[Any], wanted: dict[Any, Any] | None) -> dict[Any, int]:
-    """Return the number of gradients that each leaf will receive, without leaves that are not wanted."""
+    """Return the number of gradients that each leaf will receive, without leaves that are not in ``wanted``.
+
+    ``visited`` are the edges that the backward pass visits.
+    """
     awaited = dict.fromkeys((edge for edge, _ in roots if edge.__class__ is AccumulateGrad), 0)
     for each in visited:
         for edge in each.edges:
@@ -356,9 +370,10 @@ def _awaited(roots: Sequence[tuple[Any, Any]], visited: set[Any], wanted: dict[A
 
 
 def run_one(node: Any, grads: tuple[Any, ...]) -> Any:
-    """Run one node outside a backward pass with ``grads``, and return a Tensor or a tuple of them.
+    """Run ``node`` outside a backward pass with the incoming gradients ``grads``.
 
-    For an AccumulateGrad, add the gradient to the leaf and return an empty tuple.
+    Return the gradients of its inputs, a Tensor or a tuple. For an AccumulateGrad, add the gradient to the leaf and
+    return an empty tuple.
     """
     record = bool(recording())
     values = tuple(_as_level(each, record) for each in grads)

@@ -12,7 +12,7 @@ from .graph import AccumulateGrad, dead_ref
 def describe_origin(edge: Any) -> str:
     """Return the origin of the tensor at a gradient edge, such as ``computed by MulBackward0 at f.py:3: y = x * 2``.
 
-    Empty if it is not known.
+    The text is empty if the origin is not known.
     """
     node = getattr(edge, "node", None)
     if node is None or edge.variable_ref is dead_ref:
@@ -23,7 +23,10 @@ def describe_origin(edge: Any) -> str:
 
 
 def with_remedy(text: str, remedy: str, edge: Any = None, subject: str = "It is") -> str:
-    """Return ``text`` (PyTorch's message), the origin of the tensor at ``edge`` if it is known, and a remedy."""
+    """Return ``text``, which is PyTorch's message, followed by the origin of a tensor and the sentence ``remedy``.
+
+    ``edge`` is the gradient edge of the tensor. The origin follows the words ``subject``, and is left out if unknown.
+    """
     origin = describe_origin(edge)
     end = "." if text and not text.endswith((".", "!", "?", ")")) else ""
     return f"{text}{end}{f' {subject} {origin}.' if origin else ''} Remedy: {remedy}."
@@ -36,13 +39,16 @@ def describe_node(node: Any) -> str:
 
 
 def describe_recording(node: Any) -> str:
-    """Return the location of a node: `` It was recorded at f.py:3: y = x * 2.``; empty if it is not known."""
+    """Return the sentence `` It was recorded at f.py:3: y = x * 2.`` for a node; empty if the location is not known."""
     line = user_frame.describe(getattr(node, "code", None), getattr(node, "instruction", -1))
     return f" It was recorded at {line}." if line else ""
 
 
 def describe_definition(function: Any) -> str:
-    """Return the location where a user's function is defined: `` at f.py:12``; empty if it is not a Python function."""
+    """Return the location where a user's function is defined, such as `` at f.py:12``.
+
+    The text is empty if it is not a Python function.
+    """
     function = getattr(function, "__func__", getattr(function, "__wrapped__", function))
     if not isinstance(function, FunctionType):
         return ""
@@ -50,7 +56,10 @@ def describe_definition(function: Any) -> str:
 
 
 def add_origin_note(error: BaseException, edge: Any) -> None:
-    """Add a note with the operation and its line to an error of a backward pass, unless it has the line already."""
+    """Add a note with the operation at ``edge`` and its line to an error of a backward pass.
+
+    Nothing is added if the error has the line already.
+    """
     node = getattr(edge, "node", edge)
     line = user_frame.describe(getattr(node, "code", None), getattr(node, "instruction", -1))
     if line and line not in str(error) and not any(line in each for each in getattr(error, "__notes__", ())):

@@ -16,7 +16,7 @@ import numpy
 
 
 class PrintOptions:
-    """Options of printing, changed by :func:`set_printoptions`."""
+    """Options of printing tensors, changed by :func:`set_printoptions`."""
 
     def __init__(self) -> None:
         self.precision = 4
@@ -68,15 +68,16 @@ def set_printoptions(
 
 
 def get_printoptions() -> dict[str, Any]:
-    """Return the options as a dictionary."""
+    """Return the options of printing tensors as a dictionary."""
     return dict(vars(OPTIONS))
 
 
 @contextlib.contextmanager
 def printoptions(**changes: Any) -> Iterator[None]:
-    """Return a context manager that prints with other options; the arguments are those of :func:`set_printoptions`.
+    """Return a context manager in which tensors are printed with the options ``changes``.
 
-    As in that function, ``sci_mode`` is reset to None unless it is passed.
+    The arguments are those of :func:`set_printoptions`. As in that function, ``sci_mode`` is reset to None unless it is
+    passed.
 
     >>> import retrograd as torch
     >>> with torch._tensor_str.printoptions(profile="short"):
@@ -92,7 +93,10 @@ def printoptions(**changes: Any) -> Iterator[None]:
 
 
 class _Format:
-    """Format for all elements of a tensor: a function from an element to text of constant width."""
+    """Format for the elements of a tensor: calling it converts an element to text of constant width.
+
+    The notation and the width are chosen for all elements in the array ``values``.
+    """
 
     def __init__(self, values: Any) -> None:
         # The kind of bfloat16, which ml_dtypes defines, is "V".
@@ -106,7 +110,7 @@ class _Format:
             self._choose(finite)
 
     def _choose(self, finite: Any) -> None:
-        """Set the notation and the width by the finite, nonzero elements."""
+        """Choose the notation and the width for ``finite``, the array of the finite, nonzero elements."""
         sizes = numpy.abs(finite)
         small, large = float(sizes.min()), float(sizes.max())
         self.whole = bool(numpy.all(finite == numpy.ceil(finite)))
@@ -137,7 +141,7 @@ class _Format:
 
 
 class _ComplexFormat:
-    """Format for complex elements: one format for the real parts, one for the imaginary parts."""
+    """Format for complex elements, with one format for the real parts and one for the imaginary parts."""
 
     def __init__(self, values: Any) -> None:
         self.real, self.imag = _Format(values.real), _Format(values.imag)
@@ -149,7 +153,7 @@ class _ComplexFormat:
 
 
 def _edges(array: Any) -> Any:
-    """Return the elements that a summary shows, as a small array, without a copy of the large one."""
+    """Return the elements of ``array`` that a summary shows, as a small array, without a copy of ``array``."""
     if array.ndim == 0:
         return array
     edge = OPTIONS.edgeitems
@@ -158,7 +162,10 @@ def _edges(array: Any) -> Any:
 
 
 def _row(array: Any, indent: int, summarise: bool, form: Any) -> str:
-    """Return the text of a 1-d array in brackets, wrapped at the line width."""
+    """Return the text of a 1-d array in brackets, wrapped at the line width and indented by ``indent`` characters.
+
+    If ``summarise`` is true, only elements at both ends are shown. ``form`` converts an element to text.
+    """
     per_line = max(1, math.floor((OPTIONS.linewidth - indent) / (form.width + 2)))
     edge = OPTIONS.edgeitems
     if summarise and not edge:
@@ -172,7 +179,10 @@ def _row(array: Any, indent: int, summarise: bool, form: Any) -> str:
 
 
 def _nested(array: Any, indent: int, summarise: bool, form: Any) -> str:
-    """Return the text of an array in nested brackets; ``form`` formats an element."""
+    """Return the text of an array in nested brackets, indented by ``indent`` characters.
+
+    If ``summarise`` is true, only elements at both ends of each axis are shown. ``form`` converts an element to text.
+    """
     if array.ndim == 0:
         return str(form(array.item()))
     if array.ndim == 1:
@@ -188,7 +198,10 @@ def _nested(array: Any, indent: int, summarise: bool, form: Any) -> str:
 
 
 def _elements(array: Any, indent: int) -> str:
-    """Return the text of the elements of an array, summarised above the threshold."""
+    """Return the text of the elements of ``array``, summarised if it has more elements than the option ``threshold``.
+
+    Lines after the first are indented by ``indent`` characters.
+    """
     summarise = array.size > OPTIONS.threshold
     shown = _edges(array) if summarise else array
     form = _ComplexFormat(shown) if array.dtype.kind == "c" else _Format(shown)
@@ -244,7 +257,10 @@ def tensor_text(
 
 
 def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
-    """Return ``text`` with the suffixes and the closing parenthesis, wrapped at the line width."""
+    """Return ``text`` followed by ``suffixes`` and the closing parenthesis, wrapped at the line width.
+
+    Further lines are indented by ``indent`` characters.
+    """
     used = len(text) - text.rfind("\n") + 1
     parts = [text]
     for each in suffixes:

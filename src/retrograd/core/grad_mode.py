@@ -43,7 +43,7 @@ restore_recording: Final[Callable[[Any], Any]] = _grad.set
 def set_recording(enabled: Any) -> Any:
     """Enable or disable recording, and return the previous mode for :func:`restore_recording`.
 
-    Inference mode still prevents recording.
+    If inference mode is enabled, it still prevents recording.
     """
     before = _grad.get()
     try:
@@ -55,7 +55,11 @@ def set_recording(enabled: Any) -> Any:
 
 
 def set_hooked(feature: str, hooked: bool) -> None:
-    """Let all recording take the generic path as long as ``feature`` needs to see nodes, until called with False."""
+    """Make all recorded operations take the generic path while ``feature`` needs to see each recorded node.
+
+    The call with ``hooked=True`` begins this, and the call with ``hooked=False`` ends it. ``feature`` is a name, for
+    example ``"hooks"``; several features may be active at the same time.
+    """
     features = _hooked.get() | {feature} if hooked else _hooked.get() - {feature}
     _hooked.set(features)
     if _grad.get():
@@ -73,7 +77,7 @@ def is_inference_mode_enabled() -> bool:
 
 
 class _Switch(ABC):
-    """Base class of modes, which are context managers and decorators of functions, generators and classes."""
+    """Base class of the recording modes: context managers, and decorators of functions, generators and classes."""
 
     @abstractmethod
     def __enter__(self) -> Any: ...
@@ -84,11 +88,14 @@ class _Switch(ABC):
     ) -> None: ...
 
     def clone(self) -> Self:
-        """Return a new instance with the same setting, because a decorated function may call itself."""
+        """Return a new instance with the same setting.
+
+        Each call of a decorated function needs its own instance, because the function may call itself.
+        """
         return type(self)()
 
     def __call__(self, function: Callee) -> Callee:
-        """Decorate a function so that it runs in this mode."""
+        """Return ``function`` decorated so that it runs in this mode."""
         if inspect.isclass(function):
             warn(DECORATED_CLASS, FutureWarning)
             return self._decorate_class(function)
@@ -138,7 +145,7 @@ DECORATED_CLASS = (
 
 
 class _GradSwitch(_Switch):
-    """Base class of modes that set grad mode to ``enabled``."""
+    """Base class of the modes that set grad mode to the attribute ``enabled``."""
 
     enabled: bool
 
@@ -153,7 +160,7 @@ class _GradSwitch(_Switch):
 
 class _DecoratorSwitch(_GradSwitch):
     def __new__(cls, function: Any = None) -> Any:
-        """Return the context manager, or the decorated function for ``@no_grad`` without parentheses."""
+        """Return the context manager, or for ``@no_grad`` without parentheses the decorated ``function``."""
         switch = super().__new__(cls)
         return switch if function is None else switch(function)
 
@@ -181,7 +188,10 @@ class enable_grad(_DecoratorSwitch):
 
 
 class set_grad_enabled(_GradSwitch):
-    """Enable or disable recording by ``mode``: until further notice as a function, for a block as a context manager."""
+    """Enable or disable recording, depending on ``mode``.
+
+    Called as a function, it holds until the next change. As a context manager, it holds for the block.
+    """
 
     __module__ = "torch.autograd.grad_mode"
 
@@ -211,13 +221,13 @@ class set_grad_enabled(_GradSwitch):
 class inference_mode(_Switch):
     """Disable recording and version counters in this block (or decorated function): the fastest mode.
 
-    Tensors created inside are inference tensors, which can not be saved for a backward pass later.
+    Tensors created in it are inference tensors, which can not be saved for a backward pass later.
     """
 
     __module__ = "torch.autograd.grad_mode"
 
     def __new__(cls, mode: Any = True) -> Any:
-        """Return the context manager, or the decorated function for ``@inference_mode`` without parentheses."""
+        """Return the context manager, or for ``@inference_mode`` without parentheses the decorated function."""
         switch = super().__new__(cls)
         if isinstance(mode, bool):
             return switch
@@ -246,8 +256,8 @@ class inference_mode(_Switch):
 class set_multithreading_enabled(_Switch):
     """Accept PyTorch's setting without effect, because a backward pass runs in the thread that starts it.
 
-    It holds until further notice as a function, for a block as a context manager; :func:`is_multithreading_enabled`
-    returns it.
+    Called as a function, it holds until the next change; as a context manager, for the block.
+    :func:`is_multithreading_enabled` returns the setting.
     """
 
     __module__ = "torch.autograd.grad_mode"

@@ -14,7 +14,7 @@ from .tensor import Tensor, wrap
 
 
 def validate_gradient(grad: Any, edge: Any, node: Any) -> Any:
-    """Return a gradient of ``node`` in the shape and dtype of ``edge``.
+    """Return ``grad``, a gradient that ``node`` computed, in the shape and dtype of ``edge``.
 
     Broadcast dimensions are summed, the dtype is cast, and the imaginary part is dropped for a real edge. Raises
     RuntimeError if the shape of the edge can not be broadcast to that of the gradient.
@@ -40,17 +40,20 @@ def validate_gradient(grad: Any, edge: Any, node: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _is_broadcastable(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
-    """Whether a tensor of shape ``small`` can be broadcast to ``large``."""
+    """Whether a tensor of shape ``small`` can be broadcast to the shape ``large``."""
     return len(small) <= len(large) and all(a in (1, b) for a, b in zip(reversed(small), reversed(large), strict=False))
 
 
 def as_tensor(grad: Any) -> Any:
-    """Return a gradient as a Tensor, for hooks and users; None stays None."""
+    """Return the gradient ``grad`` as a Tensor, for hooks and users; None stays None."""
     if grad is None or isinstance(grad, Tensor):
         return grad
     return wrap(numpy.asarray(grad) if isinstance(grad, numpy.generic) else grad)
 
 
 def _as_level(value: Any, record: bool) -> Any:
-    """Return a gradient in the form of the backward pass: a Tensor if it is recorded, else an array."""
+    """Return the gradient ``value`` as a Tensor if ``record`` is true, else as an array.
+
+    ``record`` is true in a backward pass that is recorded.
+    """
     return value._array if isinstance(value, Tensor) and not record else value

@@ -73,7 +73,7 @@ Handle.__name__ = Handle.__qualname__ = "RemovableHandle"
 
 
 class HookList(dict[int, Callable[..., Any]]):
-    """Hooks in order of registration, by the id of their handle."""
+    """Dictionary of hooks in order of registration, by the id of their handle."""
 
     __slots__ = ("__weakref__",)
 
@@ -97,7 +97,10 @@ class Hooks:
         self.retaining: int | None = None  # key in `tensor` of the hook that retains the gradient
 
     def own(self, when: str) -> HookList:
-        """Return the list ``before``, ``after`` or ``accumulated`` for registration; create it on the first call."""
+        """Return the list called ``when`` (``before``, ``after`` or ``accumulated``), to which a hook can be added.
+
+        The first call creates the list.
+        """
         hooks: HookList = getattr(self, when)
         if hooks is NONE:
             hooks = HookList()
@@ -106,7 +109,7 @@ class Hooks:
 
 
 def hooks_of(edge: Any) -> Hooks:
-    """Return the hooks of an edge; create them on the first call."""
+    """Return the hooks of ``edge``, an empty :class:`Hooks` on the first call."""
     if edge.hooks is None:
         edge.hooks = Hooks()
         if edge.__class__ is AccumulateGrad:
@@ -122,26 +125,26 @@ _planned: set[weakref.ref[Any]] = set()
 
 
 def plan_for(edge: Any) -> None:
-    """Let every backward pass make a plan, which takes longer, as long as ``edge`` exists.
+    """Let every backward pass make a plan as long as ``edge`` exists.
 
-    See Note [The order of leaves] in ``engine.py``.
+    Making the plan takes time (see Note [The order of leaves] in ``engine.py``).
     """
     _planned.add(weakref.ref(edge, _forget))
     AccumulateGrad.hooked = True
 
 
 def _forget(reference: weakref.ref[Any]) -> None:
-    """Remove an edge that no longer exists from :data:`_planned`."""
+    """Remove ``reference``, whose edge no longer exists, from :data:`_planned`."""
     _planned.discard(reference)
     if not _planned and AccumulateGrad.hooked is True:  # a running profiler stores another value
         AccumulateGrad.hooked = False
 
 
 class Node:
-    """Base class of recorded operations: the edges of their inputs, and in subclasses the saved values.
+    """Base class of recorded operations: it has the edges of their inputs, and subclasses have the saved values.
 
-    The table of operations generates the subclasses, with the names of PyTorch's nodes (``AddBackward0``). They define
-    ``vjp`` (from arrays to arrays), ``vjp_recorded`` (from Tensors to Tensors) and ``saved``.
+    The subclasses of declared operations are generated, with the names of PyTorch's nodes (``AddBackward0``). They
+    define ``vjp`` (from arrays to arrays), ``vjp_recorded`` (from Tensors to Tensors) and ``saved``.
     """
 
     __slots__ = ("__dict__", "__weakref__", "code", "dtype", "edges", "hooks", "instruction", "number", "shape")
@@ -165,22 +168,29 @@ class Node:
     run: ClassVar[Callable[[Any, tuple[Any, ...]], Any]]  # set by engine.py
 
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
-        """Return the gradients for ``edges`` (arrays or None) from the gradient of the result.
+        """Return the gradients for ``edges`` (arrays or None), computed from ``grad``, the gradient of the result.
 
-        For one edge it is the gradient itself, not a tuple. With ``keep``, the saved values are not freed.
+        If there is one edge, its gradient is returned and not a tuple. If ``keep`` is true, the saved values are not
+        freed.
         """
         raise RuntimeError(f"{type(self).__name__} has no derivative")
 
     def vjp_recorded(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
-        """Return the gradients as :meth:`vjp`, for Tensors and by recorded operations."""
+        """Return the gradients for ``edges`` as Tensors, computed by recorded operations.
+
+        The parameters are those of :meth:`vjp`; ``grad`` is a Tensor.
+        """
         raise RuntimeError(f"{type(self).__name__} has no derivative")
 
     def place(self, position: int, value: Any) -> Any:
-        """Return the edge of a saved result (see Note [Results saved by in-place operations] in ``views.py``)."""
+        """Return the gradient edge of a saved result: the array ``value`` of the result at index ``position``.
+
+        See Note [Results saved by in-place operations] in ``views.py``.
+        """
         return self if self.outputs == 1 else OutputEdge(self, position, value.shape, value.dtype)
 
     def edge_of(self, operand: int) -> Any:
-        """Return the edge of an operand."""
+        """Return the gradient edge of the operand at index ``operand``, or None."""
         return self.edges[operand]
 
     # -- Public attributes
@@ -191,7 +201,7 @@ class Node:
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
-        """For each input, its node (or None) and the index of the input among the results of that node."""
+        """Tuple with a pair for each input: its node (or None), and its index among the results of that node."""
         return self._listed(self.edges)
 
     def _listed(self, edges: tuple[Any, ...]) -> tuple[tuple[Any, int], ...]:
@@ -199,7 +209,7 @@ class Node:
 
     @property
     def metadata(self) -> dict[Any, Any]:
-        """Dictionary for data of the user."""
+        """Dictionary in which users may store data."""
         return self.__dict__.setdefault("metadata", {})
 
     @property
@@ -216,23 +226,32 @@ class Node:
         return 0
 
     def __call__(self, *grads: Any) -> Any:
-        """Return the gradients of the inputs, a Tensor or a tuple, for ``grads`` of the results."""
+        """Return the gradients of the inputs, a Tensor or a tuple, for the gradients ``grads`` of the results."""
         return Node.run(self, grads)
 
     def _sequence_nr(self) -> int:
         return -self.number
 
     def register_hook(self, fn: Callable[..., Any]) -> Handle:
-        """Register ``fn(grad_inputs, grad_outputs)``, called after this node; its result replaces ``grad_inputs``."""
+        """Register ``fn(grad_inputs, grad_outputs)``, called after this node; its result replaces ``grad_inputs``.
+
+        Return a handle that can remove the hook.
+        """
         return Handle(hooks_of(self).own("after"), fn)
 
     def register_prehook(self, fn: Callable[..., Any]) -> Handle:
-        """Register ``fn(grad_outputs)``, called before this node runs; its result replaces ``grad_outputs``."""
+        """Register ``fn(grad_outputs)``, called before this node runs; its result replaces ``grad_outputs``.
+
+        Return a handle that can remove the hook.
+        """
         return Handle(hooks_of(self).own("before"), fn)
 
 
 class SingleEdgeNode(Node):
-    """Base class of nodes with one edge: only the operand at index ``operand`` of ``operands`` has one."""
+    """Base class of nodes with one edge.
+
+    Of the ``operands`` operands, only the one at index ``operand`` has a gradient edge.
+    """
 
     __slots__ = ()
     __module__ = "builtins"
@@ -251,7 +270,7 @@ class SingleEdgeNode(Node):
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
-        """For each input, its node (or None) and the index of the input among the results of that node."""
+        """Tuple with a pair for each input: its node (or None), and its index among the results of that node."""
         return self._listed(self.spread(self.edge))
 
     def spread(self, value: Any) -> tuple[Any, ...]:
@@ -260,7 +279,10 @@ class SingleEdgeNode(Node):
 
 
 class OutputEdge:
-    """Edge of one result of a node with several; the node runs when the gradients of all results have arrived."""
+    """Gradient edge of one result of a node with several results.
+
+    The node runs when the gradients of all its results have arrived.
+    """
 
     __slots__ = ("__weakref__", "dtype", "hooks", "node", "number", "position", "shape")
     edges: ClassVar[tuple[Any, ...]] = ()  # those of its node
@@ -278,19 +300,22 @@ class OutputEdge:
 
 
 def dead_ref() -> None:
-    """Return None: the ``variable_ref`` of an :class:`AccumulateGrad` that discards gradients (see ``views``)."""
+    """Return None.
+
+    It is the ``variable_ref`` of an :class:`AccumulateGrad` that discards gradients (see ``views``).
+    """
 
 
 def _as_next_function(edge: Any) -> tuple[Any, int]:
-    """Return an edge in the form of ``next_functions``."""
+    """Return an edge in the form of ``next_functions``: a pair of a node and the index of a result."""
     return (None, 0) if edge is None or edge.variable_ref is dead_ref else (edge.node, edge.position)
 
 
 class AccumulateGrad:
-    """Edge of a leaf, at which gradients are added to the leaf's ``grad``.
+    """Gradient edge of a leaf, at which gradients are added to the leaf's ``grad``.
 
-    It has a strong reference to the leaf's array only: ``variable`` is the leaf while it exists, and otherwise a new
-    Tensor of the array.
+    It has a strong reference to the leaf's array only. Therefore ``variable`` is the leaf while it exists, and
+    otherwise a new Tensor of the array.
     """
 
     __slots__ = (
@@ -318,7 +343,7 @@ class AccumulateGrad:
 
     @property
     def metadata(self) -> dict[Any, Any]:
-        """Dictionary for data of the user."""
+        """Dictionary in which users may store data."""
         if self._notes is None:
             self._notes = {}
         return self._notes
@@ -329,25 +354,31 @@ class AccumulateGrad:
 
     @property
     def variable(self) -> Any:
-        """Leaf, or a new Tensor of its array."""
+        """Leaf whose gradients are added here, or a new Tensor of its array if the leaf no longer exists."""
         leaf = self.variable_ref()
         return AccumulateGrad.remake(self) if leaf is None else leaf
 
     def name(self) -> str:
-        """Return PyTorch's name of the class."""
+        """Return PyTorch's name of this class."""
         return "torch::autograd::AccumulateGrad"
 
     def __call__(self, *grads: Any) -> Any:
-        """Accumulate a gradient."""
+        """Add a gradient, the only one of ``grads``, to the leaf's ``grad``."""
         return Node.run(self, grads)
 
     def _sequence_nr(self) -> int:
         return 2**64 - 1
 
     def register_hook(self, fn: Callable[..., Any]) -> Handle:
-        """Register ``fn(grad_inputs, grad_outputs)``, called after each accumulation."""
+        """Register ``fn(grad_inputs, grad_outputs)``, called after each accumulation.
+
+        Return a handle that can remove the hook.
+        """
         return Handle(hooks_of(self).own("after"), fn)
 
     def register_prehook(self, fn: Callable[..., Any]) -> Handle:
-        """Register ``fn(grad_outputs)``, called before each accumulation; its result replaces ``grad_outputs``."""
+        """Register ``fn(grad_outputs)``, called before each accumulation; its result replaces ``grad_outputs``.
+
+        Return a handle that can remove the hook.
+        """
         return Handle(hooks_of(self).own("before"), fn)

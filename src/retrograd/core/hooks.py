@@ -14,7 +14,10 @@ retain_last = False
 
 
 def _run_pre_hooks(hooks: Hooks, grad: Any, record: bool) -> Any:
-    """Call the hooks of a tensor in order with the gradient at its edge, and return the changed gradient."""
+    """Call the tensor's hooks in order with the gradient ``grad``, and return the gradient as changed by them.
+
+    ``hooks`` are those of the tensor's gradient edge. If ``record`` is true, the backward pass is recorded.
+    """
     ordered = list(hooks.tensor.items())
     if retain_last and hooks.retaining is not None:
         ordered.sort(key=lambda item: item[0] == hooks.retaining)
@@ -32,7 +35,10 @@ def _run_pre_hooks(hooks: Hooks, grad: Any, record: bool) -> Any:
 
 
 def _run_node_pre_hooks(node: Any, grads: tuple[Any, ...], record: bool) -> tuple[Any, ...]:
-    """Call the hooks registered to run before a node, and return the gradients of its results as changed by them."""
+    """Call the hooks registered to run before ``node``, and return the gradients of its results as changed by them.
+
+    ``grads`` are the gradients of its results. If ``record`` is true, the backward pass is recorded.
+    """
     for hook in list(node.hooks.before.values()):
         shown = tuple(map(as_tensor, grads))
         result = hook(shown)
@@ -42,9 +48,11 @@ def _run_node_pre_hooks(node: Any, grads: tuple[Any, ...], record: bool) -> tupl
 
 
 def _run_post_hooks(node: Any, grads: Any, grad: Any, record: bool) -> Any:
-    """Call the hooks registered to run after a node, and return the gradients of its inputs as changed by them.
+    """Call the hooks registered to run after ``node``, and return the gradients of its inputs as changed by them.
 
-    A hook gets one gradient for each of ``next_functions``, in the shape and dtype of the edge.
+    ``grads`` are the gradients that the node computed from ``grad``, the gradient of its result. A hook gets one
+    gradient for each of ``next_functions``, in the shape and dtype of the edge. If ``record`` is true, the backward
+    pass is recorded.
     """
     outputs = tuple(map(as_tensor, grad if isinstance(grad, (tuple, list)) else (grad,)))
     single = len(node.edges) == 1
@@ -64,7 +72,11 @@ def _run_post_hooks(node: Any, grads: Any, grad: Any, record: bool) -> Any:
 
 
 def _checked(hook: Any, results: Any, shown: tuple[Any, ...], record: bool) -> tuple[Any, ...]:
-    """Return the gradients that a node's hook returned in place of ``shown``; raise if they do not match."""
+    """Return ``results``, the gradients that a hook of a node returned in place of ``shown``.
+
+    Raises an error if they do not match in number, type, shape or dtype. If ``record`` is true, Tensors are returned,
+    else arrays.
+    """
     if not isinstance(results, tuple):
         raise TypeError(f"expected tuple, but hook returned '{type(results).__name__}'{_hook_hint(hook)}")
     if len(results) != len(shown):
@@ -79,7 +91,7 @@ def _checked(hook: Any, results: Any, shown: tuple[Any, ...], record: bool) -> t
 
 
 def _check_hook(hook: Any, result: Any, shown: Tensor | None) -> None:
-    """Raise PyTorch's error unless the result of a hook can replace the gradient ``shown`` to it."""
+    """Raise PyTorch's error unless ``result``, returned by ``hook``, can replace the gradient ``shown`` to it."""
     error: Exception | None = None
     if not isinstance(result, Tensor):
         error = TypeError(f"expected Variable, but hook returned '{type(result).__name__}'{_hook_hint(hook)}")
@@ -95,7 +107,7 @@ def _check_hook(hook: Any, result: Any, shown: Tensor | None) -> None:
 
 
 def _hook_hint(hook: Any) -> str:
-    """Return the location of a hook and a remedy, for errors about its result."""
+    """Return the location where ``hook`` is defined, and a remedy, for errors about its result."""
     location = describe_definition(hook)
     remedy = "Remedy: return None, or a gradient of the same shape and dtype"
     return f" (the hook is defined{location}). {remedy}" if location else f". {remedy}"

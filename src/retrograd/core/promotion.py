@@ -38,7 +38,7 @@ _WIDE_UNSIGNED = (uint16, uint32, uint64)
 
 @strips_frames
 def promote_types(type1: dtype, type2: dtype) -> dtype:
-    """Return the smallest dtype to which both can be converted, by PyTorch's rules.
+    """Return the smallest dtype to which both ``type1`` and ``type2`` can be converted, by PyTorch's rules.
 
     >>> import retrograd as torch
     >>> torch.promote_types(torch.int32, torch.float16), torch.promote_types(torch.uint8, torch.int8)
@@ -82,7 +82,7 @@ def _no_promotion(a: dtype, b: dtype) -> RuntimeError:
 
 
 def of_number(value: Any) -> dtype:
-    """Return the dtype of a Python number without tensors beside it."""
+    """Return the dtype of the Python number ``value`` in an operation without tensors."""
     if value.__class__ is bool:
         return bool_
     if isinstance(value, int):
@@ -95,8 +95,9 @@ def of_number(value: Any) -> dtype:
 def result_of(dimensioned: dtype | None, zero_dim: dtype | None, number: dtype | None) -> dtype:
     """Return the common dtype of operands.
 
-    The arguments are the promoted dtypes of tensors with dimensions, of 0-d tensors, and of Python numbers (None if
-    there are none). A later one changes the result only if its category is higher.
+    ``dimensioned`` is the promoted dtype of the tensors with dimensions, ``zero_dim`` that of the 0-d tensors, and
+    ``number`` that of the Python numbers (None if there are none). A later one changes the result only if its category
+    is higher, in the order bool, integer, floating, complex.
     """
     result = _combine(dimensioned, _combine(zero_dim, number))
     assert result is not None
@@ -104,7 +105,10 @@ def result_of(dimensioned: dtype | None, zero_dim: dtype | None, number: dtype |
 
 
 def _combine(stronger: dtype | None, weaker: dtype | None) -> dtype | None:
-    """Return the dtype of two kinds of operands, where ``weaker`` counts only if its category is higher."""
+    """Return the common dtype of two groups of operands.
+
+    The dtype ``weaker`` changes the result only if its category is higher than that of ``stronger``.
+    """
     if stronger is None or weaker is None:
         return stronger or weaker
     if stronger.category >= FLOATING:
@@ -118,7 +122,10 @@ def _combine(stronger: dtype | None, weaker: dtype | None) -> dtype | None:
 
 @strips_frames
 def can_cast(from_: dtype, to: dtype) -> bool:
-    """Whether converting ``from_`` to ``to`` is allowed by PyTorch's casting rules (no loss of category)."""
+    """Whether converting the dtype ``from_`` to the dtype ``to`` is allowed by PyTorch's casting rules.
+
+    Complex to real, floating to integer, and integer to bool are not allowed.
+    """
     _check_dtypes("can_cast", from_=from_, to=to)
     if from_.is_complex and not to.is_complex:
         return False

@@ -16,7 +16,10 @@ Unflatten = Callable[[Iterable[Any], Any], Any]
 
 
 class Container(NamedTuple):
-    """Functions of a container type: ``flatten`` returns children and a context, ``unflatten`` the container."""
+    """Functions of a container type.
+
+    ``flatten`` returns the children of a container and a context, from which ``unflatten`` makes the container again.
+    """
 
     flatten: Flatten
     unflatten: Unflatten
@@ -28,8 +31,8 @@ CONTAINERS: dict[type, Container] = {}
 def register_pytree_node(cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten, **names: Any) -> None:
     """Register ``cls`` as a container type.
 
-    ``flatten_fn(x)`` returns its children and a context, and ``unflatten_fn(children, context)`` the container. Raises
-    ValueError if the type is registered already. Other keywords of PyTorch's function are ignored.
+    ``flatten_fn(x)`` returns the children of ``x`` and a context, and ``unflatten_fn(children, context)`` returns the
+    container. Raises ValueError if the type is registered already. Other keywords of PyTorch's function are ignored.
     """
     if cls in CONTAINERS:
         raise ValueError(f"{cls} is already registered as pytree node.")
@@ -37,12 +40,15 @@ def register_pytree_node(cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten
 
 
 def _of_pairs(make: Callable[[Any, Any], Any]) -> Unflatten:
-    """Return the ``unflatten`` of a mapping type, which ``make`` creates from pairs."""
+    """Return the function ``unflatten`` of a mapping type.
+
+    ``make(pairs, keys)`` must return the mapping with the (key, value) pairs.
+    """
     return lambda children, keys: make(zip(keys, children, strict=True), keys)
 
 
 def _register_sequence(kind: Any) -> None:
-    """Register a type that can be created from an iterable of its elements."""
+    """Register the container type ``kind``, which is called with an iterable of its elements."""
     register_pytree_node(kind, lambda x: (list(x), None), lambda children, _: kind(children))
 
 
@@ -59,7 +65,7 @@ register_pytree_node(deque, lambda x: (list(x), x.maxlen), lambda children, maxl
 
 
 class _Named:
-    """Type under which structures show all named tuples."""
+    """Type that represents all named tuples in a :class:`TreeSpec`."""
 
 
 _Named.__name__ = "namedtuple"
@@ -72,7 +78,7 @@ def is_namedtuple_instance(value: Any) -> bool:
 
 
 def _container(value: Any) -> type | None:
-    """Return the container type of a value, or None for a leaf."""
+    """Return the container type of ``value``, or None for a leaf."""
     kind = type(value)
     if kind in CONTAINERS:
         return kind
@@ -85,7 +91,7 @@ def _container(value: Any) -> type | None:
 
 
 class TreeSpec:
-    """Structure of a tree: the container type, its context, and the structures of its children."""
+    """Structure of a tree: its container type ``type``, its context, and the structures of its children."""
 
     def __init__(self, type: Any, context: Any, children_specs: list[TreeSpec]) -> None:
         self.type, self.context, self.children_specs = type, context, children_specs
@@ -149,7 +155,7 @@ class TreeSpec:
 
 
 class LeafSpec(TreeSpec):
-    """Structure of a leaf."""
+    """Structure of a tree that is a leaf."""
 
     def __init__(self) -> None:
         super().__init__(None, None, [])
@@ -175,12 +181,14 @@ Stop = Callable[[Any], bool] | None
 
 
 def tree_is_leaf(tree: Any, is_leaf: Stop = None) -> bool:
-    """Whether ``tree`` is a leaf: not a container, or accepted by ``is_leaf``."""
+    """Whether ``tree`` is a leaf: it is not a container, or the function ``is_leaf`` returns True for it."""
     return (is_leaf is not None and is_leaf(tree)) or _container(tree) is None
 
 
 def tree_flatten(tree: Any, is_leaf: Stop = None) -> tuple[list[Any], TreeSpec]:
-    """Return the leaves of a tree, from left to right, and its structure.
+    """Return the leaves of ``tree``, from left to right, and its structure.
+
+    A subtree for which the function ``is_leaf`` returns True is a leaf, too.
 
     >>> from retrograd.utils import _pytree
     >>> _pytree.tree_flatten((1, [2, {"a": 3}]))[0]
@@ -191,7 +199,7 @@ def tree_flatten(tree: Any, is_leaf: Stop = None) -> tuple[list[Any], TreeSpec]:
 
 
 def _flatten_into(tree: Any, is_leaf: Stop, leaves: list[Any]) -> TreeSpec:
-    """Append the leaves of a tree to ``leaves``, and return its structure."""
+    """Append the leaves of ``tree`` to the list ``leaves``, and return the structure of the tree."""
     kind = None if is_leaf is not None and is_leaf(tree) else _container(tree)
     if kind is None:
         leaves.append(tree)
@@ -201,7 +209,7 @@ def _flatten_into(tree: Any, is_leaf: Stop, leaves: list[Any]) -> TreeSpec:
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
-    """Return the tree with a structure and leaves."""
+    """Return the tree with the structure ``treespec`` and the given leaves."""
     if not isinstance(treespec, TreeSpec):
         raise TypeError(
             f"tree_unflatten(leaves, treespec): Expected `treespec` to be instance of TreeSpec but got item of type "
@@ -211,24 +219,25 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
 
 
 def tree_leaves(tree: Any, is_leaf: Stop = None) -> list[Any]:
-    """Return the leaves of a tree."""
+    """Return the leaves of ``tree`` (see :func:`tree_flatten`)."""
     return tree_flatten(tree, is_leaf)[0]
 
 
 def tree_iter(tree: Any, is_leaf: Stop = None) -> Iterator[Any]:
-    """Return an iterator over the leaves of a tree."""
+    """Return an iterator over the leaves of ``tree`` (see :func:`tree_flatten`)."""
     return iter(tree_leaves(tree, is_leaf))
 
 
 def tree_structure(tree: Any, is_leaf: Stop = None) -> TreeSpec:
-    """Return the structure of a tree."""
+    """Return the structure of ``tree`` (see :func:`tree_flatten`)."""
     return tree_flatten(tree, is_leaf)[1]
 
 
 def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Stop = None) -> Any:
-    """Return the tree of ``func(leaf, …)`` for corresponding leaves of all trees.
+    """Return the tree of the results of ``func`` for the leaves of ``tree``.
 
-    The trees in ``rests`` may have subtrees in the place of leaves of the first.
+    ``func`` is called with a leaf and the corresponding leaves of the trees in ``rests``, which may have subtrees in
+    their place.
 
     >>> from retrograd.utils import _pytree
     >>> _pytree.tree_map(lambda a, b: a + b, (1, [2]), (10, [20]))
@@ -240,23 +249,29 @@ def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Stop = N
 
 
 def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Stop = None) -> Any:
-    """Call ``func`` as :func:`tree_map` does, and return the first tree unchanged."""
+    """Call ``func`` for each leaf as :func:`tree_map` does, and return ``tree`` unchanged."""
     tree_map(func, tree, *rests, is_leaf=is_leaf)
     return tree
 
 
 def tree_map_only(kinds: Any, func: Callable[[Any], Any], tree: Any, is_leaf: Stop = None) -> Any:
-    """Apply ``func`` to the leaves that have one of the types ``kinds``, or that ``kinds`` accepts as a predicate."""
+    """Return ``tree`` with ``func`` applied to the leaves that ``kinds`` selects.
+
+    ``kinds`` is a type, a tuple of types, or a function that returns True for the leaves to select.
+    """
     return tree_map(_only(kinds, func), tree, is_leaf=is_leaf)
 
 
 def tree_map_only_(kinds: Any, func: Callable[[Any], Any], tree: Any, is_leaf: Stop = None) -> Any:
-    """Call ``func`` as :func:`tree_map_only` does, and return the tree unchanged."""
+    """Call ``func`` for each leaf that ``kinds`` selects, and return ``tree`` unchanged.
+
+    ``kinds`` is that of :func:`tree_map_only`.
+    """
     return tree_map_(_only(kinds, func), tree, is_leaf=is_leaf)
 
 
 def _accepts(kinds: Any, value: Any) -> bool:
-    """Whether ``value`` has one of the types ``kinds``, or satisfies the predicate ``kinds``."""
+    """Whether ``value`` has one of the types ``kinds``, or ``kinds`` is a function that returns True for it."""
     if isinstance(kinds, (type, tuple)):
         return isinstance(value, kinds)
     return bool(kinds(value))
@@ -267,27 +282,27 @@ def _only(kinds: Any, func: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def tree_all(pred: Callable[[Any], bool], tree: Any, is_leaf: Stop = None) -> bool:
-    """Whether ``pred`` is true for every leaf."""
+    """Whether ``pred`` is true for every leaf of ``tree``."""
     return all(map(pred, tree_leaves(tree, is_leaf)))
 
 
 def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: Stop = None) -> bool:
-    """Whether ``pred`` is true for any leaf."""
+    """Whether ``pred`` is true for any leaf of ``tree``."""
     return any(map(pred, tree_leaves(tree, is_leaf)))
 
 
 def tree_all_only(kinds: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: Stop = None) -> bool:
-    """Whether ``pred`` is true for every leaf of the types ``kinds``."""
+    """Whether ``pred`` is true for every leaf of ``tree`` that has one of the types ``kinds``."""
     return all(pred(each) for each in tree_leaves(tree, is_leaf) if _accepts(kinds, each))
 
 
 def tree_any_only(kinds: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: Stop = None) -> bool:
-    """Whether ``pred`` is true for any leaf of the types ``kinds``."""
+    """Whether ``pred`` is true for any leaf of ``tree`` that has one of the types ``kinds``."""
     return any(pred(each) for each in tree_leaves(tree, is_leaf) if _accepts(kinds, each))
 
 
 def treespec_pprint(treespec: TreeSpec) -> str:
-    """Return the text of a tree of this structure, with ``*`` for every leaf."""
+    """Return the text of a tree of the structure ``treespec``, with ``*`` for every leaf."""
     return repr(treespec.unflatten([_Star()] * treespec.num_leaves))
 
 
@@ -297,7 +312,7 @@ class _Star:
 
 
 def broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: Stop = None) -> list[Any] | None:
-    """Return the leaves of ``tree`` broadcast to a structure, or None if this is not possible.
+    """Return the leaves of ``tree`` broadcast to the structure ``treespec``, or None if this is not possible.
 
     A leaf of the tree is repeated for all leaves that the structure has in its place.
     """

@@ -1,7 +1,7 @@
-"""The namespace ``F`` of a derivative rule, by the type of the gradient.
+"""The namespace ``F`` of a derivative rule, which depends on the type of the gradient.
 
-``rule_namespace_of(gradient)`` has the kernels if the gradient is an array (first order), and the recorded operations
-if it is a Tensor (``create_graph=True``). The table of operations fills the namespaces.
+If the gradient is an array, ``rule_namespace_of(gradient)`` has the kernels. If it is a Tensor (``create_graph=True``),
+it has the recorded operations. ``dispatch/op.py`` fills the namespaces.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ arithmetic = SimpleNamespace(add=numpy.add, copy_into=numpy.copyto)
 
 
 def rule_namespace_of(gradient: Any) -> Any:
-    """Return the namespace of operations for rules whose gradient has the type of ``gradient``."""
+    """Return the namespace ``F`` with which a rule is called for ``gradient``, by the type of the gradient."""
     try:
         return RULE_NAMESPACES[gradient.__class__]
     except KeyError:

@@ -1,7 +1,7 @@
 """Saved-tensor hooks, which pack a tensor when a node saves it and unpack it in the backward pass.
 
 The active hooks are a stack in a context variable, one per thread. While the stack is not empty, the recording mode is
-``HOOKED`` (``grad_mode``), so recording takes the generic path; otherwise this module is not called. Knows no operation
+``HOOKED`` (``grad_mode``), so recording takes the generic path. Otherwise this module is not called. Knows no operation
 and no node.
 """
 
@@ -24,13 +24,16 @@ before_writing: Final[list[Callable[[Tensor], None]]] = []
 
 
 def active_hooks() -> Hooks | None:
-    """Return the innermost pair of hooks (pack, unpack), or None."""
+    """Return the innermost active pair of hooks (pack, unpack), or None."""
     stack = _stack.get()
     return stack[-1] if stack else None
 
 
 def push(pack: Any, unpack: Any) -> None:
-    """Activate a pair of hooks in this thread. Raises RuntimeError if hooks are disabled, TypeError if not callable."""
+    """Activate the pair of hooks ``pack`` and ``unpack`` in this thread.
+
+    Raises RuntimeError if hooks are disabled, and TypeError if one of them is not callable.
+    """
     refusal = _refusal.get()
     if refusal is not None:
         raise RuntimeError(refusal)
@@ -49,9 +52,10 @@ def pop() -> None:
 
 
 def refuse(message: str | None) -> str | None:
-    """Make :func:`push` raise RuntimeError with ``message`` (None: allow it), and return the previous message.
+    """Disable saved-tensor hooks: :func:`push` then raises RuntimeError with ``message``.
 
-    Raises RuntimeError with ``message`` if hooks are active.
+    If ``message`` is None, hooks are enabled again. Returns the previous message. Raises RuntimeError with ``message``
+    if hooks are active.
     """
     before = _refusal.get()
     if message is not None and _stack.get():
@@ -61,7 +65,7 @@ def refuse(message: str | None) -> str | None:
 
 
 class PackedValue:
-    """Result of a pack hook for a saved tensor, with the unpack hook."""
+    """Object that a pack hook returned for a saved tensor, with the unpack hook."""
 
     __slots__ = ("hook", "value")
 
@@ -83,10 +87,10 @@ class PackedValue:
 
     @classmethod
     def result(cls, tensor: Tensor, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]) -> PackedValue:
-        """Return the packed value of a result, for the node that computed it.
+        """Return the packed value of ``tensor``, which is a result of the node that saves it.
 
-        The hook gets another Tensor of the same array, which is detached from the graph afterwards: through the result
-        itself the node would refer to itself.
+        The pack hook gets another Tensor of the same array, which is detached from the graph afterwards, because the
+        node would refer to itself if the hook stored the result.
         """
         stand_in = at_edge(tensor._array, tensor._version_counter, tensor._grad_edge)
         packed = cls(stand_in, pack, unpack)
@@ -94,7 +98,7 @@ class PackedValue:
         return packed
 
     def unpack(self) -> Tensor:
-        """Return the tensor of the unpack hook; raise TypeError if it returns anything else."""
+        """Return the tensor that the unpack hook returns; raise TypeError if it returns anything else."""
         tensor = self.hook(self.value)
         if not isinstance(tensor, Tensor):
             raise TypeError(

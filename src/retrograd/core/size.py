@@ -1,4 +1,4 @@
-"""The class ``Size`` of shapes."""
+"""The class ``Size``, the type of tensors' shapes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ class Size(tuple[int, ...]):
 
     @classmethod
     def _from_indices(cls, sizes: tuple[Any, ...], start: int) -> Size:
-        """Create a shape from elements with ``__index__``; raise TypeError for others."""
+        """Create a shape from the elements of ``sizes``, which are converted to ints by their method ``__index__``.
+
+        Raises TypeError for an element without this method.
+        """
         for position, each in enumerate(sizes):
             if not hasattr(each, "__index__"):
                 raise TypeError(f"torch.Size() takes an iterable of 'int' (item {position} is '{type(each).__name__}')")
@@ -72,7 +75,7 @@ class Size(tuple[int, ...]):
 
 @pickled_as("size")
 def size_from(sizes: tuple[int, ...]) -> Size:
-    """Return a Size; pickles call this function."""
+    """Return the Size with the elements ``sizes``; pickles call this function."""
     return size_of(Size, sizes)
 
 

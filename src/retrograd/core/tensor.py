@@ -38,7 +38,7 @@ new = object.__new__
 
 
 class layout:
-    """Layout of a tensor's elements; the only one is ``torch.strided``."""
+    """Layout of a tensor's elements in memory; the only one is ``torch.strided``."""
 
     __slots__ = ("name",)
     __module__ = "torch"
@@ -62,7 +62,7 @@ class memory_format(layout):
 
 @pickled_as("layout")
 def layout_named(name: str) -> layout:
-    """Return a layout or memory format by name; pickles call this function."""
+    """Return the layout or memory format called ``name``; pickles call this function."""
     return globals()[name]
 
 
@@ -153,12 +153,15 @@ class Tensor:
 
     @classmethod
     def _unwrapped(cls) -> set[Any]:
-        """Return the getters whose result is not converted to a subclass: ``grad`` and ``_base``."""
+        """Return the property getters whose result is not converted to a subclass of Tensor: ``grad`` and ``_base``."""
         return {vars(Tensor)[name].__get__ for name in ("grad", "_base")}
 
     @staticmethod
     def _make_subclass(cls: type[Tensor], data: Tensor, require_grad: Any = False) -> Any:
-        """Return a leaf of class ``cls`` that shares the memory of ``data`` and is not part of its graph."""
+        """Return a leaf of class ``cls`` that shares the memory of ``data`` and is not part of its graph.
+
+        If ``require_grad`` is true, the leaf requires gradients.
+        """
         return leaf_of(cls, data, require_grad)
 
     @property
@@ -359,7 +362,10 @@ class Tensor:
 
     @property
     def grad(self) -> Tensor | None:
-        """Gradient accumulated by backward passes, or None. Leaves have one, and tensors that retain it."""
+        """Gradient accumulated by backward passes, or None.
+
+        Leaves that require gradients have one, and tensors that retain it (see :meth:`retain_grad`).
+        """
         grad = self._grad
         if grad is None:
             if not _without_node(self) and not self.retains_grad:
@@ -418,8 +424,8 @@ class Tensor:
     def retain_grad(self) -> None:
         """Retain the gradient of this tensor in :attr:`grad`, as a leaf does.
 
-        Retaining acts among the tensor's hooks in the order of registration: the gradient is retained as changed by the
-        hooks registered before (see ``autograd.graph.set_retain_grad_last`` for PyTorch 2's order).
+        Retaining is a hook of the tensor, and runs in the order of registration: the retained gradient is the one after
+        the hooks registered before (see ``autograd.graph.set_retain_grad_last`` for PyTorch 2's order).
         """
         if not self.requires_grad:
             raise RuntimeError(with_remedy("can't retain_grad on Tensor that has requires_grad=False", REQUIRE))
@@ -449,7 +455,7 @@ class Tensor:
         return Handle(hooks, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Handle:
-        """Register ``hook(leaf)``, called after a gradient has been accumulated in the leaf's ``grad``."""
+        """Register ``hook(leaf)``, called after a gradient has been accumulated in the ``grad`` of this leaf."""
         if not self.requires_grad:
             raise RuntimeError(with_remedy("cannot register a hook on a tensor that doesn't require gradient", REQUIRE))
         if not self.is_leaf:
@@ -459,7 +465,7 @@ class Tensor:
 
     @property
     def data(self) -> Tensor:
-        """Tensor that shares the memory, outside the graph, with a version counter of its own."""
+        """Tensor that shares the memory of this tensor, outside the graph and with its own version counter."""
         out = wrap(self._array)
         out._version_counter = None if self._version_counter is None else [0, None]
         return out
@@ -479,9 +485,9 @@ class Tensor:
         raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
     def _renew_leaf(self) -> None:
-        """Update the leaf's AccumulateGrad after a change of its array.
+        """Update the AccumulateGrad of this leaf after a change of its array.
 
-        For another shape or dtype it is replaced; graphs recorded before keep the old one.
+        If the shape or dtype changes, it is replaced; graphs recorded before keep the old one.
         """
         edge = self._grad_edge
         if edge.__class__ is AccumulateGrad:
@@ -492,7 +498,7 @@ class Tensor:
                 self._grad_edge.hooks = edge.hooks
 
     def detach(self) -> Tensor:
-        """Return a tensor that shares the memory, outside the graph."""
+        """Return a tensor that shares the memory of this tensor and is not part of the graph."""
         out = wrap(self._array)
         out._version_counter = self._version_counter
         return out
@@ -506,14 +512,14 @@ class Tensor:
 
     @property
     def _version(self) -> int:
-        """Number of in-place modifications of the memory."""
+        """Number of in-place modifications of the tensor's memory."""
         if self._version_counter is None:
             raise RuntimeError("Inference tensors do not track version counter.")
         return self._version_counter[0]
 
     @property
     def _base(self) -> Tensor | None:
-        """Base of a view, or None."""
+        """Tensor that this view shares its memory with, or None if this tensor is not a view."""
         return self._view
 
     def _is_view(self) -> bool:
@@ -539,7 +545,10 @@ def wrap(array: Any) -> Tensor:
 
 
 def at_edge(array: Any, counter: list[Any] | None, edge: Any) -> Tensor:
-    """Return a Tensor of ``array`` with a version counter and a gradient edge, as for a saved value."""
+    """Return a Tensor of ``array`` with the version counter ``counter`` and the gradient edge ``edge``.
+
+    Saved values become Tensors in this way.
+    """
     out: Tensor = new(Tensor)
     out._array = array
     out._grad_edge = edge
@@ -577,7 +586,10 @@ def _freeze(x: Tensor) -> None:
 
 
 def leaf_of(cls: type, data: Tensor, requires_grad: Any, function: str = "_make_subclass") -> Any:
-    """Return a leaf of class ``cls`` that shares memory and version counter with ``data``."""
+    """Return a leaf of class ``cls`` that shares memory and version counter with ``data``.
+
+    If ``requires_grad`` is true, the leaf requires gradients. ``function`` is the function's name in errors.
+    """
     if requires_grad.__class__ is not bool:
         kind = type(requires_grad).__name__
         raise TypeError(f"{function}(): argument 'require_grad' (position 3) must be bool, not {kind}")
@@ -594,7 +606,7 @@ def leaf_of(cls: type, data: Tensor, requires_grad: Any, function: str = "_make_
 
 
 def _instances(result: Any, cls: type[Tensor]) -> Any:
-    """Return ``result`` with tensors converted to ``cls``, also inside tuples and lists."""
+    """Return ``result`` with its tensors converted to instances of ``cls``, also those inside tuples and lists."""
     if isinstance(result, Tensor):
         return result if isinstance(result, cls) else result.as_subclass(cls)
     if isinstance(result, (tuple, list)) and result.__class__ is not Size:
@@ -603,7 +615,7 @@ def _instances(result: Any, cls: type[Tensor]) -> Any:
 
 
 def _remake(accumulate: AccumulateGrad) -> Tensor:
-    """Return a new Tensor for a leaf that no longer exists."""
+    """Return a new Tensor for the leaf of ``accumulate`` that no longer exists."""
     out = at_edge(accumulate.array, accumulate.cell, accumulate)
     accumulate.variable_ref = weakref.ref(out)
     return out
@@ -631,7 +643,10 @@ class Retain:
 
 
 def _without_node(x: Tensor) -> bool:
-    """Whether ``x`` has no node as its edge; unlike ``is_leaf``, this does not update the edge of a stale view."""
+    """Whether the gradient edge of ``x`` is None or a leaf's, not a node.
+
+    Unlike ``is_leaf``, this does not update the edge of a stale view.
+    """
     return x._grad_edge is None or x._grad_edge.__class__ is AccumulateGrad
 
 
@@ -639,9 +654,10 @@ def _without_node(x: Tensor) -> bool:
 
 
 def dimension(dim: int, ndim: int, *, wrap_scalar: bool = True) -> int:
-    """Return a dimension as a non-negative index; raise PyTorch's IndexError if it is out of range.
+    """Return the dimension ``dim`` of a tensor with ``ndim`` dimensions as a non-negative index.
 
-    A 0-d tensor has the dimensions 0 and -1, unless ``wrap_scalar`` is False.
+    Raises PyTorch's IndexError if it is out of range. A 0-d tensor has the dimensions 0 and -1, unless ``wrap_scalar``
+    is False.
     """
     bound = ndim or (1 if wrap_scalar else 0)
     if not -bound <= dim < bound:
@@ -652,7 +668,7 @@ def dimension(dim: int, ndim: int, *, wrap_scalar: bool = True) -> int:
 
 
 def element_strides(array: Any) -> tuple[int, ...]:
-    """Return the strides of an array in elements, with PyTorch's values for dimensions of size 0 and 1."""
+    """Return the strides of ``array`` in elements, with PyTorch's values for dimensions of size 0 and 1."""
     if array.flags.c_contiguous and (1 not in array.shape if array.size else not any(array.strides)):
         return contiguous_strides(array.shape)  # NumPy's strides of an empty array are 0
     size: int = array.itemsize
@@ -681,22 +697,22 @@ def memory_of(array: Any) -> Any:
 
 
 def share_memory(a: Any, b: Any) -> bool:
-    """Whether two arrays are views of the same memory (their elements need not overlap)."""
+    """Whether the arrays ``a`` and ``b`` are views of the same memory (their elements need not overlap)."""
     return a is b if a.base is None and b.base is None else memory_of(a) is memory_of(b)
 
 
 def address(array: Any) -> int:
-    """Return the address of the first element of ``array``."""
+    """Return the address of the first element of ``array`` in bytes."""
     return int(array.ctypes.data if isinstance(array, numpy.ndarray) else array.data.ptr)
 
 
 def offset_in_memory(array: Any) -> int:
-    """Return the offset of the first element of ``array`` in its memory, in elements."""
+    """Return the number of elements in memory between the start of the memory of ``array`` and its first element."""
     return (address(array) - address(memory_of(array))) // array.itemsize
 
 
 def numpy_moveaxis(array: Any) -> Any:
-    """Return a view of ``array`` with the channels (dimension 1) last."""
+    """Return a view of ``array`` in which the channels (dimension 1) are the last dimension."""
     return array.transpose(0, *range(2, array.ndim), 1)
 
 

@@ -1,7 +1,8 @@
 """The ``__torch_function__`` protocol: which arguments and modes may override a call, and in what order.
 
-Handlers are methods of classes and modes (``torch.overrides``). Functions check for overrides only once the first class
-or mode is registered here: ``dispatch/torch_function_overrides.py`` then replaces their code. Knows no operation.
+A handler is the method ``__torch_function__`` of a class or of a mode (``torch.overrides``). Functions check for
+handlers only once the first class or mode is registered here, because ``dispatch/torch_function_overrides.py`` replaces
+their code then. Knows no operation.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ state = _state.get
 
 
 def disabled(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """Call ``func`` without overrides: the ``__torch_function__`` of a class that overrides nothing."""
+    """Call ``func`` without overrides.
+
+    This function is the ``__torch_function__`` of a class that overrides nothing.
+    """
     with disabled_overrides(MODES):
         return func(*args, **(kwargs or {}))
 
@@ -38,14 +42,14 @@ _NEVER = frozenset({int, float, bool, complex, str, bytes, slice, type(None), ty
 
 
 def has_torch_function(kind: type) -> bool:
-    """Whether a class has a ``__torch_function__`` that overrides calls."""
+    """Whether the class ``kind`` has a ``__torch_function__`` that overrides calls."""
     return kind not in _NEVER and getattr(kind, "__torch_function__", disabled) is not disabled
 
 
 def overriding_arguments(values: Iterable[Any], ordinary: type | None) -> list[Any]:
-    """Return the first value of each class with a handler, values of subclasses before those of their base classes.
+    """Return the first of ``values`` of each class with a handler; subclasses come before their base classes.
 
-    The search includes the elements of lists and tuples among ``values``. ``ordinary`` is a class to skip.
+    The search includes the elements of lists and tuples among ``values``. The class ``ordinary`` is skipped.
     """
     overriding: list[Any] = []
     for each in values:
@@ -62,7 +66,10 @@ def overriding_arguments(values: Iterable[Any], ordinary: type | None) -> list[A
 
 
 def _insert(value: Any, overriding: list[Any]) -> None:
-    """Insert ``value`` before the values of its base classes, unless the list has a value of its class."""
+    """Insert ``value`` into the list ``overriding`` before the values of its base classes.
+
+    Nothing is inserted if the list has a value of its class already.
+    """
     kind = value.__class__
     if not overriding:
         overriding.append(value)
@@ -78,9 +85,10 @@ PLAIN_METHOD = "as a plain method is deprecated and will be an error in future, 
 def call_override(
     func: Any, overriding: list[Any], types: tuple[type, ...], args: Any, kwargs: Any, shown: str, python: bool
 ) -> Any:
-    """Return the result of the first handler that implements ``func``: of the innermost mode, then of the values.
+    """Return the result of the first handler that implements ``func``.
 
-    A handler that returns NotImplemented passes the call to the next; TypeError is raised if all do.
+    The handler of the innermost mode is called first, then those of the classes of ``overriding``. A handler that
+    returns NotImplemented passes the call to the next; TypeError is raised if all do.
 
     Args:
         func: Function that was called.
@@ -128,7 +136,10 @@ def call_override(
 
 @contextmanager
 def disabled_overrides(level: int) -> Iterator[None]:
-    """Disable handlers in a block: those of classes (level MODES), or those of modes as well (level NONE)."""
+    """Return a context manager in which handlers are not called.
+
+    If ``level`` is MODES, these are the handlers of classes; if it is NONE, those of modes as well.
+    """
     before, modes = _state.get()
     token = _state.set((max(level, before), modes))
     try:
@@ -138,7 +149,7 @@ def disabled_overrides(level: int) -> Iterator[None]:
 
 
 def call_without_overrides(func: Any, args: Any, kwargs: Any) -> Any:
-    """Call ``func`` with the handlers of classes disabled."""
+    """Return ``func(*args, **kwargs)``, called with the handlers of classes disabled."""
     level, modes = _state.get()
     token = _state.set((max(level, MODES), modes))
     try:
@@ -151,7 +162,10 @@ def call_without_overrides(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 class _Watch:
-    """Callbacks that install and remove the checks for overrides, set by ``dispatch/torch_function_overrides.py``."""
+    """Callbacks that install and remove the checks for overrides in public functions.
+
+    ``dispatch/torch_function_overrides.py`` sets them.
+    """
 
     look: Callable[[], None] = staticmethod(lambda: None)  # install the checks in all functions
     loaded: Callable[[], None] = staticmethod(lambda: None)  # called when a module has been loaded
@@ -168,7 +182,10 @@ _counting = threading.Lock()
 
 
 def register_class(kind: type) -> bool:
-    """Install the checks for overrides if a class has a handler, and return whether it has one."""
+    """Install the checks for overrides in public functions if the class ``kind`` has a handler.
+
+    Return whether it has one.
+    """
     global _registered
     if not has_torch_function(kind):
         return False
@@ -180,7 +197,7 @@ def register_class(kind: type) -> bool:
 
 
 def forget_classes() -> None:
-    """Forget all registered classes, and remove the checks unless a mode is active. For tests."""
+    """Forget all registered classes, and remove the checks for overrides unless a mode is active. For tests."""
     global _registered, _removals
     with _counting:
         _registered = _removals = 0
@@ -189,13 +206,16 @@ def forget_classes() -> None:
 
 
 def register_overriding(values: Iterable[Any], ordinary: type) -> bool:
-    """Register the classes with handlers among the values of a call that failed; return whether there is any."""
+    """Register the classes with handlers among ``values``, the arguments of a call that failed.
+
+    The class ``ordinary`` is skipped. Return whether a class was registered.
+    """
     overriding = overriding_arguments(values, ordinary) if _state.get()[0] == ALL else []
     return bool(overriding) and all(register_class(each.__class__) for each in overriding)
 
 
 def enter_mode(mode: Any) -> None:
-    """Activate ``mode``, whose handler is then called first."""
+    """Activate ``mode``; its handler is called before those of the modes that are active already."""
     global _entered
     with _counting:
         _entered += 1
@@ -205,9 +225,9 @@ def enter_mode(mode: Any) -> None:
 
 
 def leave_mode(rest: bool = False) -> None:
-    """Deactivate the innermost mode, and remove the checks if it was the last.
+    """Deactivate the innermost mode, and remove the checks for overrides if it was the last and no class is registered.
 
-    Without ``rest``, they are removed only the first :data:`MAX_REMOVALS` times.
+    If ``rest`` is false, they are removed only the first :data:`MAX_REMOVALS` times.
     """
     global _entered, _removals
     level, modes = _state.get()

@@ -43,7 +43,7 @@ DEFAULT, NO_GRAD, INFERENCE, MULTI_OUTPUT, CUSTOM = range(5)
 
 
 class StridedLayout:
-    """Shape, strides and offset of an array in its memory, in elements."""
+    """Shape, strides and offset of an array in its memory; strides and offset are numbers of elements."""
 
     __slots__ = ("offset", "shape", "strides")
 
@@ -52,7 +52,7 @@ class StridedLayout:
 
 
 def strided_layout(array: Any, origin: Any) -> StridedLayout:
-    """Return the layout of ``array``, with the offset from the start of the memory of ``origin``."""
+    """Return the layout of ``array``; its offset is counted from the start of the memory of ``origin``."""
     owner = memory_of(origin)
     offset = 0 if array is owner else (address(array) - address(owner)) // array.itemsize
     return StridedLayout(array.shape, element_strides(array), offset)
@@ -61,8 +61,8 @@ def strided_layout(array: Any, origin: Any) -> StridedLayout:
 def current_edge(x: Tensor, by_user: bool = False) -> Any:
     """Return the gradient edge of ``x``; create a new one if ``x`` is a stale view.
 
-    Raises RuntimeError for a stale view that can not get a new edge. If nothing is recorded this is no error, so that
-    the elements can be read, unless the edge is read ``by_user``.
+    Raises RuntimeError for a stale view that can not get a new edge. If nothing is recorded, this is no error, because
+    reading the elements must be possible. If ``by_user`` is true, it is an error in any case.
     """
     base, edge, counter = x._view, x._grad_edge, x._counter
     if base is None or (edge is None and base._grad_edge is None) or not counter:
@@ -87,9 +87,9 @@ Tensor._current = staticmethod(current_edge)
 
 
 def _unrecorded(x: Tensor) -> Any:
-    """Return the edge of a view that was not recorded although its base has a graph; it discards gradients.
+    """Return the gradient edge of the view ``x``, which was not recorded although its base has a graph.
 
-    Such a view was created without recording, or before its base required gradients.
+    Such a view was created without recording, or before its base required gradients. The edge discards gradients.
     """
     if x._grad_edge is None and x._array.dtype.kind in "fcV":
         x._grad_edge = AccumulateGrad(x, x._array, x._version_counter)
@@ -100,7 +100,10 @@ def _unrecorded(x: Tensor) -> Any:
 def _as_strided_node(
     array: Any, base: Tensor, whole: StridedLayout | None = None, part: StridedLayout | None = None
 ) -> Node:
-    """Return the node of a stale view; ``whole`` and ``part``, the layouts of base and view, are computed if None."""
+    """Return the node of a stale view with the elements of ``array``, whose base is ``base``.
+
+    ``whole`` and ``part`` are the layouts of base and view; they are computed if None.
+    """
     if base._array.dtype.kind == "c" and array.dtype.kind == "f":
         # For a view of the parts of complex elements, the edge leads through a real view of the whole base.
         before = set_recording(True)
@@ -119,7 +122,10 @@ def _as_strided_node(
 
 
 def _part(array: Any, base: Any) -> StridedLayout:
-    """Return the layout of a view in its base; a complex view of a real base as pairs of real elements."""
+    """Return the layout of the view ``array`` in the array ``base``.
+
+    A complex view of a real base is described as pairs of real elements.
+    """
     layout = strided_layout(array, base)
     if array.dtype.kind != "c" or base.dtype.kind == "c":
         return layout
@@ -127,7 +133,7 @@ def _part(array: Any, base: Any) -> StridedLayout:
 
 
 class AsStridedView(Node):
-    """Node of a stale view: the gradient of the base is zero outside the view."""
+    """Node of a stale view, which computes the gradient of the base: it is zero outside the view."""
 
     __slots__ = ("part", "whole")
     __module__ = "builtins"
@@ -158,7 +164,7 @@ class CopySlices(Node):
     whole: StridedLayout
 
     def name(self) -> str:
-        """Return PyTorch's name of the class."""
+        """Return PyTorch's name of this class."""
         return "torch::autograd::CopySlices"
 
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
@@ -168,7 +174,11 @@ class CopySlices(Node):
         return self._through(self.inner.vjp_recorded, grad, edges, keep)
 
     def _through(self, vjp: Any, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
-        """Return the gradients for ``edges``, with the gradient of the slice computed by ``vjp`` of the inner node."""
+        """Return the gradients for ``edges`` from ``grad``, the gradient of the base.
+
+        The gradient of the modified view is computed by ``vjp``, a method of the view's own node. If ``keep`` is true,
+        saved values are not freed.
+        """
         level = rule_namespace_of(grad)
         if self.pairs:
             grad = level.view_as_real(grad)
@@ -184,7 +194,10 @@ class CopySlices(Node):
 
 
 def _edge_of_result(copy: weakref.ref[CopySlices], shape: tuple[int, ...], dtype: Any) -> Any:
-    """Return the edge of a result saved by the inner node (see Note [Results saved by in-place operations])."""
+    """Return the gradient edge of a result that the inner node of ``copy`` has saved.
+
+    ``shape`` and ``dtype`` are those of the result (see Note [Results saved by in-place operations]).
+    """
     node = copy()
     if node is None:
         return None
@@ -202,8 +215,8 @@ def _edge_of_result(copy: weakref.ref[CopySlices], shape: tuple[int, ...], dtype
 def check_in_place(x: Tensor, recorded: bool, overlap: bool = False) -> None:
     """Raise PyTorch's RuntimeError if ``x`` must not be modified in place.
 
-    ``recorded``: whether the operation is recorded, that is, whether any operand requires gradients. ``overlap``:
-    whether elements may share memory.
+    ``recorded`` is true if the operation is recorded because an operand requires gradients. If ``overlap`` is true,
+    elements of ``x`` may overlap in memory, otherwise this is an error.
     """
     for callback in before_writing:
         callback(x)
@@ -230,13 +243,13 @@ def check_in_place(x: Tensor, recorded: bool, overlap: bool = False) -> None:
 
 
 def _leaf_hint(leaf: Tensor) -> str:
-    """Return the user's line, the origin of the leaf and a remedy, for an error about an in-place operation."""
+    """Return the user's line, the origin of ``leaf`` and a remedy, for an error about an in-place operation."""
     line, origin = user_frame.describe(*user_frame.user_location()), describe_origin(leaf._grad_edge)
     return f" (at {line}; it is {origin}). Remedy: update it under torch.no_grad(), or work on a clone." if line else ""
 
 
 def check_overlap(x: Tensor) -> None:
-    """Raise RuntimeError if several elements of the tensor share memory, as after ``expand``."""
+    """Raise RuntimeError if several elements of ``x`` share memory, as after ``expand``."""
     if overlaps(x):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
@@ -245,7 +258,7 @@ def check_overlap(x: Tensor) -> None:
 
 
 def overlaps(x: Tensor) -> bool:
-    """Whether several elements share memory, as after ``expand``."""
+    """Whether several elements of ``x`` share memory, as after ``expand``."""
     array = x._array
     if array.flags.c_contiguous or array.size <= 1:
         return False
@@ -253,9 +266,9 @@ def overlaps(x: Tensor) -> bool:
 
 
 def check_partial_overlap(x: Tensor, others: Sequence[Any], same: bool = True) -> None:
-    """Raise RuntimeError if an operand partly overlaps ``x``, the tensor written to.
+    """Raise RuntimeError if one of the operands ``others`` partly overlaps ``x``, the tensor written to.
 
-    With ``same``, an operand with exactly the same elements is allowed.
+    If ``same`` is true, an operand with exactly the same elements is allowed.
     """
     array = x._array
     for other in others:
@@ -277,7 +290,7 @@ def check_partial_overlap(x: Tensor, others: Sequence[Any], same: bool = True) -
 
 
 def _is_dense(array: Any) -> bool:
-    """Whether the elements fill a contiguous range of memory, in any order."""
+    """Whether the elements of ``array`` fill a contiguous range of memory, in any order."""
     if array.flags.c_contiguous or array.flags.f_contiguous:
         return True
     expected = 1
@@ -306,9 +319,9 @@ _OF_A_FUNCTION = (
 
 
 def _check_creation(x: Tensor, what: str) -> None:
-    """Raise PyTorch's RuntimeError if ``x`` is a view whose creation rules out in-place operations.
+    """Raise PyTorch's RuntimeError if ``x`` is a view that must not be modified in place because of how it was created.
 
-    ``what`` is the tensor that was modified, as part of the message.
+    ``what`` is the part of the message that names the modified tensor.
     """
     if x._creation_meta == DEFAULT:
         return
@@ -354,9 +367,10 @@ def bump_version(x: Tensor) -> None:
 
 
 def rebase_history(x: Tensor, node: Node) -> None:
-    """Set the edge of ``x`` after an in-place operation; the first edge of ``node`` is the previous edge of ``x``.
+    """Set the gradient edge of ``x`` after an in-place operation recorded by ``node``.
 
-    The edge of a tensor is the node itself; for a view, the base gets a CopySlices (see Note [CopySlices]).
+    The first edge of ``node`` is the previous edge of ``x``. If ``x`` is not a view, its edge is the node itself;
+    otherwise the base gets a CopySlices node (see Note [CopySlices]).
     """
     before, base = x._grad_edge, x._view
     if base is None:
@@ -392,9 +406,10 @@ def _keep_retaining(x: Tensor, before: Any) -> None:
 
 
 def view_of(x: Tensor, array: Any, made: int | None = None) -> Tensor:
-    """Return a view of ``x`` with the elements of ``array``; the caller sets its edge.
+    """Return a view of ``x`` with the elements of ``array``; the caller sets its gradient edge.
 
-    ``made`` overrides how the view is marked as created (``DEFAULT`` and so on).
+    ``made`` is the creation metadata of the view (``DEFAULT`` and so on); if None, it depends on the recording mode and
+    on ``x``.
     """
     out: Tensor = object.__new__(Tensor)
     out._array = array
@@ -416,7 +431,7 @@ def view_of(x: Tensor, array: Any, made: int | None = None) -> Tensor:
 
 
 def views_of(x: Tensor, arrays: Sequence[Any]) -> tuple[Tensor, ...]:
-    """Return views of ``x`` with the elements of ``arrays``, as the results of one operation."""
+    """Return a tuple of views of ``x`` with the elements of ``arrays``, as the results of one operation."""
     creation = MULTI_OUTPUT if recording() else _creation_mode()
     counter, base = x._version_counter, x._view
     if base is None:
@@ -434,7 +449,7 @@ def views_of(x: Tensor, arrays: Sequence[Any]) -> tuple[Tensor, ...]:
 
 
 def _creation_mode() -> int:
-    """Return the mark of a view that is created while nothing is recorded."""
+    """Return the creation metadata of a view that is created while nothing is recorded."""
     return INFERENCE if in_inference() else NO_GRAD
 
 
@@ -479,7 +494,7 @@ def modified_inplace_error(node: Node, array: Any, counter: list[Any], version: 
 
 
 def freed_error(node: Node) -> RuntimeError:
-    """Return PyTorch's error for a node whose saved values have been freed, with the line that recorded the node."""
+    """Return PyTorch's error for ``node``, whose saved values have been freed, with the line that recorded the node."""
     text = (
         "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
         "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
@@ -500,7 +515,7 @@ def bare_name(node: Any) -> str:
 
 
 def type_string(array: Any) -> str:
-    """Return the type of a tensor in some of PyTorch's errors: ``torch.FloatTensor``."""
+    """Return the type of the tensor with the elements ``array`` in some of PyTorch's errors: ``torch.FloatTensor``."""
     name = scalar_name(of(array.dtype))
     return f"torch.{'cuda.' if type(array).__module__.startswith('cupy') else ''}{name}Tensor"
 
