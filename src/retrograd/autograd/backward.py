@@ -1,4 +1,4 @@
-"""``backward`` and ``grad``, which begin the backward pass, and the gradients of tensors that transforms compute."""
+"""``backward`` and ``grad``: the start of a backward pass, also for tensors of a transform such as ``vmap``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ def _as_gradients(value: Any, count: int) -> tuple[Any, ...]:
 
 
 def _roots(outputs: Sequence[Any], grads: Sequence[Any], record: bool) -> list[tuple[Any, Any]]:
-    """Return the gradient edge of each output with the gradient at which the backward pass begins there."""
+    """Return a list of pairs: the gradient edge of each of ``outputs``, and the incoming gradient from ``grads``.
+
+    If ``record`` is true, the gradients are Tensors, because the backward pass is recorded; otherwise they are arrays.
+    """
     roots = []
     for index, (out, grad) in enumerate(zip(outputs, grads, strict=False)):
         if out.__class__ is not Tensor and not isinstance(out, (Tensor, graph.GradientEdge)):
@@ -56,7 +59,7 @@ def _roots(outputs: Sequence[Any], grads: Sequence[Any], record: bool) -> list[t
 
 
 def _no_graph_hint(out: Any) -> str:
-    """Return the part of an error that explains why a tensor has no gradient edge, with the remedy."""
+    """Return the part of an error that explains why the tensor ``out`` has no gradient edge, with a remedy."""
     if isinstance(out, Tensor) and out._array.dtype.kind not in "fcV":
         return f". It is of {out.dtype}, which has no gradients. Remedy: compute with floating-point numbers."
     tracing = sys.modules.get("retrograd.inspection.tracing")  # loaded only if a program has used it
@@ -210,14 +213,18 @@ add_method("backward", _backward_of)
 
 
 def gradient_edge_of(tensor: Any) -> Any:
-    """Return the gradient edge of a Tensor, or the edge that a ``GradientEdge`` names."""
+    """Return the gradient edge of ``tensor``, a Tensor or a ``GradientEdge``."""
     if tensor.__class__ is not Tensor and isinstance(tensor, graph.GradientEdge):
         return graph.engine_edge_of(tensor)
     return tensor._grad_edge if tensor._view is None else Tensor._current(tensor)
 
 
 def _checked_inputs(value: Any, caller: str) -> tuple[Any, ...]:
-    """Return the inputs of ``backward`` or ``grad`` as a tuple: one, several, or the values of a dictionary."""
+    """Return the argument ``inputs`` of ``backward`` or ``grad`` as a tuple.
+
+    ``value`` is one input, several, or a dictionary, whose values are taken. ``caller`` is the function's name in
+    errors.
+    """
     if value.__class__ is not tuple and type(value) not in (list, dict, Tensor) and isinstance(value, Mapping):
         raise TypeError(
             f"`inputs` argument to `{caller}()` must be a dict, not {type(value).__name__}. Other Mapping types are not "
@@ -355,7 +362,11 @@ def _stacked_gradients(
     allow_unused: bool,
     materialize_grads: bool,
 ) -> tuple[Any, ...]:
-    """Return the gradients for every slice of ``grads`` along the first dimension, stacked."""
+    """Return for each input the gradients for every slice of ``grads`` along the first dimension, stacked.
+
+    It is :func:`grad` with ``is_grads_batched=True``. If ``keep`` is true, the graph is retained. The other parameters
+    are those of :func:`grad`.
+    """
     rows = range(_batch_size(outs, grads))
     by_row = [
         _gradients_of(
@@ -380,7 +391,10 @@ def _stacked_gradients(
 
 
 def _batch_size(outs: tuple[Any, ...], grads: tuple[Any, ...]) -> int:
-    """Return the number of gradients stacked in each of ``grads``; raise if one is missing or of a wrong shape."""
+    """Return the number of gradients stacked in each of ``grads``, the incoming gradients of ``outs``.
+
+    Raises an error if one is missing or has a wrong shape.
+    """
     for index, (out, grad) in enumerate(zip(outs, grads, strict=False)):
         if not isinstance(grad, Tensor):
             _initial_gradient(index, out, gradient_edge_of(out), grad)

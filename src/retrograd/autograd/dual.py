@@ -1,9 +1,9 @@
 """Forward mode: dual tensors, which carry a tangent beside the primal, and the tangent rule of every operation.
 
 The graph contains the parts of a dual, not the dual: the primal, and the tangent, which is computed by recorded
-operations too. Reverse over forward therefore needs no further code. For forward over reverse, let ``y + y' e`` be
-computed from ``x + x' e``: the gradient of ``y`` with respect to ``x + x' e`` is a dual, whose parts are the gradients
-of ``y`` and of ``y'`` with respect to ``x`` (``Dual.gradients``).
+operations too. Therefore reverse mode over forward mode needs no further code. For forward mode over reverse mode, let
+``y + y' e`` be computed from ``x + x' e``: the gradient of ``y`` with respect to ``x + x' e`` is a dual, whose parts
+are the gradients of ``y`` and of ``y'`` with respect to ``x`` (``Dual.gradients``).
 
 The tangent of an operation follows from its gradient rules. A rule applies the transpose of the derivative and is
 linear in the incoming gradient; differentiating it with respect to that gradient transposes it back.
@@ -49,7 +49,7 @@ _CONSTANTS = ("value", "fill")
 
 
 class Dual(TransformTensor):
-    """Dual tensor: the primal ``_inner`` and a ``_tangent`` of the same shape."""
+    """Dual tensor with the primal ``_inner`` and a ``_tangent`` of the same shape."""
 
     __slots__ = ()
     _tangent: Tensor
@@ -141,7 +141,7 @@ class Dual(TransformTensor):
 
 
 def make_dual_tensor(run: Any, primal: Any, tangent: Any) -> Any:
-    """Return the dual of ``primal`` and ``tangent``, or the primal if the tangent is None."""
+    """Return the dual of ``primal`` and ``tangent`` at the level ``run``, or the primal if the tangent is None."""
     if tangent is None:
         return primal
     special = innermost((primal, tangent))
@@ -155,7 +155,7 @@ def make_dual_tensor(run: Any, primal: Any, tangent: Any) -> Any:
 
 
 def primal_at(x: Any, run: Any) -> Any:
-    """Return ``x`` without its tangent at the level ``run``."""
+    """Return ``x`` without its tangent at the level ``run``; a tensor without a tangent there is returned unchanged."""
     if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return x
     if x._run is run:
@@ -164,7 +164,7 @@ def primal_at(x: Any, run: Any) -> Any:
 
 
 def tangent_at(x: Any, run: Any) -> Any:
-    """Return the tangent of ``x`` at the level ``run``, or None."""
+    """Return the tangent of ``x`` at the level ``run`` of forward mode, or None."""
     if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return None
     if x._run is run:
@@ -187,7 +187,7 @@ def _has_tangent(x: Any, run: Any) -> bool:
 
 
 def zeros_as(x: Any) -> Tensor:
-    """Return zeros of the shape of ``x``, batched as ``x`` is at every level of vmap."""
+    """Return zeros of the shape of ``x``, with as many slices at every level of vmap."""
     return F.zeros_as(x)
 
 
@@ -199,7 +199,10 @@ def _make_pair(run: Any, primal: Any, tangent: Any, like: Any) -> Any:
 
 
 def _modified_dual(run: Any, op: Any, x: Any, primals: Any, tangents: Any, params: Any) -> Any:
-    """Write the result of ``op`` into ``x`` and its tangent into that of ``x``, which becomes a dual if needed."""
+    """Write the result of the in-place operation ``op`` into ``x``, and set the tangent of ``x`` to that of the result.
+
+    If necessary, ``x`` becomes a dual at the level ``run``. ``primals`` and ``tangents`` are those of the operands.
+    """
     tangent = None
     if any(each is not None for each in tangents) and op.has_rules:
         # The rules may need the overwritten value.
@@ -218,7 +221,10 @@ def _modified_dual(run: Any, op: Any, x: Any, primals: Any, tangents: Any, param
 
 
 def _set_tangent(run: Any, x: Any, tangent: Any) -> None:
-    """Set the tangent of ``x``, in the memory of the old tangent if possible, because views of ``x`` share it."""
+    """Set the tangent of ``x`` at the level ``run``.
+
+    It is written into the memory of the old tangent if possible, because views of ``x`` share that memory.
+    """
     if not (isinstance(x, Dual) and x._run is run):
         if isinstance(x, TransformTensor):
             raise RuntimeError(_CAPTURED)
@@ -239,7 +245,10 @@ def _set_tangent(run: Any, x: Any, tangent: Any) -> None:
 
 
 def _can_hold(held: Any, value: Any) -> bool:
-    """Whether ``held`` has memory for each element of ``value`` in each batch, and is no leaf."""
+    """Whether ``value`` can be copied into ``held``.
+
+    ``held`` must have memory for each element of ``value`` in each batch of vmap, and must not be a leaf.
+    """
     special = innermost((held, value))
     if special is None:
         array = held._array
@@ -261,7 +270,7 @@ def _zeros_in_order_of(x: Tensor) -> Tensor:
 
 
 def _become_dual(run: Any, x: Tensor, tangent: Tensor) -> None:
-    """Turn a plain tensor into a dual with ``tangent``, keeping the object's identity."""
+    """Turn the plain tensor ``x`` into a dual with ``tangent`` at the level ``run``; the Python object remains the same."""
     inner: Tensor = new(Tensor)
     for name in ("_array", "_grad_edge", "_counter", "_view", "_grad"):
         setattr(inner, name, getattr(x, name))
@@ -282,7 +291,10 @@ _CAPTURED = (
 
 
 def _apply_custom(run: Any, function: Any, args: tuple[Any, ...]) -> Any:
-    """Apply a custom function to duals, with tangents from its ``jvp``, or without one from the transposed backward."""
+    """Return the result of the custom ``Function`` class ``function`` for ``args``, some of which are duals.
+
+    The tangents of the results are computed by its ``jvp``, or, without one, by the transpose of its ``backward``.
+    """
     primals = tuple([primal_at(each, run) for each in args])
     tangents = tuple([tangent_at(each, run) for each in args])
     if not run.alive or all(each is None for each in tangents):
@@ -307,7 +319,10 @@ def _apply_custom(run: Any, function: Any, args: tuple[Any, ...]) -> Any:
 
 
 def _jvp_tangents(ctx: Any, function: Any, primals: Any, tangents: Any, outs: Sequence[Any]) -> list[Any]:
-    """Return the tangents from the user's ``jvp``; raise RuntimeError for a wrong number, type or shape."""
+    """Return the tangents of ``outs`` that the user's ``jvp`` returns; raise RuntimeError if they do not fit.
+
+    The number, types and shapes must be those of ``outs``, the results of the custom ``Function`` class ``function``.
+    """
     in_tangents = [
         zeros_as(primal) if tangent is None and isinstance(primal, Tensor) and ctx.materialize_grads else tangent
         for primal, tangent in zip(primals, tangents, strict=True)
@@ -347,7 +362,10 @@ def _jvp_hint(function: Any) -> str:
 
 
 def _transposed_backward(function: Any, primals: Any, tangents: Any, count: int) -> list[Any]:
-    """Return the tangents of a custom function, computed by transposing its backward."""
+    """Return the tangents of the ``count`` results of a custom ``Function`` class, computed by transposing its backward.
+
+    ``primals`` and ``tangents`` are those of its arguments.
+    """
     members = [each for each in (*primals, *tangents) if isinstance(each, Tensor)]
     record = bool(recording()) and any(map(_is_recorded, members))
     live = [i for i, each in enumerate(tangents) if each is not None]
@@ -367,7 +385,10 @@ def _transposed_backward(function: Any, primals: Any, tangents: Any, count: int)
 
 
 def _with_new_edge(x: Any, members: Sequence[Any]) -> Any:
-    """Return ``x`` with a new gradient edge, batched like ``members``."""
+    """Return ``x`` as the result of a recorded operation, so that it has a new gradient edge.
+
+    It has a slice for each slice of ``members`` that are batches of vmap.
+    """
     zeros = placeholder(members, x._array.shape, x._array.dtype)
     return x + zeros
 
@@ -376,7 +397,11 @@ def _with_new_edge(x: Any, members: Sequence[Any]) -> Any:
 
 
 def tangents_of(op: Any, primals: Any, tangents: Any, params: Any, outs: Sequence[Any]) -> list[Any]:
-    """Return the tangents of the results ``outs`` of ``op`` from the tangents of its tensors (None: no tangent)."""
+    """Return the tangents of ``outs``, the results of ``op``, from the tangents of its operands.
+
+    ``primals`` and ``tangents`` are those of the operands, with None for an operand without tangent. ``params`` are the
+    operation's parameters. A result without tangent has None.
+    """
     live = [i for i, each in enumerate(tangents) if each is not None and op.rules[i] is not None]
     count = len(outs) if op.differentiable is None else op.differentiable
     graded = [k for k, out in enumerate(outs) if k < count and out._array.dtype.kind in "fcV"]
@@ -434,7 +459,11 @@ def _same_layout(primals: Any, tangents: Any) -> bool:
 
 
 def _linear(op: Any, primals: Any, tangents: Any, params: Any, ruled: Sequence[int]) -> Any:
-    """Apply a linear ``op`` to the tangents, with zeros for missing ones and for constants that it writes."""
+    """Return the result of the linear ``op`` for ``tangents``, with zeros for missing tangents.
+
+    ``ruled`` are the indices of the operands with a rule. Parameters with a constant that the operation writes are
+    replaced by 0.
+    """
     parts = list(primals)
     for i in ruled:
         if isinstance(parts[i], Tensor):
@@ -446,7 +475,10 @@ def _linear(op: Any, primals: Any, tangents: Any, params: Any, ruled: Sequence[i
 
 
 def _is_direct(op: Any, primals: Any, outs: Any) -> bool:
-    """Whether the factors by which the rules multiply a gradient apply to a tangent too: real or holomorphic rules."""
+    """Whether the derivative by which a rule multiplies a gradient can also multiply a tangent.
+
+    This holds if the rules are holomorphic and the result is complex, or if all operands are real.
+    """
     if any(is_shared(rule) for rule in op.rules):
         return False
     operands = [each for each in primals if isinstance(each, Tensor)]
@@ -465,7 +497,7 @@ def _pointwise(op: Any, primals: Any, tangents: Any, params: Any, outs: Any, liv
 
 
 def _promoted_operands(op: Any, primals: Any) -> tuple[Any, ...]:
-    """Return the operands of a pointwise ``op`` cast to its computation dtype; Python numbers stay unchanged."""
+    """Return the operands of a pointwise ``op`` cast to the dtype in which it computes; Python numbers stay unchanged."""
     if op.kind != "pointwise":
         return tuple(primals)
     common = common_dtype(primals)
@@ -479,7 +511,11 @@ def _promoted_operands(op: Any, primals: Any) -> tuple[Any, ...]:
 def _saved_values(
     op: Any, primals: Any, params: Any, outs: Any, live: Sequence[int], change: Callable[[Any], Any] | None = None
 ) -> dict[str, Any]:
-    """Return the saved values that the rules of the tensors ``live`` use, by name, each tensor mapped by ``change``."""
+    """Return a dictionary of the values that the rules use, as a node would save them.
+
+    ``live`` are the indices of the operands whose rules are used. ``change`` is applied to each Tensor unless it is
+    None.
+    """
     values: dict[str, Any] = {}
     for each in op.saved():
         if not any(i in each.rules for i in live):
@@ -503,7 +539,7 @@ def _saved_values(
 
 
 def _rule_value(rule: Any, g: Any, saved: dict[str, Any]) -> Any:
-    """Return the value of a rule for the incoming gradient or tangent ``g``."""
+    """Return the value of ``rule`` for the incoming gradient or tangent ``g`` and the values in ``saved``."""
     if isinstance(rule, (int, float)):
         return g if rule == 1 else None if rule == 0 else g * rule
     if isinstance(rule, str):
@@ -514,7 +550,7 @@ def _rule_value(rule: Any, g: Any, saved: dict[str, Any]) -> Any:
 
 
 class _TensorSpec:
-    """Shape and dtype of a tensor, in the form that ``validate_gradient`` takes."""
+    """Shape and dtype of a tensor, with the attributes that ``validate_gradient`` reads."""
 
     def __init__(self, like: Tensor) -> None:
         self.shape, self.dtype, self.edges = like._array.shape, like._array.dtype, ()
@@ -523,7 +559,10 @@ class _TensorSpec:
 def _transposed(
     op: Any, primals: Any, tangents: Any, params: Any, outs: Any, live: Sequence[int], graded: Sequence[int]
 ) -> Any:
-    """Return the tangents by differentiating the values of the rules with respect to the incoming gradients."""
+    """Return the tangents of ``outs``, computed by differentiating the rules with respect to the incoming gradients.
+
+    ``live`` are the indices of the operands with a tangent, and ``graded`` those of the results that have gradients.
+    """
     members = [each for each in (*primals, *tangents) if isinstance(each, Tensor)]
     record = bool(recording()) and any(map(_is_recorded, members))
     conjugate = op.holomorphic and any(each.is_complex() for each in (outs[0], *members))
@@ -548,7 +587,10 @@ def _transposed(
 
 
 def _values(op: Any, g: Any, saved: dict[str, Any], live: Sequence[int]) -> list[tuple[int, Any]]:
-    """Return the gradient by the rules for each tensor of ``live``, with the tensor's index."""
+    """Return pairs (index, gradient): the gradient by its rule of each operand whose index is in ``live``.
+
+    ``g`` is the incoming gradient, and ``saved`` has the values that the rules use.
+    """
     gradients, shared = [], {}
     for i in live:
         rule = op.rules[i]

@@ -22,7 +22,7 @@ from .dual import Dual, make_dual_tensor, primal_at, tangent_at
 
 
 class DualRun(TransformLevel):
-    """Level of ``dual_level``; at most one is open at a time."""
+    """Level of forward mode that :class:`dual_level` opens; at most one is open at a time."""
 
     __slots__ = ()
     strict = False
@@ -33,7 +33,10 @@ def _open() -> DualRun | None:
 
 
 def enter_dual_level() -> int:
-    """Open a level, in which duals can be created, and return its number; ``exit_dual_level`` closes it."""
+    """Open a level of forward mode, in which duals can be created, and return its number.
+
+    :func:`exit_dual_level` closes it.
+    """
     if _open() is not None:
         text = "Nested forward mode AD is not supported at the moment"
         raise RuntimeError(with_remedy(text, "nest torch.func.jvp instead"))
@@ -42,7 +45,10 @@ def enter_dual_level() -> int:
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Close the level; the duals created in it act as their primals from then on."""
+    """Close the level of forward mode that is open; the duals created in it act as their primals from then on.
+
+    ``level`` is the number of the level; None means the open one.
+    """
     run = _open()
     if run is None and level is None:
         raise RuntimeError("Dual level must be a positive number.")
@@ -54,7 +60,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
 
 
 class dual_level:
-    """Context manager in which duals can be created."""
+    """Context manager that opens a level of forward mode, in which dual tensors can be created."""
 
     def __enter__(self) -> int:
         return enter_dual_level()
@@ -64,16 +70,17 @@ class dual_level:
 
 
 class UnpackedDualTensor(NamedTuple):
-    """Primal and tangent of a dual; the tangent is None for a tensor that is no dual."""
+    """Primal and tangent of a dual tensor; the tangent is None for a tensor that is no dual."""
 
     primal: Tensor
     tangent: Tensor | None
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """Return a dual of the primal ``tensor`` and a ``tangent`` of its shape; results computed from it have tangents.
+    """Return a dual tensor with the primal ``tensor`` and ``tangent``, which must have its shape.
 
-    Raises RuntimeError outside :class:`dual_level` or if the shapes differ, and ValueError for integers and booleans.
+    Results computed from a dual tensor have tangents. Raises RuntimeError outside :class:`dual_level` or if the shapes
+    differ, and ValueError for integers and booleans.
     """
     run = _open()
     if run is None:
@@ -101,7 +108,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """Return the primal and the tangent of a dual; for any other tensor, the tensor and None."""
+    """Return the primal and the tangent of the dual tensor ``tensor``; for any other tensor, the tensor and None."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {type(tensor).__name__}")
     run = _open()

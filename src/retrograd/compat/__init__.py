@@ -1,1 +1,1 @@
-"""Compatibility with PyTorch: missing names, lazy imports, pickle names, type names. Knows names only."""
+"""Compatibility with PyTorch: missing names, lazy imports, names in pickles, names of types. Knows no tensor."""

@@ -1,4 +1,4 @@
-"""Annotations without quotes in ``help`` and ``inspect.signature``.
+"""Display of annotations without quotes in ``help`` and ``inspect.signature``.
 
 In modules with ``from __future__ import annotations`` Python stores an annotation as a string, and ``inspect`` shows it
 in quotes.
@@ -22,7 +22,10 @@ _KNOWN: dict[str, Written] = {}
 
 
 def show_annotations(shown: Iterable[Any]) -> None:
-    """Replace the annotations of functions, and of the methods of classes, by text that is shown without quotes."""
+    """Replace the annotations of functions, and of the methods of classes, by text that is shown without quotes.
+
+    ``shown`` has the functions and classes.
+    """
     for each in shown:
         for function in _functions(each):
             as_written(function)
@@ -38,7 +41,10 @@ def as_written(function: Any) -> Any:
 
 
 def _functions(shown: Any) -> Iterator[FunctionType]:
-    """Yield the functions whose annotations are shown: of a class its methods, of a wrapper its function."""
+    """Yield the functions whose annotations are shown for ``shown``.
+
+    For a class these are its methods, for a wrapper the wrapped function, and for a function itself.
+    """
     kinds = shown.__mro__ if isinstance(shown, type) else ()
     own = [each for kind in kinds if kind is shown or kind.__name__[0] == "_" for each in vars(kind).values()]
     for each in own or [shown]:

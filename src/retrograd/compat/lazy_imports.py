@@ -32,7 +32,7 @@ _LATER: dict[str, dict[str, str]] = {}
 
 
 def module_getattr(module_name: str, later: dict[str, str] | None = None) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a public module: it loads names on demand, and raises the error for missing ones.
+    """Return the ``__getattr__`` of a public module: it loads names on demand, and raises the error for missing names.
 
     Args:
         module_name: Name of the module.
@@ -55,7 +55,10 @@ def module_getattr(module_name: str, later: dict[str, str] | None = None) -> Cal
 
 
 def _load(module_name: str, name: str, source: str) -> Any:
-    """Load the module ``source``, relative to a module, and make its ``name`` an attribute of that module."""
+    """Load the module ``source`` and return its object ``name``, or the module itself if it is called ``name``.
+
+    The object becomes an attribute of the module ``module_name``, to which ``source`` is relative.
+    """
     value: Any = importlib.import_module("." + source, module_name)
     if name != source:
         value = getattr(value, name)
@@ -65,11 +68,11 @@ def _load(module_name: str, name: str, source: str) -> Any:
 
 
 class ModuleCompletion:
-    """The first finder for modules of the package: it lets the other finders find a module, and completes the module.
+    """Import finder for modules of the package, the first of all finders, which completes each module after its import.
 
-    A module is marked as the package's before it is executed. Afterwards, a public module with ``__all__`` gets
-    ``__dir__``, and ``__getattr__`` unless it defines its own because it loads names on demand. The class of the loader
-    is unchanged, so source and resources are found as without this finder.
+    The other finders find the module. It is marked as the package's before it is executed. Afterwards, a public module
+    with ``__all__`` gets ``__dir__``, and ``__getattr__`` unless it defines its own because it loads names on demand.
+    The class of the loader is unchanged, so source and resources are found as without this finder.
     """
 
     def __init__(self, package: str) -> None:
@@ -77,7 +80,7 @@ class ModuleCompletion:
         user_frame.mark_package()
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Return the spec that the next finder returns, with a loader that completes the module."""
+        """Return the spec of the module ``fullname`` from the next finder, with a loader that completes the module."""
         if not fullname.startswith(self.prefix):
             return None
         others = [each for each in sys.meta_path if not isinstance(each, (ModuleCompletion, MissingModules))]
@@ -90,7 +93,7 @@ class ModuleCompletion:
 
 
 def _execute(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
-    """Execute a module of the package and complete it."""
+    """Execute a module of the package by the loader's function ``execute``, and complete the module."""
     namespace = vars(module)
     namespace[user_frame.MARK] = True
     execute(module)
@@ -106,10 +109,11 @@ INSIDE = (*FOLDERS, "cli", "import_hook", "namespaces", "runner")
 
 
 def hide_folders(package: ModuleType) -> None:
-    """Remove the internal folders from the attributes of the package, where Python's import system has put them.
+    """Remove the internal folders (:data:`FOLDERS`) from the attributes of the package.
 
-    PyTorch has no ``torch.core`` or ``torch.kernels``, and programs test for names with ``hasattr``. Imports of modules
-    in these folders still work, because Python finds a loaded package in ``sys.modules``.
+    Python's import system has put them there. PyTorch has no ``torch.core`` or ``torch.kernels``, and programs test for
+    names with ``hasattr``. Imports of modules in these folders still work, because Python finds a loaded package in
+    ``sys.modules``.
     """
     for folder in FOLDERS:
         importlib.import_module(f"{package.__name__}.{folder}")  # if a program loaded it later, it would be set again
@@ -117,7 +121,9 @@ def hide_folders(package: ModuleType) -> None:
 
 
 def module_dir(namespace: dict[str, Any]) -> Callable[[], list[str]]:
-    """Return the ``__dir__`` of a public module: names in ``__all__`` and public submodules, but not its own imports.
+    """Return the ``__dir__`` of the public module with the given namespace.
+
+    It lists the names in ``__all__`` and public submodules, but not the names that the module imports.
 
     >>> import retrograd.linalg
     >>> "publish" in vars(retrograd.linalg), "publish" in dir(retrograd.linalg), "svd" in dir(retrograd.linalg)
@@ -140,9 +146,9 @@ ON_LOAD: list[Callable[[], None]] = []
 
 
 def _complete(namespace: dict[str, Any]) -> None:
-    """Mark a loaded module as the package's, and silence NumPy's warnings in what was loaded with it.
+    """Mark the loaded module with the given namespace as the package's, and silence NumPy's warnings.
 
-    Silencing goes through all modules of the package, so only packages and top-level modules cause it.
+    Silencing goes through all modules of the package, so it is done only after packages and top-level modules.
     """
     namespace[user_frame.MARK] = True
     for call in ON_LOAD:

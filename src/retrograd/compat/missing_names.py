@@ -42,7 +42,7 @@ PAGE = os.path.join(PAGES, "differences.md")
 
 
 def torch_name(module_name: str) -> str:
-    """Return PyTorch's name for a module of the package.
+    """Return PyTorch's name for the module ``module_name`` of the package.
 
     >>> torch_name("retrograd.nn.functional")
     'torch.nn.functional'
@@ -52,7 +52,9 @@ def torch_name(module_name: str) -> str:
 
 
 def why_missing(full_name: str) -> str:
-    """Return the text that errors append to PyTorch's message for a missing name: the reason and the page to read.
+    """Return the text that errors append to PyTorch's message for the missing name ``full_name``.
+
+    The text has the reason and the page to read.
 
     >>> why_missing("torch.onnx.export")
     'left out of retrograd on purpose: compiling and exporting programs; see ...differences.md'
@@ -64,10 +66,10 @@ def why_missing(full_name: str) -> str:
 
 
 def missing_name_error(module_name: str, name: str, frame: FrameType) -> AttributeError | ImportError:
-    """Return the error for the missing attribute ``name`` of a module, which the code of ``frame`` reads.
+    """Return the error for the missing attribute ``name`` of the module ``module_name``, which ``frame`` reads.
 
-    It is an ImportError in a from-import (see Note [Missing names in from-imports]). The caller raises it, so tracebacks
-    show one frame of the package.
+    It is an ImportError in a from-import (see Note [Missing names in from-imports]), and otherwise an AttributeError.
+    The caller raises it, so tracebacks show one frame of the package.
     """
     torch_module = torch_name(module_name)
     message = f"module {torch_module!r} has no attribute {name!r}"
@@ -85,7 +87,7 @@ def missing_name_error(module_name: str, name: str, frame: FrameType) -> Attribu
 
 
 def _suggestion(module_name: str, name: str) -> str:
-    """Return the hint with the most similar name of a module, or an empty string.
+    """Return the hint with the name of the module that is most similar to ``name``, or an empty string.
 
     Python itself shows such a hint only for an uncaught AttributeError in a terminal, and not for an ImportError.
     """
@@ -96,17 +98,21 @@ def _suggestion(module_name: str, name: str) -> str:
 
 
 class MissingModules:
-    """The last finder for modules of a package: it finds modules without a file, and raises the error for missing ones.
+    """Import finder for modules that have no file, the last of all finders; it raises the error for missing modules.
 
-    ``table`` is the name of a module, loaded on the first search, whose function ``find`` returns the specs of modules
-    without a file. The error for a missing module names the page of differences.
+    ``package`` is the name of the package. ``table`` is the name of a module, loaded on the first search, whose
+    function ``find`` returns the specs of modules without a file. The error for a missing module names the page of
+    differences.
     """
 
     def __init__(self, package: str, table: str = "") -> None:
         self.package, self.table = package, table
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Return the spec of a module without a file; raise ModuleNotFoundError in an import of any other."""
+        """Return the spec of the module ``fullname`` if it has no file.
+
+        Raises ModuleNotFoundError in an import of any other module.
+        """
         if fullname.partition(".")[0] == self.package:
             spec: ModuleSpec | None = (self.table and importlib.import_module(self.table).find(fullname)) or None
             if spec is not None:
@@ -122,7 +128,8 @@ class UnsupportedAttribute:
     """Descriptor for an attribute that is left out on purpose: reading it raises an AttributeError with the reason.
 
     It has no ``__set__``, so a program may set an attribute of that name on its own tensors. A ``__getattr__`` on
-    Tensor would serve as well, but Python 3.11 reads every attribute of a class with ``__getattr__`` more slowly.
+    Tensor would have the same effect, but Python 3.11 reads every attribute of a class with ``__getattr__`` more
+    slowly.
 
     >>> import retrograd as torch
     >>> torch.ones(2).to_sparse()

@@ -1,4 +1,4 @@
-"""Names in pickles: stable ones for functions that rebuild objects, and PyTorch's for classes.
+"""Names in pickles: names that do not change for functions that rebuild objects, and PyTorch's names for classes.
 
 A pickle names a function or class by ``__module__`` and ``__qualname__``. Functions that rebuild a tensor, a dtype and
 so on are named as members of ``retrograd._rebuild``, so a pickle can be read after its functions have moved.
@@ -30,7 +30,7 @@ FORMER_NAMES = {
 
 
 def pickled_as(name: str) -> Callable[[Function], Function]:
-    """Return a decorator with which pickles name a function ``retrograd._rebuild.NAME``, wherever it is defined."""
+    """Return a decorator that makes pickles name a function ``retrograd._rebuild.<name>``, wherever it is defined."""
 
     def rename(function: Function) -> Function:
         function.__module__, function.__qualname__ = "retrograd._rebuild", name
@@ -40,9 +40,9 @@ def pickled_as(name: str) -> Callable[[Function], Function]:
 
 
 def add_former_modules(package: str) -> None:
-    """Enter the modules of :data:`FORMER_NAMES` in ``sys.modules``, where ``pickle`` looks for them.
+    """Add the modules of :data:`FORMER_NAMES` to ``sys.modules``, where ``pickle`` looks for them.
 
-    They are attributes of no package: ``torch.ops`` is another thing in PyTorch.
+    They do not become attributes of ``package``, because PyTorch uses some of their names (``torch.ops``) otherwise.
     """
     for module_name, names in FORMER_NAMES.items():
         module = ModuleType(f"{package}.{module_name}", "Names in pickles of earlier versions.")
@@ -53,7 +53,10 @@ def add_former_modules(package: str) -> None:
 
 
 def _object(package: str, names: dict[str, str], name: str) -> Any:
-    """Return an object by its former name: the ``__getattr__`` of a former module with the table ``names``."""
+    """Return the object of ``package`` that was called ``name`` in a former module.
+
+    ``names`` maps the names in that module to the present ones. The function is the module's ``__getattr__``.
+    """
     if name not in names:
         raise AttributeError(f"no object of this module has been pickled as {name!r}")
     module, _, last = names[name].rpartition(".")
@@ -61,9 +64,9 @@ def _object(package: str, names: dict[str, str], name: str) -> Any:
 
 
 class TorchNamed:
-    """Base class of classes shown under PyTorch's module name: pickles name the package's own module instead.
+    """Base class of classes that are shown with PyTorch's module name.
 
-    Checkpoints (``torch.save``) keep PyTorch's name.
+    Pickles name the package's own module instead. Checkpoints (``torch.save``) keep PyTorch's name.
     """
 
     __slots__ = ()
@@ -79,23 +82,26 @@ class TorchNamed:
 
 @pickled_as("instance")
 def new_instance(module: str, name: str, *arguments: Any) -> Any:
-    """Return a new instance of the class ``name`` of a module, without calling ``__init__``."""
+    """Return a new instance of the class ``name`` of the module ``module``, without calling ``__init__``.
+
+    ``arguments`` are those of the class's ``__new__``.
+    """
     cls = getattr(importlib.import_module(module), name)
     return cls.__new__(cls, *arguments)
 
 
 def show_as_torch(module: ModuleType) -> None:
-    """Set ``__module__`` of the classes that a module defines to PyTorch's name for that module."""
+    """Set ``__module__`` of the classes that ``module`` defines to PyTorch's name for that module."""
     for each in vars(module).values():
         if isinstance(each, type) and each.__module__ == module.__name__:
             each.__module__ = module.__name__.replace("retrograd", "torch", 1)
 
 
 def name_constructors(namespace: dict[str, Any]) -> None:
-    """Give each public class of a module that inherits ``__init__`` from an internal base a copy under its own name.
+    """Give each public class of a module that inherits ``__init__`` from an internal base class its own copy of it.
 
-    Python shows the qualified name of a function in errors: for ``Conv2d(kernal_size=3)`` it must be
-    ``Conv2d.__init__()``.
+    ``namespace`` is that of the module. Python shows the qualified name of a function in errors: for
+    ``Conv2d(kernal_size=3)`` it must be ``Conv2d.__init__()``.
     """
     for name in namespace["__all__"]:
         cls = namespace.get(name)

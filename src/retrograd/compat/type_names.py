@@ -1,4 +1,7 @@
-"""Names of classes as in PyTorch's errors. Imports neither the package nor NumPy."""
+"""Names of classes as in PyTorch's errors.
+
+This module imports neither the package nor NumPy.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ WITH_MODULE = frozenset({"Size", "device", "dtype", "layout", "memory_format"})
 
 
 def type_name(value: Any) -> str:
-    """Return the name of a value's class as PyTorch's errors show it.
+    """Return the name of the class of ``value`` as PyTorch's errors show it.
 
     >>> import numpy
     >>> type_name([1]), type_name(None), type_name(numpy.float64(1)), type_name(numpy.ones(1))

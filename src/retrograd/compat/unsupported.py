@@ -101,12 +101,12 @@ TENSOR = tuple(
 
 @functools.cache
 def patterns() -> dict[str, re.Pattern[str]]:
-    """Return, for each reason, one pattern that matches its names. Compiled on the first call."""
+    """Return, for each reason, one compiled regular expression that matches its names."""
     return {why: re.compile(rf"(?:{'|'.join(names.split())})(?:\..*)?") for why, names in LEFT_OUT.items()}
 
 
 def reason(name: str) -> str | None:
-    """Return the reason why the name after ``torch.`` is left out on purpose, or None if it is not.
+    """Return the reason why ``name``, a name below ``torch``, is left out on purpose, or None if it is not.
 
     >>> reason("onnx.export")
     'compiling and exporting programs'

@@ -35,7 +35,8 @@ class Size(tuple[int, ...]):
     def _from_indices(cls, sizes: tuple[Any, ...], start: int) -> Size:
         """Create a shape from the elements of ``sizes``, which are converted to ints by their method ``__index__``.
 
-        Raises TypeError for an element without this method.
+        ``start`` is the index of the first element that is not an int. Raises TypeError for an element without the
+        method.
         """
         for position, each in enumerate(sizes):
             if not hasattr(each, "__index__"):

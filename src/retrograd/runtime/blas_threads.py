@@ -1,7 +1,8 @@
-"""Control of the threads of NumPy's BLAS: their number, and how long they spin before they sleep.
+"""``get_num_threads`` and ``set_num_threads``: control of the threads of NumPy's BLAS, its matrix library.
 
 NumPy has no functions for this, but its extension modules are linked with a BLAS whose functions ``ctypes`` can call.
-This module must be imported before NumPy, because OpenBLAS reads its spin timeout when it is loaded. Knows no tensor.
+The module also sets how long idle threads spin (wait without sleeping). It must be imported before NumPy, because
+OpenBLAS reads its spin timeout when it is loaded. Knows no tensor.
 
 Note [Two thread pools]. The OpenBLAS of NumPy has a thread pool, and after a matrix product each of its threads spins
 for 26 ms before it sleeps. Compiled loops have another pool (OpenMP), which needs the same cores: a training step of a
@@ -34,7 +35,7 @@ SHORT_TIMEOUT = 14
 
 
 def _set_spin_timeout() -> bool:
-    """Set OpenBLAS's spin timeout if NumPy is not imported yet, and return whether its threads sleep soon."""
+    """Set OpenBLAS's spin timeout if NumPy is not imported yet, and return whether the timeout is short."""
     setting = os.environ.get(SPIN_VARIABLE, "")
     if setting:
         return setting.isdigit() and int(setting) <= SHORT_TIMEOUT + 4
@@ -107,7 +108,7 @@ followers: list[Callable[[], None]] = []
 
 
 def limit() -> int:
-    """Return the number of threads of the package's own loops, the same as for matrix products."""
+    """Return the number of threads of the package's own compiled loops: the same as for matrix products."""
     if not _chosen:
         _chosen["count"] = get_num_threads()
     return _chosen["count"]
@@ -115,10 +116,10 @@ def limit() -> int:
 
 @cache
 def gemm(kind: str) -> int:
-    """Return the address of ``sgemm`` (``"f"``) or ``dgemm`` (``"d"``) in NumPy's BLAS, or 0 if it is not found.
+    """Return the address of ``sgemm`` (``kind="f"``) or ``dgemm`` (``kind="d"``) in NumPy's BLAS.
 
-    It is 0 as well if the number of threads of the library can not be set, because callers run it in threads of their
-    own.
+    The result is 0 if the function is not found. It is also 0 if the number of threads of the library can not be set,
+    because callers run the function in threads of their own.
     """
     if sys.byteorder != "little" or sys.maxsize < 2**32 or _control(LINKED[0]) is None:
         return 0
@@ -137,7 +138,7 @@ IDLE = frozenset({"IPython", "asyncio", "concurrent", "ipykernel", "queue", "sel
 
 
 def _other_threads_wait() -> bool:
-    """Whether all other Python threads only wait."""
+    """Whether all other Python threads are executing code of a package in which threads only wait (:data:`IDLE`)."""
     me = threading.get_ident()
     frames = [frame for thread, frame in sys._current_frames().items() if thread != me]
     return all(str(each.f_globals.get("__name__")).partition(".")[0] in IDLE for each in frames)
@@ -145,10 +146,10 @@ def _other_threads_wait() -> bool:
 
 @cache
 def sleep_soon() -> bool:
-    """Shorten the spin timeout of an OpenBLAS that already runs, and return whether that was possible.
+    """Shorten the spin timeout of an OpenBLAS that is already running, and return whether that was possible.
 
     Its threads are shut down, and the next product starts new ones. This is not done if another thread of the program
-    may be inside a product, or if the environment sets a timeout.
+    may be computing a product, or if the environment sets a timeout.
     """
     if SPIN_VARIABLE in os.environ or not hasattr(os, "fork") or not _other_threads_wait():
         return False
@@ -162,7 +163,10 @@ def sleep_soon() -> bool:
 
 
 def restartable() -> Any:
-    """Return NumPy's OpenBLAS if it exports functions that restart its threads, else None, as for NumPy 2.5."""
+    """Return NumPy's OpenBLAS if it exports functions that restart its threads, else None.
+
+    The OpenBLAS of NumPy 2.5 does not export them.
+    """
     for path in _library_paths(LINKED[0]):
         with suppress(OSError):
             library = ctypes.CDLL(path)
@@ -174,7 +178,7 @@ def restartable() -> Any:
 class _SingleThreaded:
     """Context manager in which NumPy's BLAS uses only the calling thread.
 
-    Blocks may overlap in several threads; the last one to end restores the number of threads.
+    Blocks may overlap in several threads. The last one to end restores the number of threads.
     """
 
     def __init__(self) -> None:
@@ -183,7 +187,10 @@ class _SingleThreaded:
             os.register_at_fork(after_in_child=self.forget)
 
     def forget(self) -> None:
-        """Reset the state, also in a forked child, which has no other threads."""
+        """Reset the state: no thread is in a block.
+
+        It is also called in a forked child, which has no other threads.
+        """
         self.lock, self.inside, self.before = threading.Lock(), 0, 1
 
     def __enter__(self) -> None:
@@ -223,7 +230,10 @@ def set_num_interop_threads(num: int) -> None:
 
 
 def _positive(caller: str, count: Any) -> int:
-    """Return ``count``; raise RuntimeError, as from the function ``caller``, unless it is a positive int."""
+    """Return ``count`` if it is a positive int, else raise RuntimeError.
+
+    ``caller`` is the function's name in the error.
+    """
     if type(count) is not int:
         raise RuntimeError(f"{caller} expects an int, but got {type(count).__name__}")
     if count <= 0:
@@ -232,7 +242,7 @@ def _positive(caller: str, count: Any) -> int:
 
 
 def _controls() -> Iterator[tuple[Callable[[], Any], Callable[[int], Any]]]:
-    """Yield the functions that get and set the number of threads of each loaded BLAS, NumPy's first."""
+    """Yield, for each loaded BLAS, the functions that get and set its number of threads; NumPy's comes first."""
     for name in LINKED:
         if name in sys.modules or name.startswith("numpy."):
             control = _control(name)
@@ -241,7 +251,7 @@ def _controls() -> Iterator[tuple[Callable[[], Any], Callable[[int], Any]]]:
 
 
 def of_scipy() -> Callable[[int], Any] | None:
-    """Return the function that sets the number of threads of SciPy's copy of the BLAS, or None if none is loaded."""
+    """Return the function that sets the number of threads of SciPy's copy of the BLAS, or None if it is not loaded."""
     if LINKED[1] not in sys.modules:
         return None
     return _scipy_setter()
@@ -262,7 +272,10 @@ def _address(function: Any) -> int | None:
 
 @cache
 def _control(name: str) -> tuple[Callable[[], Any], Callable[[int], Any]] | None:
-    """Return the functions that get and set the number of threads of the BLAS of an extension module, or None."""
+    """Return a pair of functions that get and set the number of threads of a BLAS, or None if it has none.
+
+    ``name`` is an extension module that is linked with the BLAS.
+    """
     for path in _library_paths(name):
         try:
             library = ctypes.CDLL(path)
@@ -275,7 +288,7 @@ def _control(name: str) -> tuple[Callable[[], Any], Callable[[int], Any]] | None
 
 
 def _library_paths(name: str) -> Iterator[str]:
-    """Yield the files that may contain the functions of a BLAS.
+    """Yield the files that may contain the functions of the BLAS of the extension module ``name``.
 
     These are the extension module, in whose dependencies the system searches too (except on Windows), and the library
     that comes with a wheel.

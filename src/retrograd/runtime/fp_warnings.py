@@ -35,13 +35,19 @@ COMPILED = "retrograd.kernels.numba."
 
 
 class SilencedModule(ModuleType):
-    """Module whose globals have None for ``__name__``."""
+    """Module whose globals have None for ``__name__``.
+
+    Python drops warnings from such a module (see Note [Silenced modules]).
+    """
 
     __name__ = property(lambda module: module.__spec__.name)
 
 
 def silence_numpy_warnings() -> None:
-    """Silence the modules of the package whose import is complete (until then, classes need the module's name)."""
+    """Silence NumPy's warnings in the modules of the package whose import is complete.
+
+    Others can not be silenced yet, because the definition of a class needs the module's name.
+    """
     for name, module in list(sys.modules.items()):
         computes = name.startswith(COMPUTING) and not name.startswith(COMPILED)
         if computes and module is not None and not getattr(module.__spec__, "_initializing", False):
@@ -50,7 +56,7 @@ def silence_numpy_warnings() -> None:
 
 
 class _Errstate:
-    """Fallback that reads and sets NumPy's error handling by its public functions."""
+    """Replacement for NumPy's private context variable: it reads and sets the error handling by public functions."""
 
     def get(self) -> Any:
         return numpy.geterr()
@@ -60,7 +66,7 @@ class _Errstate:
 
 
 def _error_handling() -> tuple[ContextVar[Any] | _Errstate, Any]:
-    """Return an object that gets and sets NumPy's error handling, and the setting that ignores all errors."""
+    """Return an object that gets and sets NumPy's handling of floating-point errors, and the value that ignores all."""
     try:
         from numpy._core import umath
 

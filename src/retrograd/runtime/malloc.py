@@ -39,7 +39,10 @@ def glibc() -> Any:
 
 
 def bound() -> int:
-    """Return the maximum of free bytes to keep: ``RETROGRAD_POOL`` megabytes, or a quarter of memory up to 2 GiB."""
+    """Return the maximum number of freed bytes to keep.
+
+    It is ``RETROGRAD_POOL`` megabytes, or a quarter of the machine's memory up to 2 GiB.
+    """
     setting = os.environ.get("RETROGRAD_POOL", "")
     if setting.isdigit():
         return min(int(setting) * 10**6, MOST)
@@ -48,7 +51,7 @@ def bound() -> int:
 
 @cache
 def keep() -> bool:
-    """Keep up to :func:`bound` bytes of freed memory in the process; return False if that is impossible or disabled."""
+    """Keep up to :func:`bound` bytes of freed memory in the process; return False if this is impossible or disabled."""
     library = glibc()
     if library is None or not (most := bound()):
         return False

@@ -17,7 +17,11 @@ PROFILED: WeakKeyDictionary[Any, tuple[Callable[..., str], bool]] = WeakKeyDicti
 
 
 def profiled(name: Callable[..., str], operation: bool = False) -> Callable[[Callee], Callee]:
-    """Return a decorator with which a profiler times a function, and shows its calls as ``name(*args, **kwargs)``."""
+    """Return a decorator that registers a function for the profiler, which times its calls and shows them by a name.
+
+    The name of a call is the result of ``name(*args, **kwargs)`` with the arguments of the call. If ``operation`` is
+    true,
+    """
 
     def register(function: Callee) -> Callee:
         PROFILED[function] = name, operation

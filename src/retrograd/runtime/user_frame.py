@@ -1,7 +1,7 @@
 """Locations in the user's program, for error messages, warnings and tracebacks.
 
-A graph node and a version counter record the user's line. Recording must be cheap, so a location is a code object and
-the index of an instruction; file and line are looked up when an error is written. Frames of the package are skipped:
+A graph node and a version counter record the user's line. Recording must be fast, so a location is a code object and
+the index of an instruction; file and line are looked up only when an error is shown. Frames of the package are skipped:
 their globals contain ``MARK``.
 """
 
@@ -26,14 +26,17 @@ MARK = "__retrograd__"
 
 
 def mark_package() -> None:
-    """Mark the modules of the package that are loaded before its finder is installed; the finder marks the others."""
+    """Mark the modules of the package that are loaded already, so that their frames are skipped.
+
+    Modules loaded later are marked by the finder of ``compat/lazy_imports.py``.
+    """
     for name, module in list(sys.modules.items()):
         if name.startswith("retrograd.") and module is not None:
             module.__dict__[MARK] = True
 
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
-    """Issue a warning that points to the user's line, past all frames of the package."""
+    """Issue a warning with the message ``text`` that points to the user's line, past all frames of the package."""
     frame, level = sys._getframe(1), 2
     while MARK in frame.f_globals and frame.f_back is not None:
         frame, level = frame.f_back, level + 1
@@ -47,11 +50,11 @@ OTHERS = frozenset({"numpy", "scipy", "cupy", "ml_dtypes"}) | sys.stdlib_module_
 
 
 def strip_frames(error: Exception) -> Exception | None:
-    """Return ``error`` without the package's frames in its traceback, or None if the traceback is to be kept.
+    """Return ``error`` without a traceback, or None if its traceback must be kept.
 
-    The function that the user called catches an error, calls this function, and raises the result, so the traceback has
-    the user's line and that function only. The traceback is kept if it has frames of the user's code below (a hook, a
-    custom function), or if the environment sets RETROGRAD_TRACEBACK=full.
+    The function that the user called catches an error, calls this function, and raises the result. Then the traceback
+    has only the user's line and that function. The traceback is kept if it has frames of the user's code inside the
+    call (a hook, a custom function), or if the environment sets RETROGRAD_TRACEBACK=full.
     """
     if isinstance(error, MemoryError):
         return _no_memory(error)
@@ -67,7 +70,7 @@ def strip_frames(error: Exception) -> Exception | None:
 
 
 def _no_memory(error: MemoryError) -> RuntimeError:
-    """Return PyTorch's error for a failed allocation, with the number of bytes if NumPy's error has it."""
+    """Return PyTorch's error for a failed allocation, with the number of bytes if NumPy's ``error`` has it."""
     shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
     requested = (
         "" if shape is None or dtype is None else f" you tried to allocate {math.prod(shape) * dtype.itemsize} bytes."
@@ -77,7 +80,10 @@ def _no_memory(error: MemoryError) -> RuntimeError:
 
 
 def strips_frames(function: Callee) -> Callee:
-    """Return ``function`` with errors stripped of the frames below its own (:func:`strip_frames`); not for hot paths."""
+    """Return a wrapper of ``function`` that removes the package's frames from the tracebacks of errors.
+
+    See :func:`strip_frames`. The wrapper is not for functions that are called very often.
+    """
 
     @functools.wraps(function)
     def outer(*args: Any, **kwargs: Any) -> Any:
@@ -103,9 +109,10 @@ RERAISE = (
 
 
 def user_location(depth: int = 1) -> tuple[CodeType | None, int]:
-    """Return the code object and the instruction of the user's frame that is being executed, or ``(None, -1)``.
+    """Return the code object and the index of the instruction that the user's frame is executing.
 
-    ``depth`` is the number of frames that certainly belong to the package, because inspecting a frame takes 0.1 µs.
+    The result is ``(None, -1)`` if there is no such frame. ``depth`` is the number of frames to skip because they
+    certainly belong to the package; inspecting a frame takes 0.1 µs.
     """
     try:
         frame: FrameType | None = sys._getframe(depth)
@@ -117,7 +124,7 @@ def user_location(depth: int = 1) -> tuple[CodeType | None, int]:
 
 
 def expression(frame: FrameType) -> ast.expr | None:
-    """Return the syntax tree of the expression that a frame is evaluating, or None if the source is not available."""
+    """Return the syntax tree of the expression that ``frame`` is evaluating, or None if the source is not available."""
     position = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
     first, last, start, stop = position
     if first is None or last is None or start is None or stop is None:
@@ -134,7 +141,7 @@ def expression(frame: FrameType) -> ast.expr | None:
 
 
 def describe(code: CodeType | None, instruction: int) -> str:
-    """Return a location as ``file.py:12: y = x * x``, or an empty string for no location."""
+    """Return the location of an instruction of ``code`` as ``file.py:12: y = x * x``; "" if ``code`` is None."""
     if code is None:
         return ""
     line = line_of(code, instruction)
@@ -143,7 +150,10 @@ def describe(code: CodeType | None, instruction: int) -> str:
 
 
 def file_of(code: CodeType) -> str:
-    """Return the file of a code object, or ``In[3]`` for a notebook's cell, whose file name is internal to IPython."""
+    """Return the file name of a code object, or ``In[3]`` for the cell of a notebook.
+
+    The file name of a cell is internal to IPython.
+    """
     get_shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
     format_name = getattr(getattr(get_shell and get_shell(), "compile", None), "format_code_name", None)
     names = format_name and format_name(code.co_filename)
@@ -151,7 +161,7 @@ def file_of(code: CodeType) -> str:
 
 
 def line_of(code: CodeType, instruction: int) -> int:
-    """Return the line number of an instruction."""
+    """Return the line number of the instruction of ``code`` at index ``instruction``."""
     for start, end, line in code.co_lines():
         if start <= instruction < end and line is not None:
             return line
