@@ -7,11 +7,11 @@ from ..runtime.user_frame import warn
 
 
 class set_detect_anomaly:
-    """Switch anomaly detection on or off: permanently when called, for a block when used as a context manager.
+    """Enable or disable anomaly detection: permanently when called, for a block when used as a context manager.
 
-    While it is on, an error in a backward pass is preceded by a warning that shows where the failing operation was
-    recorded. With ``check_nan``, a gradient that contains NaN raises RuntimeError; with ``check_inf``, which PyTorch
-    does not have, so does a gradient that contains an infinity.
+    While it is enabled, an error in a backward pass is preceded by a warning that shows where the failing operation was
+    recorded. If ``check_nan`` is true, a gradient that contains NaN raises RuntimeError. If ``check_inf``, which
+    PyTorch does not have, is true, so does a gradient that contains an infinity.
     """
 
     __module__ = "torch.autograd.anomaly_mode"

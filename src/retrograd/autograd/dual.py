@@ -270,7 +270,7 @@ def _zeros_in_order_of(x: Tensor) -> Tensor:
 
 
 def _become_dual(run: Any, x: Tensor, tangent: Tensor) -> None:
-    """Turn the plain tensor ``x`` into a dual with ``tangent`` at the level ``run``; the Python object remains the same."""
+    """Turn the plain tensor ``x`` into a dual with ``tangent`` at the level ``run``, without creating a new object."""
     inner: Tensor = new(Tensor)
     for name in ("_array", "_grad_edge", "_counter", "_view", "_grad"):
         setattr(inner, name, getattr(x, name))
@@ -362,9 +362,9 @@ def _jvp_hint(function: Any) -> str:
 
 
 def _transposed_backward(function: Any, primals: Any, tangents: Any, count: int) -> list[Any]:
-    """Return the tangents of the ``count`` results of a custom ``Function`` class, computed by transposing its backward.
+    """Return the tangents of the results of a custom ``Function`` class, computed by transposing its backward.
 
-    ``primals`` and ``tangents`` are those of its arguments.
+    ``primals`` and ``tangents`` are those of the arguments, and ``count`` is the number of results.
     """
     members = [each for each in (*primals, *tangents) if isinstance(each, Tensor)]
     record = bool(recording()) and any(map(_is_recorded, members))
@@ -497,7 +497,7 @@ def _pointwise(op: Any, primals: Any, tangents: Any, params: Any, outs: Any, liv
 
 
 def _promoted_operands(op: Any, primals: Any) -> tuple[Any, ...]:
-    """Return the operands of a pointwise ``op`` cast to the dtype in which it computes; Python numbers stay unchanged."""
+    """Return the operands of a pointwise ``op`` cast to the dtype in which it computes; Python numbers stay as is."""
     if op.kind != "pointwise":
         return tuple(primals)
     common = common_dtype(primals)

@@ -1,8 +1,8 @@
 """``Function``: user-defined operations with their own forward and backward.
 
-A call creates one node, which is also the ``ctx`` that ``forward`` and ``backward`` receive. Of its own results this
-node saves the array and the version counter, because the Tensor would form a reference cycle with the node.
-See https://docs.pytorch.org/docs/stable/notes/extending.html.
+A call creates one node, which is also the ``ctx`` that ``forward`` and ``backward`` receive. Of the results of the
+call, the node saves only the array and the version counter, because the Tensor has a reference to the node and would
+form a reference cycle with it. See https://docs.pytorch.org/docs/stable/notes/extending.html.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ..runtime.user_frame import warn
 
 
 class _SavedResult:
-    """One of the node's own results, saved as its array and version."""
+    """Saved result of the node itself: its array and its version at the time of saving."""
 
     __slots__ = ("array", "counter", "position", "version")
 
@@ -48,7 +48,7 @@ class _SavedResult:
 
 
 class _SavedTensor:
-    """A saved Tensor that is not a result of the node."""
+    """Saved Tensor that is not a result of the node."""
 
     __slots__ = ("source", "version")
 
@@ -65,7 +65,7 @@ class _SavedTensor:
 
 
 class _SavedPacked:
-    """A Tensor saved while saved-tensor hooks were active, as the pack hook returned it."""
+    """Object that the pack hook returned for a Tensor, which was saved while saved-tensor hooks were active."""
 
     __slots__ = ("edge", "packed", "position")
 
@@ -81,7 +81,7 @@ class _SavedPacked:
 
 
 class _RawSaved(SavedTensor):
-    """One element of ``ctx._raw_saved_tensors``: the saved tensor number ``index`` of a node."""
+    """One element of ``ctx._raw_saved_tensors``: the tensor that a node saved at index ``index``."""
 
     __slots__ = ("_index", "_owner")
     __module__ = "torch._C._autograd"
@@ -109,20 +109,20 @@ _RawSaved.__name__ = _RawSaved.__qualname__ = "SavedTensor"
 
 
 class FunctionCtx:
-    """Context passed as ``ctx`` to ``forward`` and ``backward``, which carries values from one to the other."""
+    """Base class of the ``ctx`` passed to ``forward`` and ``backward``, which stores values from one to the other."""
 
     __module__ = "torch.autograd.function"
 
     def save_for_backward(self, *tensors: Any) -> None:
-        """Save tensors (or None) for ``backward``, which reads them as ``ctx.saved_tensors``.
+        """Save the Tensors ``tensors`` (or None) for ``backward``, which reads them as ``ctx.saved_tensors``.
 
-        Reading them raises RuntimeError if they were modified in place since. Call it at most once, in ``forward`` or
-        ``setup_context``. Other values than tensors can be saved as attributes of ``ctx``.
+        Reading them raises RuntimeError if they were modified in place since. Call this method at most once, in
+        ``forward`` or ``setup_context``. Values that are not tensors can be saved as attributes of ``ctx``.
         """
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
-        """Save tensors (or None) for ``jvp``, which reads them as ``ctx.saved_tensors``."""
+        """Save the Tensors ``tensors`` (or None) for ``jvp``, which reads them as ``ctx.saved_tensors``."""
         for each in tensors:
             if not isinstance(each, Tensor) and each is not None:
                 raise AssertionError(
@@ -132,11 +132,11 @@ class FunctionCtx:
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *args: Tensor) -> None:
-        """Declare the inputs that ``forward`` modified in place; it must return each of them."""
+        """Declare that ``forward`` modified the inputs ``args`` in place; it must return each of them."""
         self.dirty_tensors = args
 
     def mark_non_differentiable(self, *args: Tensor) -> None:
-        """Declare the results that have no gradient; ``backward`` still receives zeros for each."""
+        """Declare that the results ``args`` have no gradient; ``backward`` still receives zeros for each."""
         self.non_differentiable = args
 
     def mark_shared_storage(self, *pairs: Any) -> None:
@@ -148,7 +148,7 @@ class FunctionCtx:
         )
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Choose how ``backward`` receives a missing gradient: as zeros (True, the default) or as None."""
+        """Set what ``backward`` receives for a missing gradient: zeros if ``value`` is true (the default), or None."""
         self.materialize_grads = value
 
 
@@ -208,7 +208,10 @@ class BackwardCFunction(FunctionCtx, Node):
             self.saved = None
 
     def _call_backward(self, grads: list[Any], edges: tuple[Any, ...]) -> list[Any]:
-        """Call the user's backward with ``grads`` and return its checked gradients, one for each edge."""
+        """Call the user's ``backward`` with ``grads``, and return the gradients, one for each of ``edges``.
+
+        Raises an error if their number or types are wrong.
+        """
         if self.materialize_grads:
             for index, form in enumerate(self.forms):
                 if grads[index] is None and form is not None:
@@ -251,7 +254,7 @@ class BackwardCFunction(FunctionCtx, Node):
 
 
 class FunctionMeta(type):
-    """Metaclass that creates the node class ``<name>Backward`` of each :class:`Function`."""
+    """Metaclass of :class:`Function` that creates the node class ``<name>Backward`` of each subclass."""
 
     _backward_cls: Any
 
@@ -316,12 +319,18 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
-        """Save the values that ``backward`` needs, for a ``forward`` without ``ctx``."""
+        """Save in ``ctx`` the values that ``backward`` needs, for a ``forward`` without the argument ``ctx``.
+
+        ``inputs`` are the arguments of ``forward``, and ``output`` is its result.
+        """
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        """Return the gradients of all arguments from those of the results, None for those that are no tensors."""
+        """Return the gradients of all arguments of ``forward``, from ``grad_outputs``, the gradients of its results.
+
+        For arguments that are not tensors, the gradient is None.
+        """
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
             "backward mode AD. Remedy: write a static method backward(ctx, *grads), which returns a gradient for each "
@@ -332,9 +341,10 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        """Compute the batched results; return them with the batch dimension of each (None: not batched).
+        """Return the results for batched arguments, and a tuple with the batch dimension of each result.
 
-        ``info`` has ``batch_size`` and ``randomness``; ``in_dims`` holds the batch dimension of each argument.
+        The batch dimension is None for a result that is not batched. ``info`` has the attributes ``batch_size`` and
+        ``randomness``. ``in_dims`` has the batch dimension of each of ``args``.
         """
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
@@ -343,7 +353,10 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        """Return the tangents of the results from those of the arguments (None for an argument without one)."""
+        """Return the tangents of the results, computed from ``grad_inputs``, the tangents of the arguments.
+
+        The tangent of an argument that has none is None.
+        """
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
         )
@@ -351,7 +364,7 @@ class Function(metaclass=FunctionMeta):
     @classmethod
     @profiled(lambda cls, *args, **kwargs: cls.__name__, operation=True)
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Call ``forward`` and record the call as one node."""
+        """Return the result of ``forward`` for these arguments, and record the call as one node."""
         split = cls.setup_context is not Function.setup_context
         if split or kwargs:
             args = _arguments(cls, args, kwargs, split)
@@ -364,7 +377,10 @@ class Function(metaclass=FunctionMeta):
 
     @classmethod
     def _called(cls, args: tuple[Any, ...], split: bool) -> tuple[Any, Any]:
-        """Call ``forward`` with tensors of no transform; return ``ctx`` and the result."""
+        """Call ``forward`` with ``args``, which are no tensors of a transform; return ``ctx`` and the recorded result.
+
+        If ``split`` is true, the class has ``setup_context``, and ``forward`` has no argument ``ctx``.
+        """
         ctx = cls._backward_cls()
         edges = {index: current_edge(each) for index, each in enumerate(args) if isinstance(each, Tensor)}
         ctx.operands_at, ctx.edges, ctx.arguments = tuple(edges), tuple(edges.values()), len(args)
@@ -386,9 +402,10 @@ class Function(metaclass=FunctionMeta):
 
 
 def _transformed(cls: type[Function], args: tuple[Any, ...], split: bool) -> TransformTensor | None:
-    """Return the argument of the innermost transform, or None.
+    """Return the one of ``args`` that belongs to the innermost transform, or None.
 
-    Raise RuntimeError if a transform of ``torch.func`` is active and the class has no ``setup_context``.
+    Raises RuntimeError if a transform of ``torch.func`` is active and ``split`` is false, because the class has no
+    ``setup_context``.
     """
     special = innermost(args)
     if not split and any(each.strict for each in active_levels()):
@@ -402,7 +419,10 @@ def _transformed(cls: type[Function], args: tuple[Any, ...], split: bool) -> Tra
 
 
 def _arguments(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any], split: bool) -> tuple[Any, ...]:
-    """Return all arguments in order of the parameters; if ``split``, with the defaults of ``forward``."""
+    """Return the arguments of a call of ``apply`` as a tuple, in the order of the parameters of ``forward``.
+
+    If ``split`` is true (the class has ``setup_context``), the default values of ``forward`` are included.
+    """
     signature = inspect.signature(cls.forward)
     bound = signature.bind(*args, **kwargs) if split else signature.bind(None, *args, **kwargs)
     if split:
@@ -411,7 +431,10 @@ def _arguments(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def _recorded_results(ctx: Any, args: tuple[Any, ...], output: Any, recorded: Any) -> Any:
-    """Return the results with their gradient edges set, and store the saved tensors in the node."""
+    """Return ``output``, the result of ``forward``, with gradient edges; store the saved tensors in the node ``ctx``.
+
+    ``args`` are the arguments of the call. If ``recorded`` is false, the results get no gradient edges.
+    """
     outs = list(output) if isinstance(output, tuple) else [output]
     if ctx.dirty_tensors:
         _check_dirty(ctx, outs)
@@ -451,9 +474,10 @@ def _saved_form(index: int, each: Any, results: dict[int, int]) -> Any:
 
 
 def save_value(tensor: Tensor, position: int | None = None) -> _SavedTensor | _SavedResult | _SavedPacked:
-    """Return ``tensor`` in its saved form, packed if saved-tensor hooks are active; ``.tensor(node)`` unpacks it.
+    """Return an object that saves ``tensor`` on a node; its method ``tensor(node)`` returns the tensor.
 
-    ``position``: the position among the node's own results, or None for another tensor.
+    The tensor is packed if saved-tensor hooks are active. ``position`` is the index of the tensor among the results of
+    the node, or None if it is not one of them.
     """
     saved = _SavedTensor(tensor) if position is None else _SavedResult(tensor, position)
     hooks = active_hooks()
@@ -481,7 +505,10 @@ VIEW = "a view of a leaf Variable that requires grad is being"
 
 
 def _recorded_result(ctx: Any, out: Tensor, position: int, given: bool, modified: bool, recorded: Any) -> Tensor:
-    """Return the result ``out``, with its gradient edge if it has a gradient. ``given``: it is also an argument."""
+    """Return the result ``out`` at index ``position``, with its gradient edge if it has a gradient.
+
+    If ``given`` is true, it is also an argument of the call. If ``modified`` is true, ``forward`` modified it in place.
+    """
     fixed = ctx.non_differentiable and any(out is each for each in ctx.non_differentiable)
     if not recorded or fixed or out._array.dtype.kind not in "fcV":
         if modified:
@@ -513,7 +540,7 @@ def _recorded_result(ctx: Any, out: Tensor, position: int, given: bool, modified
 
 
 class _DelayedError(Node):
-    """Node of a gradient computed by a ``once_differentiable`` backward: differentiating it raises RuntimeError."""
+    """Node of a gradient computed by a ``once_differentiable`` backward; it raises RuntimeError when it is run."""
 
     __slots__ = ("function",)
     function: Any
@@ -530,7 +557,7 @@ _DelayedError.__name__ = _DelayedError.__qualname__ = "DelayedError"
 
 
 def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a ``backward`` as not differentiable: differentiating its results raises RuntimeError."""
+    """Decorate the ``backward`` method ``fn``, so that differentiating its results raises RuntimeError."""
 
     @functools.wraps(fn)
     def wrapper(ctx: Any, *args: Any) -> Any:

@@ -53,7 +53,10 @@ _OF_OUTPUT = "user-provided function returns a single Tensor with a single eleme
 
 
 def _tensors(given: Any, what: str, function: str) -> tuple[bool, Tensors]:
-    """Return whether ``given`` is a tuple, and its Tensors as a tuple; raise TypeError for anything else."""
+    """Return whether ``given`` is a tuple, and its Tensors as a tuple; raise TypeError if it has other elements.
+
+    ``what`` and ``function`` are the names of the argument and of the function in errors.
+    """
     several = isinstance(given, tuple)
     tensors = given if several else (given,)
     for index, each in enumerate(tensors):
@@ -69,8 +72,9 @@ def _tensors(given: Any, what: str, function: str) -> tuple[bool, Tensors]:
 def _with_new_edges(tensors: Tensors, create_graph: bool, track: bool) -> Tensors:
     """Return tensors that share memory with ``tensors`` and have new gradient edges.
 
-    The user's function may also use the inputs as global or captured variables; such uses must not contribute to the
-    derivatives, and the new edges distinguish them from the arguments.
+    The user's function may also use the inputs as global or captured variables. Such uses must not contribute to the
+    derivatives, and the new edges distinguish the arguments from them. If ``create_graph`` is true, tensors that
+    require gradients stay connected to their graph. All others require gradients only if ``track`` is true.
     """
     return tuple(
         each.view_as(each) if create_graph and each.requires_grad else each.detach().requires_grad_(track)
@@ -85,13 +89,17 @@ def _outputs(func: Function, inputs: Tensors, function: str, strict: bool) -> tu
 
 
 def _definition_hint(func: Function | None) -> str:
-    """Return a sentence with the file and line of the user's function, or "" if these are unknown."""
+    """Return a sentence with the file and line of the user's function ``func``, or "" if these are unknown."""
     line = describe_definition(func)
     return f" The function is defined{line}." if line else ""
 
 
 def _scalar_output(func: Function, inputs: Tensors, function: str, strict: bool) -> Tensor:
-    """Return the result of ``func``; raise RuntimeError unless it is a Tensor of one element."""
+    """Return the result of ``func`` for ``inputs``; raise RuntimeError unless it is a Tensor of one element.
+
+    ``function`` is the name of the calling function in errors. If ``strict`` is true, RuntimeError is also raised if
+    the result does not depend on the inputs.
+    """
     several, outputs = _outputs(func, inputs, function, strict)
     if several:
         text = f"The function given to {function} should return a single Tensor.{_definition_hint(func)}"
@@ -103,7 +111,11 @@ def _scalar_output(func: Function, inputs: Tensors, function: str, strict: bool)
 
 
 def _vector(v: Any, like: Tensors, several: bool, create_graph: bool, function: str, single: str) -> Tensors | None:
-    """Return ``v`` as a tuple of tensors shaped like ``like``; None is allowed if that is a single element."""
+    """Return the argument ``v`` as a tuple of tensors; raise RuntimeError unless they have the shapes of ``like``.
+
+    None is returned for ``v=None``, which is allowed if ``like`` is a single element. ``several`` is true if ``like``
+    was passed as a tuple. ``function`` and ``single`` are parts of the errors' texts.
+    """
     if v is None:
         if len(like) != 1 or like[0].nelement() != 1:
             raise RuntimeError(f"The vector v can only be None if the {single}.")
@@ -138,7 +150,11 @@ def _gradients(
     retain_graph: bool | None = None,
     batched: bool = False,
 ) -> tuple[Tensor | None, ...]:
-    """Return ``grad`` of the outputs that require gradients; None for an input on which no output depends."""
+    """Return the gradients of the ``outputs`` that require gradients with respect to each of ``inputs``.
+
+    It is None for an input on which no output depends. ``vector`` has the incoming gradients. If ``batched`` is true,
+    each of these stacks several gradients.
+    """
     weights = vector or (None,) * len(outputs)
     kept = [(out, by) for out, by in zip(outputs, weights, strict=True) if out is not None and out.requires_grad]
     if not kept:
@@ -150,7 +166,11 @@ def _gradients(
 def _zeros_for_none(
     products: Sequence[Tensor | None], like: Tensors, function: str, strict: bool, create_graph: bool
 ) -> Tensors:
-    """Replace None by zeros; with ``strict``, raise RuntimeError instead, and for constant products."""
+    """Return ``products`` with None replaced by zeros shaped like the tensor at the same index in ``like``.
+
+    If ``strict`` is true, RuntimeError is raised instead; with ``create_graph``, also for a product that requires no
+    gradient. ``function`` is the name of the calling function.
+    """
     for index, each in enumerate(products if strict else ()):
         if each is None:
             raise RuntimeError(with_remedy(_NONE[function].format(i=index), _LENIENT))
@@ -165,11 +185,11 @@ def _zeros(like: Tensor) -> Tensor:
 
 
 def _seeds(like: Tensors) -> Tensors:
-    """Return ones that require gradients, as the vectors with respect to which a product is differentiated.
+    """Return ones shaped like ``like``, with respect to which a vector-Jacobian product is differentiated.
 
-    The product is linear in the vector, so its derivative is the same at any value. Ones are used because some
-    gradient rules take a logarithm of the gradient or branch on its sign (``logcumsumexp``), which are not
-    differentiable at zero.
+    The product is linear in the vector, so its derivative is the same at any value. Ones are used because some gradient
+    rules take a logarithm of the gradient or branch on its sign (``logcumsumexp``), which are not differentiable at
+    zero.
     """
     return tuple(each.new_ones(each.shape, requires_grad=True) for each in like)
 
@@ -294,7 +314,7 @@ Matrix = tuple[Tensors, ...]
 
 
 def _basis(tensors: Tensors) -> Iterator[Tensors]:
-    """Yield the unit vectors of the space of ``tensors``, each as a tuple of tensors."""
+    """Yield the unit vectors of the space of ``tensors``, each as a tuple of tensors of the same shapes."""
     for index, each in enumerate(tensors):
         for row in numpy.eye(each.numel(), dtype=bool):
             unit = each.new_tensor(row).to(each.dtype).reshape(each.shape)
@@ -302,7 +322,10 @@ def _basis(tensors: Tensors) -> Iterator[Tensors]:
 
 
 def _by_rows(outputs: Tensors, inputs: Tensors, create_graph: bool, strict: bool) -> Matrix:
-    """Compute the Jacobian with a backward pass for every element of the outputs."""
+    """Return the Jacobian of ``outputs`` with respect to ``inputs``: one backward pass for every output element.
+
+    If ``strict`` is true, RuntimeError is raised for an output that does not depend on an input.
+    """
     matrix = []
     for index, out in enumerate(outputs):
         flat = out.reshape(-1)
@@ -330,7 +353,7 @@ def _row(element: Tensor, inputs: Tensors, index: int, create_graph: bool, stric
 
 
 def _by_batched_grad(outputs: Tensors, inputs: Tensors, create_graph: bool) -> Matrix:
-    """Compute the Jacobian with one batched call of ``grad`` for all elements of all outputs."""
+    """Return the Jacobian of ``outputs`` with respect to ``inputs``: one batched call of ``grad`` for all elements."""
     sizes = [out.numel() for out in outputs]
     units = [stack(list(column)) for column in zip(*_basis(outputs), strict=True)]
     gradients = _gradients(outputs, inputs, units, create_graph, batched=True)
@@ -344,7 +367,7 @@ def _by_batched_grad(outputs: Tensors, inputs: Tensors, create_graph: bool) -> M
 
 
 def _by_columns(func: Function, inputs: Tensors) -> tuple[bool, Matrix]:
-    """Compute the Jacobian with a Jacobian-vector product for every element of the inputs."""
+    """Return the Jacobian of ``func``, computed by a Jacobian-vector product for every element of ``inputs``."""
     record = is_grad_enabled() and any(each.requires_grad for each in inputs)
     with enable_grad():
         own = _with_new_edges(inputs, record, True)

@@ -1,10 +1,10 @@
 """``gradcheck`` and ``gradgradcheck``: comparison of derivatives with finite differences of the function.
 
-A step moves one input by ``eps`` in both directions. The change of the outputs over ``2 * eps`` is a row of the
-numerical Jacobian (slow mode), or its product with a random vector (fast mode). A Jacobian has one row for each
-element of an input and one column for each element of an output. A function with complex outputs is checked as two
-functions, of the real and the imaginary parts; in forward mode, so are complex inputs. Only public functions of
-autograd are called.
+For a finite difference, one input is changed by ``eps`` in both directions. The change of the outputs divided by ``2 *
+eps`` is a row of the numerical Jacobian (slow mode), or its product with a random vector (fast mode). A Jacobian has
+one row for each element of an input and one column for each element of an output. A function with complex outputs is
+checked as two functions, of the real and the imaginary parts; in forward mode, so are complex inputs. Only public
+functions of autograd are called.
 """
 
 from __future__ import annotations
@@ -39,21 +39,23 @@ def gradcheck(
     check_forward_ad: bool = False, check_backward_ad: bool = True, fast_mode: bool = False,
     masked: bool | None = None,
 ) -> bool:  # fmt: skip
-    """Whether the gradients of ``func`` agree with finite differences, for all ``inputs`` that require a gradient.
+    """Return True if the gradients of ``func`` agree with finite differences, for all inputs that require a gradient.
 
     Args:
         func: a function that takes the inputs and returns a Tensor or a tuple of Tensors.
         inputs: a Tensor or a tuple; those that require a gradient should be float64 or complex128.
-        eps: the size of the steps. ``atol``, ``rtol``: tolerances between the Jacobians, as in :func:`allclose`.
-        raise_exception: raise GradcheckError if they differ, instead of returning False.
+        eps: the size of the steps for finite differences.
+        atol, rtol: the absolute and relative tolerance between the Jacobians, as in :func:`allclose`.
+        raise_exception: if true, raise GradcheckError if they differ, instead of returning False.
         nondet_tol: the largest difference allowed between two backward passes.
-        check_undefined_grad: check that a missing gradient at an output counts as zeros.
-        check_grad_dtypes: check that gradients have the dtype of their inputs.
-        check_batched_grad: check gradients passed in batches (``is_grads_batched``).
-        check_batched_forward_grad: check that tangents are linear.
-        check_forward_ad, check_backward_ad: the modes to check.
-        fast_mode: compare products with random vectors instead of entire Jacobians.
-        masked: compare gradients of zeros with a tolerance.
+        check_undefined_grad: if true, check that a missing gradient at an output counts as zeros.
+        check_grad_dtypes: if true, check that gradients have the dtype of their inputs.
+        check_batched_grad: if true, check gradients passed in batches (``is_grads_batched``).
+        check_batched_forward_grad: if true, check that tangents are linear.
+        check_forward_ad: if true, check forward mode.
+        check_backward_ad: if true, check backward mode.
+        fast_mode: if true, compare products with random vectors instead of entire Jacobians.
+        masked: if true, check with a tolerance that gradients for zero incoming gradients are zero.
 
     >>> import retrograd as torch
     >>> x = torch.tensor([0.5, 2.0], dtype=torch.float64, requires_grad=True)
@@ -113,11 +115,12 @@ def gradgradcheck(
     fast_mode: bool = False,
     masked: bool = False,
 ) -> bool:
-    """Whether the second derivatives of ``func`` agree with finite differences of its gradients.
+    """Return True if the second derivatives of ``func`` agree with finite differences of its gradients.
 
     The gradients are also differentiated with respect to ``grad_outputs``, the incoming gradients of the outputs. These
-    are random by default, and not contiguous with ``gen_non_contig_grad_outputs``. The other arguments are those of
-    :func:`gradcheck`.
+    are random by default. If ``gen_non_contig_grad_outputs`` is true, the random gradients are not contiguous.
+    ``check_fwd_over_rev`` and ``check_rev_over_rev`` select forward mode and backward mode for the second derivatives.
+    The other arguments are those of :func:`gradcheck`.
     """
     if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
@@ -160,7 +163,7 @@ def _differentiable(outputs: Any) -> tuple[Tensor, ...]:
 
 
 def _wanted(inputs: Iterable[Any]) -> list[Tensor]:
-    """Return the inputs that require a gradient."""
+    """Return a list of the inputs that require a gradient."""
     return [each for each in inputs if isinstance(each, Tensor) and each.requires_grad]
 
 
@@ -190,7 +193,10 @@ def _check_inputs(inputs: tuple[Any, ...]) -> None:
 
 
 def _random_grad(like: Tensor, gaps: bool) -> Tensor:
-    """Return a random gradient shaped like ``like``, uniform in [-1, 1); with ``gaps``, not contiguous."""
+    """Return a random gradient shaped like ``like``, uniform in [-1, 1).
+
+    If ``gaps`` is true, it is not contiguous.
+    """
     dtype = like.dtype if _is_float(like) else float64
     parts = (2,) if dtype.is_complex else ()
     grad = like.new_empty((*like.shape, *parts), dtype=_real(dtype)).uniform_(-1, 1)
@@ -205,7 +211,11 @@ def _random_grad(like: Tensor, gaps: bool) -> Tensor:
 
 
 def _difference(run: Callable[[], Any], x: Tensor, step: Tensor, eps: float, index: Any = None) -> list[Tensor]:
-    """Return the central difference quotient of each output of ``run`` for a step of ``x``, which ``run`` reads."""
+    """Return the central difference quotient of each output of ``run`` as a flat Tensor.
+
+    ``x`` is changed in place by ``step`` in both directions, and ``run()`` returns the outputs for its present value.
+    ``eps`` is the size of the step. ``index`` is the index of the changed element in errors, or None.
+    """
     before = x.clone()
     x.copy_(before - step)
     low = run()
@@ -228,9 +238,10 @@ def _difference(run: Callable[[], Any], x: Tensor, step: Tensor, eps: float, ind
 def _derivative(
     run: Callable[[], Any], x: Tensor, steps: tuple[Any, Any], eps: float, index: Any = None
 ) -> list[Tensor]:
-    """Return the derivatives of the outputs along a real step.
+    """Return the derivatives of the outputs of ``run`` along the real step ``steps[0]``, as flat Tensors.
 
-    For complex ``x`` add 1j times the derivatives along an imaginary step.
+    For complex ``x``, 1j times the derivatives along the imaginary step ``steps[1]`` is added. The other parameters are
+    those of :func:`_difference`.
     """
     along = _difference(run, x, steps[0], eps, index)
     if not x.is_complex():
@@ -246,7 +257,7 @@ def _running(func: Callable[..., Any], inputs: Sequence[Any]) -> Callable[[], An
 def _numerical_jacobians(
     func: Callable[..., Any], inputs: Sequence[Any], outputs: Sequence[Tensor], eps: float
 ) -> list[list[Tensor]]:
-    """Return for each input that requires a gradient its numerical Jacobian with each floating or complex output."""
+    """Return, for each input that requires a gradient, its numerical Jacobian with each floating or complex output."""
     run = _running(func, inputs)
     jacobians = []
     for each in _wanted(inputs):
@@ -267,7 +278,10 @@ def _real(dtype: Any) -> Any:
 
 
 def _rows(rows: list[list[Tensor]], k: int, out: Tensor, x: Tensor) -> Tensor:
-    """Return part ``k`` of every row, stacked into one Jacobian."""
+    """Return the Jacobian of the output ``out``, whose rows are the Tensors at index ``k`` of each of ``rows``.
+
+    ``x`` is the input, whose dtype decides whether the Jacobian is complex.
+    """
     jacobian = out.new_zeros((len(rows), out.numel()), dtype=x.dtype if x.is_complex() else out.dtype)
     for number, row in enumerate(rows):
         jacobian[number] = row[k]
@@ -278,7 +292,10 @@ def _rows(rows: list[list[Tensor]], k: int, out: Tensor, x: Tensor) -> Tensor:
 
 
 def _vjps(inputs: list[Tensor], output: Tensor, cotangents: Iterable[Tensor]) -> list[list[Any]]:
-    """Return for each input its gradients, one for each of the ``cotangents`` of ``output``."""
+    """Return, for each of ``inputs``, a list of its gradients, one for each incoming gradient of ``output``.
+
+    ``cotangents`` are these incoming gradients.
+    """
     found = [
         autograd.grad(output, inputs, each.reshape(output.shape), retain_graph=True, allow_unused=True)
         for each in cotangents
@@ -287,7 +304,7 @@ def _vjps(inputs: list[Tensor], output: Tensor, cotangents: Iterable[Tensor]) ->
 
 
 def _units(output: Tensor) -> Iterable[Tensor]:
-    """Yield the flat unit vectors with the number of elements and the dtype of ``output``."""
+    """Yield the unit vectors with one dimension, and with the number of elements and the dtype of ``output``."""
     for number in range(output.numel()):
         unit = output.new_zeros(output.numel())
         unit[number] = 1.0
@@ -295,7 +312,7 @@ def _units(output: Tensor) -> Iterable[Tensor]:
 
 
 class _Check:
-    """Options of a check, with the checks of backward and of forward mode."""
+    """Options of :func:`gradcheck`, with the checks of backward and of forward mode as methods."""
 
     def __init__(
         self, eps: float, atol: float, rtol: float, nondet_tol: float, undefined: bool, dtypes: bool, fast: bool
@@ -306,7 +323,10 @@ class _Check:
     # -- backward mode
 
     def backward(self, func: Callable[..., Any], inputs: tuple[Any, ...], result: Any) -> None:
-        """Check gradients; check a function with complex outputs as two functions with real outputs."""
+        """Check the gradients of ``func`` at ``inputs``, where its result is ``result``.
+
+        A function with complex outputs is checked as two functions with real outputs.
+        """
         outputs = _as_tuple(result)
         if not any(each.is_complex() for each in outputs):
             self._backward(func, inputs, outputs, "")
@@ -355,9 +375,10 @@ class _Check:
                     )
 
     def _jacobians(self, inputs: Sequence[Any], output: Tensor, cotangent: Tensor | None = None) -> list[Tensor]:
-        """Return the Jacobian of ``output`` for each input, or its product with ``cotangent``.
+        """Return the Jacobian of ``output`` with respect to each input, or its product with ``cotangent``.
 
-        It is computed twice; GradcheckError is raised if the two differ by more than ``nondet_tol``.
+        If ``cotangent`` is None, it is the Jacobian. The result is computed twice; GradcheckError is raised if the two
+        differ by more than ``nondet_tol``.
         """
         wanted = _wanted(inputs)
         first, second = (
@@ -389,7 +410,7 @@ class _Check:
         return runs[0]
 
     def _check_constant(self, func: Any, inputs: tuple[Any, ...], outputs: Any) -> None:
-        """Raise GradcheckError if outputs without a gradient change with the inputs."""
+        """Raise GradcheckError if ``outputs``, which require no gradient, change with the inputs."""
         if self.fast:
             generator = Generator()
             tangents = [_random_steps(each, generator) for each in _wanted(inputs)]
@@ -403,7 +424,10 @@ class _Check:
     # -- forward mode
 
     def forward(self, func: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
-        """Check tangents; check a function of complex inputs as two functions of real inputs."""
+        """Check the tangents of ``func`` at ``inputs``.
+
+        A function of complex inputs is checked as two functions of real inputs.
+        """
         complex_ones = [k for k, each in enumerate(inputs) if isinstance(each, Tensor) and each.is_complex()]
         if not complex_ones:
             self._forward(func, inputs, "", ())
@@ -482,14 +506,20 @@ def _mismatch(k: int, j: int, numerical: Tensor, analytical: Tensor, considered:
 
 
 def _part_of_outputs(func: Callable[..., Any], taken: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
-    """Return ``func`` followed by ``taken`` (the real or imaginary part) of its complex outputs."""
+    """Return a function that calls ``func`` and replaces its complex outputs by one part.
+
+    ``taken`` returns the real or the imaginary part of a Tensor.
+    """
     return lambda *args: tuple(taken(each) if each.is_complex() else each for each in _as_tuple(func(*args)))
 
 
 def _of_part_of_inputs(
     func: Callable[..., Any], complex_ones: list[int], inputs: tuple[Any, ...], part: str
 ) -> Callable[..., Any]:
-    """Return ``func`` as a function of one part of its complex inputs, with the other part fixed."""
+    """Return ``func`` as a function of one part ("real" or "imaginary") of its complex inputs.
+
+    The other part has the value that it has in ``inputs``. ``complex_ones`` are the indices of the complex inputs.
+    """
 
     def shown(*args: Any) -> Any:
         given = list(args)
@@ -510,7 +540,10 @@ def _random_vector(x: Tensor, generator: Generator, dtype: Any = None) -> Tensor
 
 
 def _random_steps(x: Tensor, generator: Generator) -> tuple[Tensor, Tensor | None]:
-    """Return a random flat vector for ``x``; for complex ``x`` a second one, for the imaginary parts."""
+    """Return a pair of random vectors with as many elements as ``x``: steps of the real and of the imaginary parts.
+
+    The second one is None if ``x`` is not complex.
+    """
     first = _random_vector(x, generator, _real(x.dtype))
     return first, _random_vector(x, generator, _real(x.dtype)) if x.is_complex() else None
 
@@ -518,7 +551,10 @@ def _random_steps(x: Tensor, generator: Generator) -> tuple[Tensor, Tensor | Non
 def _numerical_products(
     func: Callable[..., Any], inputs: Sequence[Any], tangents: list[Any], eps: float
 ) -> list[list[Tensor]]:
-    """Return for each input that requires a gradient the derivatives of the outputs along its tangent."""
+    """Return, for each input that requires a gradient, the derivatives of the outputs along its tangent.
+
+    ``tangents`` has a pair of vectors (:func:`_random_steps`) for each of these inputs.
+    """
     run = _running(func, inputs)
     found = []
     for each, steps in zip(_wanted(inputs), tangents, strict=True):
@@ -535,7 +571,7 @@ def _dot(vector: Tensor, steps: tuple[Tensor, Tensor | None]) -> Tensor:
 
 
 def _weight(steps: tuple[Tensor, Tensor | None]) -> float:
-    """Return the factor that turns a tolerance for each element into one for a product with ``steps``."""
+    """Return the factor by which a tolerance for each element is multiplied for a product with ``steps``."""
     return sum(float(each.sum()) for each in steps if each is not None)
 
 
@@ -545,7 +581,12 @@ def _weight(steps: tuple[Tensor, Tensor | None]) -> float:
 def _jvp(
     func: Callable[..., Any], inputs: Sequence[Any], tangents: dict[int, Tensor], check_dtypes: bool
 ) -> list[Tensor]:
-    """Return the flat tangents of the outputs; inputs whose position is not in ``tangents`` have zero tangents."""
+    """Return the tangents of the outputs of ``func`` as Tensors with one dimension.
+
+    ``tangents`` has the tangents of inputs by their position among those that require a gradient; others have zero
+    tangents. If ``check_dtypes`` is true, GradcheckError is raised for a complex tangent of a real output and vice
+    versa.
+    """
     forward_ad = autograd.forward_ad
     with forward_ad.dual_level():
         given, number = [], 0
@@ -585,7 +626,10 @@ def _check_undefined_forward(func: Callable[..., Any], inputs: tuple[Any, ...]) 
 
 
 def _check_batched(inputs: tuple[Any, ...], output: Tensor, position: int) -> None:
-    """Raise GradcheckError unless batched gradients give the same results as one after the other."""
+    """Raise GradcheckError unless batched gradients of ``output`` give the same results as one after the other.
+
+    ``position`` is the index of the output in errors.
+    """
     wanted = _wanted(inputs)
     sent = [F.randn_like(output) for _ in range(2)]
     options = {"retain_graph": True, "allow_unused": True}
@@ -620,7 +664,10 @@ def _check_batched_forward(func: Callable[..., Any], inputs: tuple[Any, ...]) ->
 
 
 def _check_zeros(outputs: tuple[Tensor, ...], inputs: tuple[Any, ...], masked: bool) -> None:
-    """Raise GradcheckError unless zero gradients of the outputs give zero gradients of the inputs."""
+    """Raise GradcheckError unless zero gradients of ``outputs`` give zero gradients of ``inputs``.
+
+    If ``masked`` is true, this is checked with a tolerance.
+    """
     wanted = _wanted(inputs)
     found = autograd.grad(outputs, wanted, [F.zeros_like(each) for each in outputs], allow_unused=True)
     for grad, each in zip(found, wanted, strict=True):
@@ -634,7 +681,7 @@ def _check_zeros(outputs: tuple[Tensor, ...], inputs: tuple[Any, ...], masked: b
 
 
 class UndefinedGrad(Function):
-    """Identity whose backward returns no gradient."""
+    """Identity operation whose ``backward`` returns None, so that no gradient reaches its input."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -643,7 +690,7 @@ class UndefinedGrad(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        """Return None."""
+        """Return None for any ``grads``."""
         return None
 
 

@@ -35,7 +35,7 @@ class Node(metaclass=_NodeInstanceCheck):
 
 
 class GradientEdge(NamedTuple):
-    """Gradient edge: the gradient with respect to result ``output_nr`` of ``node`` accumulates there."""
+    """Gradient edge of result number ``output_nr`` of ``node``: the gradient of this result is accumulated there."""
 
     node: Any
     output_nr: int
@@ -55,35 +55,42 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def engine_edge_of(edge: GradientEdge) -> Any:
-    """Return the engine's edge (a node, AccumulateGrad or OutputEdge) for a ``GradientEdge``."""
+    """Return the engine's edge for the ``GradientEdge`` ``edge``: a node, an AccumulateGrad or an OutputEdge."""
     if edge.ownership_token is not None or edge.node.__class__ is AccumulateGrad or edge.node.single:
         return edge.node if edge.ownership_token is None else edge.ownership_token
     return OutputEdge(edge.node, edge.output_nr, edge.node.shape, edge.node.dtype)
 
 
 def zeros_like_edge(edge: GradientEdge) -> Tensor:
-    """Return zeros of the shape and dtype of the gradients at ``edge``, with that gradient edge."""
+    """Return a Tensor of zeros that has the gradient edge ``edge``, and the shape and dtype of gradients there."""
     engine_edge = engine_edge_of(edge)
     return at_edge(numpy.broadcast_to(numpy.zeros((), engine_edge.dtype), engine_edge.shape), [0, None], engine_edge)
 
 
 def zero_gradient(edge: Any, require_grad: bool) -> Tensor:
-    """Return zeros of the shape and dtype of a gradient edge, the gradient of an unused input."""
+    """Return zeros of the shape and dtype of gradients at ``edge``: the gradient of an unused input.
+
+    If ``require_grad`` is true, they require gradients.
+    """
     return wrap(numpy.zeros(edge.shape, edge.dtype)).requires_grad_(require_grad)
 
 
 def increment_version(tensor: Any) -> None:
-    """Increment the version counter of a tensor, or of each of several, after a modification it did not count."""
+    """Increment the version counter of ``tensor``, or of each of several tensors.
+
+    Call it after a modification that was not made by an operation, and therefore was not counted.
+    """
     for each in (tensor,) if isinstance(tensor, Tensor) else tensor:
         bump_version(each)
 
 
 def register_multi_grad_hook(tensors: Any, fn: Callable[..., Any], *, mode: str = "all") -> MultiHandle:
-    """Call ``fn`` with the gradients of several tensors, in every backward pass that computes them.
+    """Register ``fn``, called in every backward pass that computes gradients of ``tensors``.
 
-    With ``mode="all"``, call ``fn(grads)`` after the last of them, with None for those that the pass does not compute.
-    With ``mode="any"``, call ``fn(grad)`` with the first one. Return a handle whose ``remove()`` removes the hook.
-    Raise ValueError for another mode, AssertionError for a tensor that requires no gradient.
+    With ``mode="all"``, ``fn(grads)`` is called after the last gradient has been computed; ``grads`` has None for
+    tensors without gradient in this pass. With ``mode="any"``, ``fn(grad)`` is called with the first gradient. Return a
+    handle whose ``remove()`` removes the hook. Raise ValueError for another mode, and AssertionError for a tensor that
+    requires no gradient.
 
     >>> import retrograd as torch
     >>> x, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
@@ -126,7 +133,7 @@ def _hook_for_first(fn: Callable[[Tensor], None]) -> Callable[[Tensor], None]:
 
 
 def _hooks_for_all(fn: Callable[[list[Any]], None], edges: list[Any]) -> list[Callable[[Tensor], None]]:
-    """Return a hook for each of ``edges``; the last of them to run in a backward pass calls ``fn``."""
+    """Return a hook for each of ``edges``; the last of them to run in a backward pass calls ``fn`` with the gradients."""
     # Keyed weakly by the plan of a backward pass, which no other object references after the pass.
     collected: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
     missing: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
@@ -151,7 +158,7 @@ def _hooks_for_all(fn: Callable[[list[Any]], None], edges: list[Any]) -> list[Ca
 
 
 class MultiHandle(Handle):
-    """Handle of :func:`register_multi_grad_hook`: ``remove()`` removes the hook from all its tensors."""
+    """Handle of a hook of :func:`register_multi_grad_hook`: ``remove()`` removes the hook from all its tensors."""
 
     __module__ = "torch.autograd.graph"
 
@@ -174,10 +181,10 @@ MultiHandle.__name__ = MultiHandle.__qualname__ = "_MultiHandle"
 
 
 def set_retain_grad_last(last: bool) -> None:
-    """Retain gradients after all hooks of their tensor (True, as PyTorch 2 does), or in order of registration (False).
+    """Set when ``retain_grad`` stores the gradient of a tensor: after all its hooks, or in the order of registration.
 
-    The default is False: the retained gradient does not show the effect of hooks registered after ``retain_grad``. The
-    setting applies to the whole process.
+    If ``last`` is true, it is after all hooks, as in PyTorch 2. The default is False: the retained gradient does not
+    show the effect of hooks registered after ``retain_grad``. The setting applies to the whole process.
     """
     hooks.retain_last = bool(last)
 
@@ -189,8 +196,8 @@ class saved_tensors_hooks:
     """Context manager that saves ``pack_hook(tensor)`` in place of each tensor saved for the backward pass.
 
     When the backward pass or ``grad_fn._saved_…`` reads the tensor, ``unpack_hook`` is called with the packed object.
-    Of nested blocks the innermost applies. ``pack_hook`` runs with recording off, and must not modify the tensor
-    (RuntimeError). ``unpack_hook`` must return a tensor (TypeError) with the same values.
+    If blocks are nested, the innermost applies. ``pack_hook`` is not recorded. RuntimeError is raised if it modifies
+    the tensor. ``unpack_hook`` must return a tensor with the same values; TypeError is raised for any other object.
 
     >>> import retrograd as torch
     >>> x = torch.tensor(3.0, requires_grad=True)
@@ -225,7 +232,7 @@ class save_on_cpu(saved_tensors_hooks):
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     """Make :class:`saved_tensors_hooks` raise a RuntimeError with ``error_message`` within this block.
 
-    Entering this block while such hooks are active raises it too.
+    If such hooks are active already, the error is raised at the beginning of the block.
     """
     before = saved_tensor_hooks.refuse(error_message)
     try:
@@ -235,7 +242,7 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 
 
 class _SavedArray:
-    """Array of a saved tensor, replaced by a copy before the tensor is modified."""
+    """Array of a saved tensor, which is replaced by a copy before the tensor is modified."""
 
     __slots__ = ("__weakref__", "array", "counter")
 
@@ -244,21 +251,21 @@ class _SavedArray:
 
 
 class AllowMutation:
-    """Context of :func:`allow_mutation_on_saved_tensors`, which holds the tensors saved within it."""
+    """Context of :func:`allow_mutation_on_saved_tensors`, with the tensors saved within the block."""
 
     def __init__(self) -> None:
         self.saved: WeakValueDictionary[int, _SavedArray] = WeakValueDictionary()  # by the identity of their arrays
         self.over = False
 
     def pack(self, tensor: Tensor) -> _SavedArray:
-        """Return the saved form of a tensor, the same one if the tensor is saved twice."""
+        """Return an object that represents the saved ``tensor``: the same one if the tensor is saved twice."""
         saved = self.saved.get(id(tensor._array))
         if saved is None:
             saved = self.saved[id(tensor._array)] = _SavedArray(tensor)
         return saved
 
     def unpack(self, saved: _SavedArray) -> Tensor:
-        """Return the tensor with its values at the time it was saved."""
+        """Return the tensor of ``saved``, with its values at the time it was saved."""
         if self.over:
             raise AssertionError(
                 "Trying to backward outside of the 'allow_mutation_on_saved_tensors' contextin which the graph was "
@@ -279,9 +286,10 @@ _mutable = threading.Lock()
 
 @contextlib.contextmanager
 def allow_mutation_on_saved_tensors() -> Iterator[AllowMutation]:
-    """Allow in-place modification of saved tensors within this block, by copying them first.
+    """Return a context manager in which saved tensors may be modified in place, because they are copied before.
 
-    The backward pass must run within the block too (AssertionError). Blocks can not be nested (RuntimeError).
+    The backward pass must run within the block too; otherwise AssertionError is raised. RuntimeError is raised for
+    nested blocks.
 
     >>> import retrograd as torch
     >>> x = torch.tensor(2.0, requires_grad=True)

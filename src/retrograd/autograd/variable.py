@@ -1,4 +1,4 @@
-"""``Variable`` and ``variable``, PyTorch's names from before tensors had gradients themselves."""
+"""``Variable`` and ``variable``: PyTorch's names from the time when gradients belonged to a wrapper of tensors."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ class _TensorInstanceCheck(type):
 
 
 class Variable(metaclass=_TensorInstanceCheck):
-    """PyTorch's old wrapper: ``Variable(x, requires_grad=True)`` returns a leaf that shares the memory of ``x``."""
+    """PyTorch's old wrapper of tensors: ``Variable(x, requires_grad=True)`` returns a leaf that shares memory with ``x``."""
 
     def __new__(cls, data: Any, requires_grad: bool = False, volatile: bool = False) -> Any:
-        """Return a leaf that shares the memory of ``data``."""
+        """Return a leaf that shares the memory of ``data``; ``volatile`` has no effect."""
         if not isinstance(data, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
         return data.detach().requires_grad_(requires_grad)
 
 
 def variable(*args: Any, **kwargs: Any) -> Any:
-    """Raise RuntimeError, which names ``torch.tensor``, as PyTorch's deprecated function does."""
+    """Raise RuntimeError, whose message names ``torch.tensor``, as PyTorch's deprecated function does."""
     raise RuntimeError("torch.autograd.variable(...) is deprecated, use torch.tensor(...) instead")
 
 

@@ -17,10 +17,10 @@ PROFILED: WeakKeyDictionary[Any, tuple[Callable[..., str], bool]] = WeakKeyDicti
 
 
 def profiled(name: Callable[..., str], operation: bool = False) -> Callable[[Callee], Callee]:
-    """Return a decorator that registers a function for the profiler, which times its calls and shows them by a name.
+    """Return a decorator that registers a function for the profiler, which then times its calls and shows their names.
 
-    The name of a call is the result of ``name(*args, **kwargs)`` with the arguments of the call. If ``operation`` is
-    true,
+    The name of a call is the result of ``name(*args, **kwargs)``, with the arguments of the call. If ``operation`` is
+    true, the profiler treats a call as an operation.
     """
 
     def register(function: Callee) -> Callee:
