@@ -133,7 +133,10 @@ def _hook_for_first(fn: Callable[[Tensor], None]) -> Callable[[Tensor], None]:
 
 
 def _hooks_for_all(fn: Callable[[list[Any]], None], edges: list[Any]) -> list[Callable[[Tensor], None]]:
-    """Return a hook for each of ``edges``; the last of them to run in a backward pass calls ``fn`` with the gradients."""
+    """Return a hook for each of ``edges``; the last of them to run in a backward pass calls ``fn``.
+
+    ``fn`` receives the list of gradients, with None for edges without gradient in this pass.
+    """
     # Keyed weakly by the plan of a backward pass, which no other object references after the pass.
     collected: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
     missing: WeakKeyDictionary[Any, int] = WeakKeyDictionary()

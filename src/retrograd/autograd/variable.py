@@ -15,7 +15,10 @@ class _TensorInstanceCheck(type):
 
 
 class Variable(metaclass=_TensorInstanceCheck):
-    """PyTorch's old wrapper of tensors: ``Variable(x, requires_grad=True)`` returns a leaf that shares memory with ``x``."""
+    """PyTorch's old wrapper of tensors; it is called with the same arguments but returns a Tensor.
+
+    ``Variable(x, requires_grad=True)`` returns a leaf that shares the memory of ``x``.
+    """
 
     def __new__(cls, data: Any, requires_grad: bool = False, volatile: bool = False) -> Any:
         """Return a leaf that shares the memory of ``data``; ``volatile`` has no effect."""
