@@ -1,9 +1,10 @@
-"""The compiler, as ``torch.compiler``: a call is recorded once and replayed without the engine.
+"""``compile`` and the other functions of ``torch.compiler``: one call is recorded, later calls replay it.
 
-``trace`` records a call on a tape (``ir``); ``backward`` appends its derivative; ``passes`` removes unused and repeated
-steps; ``fusion`` groups pointwise chains into single loops, which ``loop_codegen`` and ``scalar_code`` write;
-``program`` writes one function of arrays; ``guards`` writes the check that a recording is valid for a call;
-``compiled_function`` combines them. ``docs/compile.md`` is the user's page.
+``trace`` records the operations of a call in a list, in the form that ``ir`` defines. ``backward`` appends their
+derivatives. ``passes`` removes unused and repeated steps. ``fusion`` groups pointwise steps into single loops, whose
+source text ``loop_codegen`` and ``scalar_code`` generate. ``program`` generates one Python function of arrays from the
+steps. ``guards`` generates the test whether a recording is valid for a call. ``compiled_function`` combines these
+modules. The documentation for users is ``docs/compile.md``.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "m
 
 
 class OptimizedModule(Module):
-    """Wrapper that ``compile`` returns for a module; its calls are recorded and replayed."""
+    """Module that :func:`compile` returns for a module: calls of the wrapped module are recorded and replayed."""
 
     __module__ = "torch._dynamo.eval_frame"
 
@@ -34,7 +35,7 @@ class OptimizedModule(Module):
         object.__setattr__(self, "training", mod.training)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the result of the wrapped module's call."""
+        """Return the result of calling the wrapped module with ``args`` and ``kwargs``."""
         return self._call(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
@@ -59,12 +60,15 @@ def compile(
 ) -> Any:
     """Return a compiled form of ``model``, a function or a module: one call is recorded, later calls replay it.
 
-    The first call runs eagerly. Later calls with tensors of the same shapes, dtypes and strides, and with the same
-    Python values, run the recorded program: without repeated and unused work, and, if Numba is installed, with chains
-    of pointwise operations and their sums as single loops. A call that can not be recorded (a branch on a tensor's
-    elements, for example) runs eagerly; :func:`explain` gives the reason, and ``fullgraph=True`` makes it an error. A
-    module is wrapped in an :class:`OptimizedModule`. Without ``model``, return a decorator. ``backend="eager"`` records
-    nothing.
+    The first call runs without compilation, and its operations are recorded. Later calls with tensors of the same
+    shapes, dtypes and strides, and with the same Python values, run a generated program. The program omits repeated and
+    unused operations. If Numba is installed, it computes chains of pointwise operations, and sums of their results, in
+    single loops.
+
+    A call that can not be recorded, such as one that branches on a tensor's elements, always runs without compilation,
+    and :func:`explain` gives the reason. With ``fullgraph=True`` such a call raises an error instead. A module is
+    wrapped in an :class:`OptimizedModule`. If ``model`` is None, the result is a decorator. With ``backend="eager"``
+    the function runs as it is.
 
     >>> import retrograd as torch
     >>> @torch.compile
@@ -90,7 +94,7 @@ def compile(
 
 
 def _compiled(function: Any, options: dict[str, Any]) -> Any:
-    """Return the compiled form of ``function``, or ``function`` itself if the options disable compilation."""
+    """Return the compiled form of ``function``, or ``function`` itself if ``options`` disable compilation."""
     backend = options.get("backend", "inductor")
     if options.get("off") or backend in ("eager", "eager_noexcept") or getattr(function, "_retrograd_disabled", False):
         return function
@@ -98,17 +102,17 @@ def _compiled(function: Any, options: dict[str, Any]) -> Any:
 
 
 def is_compiling() -> bool:
-    """Whether a call is being recorded."""
+    """Whether a call of a compiled function is being recorded."""
     return compiled_function.is_recording()
 
 
 def is_dynamo_compiling() -> bool:
-    """Whether a call is being recorded."""
+    """Whether a call of a compiled function is being recorded; the same as :func:`is_compiling`."""
     return compiled_function.is_recording()
 
 
 def is_exporting() -> bool:
-    """Return False, because there is no export."""
+    """Return False, because programs can not be exported."""
     return False
 
 
@@ -118,17 +122,17 @@ def reset() -> None:
 
 
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
-    """Return the names of the available compilers."""
+    """Return the names of the backends that :func:`compile` accepts; ``exclude_tags`` has no effect."""
     return ["inductor"]
 
 
 def get_default_backend() -> Any:
-    """Return the backend that :func:`set_default_backend` has set."""
+    """Return the backend that :func:`set_default_backend` has stored."""
     return _default[0]
 
 
 def set_default_backend(backend: Any) -> None:
-    """Store the name of the default backend; it has no effect on :func:`compile`."""
+    """Store ``backend`` as the default backend; :func:`compile` does not use the default."""
     _default[0] = "inductor" if backend is None else backend
 
 
@@ -136,15 +140,16 @@ _default: list[Any] = ["inductor"]
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """Exclude ``fn`` from compilation; also a decorator, with or without parentheses.
+    """Return ``fn`` excluded from compilation; also a decorator, with or without parentheses.
 
-    If ``fn`` is called while a call is recorded, that recording is abandoned and the call runs eagerly.
+    If ``fn`` is called while a call of a compiled function is being recorded, the recording stops. That call, and later
+    calls of the same kind, run without compilation.
     """
     return compiled_function.exclude if fn is None else compiled_function.exclude(fn)
 
 
 def allow_in_graph(fn: Any) -> Any:
-    """Return ``fn`` unchanged."""
+    """Return ``fn`` unchanged, because every function is recorded."""
     return fn
 
 
@@ -154,7 +159,7 @@ def assume_constant_result(fn: Any) -> Any:
 
 
 def nested_compile_region(fn: Any = None, **options: Any) -> Any:
-    """Return ``fn`` unchanged, or a decorator that does."""
+    """Return ``fn`` unchanged; without ``fn`` return a decorator that returns its function unchanged."""
     return (lambda function: function) if fn is None else fn
 
 
@@ -174,7 +179,7 @@ def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class set_stance:
-    """Accept a stance as a call, a context manager or a decorator; it has no effect."""
+    """Function call, context manager or decorator that accepts PyTorch's stances of the compiler and has no effect."""
 
     __module__ = "torch._dynamo.decorators"
 

@@ -1,7 +1,8 @@
-"""Differentiation of a tape: the operations' own derivative rules, applied step by step from the last to the first.
+"""Differentiation of a recorded call: the rules of its operations are applied from the last step to the first.
 
-A rule runs on arrays in a first-order backward pass, on tensors with ``create_graph=True``, and here on traced tensors,
-so that the operations that it calls are appended to the tape.
+The same rules serve three purposes. An ordinary backward pass calls them with arrays. A backward pass with
+``create_graph=True`` calls them with tensors. This module calls them with traced tensors, so that the operations which
+a rule calls are appended to the recording.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ from .trace import Trace, Traced
 
 
 class _Level:
-    """Namespace ``F`` of the rules: the public operations, and two array-level functions, each a single step."""
+    """Namespace ``F`` with which rules are called here.
+
+    Its functions are the public operations of tensors, and two functions of arrays that are recorded as one step each.
+    """
 
     def __getattr__(self, name: str) -> Any:
         return getattr(TENSORS, name)
@@ -38,9 +42,9 @@ F = _Level()
 
 
 def _record_array_call(name: str, g: Any, rest: tuple[Any, ...]) -> Any:
-    """Record a call of an array-level function as one step.
+    """Record the call of the array function ``name`` with the gradient ``g`` and the arguments ``rest`` as one step.
 
-    Return its results, traced, with None where it returns None.
+    Return a list of traced tensors, with None where the function returns None.
     """
     leaves, spec = tree_flatten((g, *rest))
     places = [i for i, each in enumerate(leaves) if each.__class__ is Traced]
@@ -65,17 +69,17 @@ def _record_array_call(name: str, g: Any, rest: tuple[Any, ...]) -> Any:
 
 
 class GradientType:
-    """Shape and dtype that the gradient of a value must have."""
+    """Shape and dtype that the gradient of ``value`` must have."""
 
     def __init__(self, value: Value) -> None:
         self.shape, self.dtype = value.shape, value.dtype
 
 
 def differentiate(trace: Trace, outs: Sequence[Value], grads: Sequence[Traced], wanted: Sequence[Value]) -> list[Any]:
-    """Append the backward pass of ``trace`` to its tape; return the gradients of ``wanted``.
+    """Append the backward pass of ``trace`` to its tape, and return the gradients with respect to ``wanted``.
 
-    ``grads`` are the gradients of ``outs``. The result has one traced tensor for each wanted value, or None where no
-    gradient arrives.
+    ``outs`` are the values from which the backward pass starts, and ``grads`` are their gradients. The returned list
+    has one traced tensor for each item of ``wanted``, or None if ``outs`` do not depend on the item.
     """
     arrived: dict[Value, Any] = {}
     for out, grad in zip(outs, grads, strict=True):
@@ -97,7 +101,10 @@ def _accumulate(arrived: dict[Value, Any], value: Value, grad: Any) -> None:
 
 
 def _backward_step(trace: Trace, step: Step, arrived: dict[Value, Any]) -> None:
-    """Compute the gradients of a step's operands from those of its results, and add them to ``arrived``."""
+    """Compute the gradients of the operands of ``step`` from those of its results, and add them to ``arrived``.
+
+    ``arrived`` maps each value to the sum of the gradients computed for it so far.
+    """
     op = step.op
     count = len(step.results) if op.differentiable is None else op.differentiable
     grads = [arrived.pop(each, None) if each.graded else None for each in step.results[:count]]
@@ -139,7 +146,11 @@ def _apply_rules(trace: Trace, step: Step, g: Any, live: Sequence[bool]) -> list
 
 
 def _rule_argument(trace: Trace, step: Step, name: str, g: Any) -> Any:
-    """Return the value of a rule's argument: ``F``, the gradient ``g``, or the saved value called ``name``."""
+    """Return the value that a rule of ``step`` receives for its parameter ``name``.
+
+    The value is the namespace of operations for ``"F"``, the gradient ``g`` for ``"g"``, and otherwise the saved value
+    of that name.
+    """
     if name == "F":
         return F
     if name == "g":

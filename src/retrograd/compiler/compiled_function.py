@@ -1,7 +1,7 @@
-"""Compiled functions: each records its first call as a program and replays the program from then on.
+"""Compiled functions: the first call is recorded as a program, and later calls run the program.
 
-A recording consists of a guard, a forward program and, if gradients are required, a backward program. In the graph of
-its caller a replayed call is one node, ``CompiledFunctionBackward``.
+A recording consists of a guard, which tests whether it is valid for a call, a forward program and, if gradients are
+required, a backward program. A replayed call is a single node ``CompiledFunctionBackward`` in the autograd graph.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ SIDE_EFFECTS = frozenset({print, input, open, breakpoint})
 
 
 class Recording:
-    """Guard and programs of one kind of call.
+    """Guard and programs for the calls that agree in shapes, dtypes, strides and Python values.
 
-    ``holds(args, kwargs)`` tests whether a call matches. ``call(args, kwargs)`` replays it; ``call`` is None if calls
-    of this kind run eagerly, for ``reason``.
+    ``holds(args, kwargs)`` returns whether the recording is valid for a call. ``call(args, kwargs)`` replays the call.
+    If such calls can not be compiled, ``call`` is None and ``reason`` is the reason.
     """
 
     def __init__(self, guards: Guards, start: list[str], reason: str | None = None) -> None:
@@ -64,9 +64,10 @@ class Recording:
 
 
 def compiled_form(function: Callable[..., Any], fullgraph: bool) -> Callable[..., Any]:
-    """Return a function that records and replays calls of ``function``.
+    """Return a function that computes the same as ``function`` and records and replays its calls.
 
-    Its attribute ``_compiled`` holds the recordings.
+    With ``fullgraph=True`` a call that can not be recorded raises an error. The attribute ``_compiled`` of the returned
+    function is its :class:`Compiled` object.
     """
     held = Compiled(function, fullgraph)
 
@@ -91,7 +92,7 @@ def compiled_form(function: Callable[..., Any], fullgraph: bool) -> Callable[...
 
 
 class Compiled:
-    """State of a compiled function: its recordings, and the number of calls that matched none of them."""
+    """Recordings of a compiled function, and the number of calls for which none of them was valid."""
 
     def __init__(self, function: Callable[..., Any], fullgraph: bool) -> None:
         self.function, self.fullgraph = function, fullgraph
@@ -100,10 +101,10 @@ class Compiled:
         _every.add(self)
 
     def missed(self, args: Any, kwargs: Any) -> Any:
-        """Run a call that matches no recording.
+        """Return the result of a call for which no recording is valid, and record the call if that is possible.
 
-        It is recorded unless there are ``MAX_RECORDINGS`` recordings already or a function mode, a transformation or autocast is
-        active.
+        The call is not recorded if the function has been recorded ``MAX_RECORDINGS`` times, or if a
+        ``TorchFunctionMode``, a transform such as ``vmap``, or autocast is active.
         """
         watched = torch_function.state()[1] or active_levels() or recording() not in (True, False, None) or _autocast()
         if watched or self.misses >= MAX_RECORDINGS:
@@ -112,7 +113,7 @@ class Compiled:
         return self.record(args, kwargs)[0]
 
     def record(self, args: Any, kwargs: Any) -> tuple[Any, Recording]:
-        """Run a call and record it; return its result and the recording."""
+        """Call the function with ``args`` and ``kwargs``, record the call, and return its result and the new recording."""
         guards, start = _guards_for(self.function, args, kwargs)
         trace = Trace(self.fullgraph, guards.optimizers, _trace_backward)
         with trace, _CallWatcher(trace, guards):
@@ -131,18 +132,21 @@ class Compiled:
         return result, made
 
     def forget(self) -> None:
-        """Delete all recordings."""
+        """Delete all recordings of this function."""
         self.recordings.clear()
         self.misses = 0
 
 
 def is_recording() -> bool:
-    """Whether a call is being recorded."""
+    """Whether a call of a compiled function is being recorded."""
     return any(each.__class__ is Trace and each.reason is None for each in active_levels())
 
 
 def exclude(function: Any) -> Any:
-    """Mark ``function`` as not to be compiled: if it is called during a recording, the recording is abandoned."""
+    """Return ``function``, a function or a module, marked as not to be compiled.
+
+    If it is called while a call is being recorded, the recording stops and the call continues without compilation.
+    """
     if isinstance(function, Module):
         function._retrograd_disabled = True
         return function
@@ -178,7 +182,10 @@ def _autocast() -> bool:
 
 
 def _guards_for(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Guards, list[str]]:
-    """Return the guards of a call before it runs, and the source lines that unpack its arguments."""
+    """Return the guards of a call of ``function``, and the source lines with which the guard unpacks the arguments.
+
+    The function runs after this, so only what can be reached from ``function``, ``args`` and ``kwargs`` is guarded.
+    """
     guards = Guards()
     guards.space.update(
         recording=recording,
@@ -203,9 +210,10 @@ def _guards_for(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[G
 
 
 class _CallWatcher:
-    """Profiler hook during a recording: guards the globals of each user function that runs, or abandons the recording.
+    """Context manager that adds guards for the global variables of each user function that runs in a recording.
 
-    It gives up when user code assigns to attributes or outer variables, or calls a function with side effects.
+    It uses Python's profiler hook (``sys.setprofile``). If user code assigns to an attribute or an outer variable, or
+    calls a function with side effects, it stops the recording.
     """
 
     def __init__(self, trace: Trace, guards: Guards) -> None:
@@ -221,7 +229,7 @@ class _CallWatcher:
             sys.setprofile(None)
 
     def saw(self, frame: Any, event: str, argument: Any) -> None:
-        """Handle one event of Python's profiler."""
+        """Handle one event of ``sys.setprofile``: guard the function that ``frame`` runs, or stop the recording."""
         if event == "call" and _is_in(frame, _STATEFUL_MODULES) and not self.trace.quiet:
             self.tell(f"calls {frame.f_code.co_qualname}()")
         if event not in ("call", "c_call") or not _of_user(frame):
@@ -240,7 +248,10 @@ class _CallWatcher:
         self.guards.globals_of(code, frame.f_globals)
 
     def tell(self, reason: str) -> None:
-        """Abandon the recording without raising, because an exception in a profiler hook only removes the hook."""
+        """Stop the recording for ``reason``, without an exception even if ``fullgraph=True``.
+
+        An exception in a profiler hook would remove the hook.
+        """
         fullgraph, self.trace.fullgraph = self.trace.fullgraph, False
         self.trace.give_up(reason)
         self.trace.fullgraph = fullgraph
@@ -258,7 +269,7 @@ def _of_user(frame: Any) -> bool:
 
 
 def _is_in(frame: Any, modules: tuple[str, ...]) -> bool:
-    """Whether a frame runs code of one of these modules or of their submodules."""
+    """Whether ``frame`` runs code of one of ``modules`` or of a submodule; the names in ``modules`` end with a dot."""
     return f"{frame.f_globals.get('__name__')}.".startswith(modules)
 
 
@@ -273,7 +284,7 @@ def _impure_builtins() -> frozenset[Any]:
 
 
 def _trace_backward(trace: Trace, loss: Value, leaves: Sequence[Value]) -> list[Any]:
-    """Append a backward pass from ``loss`` to the tape; return the gradients of ``leaves`` (None where absent)."""
+    """Append the backward pass from ``loss`` to the tape, and return the gradient of each of ``leaves`` or None."""
     sample = wrap(numpy.ones(loss.shape, loss.dtype))
     value = trace.tape.value(CONSTANT, sample._array)
     found = differentiate(trace, [loss], [trace.traced(sample, value)], leaves)
@@ -284,7 +295,10 @@ def _trace_backward(trace: Trace, loss: Value, leaves: Sequence[Value]) -> list[
 
 
 def _make_plan(trace: Trace, guards: Guards, result: Any) -> tuple[Any, Any]:
-    """Return the result of a recorded call and the plan of its programs (None if it can not be compiled)."""
+    """Return ``result`` with traced tensors replaced by the wrapped ones, and the :class:`Plan` of the recorded call.
+
+    The plan is None if the call can not be compiled.
+    """
     leaves, spec = tree_flatten(result)
     own = trace.plain(leaves)
     if trace.reason is None:
@@ -306,7 +320,10 @@ def _make_plan(trace: Trace, guards: Guards, result: Any) -> tuple[Any, Any]:
 
 
 def _unsupported_reason(trace: Trace, guards: Guards, leaves: Sequence[Any]) -> str | None:
-    """Return the reason why a replay could not reproduce the results of a call, or None."""
+    """Return the reason why a replay could not reproduce the results of a recorded call, or None.
+
+    ``leaves`` are the tensors and other objects that the call returns.
+    """
     roots: set[Value] = set()
     seen: set[Value] = set()
     if (changed := trace.changed()) is not None:
@@ -336,7 +353,8 @@ def _unsupported_reason(trace: Trace, guards: Guards, leaves: Sequence[Any]) -> 
 class Plan:
     """Conversion of a recorded call into a forward and a backward program.
 
-    ``outs``: the distinct values that the call returns. ``sources``: the inputs that require gradients.
+    ``outs`` are the distinct values that the call returns. ``sources`` are pairs of an input tensor that requires
+    gradients and its value.
     """
 
     def __init__(self, trace: Trace, guards: Guards, leaves: list[Any], spec: Any) -> None:
@@ -351,7 +369,7 @@ class Plan:
         self.writes = [(each._inner, each._value) for each in trace.written]
 
     def differentiate(self) -> None:
-        """Append the derivative to the tape."""
+        """Append the backward pass of the call's results to the tape."""
         trace = self.trace
         graded = [each for each in self.outs if each.graded]
         if trace.arrived and any(each not in trace.swept for each in graded):
@@ -369,16 +387,17 @@ class Plan:
         self.found = [None if each is None else each._value for each in found]
 
     def release(self) -> None:
-        """Drop the references to the tensors of the recorded call."""
+        """Delete the references to the tensors of the recorded call."""
         self.values = [value for _, value in self.trace.inputs.values()]
         self.guards.kept.clear()
         self.guards.seen.clear()
         del self.trace, self.leaves, self.writes, self.sources
 
     def again(self, known: dict[Value, Any]) -> list[Any]:
-        """Compute the results that require gradients again, by recorded operations.
+        """Return the results that require gradients, computed by the operations of tensors, which record a graph.
 
-        ``known`` maps the input values to tensors.
+        This repeats the forward pass for ``create_graph=True``. ``known`` maps the input values to tensors, and
+        receives the tensor of each computed value.
         """
 
         def found(each: Any) -> Any:
@@ -402,7 +421,10 @@ class Plan:
         return [known[each] for each in self.outs if each.graded]
 
     def fill(self, made: Recording, count: int) -> None:
-        """Generate the programs and the function that calls them, and store them in ``made``."""
+        """Generate the forward and backward program and the function that calls them, and store them in ``made``.
+
+        ``count`` is the number of positional arguments of the call.
+        """
         steps, written = self.trace.tape.steps, [value for _, value in self.writes]
         asked = [each for each in self.found if each is not None]
         steps, instead = eliminate_common_subexpressions(steps, [*self.outs, *written])
@@ -442,7 +464,10 @@ class Plan:
         made.call = self.caller(made, count)
 
     def caller(self, made: Any, count: int) -> Any:
-        """Generate the function that replays the call: from tensors to tensors."""
+        """Return the generated function ``call(args, kwargs)``, which replays the call and returns tensors.
+
+        The function runs the forward program of ``made``. ``count`` is the number of positional arguments.
+        """
         inputs = list(self.trace.inputs.values())
         space: dict[str, Any] = {
             **self.guards.space, "forward": made.forward.run, "new": new, "Tensor": Tensor, "current": current_edge,
@@ -493,7 +518,10 @@ class Plan:
         return compile_source("<compiled call>", lines, space, "call")
 
     def noted(self, space: dict[str, Any], made: Recording) -> list[str]:
-        """Return the source lines that add the call to the graph as one node."""
+        """Return the source lines that add a node with the backward program of ``made`` to the autograd graph.
+
+        The objects that these lines use are added to ``space``, the namespace of the generated function.
+        """
         graded = [each for each in self.outs if each.graded]
         kind = type("CompiledFunctionBackward", (CompiledNode,), {
             "__slots__": (), "__module__": "builtins", "outputs": len(graded), "single": len(graded) == 1,
@@ -529,7 +557,10 @@ class Plan:
         return lines
 
     def acted(self, space: dict[str, Any]) -> list[str]:
-        """Return the source lines that accumulate gradients and call optimisers, in the order of the recorded call."""
+        """Return the source lines that accumulate gradients and call optimisers, in the order of the recorded call.
+
+        The objects that these lines use are added to ``space``, the namespace of the generated function.
+        """
         lines: list[str] = []
         space["accumulate"] = _accumulate
         given: set[Value] = set()
@@ -550,7 +581,10 @@ class Plan:
         return lines
 
     def structure(self, space: dict[str, Any]) -> str:
-        """Return the source text of the call's result."""
+        """Return the source text of the object that the call returns: a tensor, or a nest of tensors.
+
+        The objects that the text uses are added to ``space``, the namespace of the generated function.
+        """
         parts = []
         passed = {id(each): each._inner for each in self.trace.stands.values()}
         for index, each in enumerate(self.leaves):
@@ -579,7 +613,10 @@ def _bump_version(x: Tensor) -> None:
 
 
 def _spent_node(array: Any) -> Node:
-    """Return the node of a result whose backward pass has run already, within the call."""
+    """Return a node for the result ``array`` of a call that has already run the backward pass of this result.
+
+    A further backward pass raises the same error as after a first one without ``retain_graph=True``.
+    """
     node: Any = new(_SpentNode)
     node.edges, node.number, node.hooks = (), next_number(), None
     node.shape, node.dtype = array.shape, array.dtype
@@ -588,7 +625,7 @@ def _spent_node(array: Any) -> Node:
 
 
 class _SpentNode(Node):
-    """Node of a result whose backward pass has run within the call: its buffers count as freed."""
+    """Node of a result whose backward pass has already run; its saved tensors count as freed."""
 
     __slots__ = ()
     __module__ = "builtins"
@@ -603,15 +640,15 @@ _SpentNode.__name__ = _SpentNode.__qualname__ = "CompiledFunctionBackward"
 
 
 def as_contiguous(array: Any) -> Any:
-    """Return a gradient as a C-contiguous array, as programs expect it."""
+    """Return a C-contiguous copy of the gradient ``array``, because programs require contiguous inputs."""
     return numpy.array(array, order="C")
 
 
 class CompiledNode(Node):
-    """Node of a replayed call.
+    """Node of a replayed call; its derivative runs the backward program.
 
-    Its vjp runs the backward program. With ``create_graph=True`` the forward steps are computed again by recorded
-    operations and differentiated by the engine.
+    With ``create_graph=True`` the forward pass is computed again by the operations of tensors instead, and the engine
+    differentiates their graph.
     """
 
     __slots__ = ("cells", "given", "saved", "versions")
@@ -636,7 +673,7 @@ class CompiledNode(Node):
         return found[0] if len(self.edges) == 1 else found
 
     def checked(self) -> Any:
-        """Return the saved arrays; raise if they were freed or modified in place since."""
+        """Return the saved arrays; raise RuntimeError if they were freed or have been modified in place."""
         if self.saved is None:
             raise freed_error(self)
         for index, (cell, seen) in enumerate(zip(self.cells, self.versions, strict=True)):
@@ -645,7 +682,10 @@ class CompiledNode(Node):
         return self.saved
 
     def vjp_recorded(self, grad: Any, edges: Any, keep: bool) -> Any:
-        """Return the gradients as tensors in the graph; the forward steps are computed again by recorded operations."""
+        """Return the gradients for the incoming gradient ``grad`` as tensors with a graph.
+
+        The forward pass is computed again by the operations of tensors.
+        """
         self.checked()
         plan = self.plan
         before = set_recording(True)

@@ -1,7 +1,7 @@
-"""Cross-entropy of a small matrix of scores, and its gradient: a single loop each.
+"""Cross-entropy of a small matrix of scores, and its gradient, each computed by a single loop.
 
-The recorded steps are log_softmax and nll_loss. NumPy needs about two dozen calls for them, which after a matrix
-product that has emptied the CPU cache take as long as the product.
+The loops replace the recorded steps log_softmax and nll_loss. NumPy needs about 24 calls for these steps. After a
+matrix product has filled the CPU cache, these calls take as long as the product.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .ir import ExtraOp, Step, Value
 
 
 def merge_cross_entropy(steps: Sequence[Step]) -> list[Step]:
-    """Return the steps with each cross-entropy, and each gradient of one, merged into a single step."""
+    """Return ``steps`` with log_softmax and nll_loss, and also their gradients, merged into one step where possible."""
     maker = {value: step for step in steps for value in step.results}
     readers: dict[Value, list[Step]] = {}
     for step in steps:
@@ -40,7 +40,11 @@ def merge_cross_entropy(steps: Sequence[Step]) -> list[Step]:
 
 
 def _loops_apply(scores: Any, target: Any, weight: Any, dim: int, reduction: str, ignore: int) -> bool:
-    """Whether the loops apply: fewer than ``LARGE`` float scores in rows, int64 targets, no weights, a reduction."""
+    """Whether a cross-entropy with these parameters can be computed by one of the loops.
+
+    This requires a matrix of fewer than ``LARGE`` floating-point scores with one row for each sample, an int64
+    ``target``, no ``weight``, and a ``reduction`` other than ``"none"``.
+    """
     return (
         weight is None
         and scores.dtype in (F32, F64)

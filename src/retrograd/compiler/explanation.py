@@ -1,4 +1,4 @@
-"""Description of a compiled function for the user: its programs as source text, and the reasons for eager calls."""
+"""``explain``: the generated programs of a compiled function as text, and the reasons for calls that are not compiled."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from . import compiled_function
 class Explanation:
     """Result of :func:`explain`; printing it shows the guards and the programs.
 
-    ``graph_count``: number of recordings; ``graph_break_count``: number of kinds of call that run eagerly, for the
-    reasons in ``break_reasons``; ``op_count``: number of steps in the programs; ``loops``: number of fused loops among
-    them.
+    ``graph_count`` is the number of compiled recordings. ``graph_break_count`` is the number of recordings that could
+    not be compiled, and ``break_reasons`` are the reasons. ``op_count`` is the number of steps in all programs, and
+    ``loops`` is the number of fused loops among them.
     """
 
     def __init__(self, held: compiled_function.Compiled) -> None:
@@ -51,11 +51,10 @@ def _indented(text: str) -> list[str]:
 
 
 def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Compile a function, call it, and describe its programs.
+    """Compile ``function``, call it with ``args`` and ``kwargs``, and return an :class:`Explanation` of its programs.
 
-    ``explain(f)(x)`` calls ``f(x)``, compiled, and returns an :class:`Explanation`; ``explain(f, x)`` does the same.
-
-    For a function that is compiled already the explanation covers all its recordings.
+    ``explain(f)(x)`` does the same as ``explain(f, x)``. If ``function`` is already compiled, the explanation includes
+    its earlier recordings.
 
     >>> import retrograd as torch
     >>> found = torch.compiler.explain(lambda x: (x * 2).exp())(torch.ones(2))

@@ -1,7 +1,8 @@
-"""Fusion of elementwise steps, and of the sums that end them, into single loops: each element is read and written once.
+"""Fusion of pointwise steps, and of sums of their results, into single loops that read and write each element once.
 
-Steps over elements of one shape are fused unless one of them depends on another through a step outside the loop. The
-dimensions of a loop are merged as far as all operands allow; operands that are broadcast are read with fewer indices.
+Two steps can be part of one loop if they iterate over the same shape and neither depends on the other through a step
+outside the loop. Adjacent dimensions of a loop are merged into one where every operand allows it. An operand that is
+broadcast is read with fewer indices.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ BLOCK_ELEMENTS, BLOCK_ROWS = 4096, 128
 
 
 class Loop:
-    """Steps that one loop computes element by element.
+    """Steps that a single loop computes element by element.
 
-    ``shape``: shape of the elements; ``reads``: values that the loop reads; ``results``: values that it writes;
-    ``source``: source text of the loop.
+    ``shape`` is the shape over which the loop iterates. ``reads`` are the values that the loop reads and ``results``
+    those that it writes. ``source`` is its source text.
     """
 
     effect = False
@@ -47,7 +48,7 @@ class Loop:
 
     @property
     def size(self) -> int:
-        """Number of elements."""
+        """Number of elements over which the loop iterates."""
         return int(numpy.prod(self.shape))
 
     def values(self) -> Iterator[Value]:
@@ -64,7 +65,7 @@ class _Name:
 
 
 def iteration_shape(step: Step) -> tuple[int, ...]:
-    """Return the shape over whose elements a step iterates: the operand's for a sum, else the result's."""
+    """Return the shape over which ``step`` iterates: the shape of the operand for a sum, otherwise that of the result."""
     if step.op.name in SUMS:
         found: tuple[int, ...] = step.operands[0].shape
         return found
@@ -72,7 +73,7 @@ def iteration_shape(step: Step) -> tuple[int, ...]:
 
 
 def is_contiguous(value: Value) -> bool:
-    """Whether a value is C-contiguous."""
+    """Whether arrays for ``value`` are C-contiguous."""
     expected = value.dtype.itemsize
     for size, stride in zip(reversed(value.shape), reversed(value.strides), strict=True):
         if size != 1:
@@ -83,13 +84,13 @@ def is_contiguous(value: Value) -> bool:
 
 
 def _compute_dtype(step: Step) -> Any:
-    """Return the dtype in which a step computes; None if all its values are bool."""
+    """Return the dtype of the operands and result of ``step`` other than bool; None if all are bool."""
     kinds = [each.dtype for each in (*step.values(), *step.results) if each.dtype != BOOL]
     return kinds[0] if kinds else None
 
 
 def is_fusible(step: Step) -> bool:
-    """Whether a step can be part of a loop."""
+    """Whether ``step`` can be part of a fused loop."""
     name = step.op.name
     if step.effect or step.several or len(step.results) != 1 or not step.results[0].size:
         return False
@@ -117,14 +118,15 @@ def is_fusible(step: Step) -> bool:
 
 
 def is_cheap(step: Step) -> bool:
-    """Whether a step costs almost nothing as part of a loop."""
+    """Whether ``step`` is a view or a pointwise operation that takes almost no time as part of a fused loop."""
     return (is_fusible(step) or step.op.name in VIEWS) and step.op.name not in SUMS
 
 
 def _reduced_dims(step: Step) -> tuple[bool, ...] | None:
-    """Return for each dimension whether a sum reduces it.
+    """Return for each dimension of the operand whether ``step``, a sum or mean, reduces it.
 
-    None unless these are all, the first or the last dimensions.
+    Return None if a loop can not compute the sum, because the reduced dimensions are neither all, nor the first, nor
+    the last ones.
     """
     (x,) = step.operands
     if x.dtype == BOOL or step.results[0].dtype != x.dtype:
@@ -153,16 +155,16 @@ def _reduced_dims(step: Step) -> tuple[bool, ...] | None:
 
 
 class _Group:
-    """Steps that are computed together. ``needs``: the groups whose results they read."""
+    """Steps that are computed together; ``needs`` are the groups that compute the operands of these steps."""
 
     def __init__(self, step: Step, open: bool) -> None:
         self.steps, self.open = [step], open
         self.needs: set[_Group] = set()
 
     def reaches(self, other: _Group, but: _Group | None = None) -> bool:
-        """Whether this group depends on ``other``, directly or not.
+        """Whether this group depends on ``other`` directly or through other groups.
 
-        Dependencies only through ``but`` are not counted.
+        A direct dependency on the group ``but`` is ignored.
         """
         seen: set[_Group] = set()
         pending = [each for each in self.needs if each is not but]
@@ -177,7 +179,7 @@ class _Group:
 
 
 class Grouping:
-    """Partition of steps into groups, each of which can be computed as one."""
+    """Partition of ``steps`` into groups; the steps of a group can be computed by one loop."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self.groups: dict[_Group, None] = {}
@@ -201,7 +203,7 @@ class Grouping:
                 self.widen(step)
 
     def widen(self, step: Step) -> None:
-        """Merge the group of a step with groups that compute or read one of its operands, where that is possible."""
+        """Merge the group of ``step``, where possible, with groups that compute its operands or read the same operands."""
         near = [self.maker[each] for each in step.values() if each in self.maker]
         near += [self.of[other] for each in step.values() for other in self.users.get(each, ())]
         for each in dict.fromkeys(near):
@@ -210,7 +212,7 @@ class Grouping:
                 self.merge(each, own)
 
     def fit(self, one: _Group, other: _Group) -> bool:
-        """Whether two groups can be merged."""
+        """Whether the groups ``one`` and ``other`` can be computed by one loop."""
         if not (one.open and other.open) or iteration_shape(one.steps[0]) != iteration_shape(other.steps[0]):
             return False
         steps = [*one.steps, *other.steps]
@@ -222,7 +224,7 @@ class Grouping:
         return not (one.reaches(other, but=other) or other.reaches(one, but=one)) and merged_dims(steps) is not None
 
     def merge(self, one: _Group, other: _Group) -> None:
-        """Merge ``other`` into ``one``."""
+        """Add the steps of the group ``other`` to the group ``one`` and remove ``other``."""
         one.steps = sorted([*one.steps, *other.steps], key=self.place.__getitem__)
         one.needs = (one.needs | other.needs) - {one, other}
         for step in other.steps:
@@ -235,7 +237,7 @@ class Grouping:
                 each.needs = (each.needs - {other}) | ({one} if each is not one else set())
 
     def sorted(self) -> list[list[Step]]:
-        """Return the groups' steps, each group after those on which it depends."""
+        """Return the list of steps of each group, ordered so that every group follows those on which it depends."""
         done: dict[_Group, None] = {}
         order = {group: self.place[group.steps[0]] for group in self.groups}
 
@@ -258,15 +260,16 @@ MAX_STEPS = 80
 
 
 def _varies_along(value: Value, shape: tuple[int, ...]) -> tuple[bool, ...]:
-    """Return for each dimension of ``shape`` whether the value has more than one element along it."""
+    """Return for each dimension of ``shape`` whether ``value``, which broadcasts to ``shape``, has a size other than 1."""
     have = (1,) * (len(shape) - len(value.shape)) + value.shape
     return tuple(each != 1 for each in have)
 
 
 def merged_dims(steps: Sequence[Step]) -> list[tuple[int, tuple[int, ...]]] | None:
-    """Return the merged dimensions of a loop over ``steps``: for each its size and the dimensions that it combines.
+    """Return the dimensions of a loop over ``steps``, with adjacent dimensions merged where every operand allows it.
 
-    Return None if there are more than three, or more than two and one step is a sum.
+    Each item of the result is the size of a merged dimension and the tuple of the original dimensions. Return None if
+    more than three dimensions remain, or more than two if ``steps`` contain a sum.
     """
     shape = iteration_shape(steps[0])
     every = [each for step in steps for each in step.operands if each.__class__ is Value]
@@ -288,14 +291,17 @@ def merged_dims(steps: Sequence[Step]) -> list[tuple[int, tuple[int, ...]]] | No
 
 
 def reduced_merged_dims(step: Step, merged: Sequence[tuple[int, tuple[int, ...]]]) -> tuple[bool, ...]:
-    """Return for each merged dimension whether a sum reduces it."""
+    """Return for each of the merged dimensions whether ``step``, a sum or mean, reduces it.
+
+    ``merged`` is the result of :func:`merged_dims`.
+    """
     over = _reduced_dims(step)
     assert over is not None
     return tuple(all(over[i] for i in axes) for _, axes in merged)
 
 
 def read_through_views(steps: Sequence[Step]) -> list[Step]:
-    """Return the steps with operands that are views replaced by their bases, where a loop can index these directly."""
+    """Return ``steps`` with operands that are views replaced by the viewed values, if a loop can read those directly."""
     shows: dict[Value, tuple[Value, tuple[int, ...]]] = {}  # the base, and the shape in which it is read
     found = []
     for step in steps:
@@ -322,7 +328,7 @@ def read_through_views(steps: Sequence[Step]) -> list[Step]:
 
 
 def decompose(steps: Sequence[Step]) -> list[Step]:
-    """Return the steps with addmm and mse_loss replaced by the steps that they combine."""
+    """Return ``steps`` with addmm replaced by mm and add, and with mse_loss replaced by sub, square and a mean or sum."""
     found: list[Step] = []
     for step in steps:
         name, values = step.op.name, step.operands
@@ -359,7 +365,11 @@ VIEWS = frozenset(
 
 
 def fuse(steps: Sequence[Step], outputs: Sequence[Value | None]) -> list[Any]:
-    """Return the program with each group that is worth it replaced by a :class:`Loop`, without unused steps."""
+    """Return ``steps`` with groups of fusible steps replaced by :class:`Loop` objects, and without unused steps.
+
+    ``outputs`` are the values that the program returns. A group remains as it is if :func:`is_worth_compiling` is
+    false.
+    """
     groups = Grouping(read_through_views(decompose(steps))).sorted()
     users: dict[Value, int] = {}
     for group in groups:
@@ -382,7 +392,7 @@ MIN_ELEMENTS = 64
 
 
 def is_worth_compiling(group: Sequence[Step]) -> bool:
-    """Whether a loop is faster than NumPy's function or the operation's own kernel."""
+    """Whether one loop for the steps of ``group`` is faster than a call of NumPy or of a kernel for each step."""
     if iteration_size(group[0]) < MIN_ELEMENTS:
         return False
     if len(group) == 1:
@@ -394,5 +404,5 @@ def is_worth_compiling(group: Sequence[Step]) -> bool:
 
 
 def iteration_size(step: Step) -> int:
-    """Return the number of elements over which a step iterates."""
+    """Return the number of elements over which ``step`` iterates."""
     return int(numpy.prod(iteration_shape(step)))

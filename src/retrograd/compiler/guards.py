@@ -1,8 +1,8 @@
-"""Guards: the conditions under which a recording is valid, and the generated function that tests them.
+"""Guards: the generated functions that test whether a recording is valid for a call.
 
-A recording is valid for arguments of the same kind (shapes, dtypes, values of plain Python), and while everything that
-the function reads elsewhere is unchanged: the globals and closures that its code names, modules and what their forward
-reads. The check is one generated function, which takes 1 to 2 µs.
+A recording is valid if the arguments agree with the recorded ones in shapes, dtypes, strides and Python values, and if
+nothing else that the function reads has changed: its global and closure variables, and the attributes of modules that
+their ``forward`` reads. The generated function takes 1 to 2 µs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ MAX_DEPTH, MAX_ITEMS = 6, 64
 
 
 class Guards:
-    """Conditions under construction. ``lines`` is their source text: each returns False if its condition is not met."""
+    """Conditions under which a recording is valid, as source lines of the function that tests them.
+
+    Each of ``lines`` tests one condition and returns False if it is not met, or assigns a local variable.
+    """
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -39,19 +42,22 @@ class Guards:
         self.unfit: str | None = None  # reason why the call can not be guarded
 
     def constant(self, thing: Any) -> str:
-        """Return a name in the generated source for an object that is the same in every call."""
+        """Store the object ``thing`` in the namespace of the generated function, and return its name there."""
         name = f"k{len(self.space)}"
         self.space[name] = thing
         return name
 
     def demand(self, condition: str) -> None:
-        """Add a condition to the guard."""
+        """Add ``condition``, the source text of an expression that must be true."""
         self.lines.append(f"if not ({condition}): return False")
 
     # -- Arguments
 
     def argument(self, path: str, value: Any, depth: int = 0) -> None:
-        """Guard an argument, which the generated source reads as ``path``."""
+        """Add the conditions for the argument ``value``, which the generated function reads by the expression ``path``.
+
+        ``depth`` is the number of enclosing tuples, lists and dictionaries.
+        """
         kind = value.__class__
         if isinstance(value, Tensor):
             self.tensor_argument(path, value)
@@ -93,7 +99,10 @@ class Guards:
         self.demand(_grad_condition(name, x))
 
     def simple(self, path: str, value: Any) -> bool:
-        """Guard ``value`` if it is a plain Python value; return whether it is one."""
+        """If ``value`` is a number, string or other plain Python value, add the condition that ``path`` equals it.
+
+        Return whether ``value`` is such a value. ``path`` is an expression of the generated function.
+        """
         kind = value.__class__
         if value is None or kind is bool:
             self.demand(f"{path} is {value}")
@@ -111,7 +120,10 @@ class Guards:
     # -- Captured values
 
     def held(self, path: str, value: Any, depth: int) -> None:
-        """Guard the value that is stored at ``path``."""
+        """Add the conditions for ``value``, which the expression ``path`` reads from a variable or container.
+
+        ``depth`` is the number of objects that were followed to reach ``value``.
+        """
         if isinstance(value, Tensor):
             self.captured(path, value)
         elif not self.simple(path, value):
@@ -120,7 +132,10 @@ class Guards:
             self.thing(value, depth)
 
     def captured(self, path: str, x: Tensor) -> None:
-        """Guard a tensor that is stored at ``path``: the same tensor with the same array, whose elements may change."""
+        """Add the condition that the expression ``path`` still gives the tensor ``x`` with the same array.
+
+        The elements of the array may change.
+        """
         if id(x) in self.tensors:
             self.demand(f"{path} is {self.tensors[id(x)]}")
             return
@@ -128,7 +143,11 @@ class Guards:
         self.demand(f"{path} is {name} and {name}._array is {self.constant(x._array)} and {_grad_condition(name, x)}")
 
     def thing(self, value: Any, depth: int = 0) -> None:
-        """Guard what can be reached from an object whose identity is guarded already."""
+        """Add the conditions for what can be reached from the object ``value``: items, attributes, closure variables.
+
+        The identity of ``value`` itself is already guarded. ``depth`` is the number of objects that were followed to
+        reach it.
+        """
         if id(value) in self.seen or depth > MAX_DEPTH:
             return
         self.seen[id(value)] = value
@@ -158,7 +177,7 @@ class Guards:
             self.attributes(value, None, depth)
 
     def function(self, value: FunctionType, depth: int) -> None:
-        """Guard the globals, closure cells and defaults of a user function."""
+        """Add the conditions for the global variables, closure variables and defaults of the user function ``value``."""
         if MARK in value.__globals__:
             return
         self.globals_of(value.__code__, value.__globals__, depth)
@@ -174,7 +193,10 @@ class Guards:
                 self.thing(each, depth + 1)
 
     def globals_of(self, code: CodeType, space: dict[str, Any], depth: int = 0) -> None:
-        """Guard the globals that ``code`` names, and the names that it reads from modules among them."""
+        """Add the conditions for the global variables in ``space`` that ``code`` names.
+
+        If such a variable is a module, the attributes of the module that ``code`` names are guarded.
+        """
         key = id(code), id(space)
         if key in self.seen:
             return
@@ -193,7 +215,10 @@ class Guards:
                 self.held(f"{where}[{name!r}]", value, depth + 1)
 
     def module(self, value: Module, depth: int) -> None:
-        """Guard a module: its training flag, its hooks, its parameters, and the attributes that its forward reads."""
+        """Add the conditions for the module ``value``: training flag, hooks, parameters, buffers and submodules.
+
+        The attributes that its ``forward`` reads are guarded too.
+        """
         space = value.__dict__
         name = self.constant(space)
         hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
@@ -215,7 +240,7 @@ class Guards:
             self.thing(type(value).forward, depth)
 
     def attributes(self, value: Any, names: set[str] | None, depth: int) -> None:
-        """Guard the attributes of an object, or those in ``names``."""
+        """Add the conditions for the attributes ``names`` of the object ``value``, or for all attributes if it is None."""
         space = getattr(value, "__dict__", None)
         if space is None:
             return
@@ -225,7 +250,10 @@ class Guards:
                 self.held(f"{inside}[{name!r}]", each, depth + 1)
 
     def written(self, start: list[str]) -> Callable[..., Any]:
-        """Compile the guard; ``start`` are the source lines that unpack the arguments."""
+        """Return the guard as a compiled function ``holds(args, kwargs)``, which tests all conditions.
+
+        ``start`` are the source lines that unpack the arguments.
+        """
         body = ["        " + each for each in (*start, *self.lines, "return True")]
         failed = ["    except (KeyError, IndexError, AttributeError, ValueError):", "        return False"]
         lines = ["def holds(args, kwargs):", "    try:", *body, *failed]
@@ -238,7 +266,7 @@ class Guards:
         return compile_source("<compiled guard>", lines, self.space, "holds")
 
     def failing(self, args: Any, kwargs: Any) -> Any:
-        """Return the source text of the first condition that is not met; True if all are."""
+        """Return the source text of the first condition that a call does not meet; True if it meets all."""
         space = dict(self.space)
         exec(self.told, space)
         return space["holds"](args, kwargs)
@@ -270,7 +298,10 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _names_read_by(kind: type, start: str) -> set[str]:
-    """Return the names that a method reads, including those read by methods of the class that it names."""
+    """Return the names that the method ``start`` of the class ``kind`` reads.
+
+    The names that other methods of ``kind`` read are included if ``start`` names these methods.
+    """
     found: set[str] = set()
     pending = [start]
     while pending:
@@ -286,9 +317,9 @@ def _names_read_by(kind: type, start: str) -> set[str]:
 
 
 def describe_assignment(code: CodeType) -> str | None:
-    """Return a description of an assignment in ``code`` to an attribute, a global or an outer variable.
+    """Return a description of the first assignment in ``code`` to an attribute, a global or an outer variable.
 
-    None without one.
+    Return None if there is none, or if ``code`` is a constructor.
     """
     if code.co_name in ("__init__", "__post_init__", "__new__"):
         return None

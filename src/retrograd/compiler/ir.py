@@ -1,7 +1,7 @@
-"""Intermediate representation of a compiled call: a list of steps, each an operation on values. It knows no tensors.
+"""Intermediate representation of a recorded call: a list of steps, each of which applies an operation to values.
 
-Every value is assigned once (an in-place operation gives its tensor a new value), so that the passes can remove, share,
-move and fuse steps by looking only at which step reads which value.
+Every value is assigned once; an in-place operation gives its tensor a new value. Therefore a pass can remove, merge,
+move or fuse steps by looking only at which step reads which value. This module does not use tensors.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _numbers = count(100000)
 
 
 class Value:
-    """One array of the program: its shape, dtype and origin.
+    """Description of one array of a program: its shape, dtype, strides and origin.
 
-    ``array``: the elements of a constant. ``root``: the value that owns the memory, itself if it is no view.
-    ``graded``: whether it requires gradients. ``base``: the value of which it is another shape of the same elements, or
-    None.
+    ``array`` holds the elements if the value is a constant. ``root`` is the value whose memory this one shares, or this
+    value itself if it is not a view. ``graded`` is true if the value requires gradients. ``base`` is set if this value
+    only reads the elements of ``base`` in another shape; otherwise it is None.
     """
 
     __slots__ = ("array", "base", "dtype", "graded", "kind", "number", "root", "shape", "strides")
@@ -37,7 +37,7 @@ class Value:
 
     @property
     def name(self) -> str:
-        """Name in the generated source."""
+        """Name of the variable for this value in the generated source."""
         if self.base is not None:
             return self.base.name
         return f"{'x' if self.kind is INPUT else 'c' if self.kind is CONSTANT else 'v'}{self.number}"
@@ -51,13 +51,13 @@ class Value:
         return count
 
     def seen_as(self, shape: tuple[int, ...]) -> Value:
-        """Return a value for the same elements read in another shape."""
+        """Return a value that reads the elements of this value in the shape ``shape``."""
         made = Value(self.number, self.kind, self, self.graded)
         made.shape, made.strides, made.base, made.array = shape, (), self.base or self, self.array
         return made
 
     def like(self, shape: tuple[int, ...]) -> Value:
-        """Return a new C-contiguous value of this dtype."""
+        """Return a new C-contiguous value with the shape ``shape`` and the dtype of this value."""
         made = Value(next(_numbers), RESULT, self, self.graded)
         made.shape, found = shape, [self.dtype.itemsize]
         for size in shape[:0:-1]:
@@ -70,10 +70,11 @@ class Value:
 
 
 class Step:
-    """One operation of the program. Operands are values, Python numbers or None.
+    """Application of an operation to operands, which are values, Python numbers or None.
 
-    ``line``: code object and instruction of the user's frame. ``effect``: the step is kept even if its results are
-    unused (a random draw). ``in_place``: the result keeps the shape, dtype and stride order of the first operand.
+    ``line`` is the code object and the instruction of the user's line. If ``effect`` is true, the step is kept even if
+    its results are unused, as a random draw must be. If ``in_place`` is true, the result has the shape, dtype and
+    stride order of the first operand.
     """
 
     __slots__ = ("effect", "in_place", "line", "op", "operands", "params", "results", "several")
@@ -87,7 +88,7 @@ class Step:
         self.in_place = in_place
 
     def values(self) -> Iterator[Value]:
-        """Return an iterator over the operands that are values; a reshaped operand counts as its base."""
+        """Return an iterator over the operands that are values; an operand with a ``base`` is replaced by its base."""
         return (each.base or each for each in self.operands if each.__class__ is Value)
 
     def __repr__(self) -> str:
@@ -97,16 +98,16 @@ class Step:
 
 
 def short_repr(value: Any) -> str:
-    """Return a short text for a parameter, as listings show it."""
+    """Return ``repr(value)``, or the name of the type in angle brackets if the repr has 40 characters or more."""
     text = repr(value)
     return text if len(text) < 40 else f"<{type(value).__name__}>"
 
 
 class ExtraOp:
-    """Operation that is not in the table of operations: one with any number of operands (``cat``), or a random draw.
+    """Operation of a step that the table of operations lacks, such as ``cat`` or a random draw.
 
-    It has the attributes of ``Op`` that steps and derivatives read. ``gradients(F, g, step)`` returns the gradients of
-    all operands.
+    It has those attributes of ``Op`` that a step and its differentiation read. ``gradients(F, g, step)`` returns the
+    gradients of all operands for the gradient ``g`` of the result.
     """
 
     kind, rules, floats, opmath, check, refuses, result, inline, several, in_order = (
@@ -132,20 +133,23 @@ class ExtraOp:
 
 
 class Tape:
-    """Steps in the order in which they were recorded."""
+    """List of the recorded steps, in the order in which they ran."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
         self.count = 0
 
     def value(self, kind: str, array: Any, graded: bool = False) -> Value:
-        """Return a new value of this tape."""
+        """Return a new value with the shape, dtype and strides of ``array``.
+
+        ``kind`` is ``INPUT``, ``CONSTANT`` or ``RESULT``. ``graded`` is true if the value requires gradients.
+        """
         self.count += 1
         return Value(self.count - 1, kind, array, graded)
 
 
 def count_uses(steps: Iterable[Step]) -> dict[Value, int]:
-    """Return the number of times that each value is read as an operand."""
+    """Return a dictionary from each value to the number of times that ``steps`` read it as an operand."""
     found: dict[Value, int] = {}
     for step in steps:
         for each in step.values():

@@ -1,11 +1,11 @@
-"""Source text of a fused loop, and its compilation by Numba on the first call; loops of equal text are compiled once.
+"""Source text of a fused loop, and its compilation by Numba when it is first called.
 
     def loop(x0, x1, v4, v5):  # mul, tanh, sum_all
         ...
         for k in prange(...):
 
-The iterations of ``prange`` are blocks of elements or rows; a loop over at least ``LARGE`` elements shares them out to
-the threads.
+Loops with equal text are compiled once. An iteration of ``prange`` computes an element, a row, or a block of elements
+or rows. A loop over at least ``LARGE`` elements distributes these iterations over the threads.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ from .scalar_code import BOOL_EXPRESSIONS, EXPRESSIONS, MULTI_STATEMENT, scalar_
 
 
 class _LoopSource:
-    """Loop under construction. ``inner``: source lines for one element.
+    """Source text of ``loop``, collected in lists of lines: one for each place in the generated function.
 
-    ``names``: the name of each value's element there.
+    ``inner`` are the lines that compute one element. ``names`` maps each value to the expression for its element in
+    these lines.
     """
 
     def __init__(self, loop: Loop) -> None:
@@ -52,13 +53,16 @@ class _LoopSource:
     # -- Elements
 
     def name(self, text: str, comment: str = "") -> str:
-        """Assign ``text`` to a new local variable of the loop and return the variable's name."""
+        """Assign the expression ``text`` to a new local variable of the loop, and return the name of the variable.
+
+        ``comment`` is appended to the line.
+        """
         self.count += 1
         self.inner.append(f"t{self.count} = {text}{comment}")
         return f"t{self.count}"
 
     def element(self, value: Any) -> str:
-        """Return the source text that reads an operand's element."""
+        """Return the expression that reads the element of the operand ``value``, which may be a number."""
         if value.__class__ is not Value:
             return scalar_literal(value)
         if value in self.names:
@@ -89,11 +93,11 @@ class _LoopSource:
 
     @property
     def indices(self) -> list[str]:
-        """Index variables of the merged dimensions."""
+        """Names of the index variables, one for each merged dimension of the loop."""
         return {1: ["i"], 2: ["r", "i"], 3: ["o", "c", "i"]}[len(self.sizes)]
 
     def step(self, step: Step) -> None:
-        """Append the source lines of a step."""
+        """Append the source lines that compute ``step``."""
         name, result = step.op.name, step.results[0]
         if name in SUMS:
             self.sum(step)
@@ -112,14 +116,14 @@ class _LoopSource:
             self.store(result)
 
     def store(self, result: Value) -> None:
-        """Append the line that writes the elements of a result."""
+        """Append the source line that writes an element of ``result`` to its array."""
         self.before.append(f"a_{result.name} = {result.name}.reshape({', '.join(map(str, self.sizes))})")
         self.inner.append(f"a_{result.name}[{', '.join(self.indices)}] = {self.names[result]}")
 
     # -- Sums
 
     def sum(self, step: Step) -> None:
-        """Append the source lines of a sum or mean, whose result is written after the last element."""
+        """Append the source lines of ``step``, a sum or mean, whose result is written after its last element."""
         result, x = step.results[0], self.element(step.operands[0])
         over, many = reduced_merged_dims(step, self.merged), step.operands[0].size // result.size
         name = result.name
@@ -155,7 +159,7 @@ class _LoopSource:
     # -- The function
 
     def lines(self) -> list[str]:
-        """Return the source lines of the function."""
+        """Return the source lines of the generated function ``loop``."""
         for each in self.loop.steps:
             self.step(each)
         given = [each.name for each in self.loop.reads if each.name in self._used()] + [
@@ -202,7 +206,10 @@ _compiled: dict[tuple[str, str], Any] = {}
 
 
 class Runner:
-    """Compiled loop, cached by source text and dtype; its methods run it on one thread or on all."""
+    """Compiled form of the loop with the text ``source`` and the floating-point dtype ``dtype``.
+
+    :meth:`one` runs the loop on one thread and :meth:`all` on all threads.
+    """
 
     def __init__(self, source: str, dtype: Any) -> None:
         self.source, self.dtype = source, dtype
@@ -210,13 +217,13 @@ class Runner:
         self._for_all: Any = None
 
     def one(self, *arrays: Any) -> None:
-        """Run the loop on this thread."""
+        """Run the loop on ``arrays``, its inputs and results, in the calling thread."""
         if self._for_one is None:
             self._for_one = _compile_loop(self.source, self.dtype, False)
         self._for_one(*arrays)
 
     def all(self, *arrays: Any) -> None:
-        """Run the loop on all threads."""
+        """Run the loop on ``arrays``, its inputs and results, on all threads."""
         if self._for_all is None:
             self._for_all = _compile_loop(self.source, self.dtype, True)
         if RUNNING.simple:
@@ -253,9 +260,10 @@ def _compile_loop(source: str, dtype: Any, parallel: bool) -> Any:
 
 
 def _write_source(name: str, text: str) -> str:
-    """Write the source to the cache folder, so that Numba can cache its machine code; return the path.
+    """Write the source ``text`` to a file in the cache folder, and return its path.
 
-    Return a name that is no path if the folder is not writable.
+    The file is necessary because Numba caches machine code only for functions from files. If the folder is not
+    writable, the result is a name that is not a path.
     """
     try:
         folder = Path(os.environ.get("RETROGRAD_CACHE_DIR") or Path.home() / ".cache" / "retrograd" / "loops")
@@ -273,7 +281,10 @@ def _write_source(name: str, text: str) -> str:
 
 
 def loop_call(loop: Loop, writer: Any) -> list[str]:
-    """Return the source lines that call a loop in a program."""
+    """Return the source lines of a program that allocate the results of ``loop`` and call it.
+
+    ``writer`` is the :class:`Writer` of the program.
+    """
     text = _LoopSource(loop)
     loop.source = "\n".join(text.lines())
     key = loop.source, loop.dtype.name

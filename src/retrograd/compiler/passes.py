@@ -1,4 +1,8 @@
-"""Passes over a program's steps: common subexpressions, dead code, transposed products, recomputation."""
+"""Passes over the steps of a program: each takes a list of steps and returns an equivalent one that runs faster.
+
+They merge repeated steps, remove unused ones, move transposes to the factors of a product, and select steps of the
+forward program that the backward program computes again.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,9 @@ from .ir import Step, Value, count_uses
 def eliminate_common_subexpressions(
     steps: Sequence[Step], apart: Iterable[Value]
 ) -> tuple[list[Step], dict[Value, Value]]:
-    """Return the steps without repetitions of earlier ones, and a mapping from removed values to those that remain.
+    """Return ``steps`` without steps that repeat earlier ones, and a dictionary from removed to remaining values.
 
-    ``apart``: values that must remain distinct arrays because the caller receives them.
+    The values in ``apart`` are not removed, because the caller receives them as distinct arrays.
     """
     own = set(apart)
     found: dict[Any, Step] = {}
@@ -36,9 +40,9 @@ def eliminate_common_subexpressions(
 
 
 def _key(step: Step) -> Any:
-    """Return a key that is equal for steps with equal results.
+    """Return a hashable key that is equal for steps with equal results.
 
-    None for a step with effects or unhashable parameters.
+    Return None if ``step`` has an effect or a parameter that is not hashable.
     """
     if step.effect:
         return None
@@ -65,7 +69,7 @@ def _operand_key(each: Any) -> Any:
 
 
 def eliminate_dead_code(steps: Sequence[Any], outputs: Iterable[Value]) -> list[Any]:
-    """Return the steps on which ``outputs`` depend, and those with effects."""
+    """Return those of ``steps`` on which ``outputs`` or steps with effects depend."""
     wanted = set(outputs)
     kept = []
     for step in reversed(steps):
@@ -76,7 +80,7 @@ def eliminate_dead_code(steps: Sequence[Any], outputs: Iterable[Value]) -> list[
 
 
 def transposed_matrix(step: Step) -> Value | None:
-    """Return the matrix that a step transposes; None if the step is not the transpose of a matrix."""
+    """Return the matrix that ``step`` transposes; None if ``step`` does not transpose a matrix."""
     x = step.operands[0] if step.operands else None
     if x.__class__ is not Value or len(x.shape) != 2:
         return None
@@ -85,10 +89,10 @@ def transposed_matrix(step: Step) -> Value | None:
 
 
 def push_transposes(steps: Sequence[Step], apart: Iterable[Value]) -> list[Step]:
-    """Return the steps with ``(a @ b).t()`` replaced by ``b.t() @ a.t()``, where no other step reads ``a @ b``.
+    """Return ``steps`` with ``(a @ b).t()`` replaced by ``b.t() @ a.t()``, where no other step reads ``a @ b``.
 
-    The gradient of a linear layer's weight then has the strides of the weight and is accumulated without a copy.
-    ``apart``: values whose strides must not change because the caller receives them.
+    The gradient of a linear layer's weight then has the strides of the weight, so that it is accumulated without a
+    copy. The strides of the values in ``apart`` are not changed, because the caller receives these.
     """
     kept, count = set(apart), count_uses(steps)
     maker = {value: step for step in steps for value in step.results}
@@ -120,12 +124,11 @@ def push_transposes(steps: Sequence[Step], apart: Iterable[Value]) -> list[Step]
 def steps_to_recompute(
     forward: Sequence[Step], backward: Sequence[Step], at_hand: Iterable[Value], cheap: Callable[[Step], bool]
 ) -> list[Step]:
-    """Return the forward steps to repeat in the backward program instead of saving their results.
+    """Return the steps of ``forward`` that the backward program should repeat instead of receiving their results.
 
-    This reduces the number of elements that are written and read.
-
-    ``at_hand``: values that are available in any case; ``cheap``: whether a step costs almost nothing in a loop. Return
-    no steps if their operands have more elements than the results that need not be saved.
+    Repeating a step saves writing and reading its result. ``at_hand`` are values that the backward program has in any
+    case. ``cheap(step)`` returns whether ``step`` takes almost no time in a fused loop. The result is empty if the
+    operands of the repeated steps have more elements than the results that need not be saved.
     """
     maker = {value: step for step in forward for value in step.results}
     there = set(at_hand)

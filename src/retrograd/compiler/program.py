@@ -1,8 +1,8 @@
-"""Programs: each is one generated straight-line function of arrays.
+"""Programs: generated Python functions of arrays without branches, which run the steps of a recording.
 
-A step is a ufunc, an operation's kernel, or a fused loop (``compiler/fusion.py``). The generic path's decisions at
-every call (dtypes, precision of numbers) are made once, when the source is generated. A local variable is deleted after
-its last use, which frees its array.
+Each line calls a NumPy function, the kernel of an operation, or a fused loop (``compiler/fusion.py``). Dtypes and
+conversions, which an ordinary call of an operation chooses each time, are chosen once when the source is generated. A
+local variable is deleted after its last use, so that its array is freed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .passes import transposed_matrix
 
 
 class Writer:
-    """Source lines under construction, and the namespace of the objects that they name."""
+    """Source lines of a generated function, and ``space``, the namespace in which it runs."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -44,7 +44,10 @@ class Writer:
         self._numbers: dict[Any, Any] = {}
 
     def name(self, thing: Any, hint: str) -> str:
-        """Return the name of ``thing`` in the generated source; a new name begins with ``hint``."""
+        """Add the object ``thing`` to the namespace, and return its name, which begins with ``hint``.
+
+        An object that is already in the namespace keeps its name.
+        """
         if id(thing) not in self._named:
             found, count = hint, 1
             while found in self.space:
@@ -56,18 +59,18 @@ class Writer:
         return self._named[id(thing)]
 
     def number(self, value: Any, dtype: Any) -> str:
-        """Return the name of a number that is converted to ``dtype``."""
+        """Add the number ``value``, converted to ``dtype``, to the namespace, and return its name."""
         key = repr(value), dtype
         if key not in self._numbers:
             self._numbers[key] = _cast(numpy, value, dtype)
         return self.name(self._numbers[key], f"number_{_identifier(value)}")
 
     def memory(self, value: Value) -> str:
-        """Return the source text that allocates an uninitialised array for a value."""
+        """Return the source text that allocates an uninitialised array with the shape and dtype of ``value``."""
         return f"empty({value.shape}, {self.name(value.dtype, value.dtype.name)})"
 
     def literal(self, value: Any) -> str:
-        """Return the source text of a parameter: a literal if possible, else a name."""
+        """Return the source text of the parameter ``value``: a literal if possible, otherwise a name in the namespace."""
         if value is None or value.__class__ in (int, bool, str) or (value.__class__ is float and value - value == 0):
             return repr(value)
         if value.__class__ is tuple:
@@ -77,9 +80,10 @@ class Writer:
 
 
 class Program:
-    """Function of arrays: ``run(*inputs)`` returns the arrays of ``outputs``.
+    """Generated function: ``run(*arrays)`` takes the arrays of ``inputs`` and returns those of ``outputs``.
 
-    ``source``: its source text; ``steps``: its steps and loops.
+    ``source`` is its source text. ``steps`` are the steps and fused loops that it runs. ``title`` is the name of the
+    function.
     """
 
     def __init__(self, title: str, inputs: Sequence[Value], steps: Sequence[Any], outputs: Sequence[Any]) -> None:
@@ -106,17 +110,17 @@ class Program:
 
     @property
     def loops(self) -> list[Any]:
-        """Fused loops among the steps."""
+        """Fused loops among ``steps``."""
         return [each for each in self.steps if isinstance(each, Loop)]
 
 
 def _values_of(step: Any) -> list[Value]:
-    """Return the values that a step reads or computes, each once."""
+    """Return the distinct values that ``step`` reads or computes."""
     return list(dict.fromkeys([*step.values(), *step.results]))
 
 
 def _last_uses(steps: Sequence[Any], outputs: Sequence[Any]) -> dict[Value, Any]:
-    """Return for each value that is not an output the last step that uses it."""
+    """Return a dictionary from each value to the last of ``steps`` that uses it; ``outputs`` are not included."""
     found: dict[Value, Any] = {}
     for step in steps:
         for each in _values_of(step):
@@ -132,7 +136,7 @@ def _constants(steps: Sequence[Any], outputs: Sequence[Any]) -> list[Value]:
 
 
 def _step_lines(writer: Writer, step: Any) -> list[str]:
-    """Return the source lines of a step."""
+    """Return the source lines that run ``step``, which may be a fused loop."""
     if isinstance(step, Loop):
         return loop_call(step, writer)
     made = ", ".join(each.name for each in step.results) + "," * step.several
@@ -141,7 +145,7 @@ def _step_lines(writer: Writer, step: Any) -> list[str]:
 
 
 def _expression(writer: Writer, step: Step) -> str:
-    """Return the source text of the expression that computes a step."""
+    """Return the source text of the expression that computes the results of ``step``."""
     op = step.op
     if op.name in NUMPY_EXPRESSIONS and (text := NUMPY_EXPRESSIONS[op.name](step)) is not None:
         return text
@@ -203,12 +207,12 @@ _PLAIN_DTYPES = (F32, numpy.dtype(numpy.float64), numpy.dtype(bool))
 
 
 def _all_contiguous(step: Step) -> bool:
-    """Whether the result is C-contiguous because all operands are."""
+    """Whether all operands and results of ``step`` are C-contiguous."""
     return all(each.strides == contiguous_strides(each) for each in (*step.values(), *step.results))
 
 
 def contiguous_strides(value: Value) -> tuple[int, ...]:
-    """Return the strides of a C-contiguous array with a value's shape and dtype."""
+    """Return the strides in bytes of a C-contiguous array with the shape and dtype of ``value``."""
     found, step = [], value.dtype.itemsize
     for each in reversed(value.shape):
         found.append(step)
@@ -217,7 +221,10 @@ def contiguous_strides(value: Value) -> tuple[int, ...]:
 
 
 def _like_target(value: Value) -> Any:
-    """Return a function that converts a result to the dtype and stride order of the tensor modified in place."""
+    """Return a function that copies an array to a new one with the dtype and the stride order of ``value``.
+
+    This is used for the result of an in-place operation, which keeps the memory layout of its tensor.
+    """
     order = sorted(range(len(value.shape)), key=lambda i: -value.strides[i])
     back = [order.index(i) for i in range(len(order))]
 
@@ -230,12 +237,15 @@ def _like_target(value: Value) -> Any:
 
 
 def _cast_result(op: Any, target: Any) -> Any:
-    """Return a function that converts a kernel's result to the dtype of the operation."""
+    """Return a function that converts the result of the kernel of ``op`` to the result dtype of ``op``.
+
+    ``target`` is the result dtype if the operation does not fix one.
+    """
     return lambda array: _retype(op, numpy.asarray(array), op.result or target)
 
 
 def _half_precision_step(step: Step) -> Any:
-    """Return a function that runs a step with half-precision operands by the generic path."""
+    """Return a function of arrays that runs ``step``, which has float16 or bfloat16 operands, like an ordinary call."""
     op, params, final = step.op, step.params, step.results[0].dtype
 
     def by_short(*operands: Any) -> Any:
@@ -254,7 +264,7 @@ def _named(writer: Writer, step: Step) -> list[str]:
 
 
 def _cast_operands(writer: Writer, step: Step) -> tuple[list[str], Any]:
-    """Return the source text of a pointwise step's operands, converted to their common dtype, and that dtype."""
+    """Return the expressions for the operands of the pointwise ``step``, and the dtype to which they are converted."""
     common = common_dtype_of(step)
     if common in dtypes.SHORT:
         return [each.name if each.__class__ is Value else writer.literal(each) for each in step.operands], common
@@ -274,7 +284,7 @@ def _identifier(number: Any) -> str:
 
 
 def common_dtype_of(step: Step) -> Any:
-    """Return the NumPy dtype in which a pointwise step is computed."""
+    """Return the NumPy dtype in which the pointwise ``step`` is computed."""
     blank = [
         wrap(numpy.empty((1,) * len(each.shape), each.dtype)) if each.__class__ is Value else each
         for each in step.operands

@@ -1,7 +1,8 @@
-"""Expressions of operations inside a fused loop: the source text of one element, from those of the operands' elements.
+"""Tables of the expressions by which a fused loop computes one element of an operation's result.
 
-``F`` is the dtype of the loop, so that ``F(2)`` is a number in its precision; ``exp``, ``sigmoid`` … are the functions
-of ``kernels/numba/math.py``. An operation that is in no table here can not be part of a loop.
+An operation that is in none of the tables can not be part of a loop. In the expressions ``F`` is the dtype of the loop,
+so that ``F(2)`` is a number of this dtype. ``exp``, ``sigmoid`` and others are the functions of
+``kernels/numba/math.py``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ Text = Callable[..., str]
 
 
 def scalar_literal(value: Any) -> str:
-    """Return the source text of a number in the precision of the loop."""
+    """Return the source text of the number ``value`` in the dtype of the loop."""
     if isinstance(value, float) and not math.isfinite(value):
         return f"F({'nan' if value != value else 'inf' if value > 0 else '-inf'})"
     return f"F({value!r})"

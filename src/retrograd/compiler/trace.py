@@ -1,9 +1,10 @@
-"""Recording of one call: its operations are recorded on a tape while it runs eagerly.
+"""Recording of one call: the operations of a function are recorded on a tape while the function runs.
 
-Every public function dispatches to the :class:`Trace`, as to a ``TorchFunctionMode``. Tensors among its arguments are
-wrapped in :class:`Traced` tensors, as forward mode wraps them in duals: the operations that the function calls arrive
-at ``process``, which runs and records them. The call's result is always the eager library's. An operation that can not
-be recorded sets ``reason``, and nothing is recorded afterwards.
+A :class:`Trace` receives every call of a public function, as a ``TorchFunctionMode`` does. It replaces tensors among
+the arguments by :class:`Traced` tensors, as forward mode replaces them by dual tensors. The operations that the public
+function calls therefore arrive at ``Trace.process``, which runs and records them. The user gets the result of this
+ordinary run. If an operation can not be recorded, ``Trace.reason`` is set, and the rest of the call runs without
+recording.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ DROPOUT = frozenset({"dropout"})
 
 
 class Unrecorded(Exception):
-    """Error for a call that can not be compiled although ``fullgraph=True`` was passed."""
+    """Error of a call with ``fullgraph=True`` that can not be compiled."""
 
 
 Unrecorded.__name__ = Unrecorded.__qualname__ = "Unsupported"
@@ -70,7 +71,7 @@ Unrecorded.__module__ = "torch._dynamo.exc"
 
 
 class Traced(TransformTensor):
-    """Tensor of the call that is being recorded: it wraps the tensor that the eager library has computed."""
+    """Tensor in a call that is being recorded: it wraps a computed tensor and has a value on the tape."""
 
     __slots__ = ()
     sliced = True  # functions that read elements in Python then call by_slices
@@ -82,11 +83,17 @@ class Traced(TransformTensor):
         return self._run.process(op, tensors, params, in_place)
 
     def picked(self, x: Any, picks: list[Any]) -> Any:
-        """Return ``x[picks]``, where some of the picks are traced."""
+        """Return ``x[tuple(picks)]``, recorded; ``x`` or some of ``picks`` are traced tensors.
+
+        None among ``picks`` has the meaning of ``:``.
+        """
         return self._run.picked(x, picks)
 
     def put_picked(self, x: Any, picks: list[Any], values: Any, accumulate: bool) -> None:
-        """Assign ``values`` to ``x[picks]`` in place, without recording."""
+        """Assign ``values`` to ``x[tuple(picks)]`` and stop the recording, because the assignment can not be recorded.
+
+        None among ``picks`` has the meaning of ``:``.
+        """
         self._run.give_up("assigns to indices in a tensor")
         x, picks, values = self._run.plain((x, picks, values))
         x[tuple(slice(None) if each is None else each for each in picks)] = values
@@ -123,7 +130,7 @@ class Traced(TransformTensor):
         raise _NotRecordable("a transformation")
 
     def detach(self) -> Tensor:
-        """Return a tensor with the same memory outside the graph."""
+        """Return a tensor that shares the memory of ``self`` and has no gradient."""
         return self._run.detached(self)
 
     data = property(lambda self: self._run.detached(self), doc="The same numbers outside the graph.")
@@ -137,7 +144,7 @@ Traced.__name__ = Traced.__qualname__ = "Tensor"
 
 
 class _NotRecordable(Exception):
-    """Signal that an operation can not be recorded; the public function is called again without recording."""
+    """Signal that an operation can not be recorded; the public function that called it runs again without recording."""
 
 
 def _cat_rule(F: Any, g: Any, step: Step) -> list[Any]:
@@ -170,7 +177,10 @@ def _index_kernel(np: Any, *given: Any) -> Any:
 
 
 def _full_index(picks: Sequence[Any], places: tuple[bool, ...]) -> tuple[Any, ...]:
-    """Return a tuple with the index arrays where ``places`` is true and None elsewhere."""
+    """Return a tuple with an index array where ``places`` is true and None elsewhere.
+
+    ``picks`` are the index arrays in order.
+    """
     rest = iter(picks)
     return tuple([numpy.asarray(next(rest), numpy.int64) if each else None for each in places])
 
@@ -204,7 +214,11 @@ EFFECTS = frozenset({DROP})
 
 
 class Trace(TransformLevel):
-    """Recording of one call. ``reason``: the reason why it can not be compiled, or None."""
+    """Recording of one call; ``reason`` is the reason why the call can not be compiled, or None.
+
+    With ``fullgraph=True`` the first such reason raises an error. Calls of ``optimizers`` are recorded. ``sweep`` is
+    the function that appends a backward pass to the tape.
+    """
 
     strict = False
     size = 1
@@ -253,7 +267,10 @@ class Trace(TransformLevel):
         torch_function.leave_mode(True)
 
     def _acting(self, optimizer: Any, name: str, before: Any) -> Any:
-        """Return the replacement of an optimiser's method, which runs the method and records the call for replays."""
+        """Return a replacement of the method ``name`` of ``optimizer`` that records the call and runs the method.
+
+        ``before`` is the attribute of this name in the instance, or None, and becomes an attribute of the replacement.
+        """
         plain = getattr(optimizer, name)
 
         def act(*args: Any, **kwargs: Any) -> Any:
@@ -272,11 +289,11 @@ class Trace(TransformLevel):
         return act
 
     def stepped(self) -> bool:
-        """Whether an optimiser's step has run within the call."""
+        """Whether the call has run the ``step`` method of an optimiser."""
         return any(each[0] == "step" for each in self.events)
 
     def changed(self) -> str | None:
-        """Return the reason to give up if a tensor was modified by an operation that was not recorded, or None."""
+        """Return the reason to stop recording if an input was modified by an operation that was not recorded, or None."""
         held = {id(each) for one in self.optimizers for group in one.param_groups for each in group["params"]}
         known = {id(each._inner) for each in self.written} | {id(each) for each in self.bumped}
         known |= held if self.stepped() else set()
@@ -287,7 +304,7 @@ class Trace(TransformLevel):
         return None
 
     def _backward(self, loss: Any) -> None:
-        """Run a backward pass within the call and record its gradients."""
+        """Run ``loss.backward()``, which user code calls within the recorded call, and record the gradients."""
         leaves = [(x, value) for x, value in self.inputs.values() if value.graded and x.is_leaf]
         if any(value.graded and not x.is_leaf for x, value in self.inputs.values()) or self.arrived:
             self.give_up("backward() through inputs that are no leaves, or a second backward()")
@@ -304,7 +321,7 @@ class Trace(TransformLevel):
 
     @contextmanager
     def unseen(self) -> Iterator[None]:
-        """Record operations on traced tensors in this block although public functions do not dispatch to this mode."""
+        """Context manager that records operations of traced tensors without intercepting public functions."""
         inside = any(each is self for each in active_levels())
         if not inside:
             TransformLevel.__enter__(self)
@@ -317,7 +334,7 @@ class Trace(TransformLevel):
                 TransformLevel.__exit__(self)
 
     def give_up(self, reason: str) -> None:
-        """Stop recording for ``reason``; the call goes on eagerly."""
+        """Stop recording for ``reason``; the call continues without it, or raises an error if ``fullgraph=True``."""
         if self.reason is None:
             place = "" if self.quiet else user_frame.describe(*user_frame.user_location())
             self.reason = f"{reason}{' in ' + place if place else ''}"
@@ -330,11 +347,11 @@ class Trace(TransformLevel):
     # -- Tensors and their traced wrappers
 
     def plain(self, tree: Any) -> Any:
-        """Return ``tree`` with traced tensors replaced by the tensors that they wrap."""
+        """Return ``tree``, a nest of objects, with each traced tensor replaced by the tensor that it wraps."""
         return tree_map(lambda each: each._inner if each.__class__ is Traced else each, tree)
 
     def traced(self, inner: Tensor, value: Value) -> Traced:
-        """Return a traced tensor that wraps ``inner`` and has this value."""
+        """Return a new traced tensor that wraps ``inner`` and has the value ``value`` on the tape."""
         made: Traced = wrap_in(Traced, self, inner)
         made._value, made._held = value, inner._array
         self.arrays[id(inner._array)] = value
@@ -343,7 +360,7 @@ class Trace(TransformLevel):
         return made
 
     def taken(self, x: Any) -> Any:
-        """Return the traced tensor of an input; other objects are returned unchanged."""
+        """Return the traced tensor for ``x`` if it is a tensor from outside the call; otherwise return ``x``."""
         if not isinstance(x, Tensor) or x.__class__ is Traced:
             return x
         found = self.stands.get(id(x))
@@ -355,14 +372,14 @@ class Trace(TransformLevel):
         return found
 
     def constant(self, made: Tensor) -> Any:
-        """Return a traced tensor for a tensor that is the same in every call."""
+        """Return a traced tensor for ``made``, a tensor with the same elements in every call."""
         if made.requires_grad:
             self.give_up("creates a tensor that requires gradients")
             return made
         return self.traced(made, self.tape.value(CONSTANT, made._array.copy()))
 
     def detached(self, x: Traced) -> Any:
-        """Return ``x`` outside the graph, recorded as an alias: the same memory, another value."""
+        """Return a tensor that shares the memory of ``x`` and has no gradient, and record this as a step."""
         with torch_function.disabled_overrides(torch_function.NONE):
             inner = x._inner.detach()
         if self.reason is not None:
@@ -370,7 +387,7 @@ class Trace(TransformLevel):
         return self.noted(TENSORS.alias.op, (x,), (), inner)
 
     def operand(self, x: Any) -> Any:
-        """Return the value of an operation's operand; numbers and None are returned unchanged."""
+        """Return the value on the tape for the operand ``x``; numbers and None are returned unchanged."""
         if x.__class__ is Traced:
             if x._inner._array is not x._held:
                 self.give_up("changes the shape of a tensor in place")
@@ -393,7 +410,7 @@ class Trace(TransformLevel):
         return func(*self.plain(args), **self.plain(kwargs))
 
     def called(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a public function and record it if possible; return its result."""
+        """Return the result of the public function ``func``, and record the call if that is possible."""
         name = _name_of(func)
         if name in UNRECORDED_ATTRIBUTES:
             return func(*args, **kwargs)
@@ -445,7 +462,11 @@ class Trace(TransformLevel):
         return None
 
     def received(self, name: str, args: Any, kwargs: Any, result: Any) -> Any:
-        """Return a public function's result for the user: tensors that no operation has recorded become constants."""
+        """Return ``result``, that of the public function ``name``, as the user receives it.
+
+        A tensor that no recorded operation has computed becomes a constant, if the function has no tensor arguments.
+        Otherwise the recording stops.
+        """
         leaves = tree_leaves((args, kwargs))
         of_tensors = any(each.__class__ is Traced for each in leaves)
 
@@ -466,7 +487,11 @@ class Trace(TransformLevel):
     def _dropped(
         self, input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, train: Any = None
     ) -> Any:
-        """Record dropout: the random draw is a separate step, repeated in every call."""
+        """Return the result of dropout, or None if it must be computed by the public function.
+
+        The random draw is recorded as a separate step, so that it is repeated in every call. The parameters are those
+        of ``dropout``.
+        """
         training = training if train is None else train
         if not training or not 0 < p < 1 or inplace or not input._array.size or not input._array.flags.c_contiguous:
             return None
@@ -478,7 +503,10 @@ class Trace(TransformLevel):
     # -- Operations
 
     def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
-        """Run an operation and record it."""
+        """Return the results of ``op`` for the operands ``tensors`` and the parameters ``params``, and record the step.
+
+        If ``in_place`` is true, the first tensor is modified.
+        """
         inner = self.plain(tensors)
         if self.reason is None and (reason := self._unsuitable(op, tensors, params, in_place)) is not None:
             self.give_up(reason)
@@ -510,7 +538,11 @@ class Trace(TransformLevel):
         return None
 
     def noted(self, op: Any, tensors: Any, params: Any, result: Any, operands: Any = None) -> Any:
-        """Record a step; return the traced results."""
+        """Record a step that computes ``result``, a tensor or a tuple of tensors, and return traced tensors for it.
+
+        The step applies ``op`` to ``tensors`` with the parameters ``params``. ``operands`` are the values of
+        ``tensors`` on the tape, if these are already known.
+        """
         operands = tuple(map(self.operand, tensors)) if operands is None else operands
         outs = result if isinstance(result, tuple) else (result,)
         if op not in EFFECTS and all(each.__class__ is not Value or each.kind is CONSTANT for each in operands):
@@ -536,7 +568,7 @@ class Trace(TransformLevel):
         return tuple(found) if isinstance(result, tuple) else found[0]
 
     def _find_root(self, value: Value, array: Any, tensors: Any) -> None:
-        """Set the root of a result that is a view of an operand."""
+        """Set ``value.root`` if ``array``, the array of ``value``, is a view of one of ``tensors``."""
         for each in tensors:
             if isinstance(each, Tensor) and array.size and numpy.may_share_memory(array, each._array):
                 value.root = self.operand(each).root
@@ -544,7 +576,10 @@ class Trace(TransformLevel):
                 return
 
     def _modified(self, op: Any, tensors: Any, params: Any, inner: Any, operands: tuple[Any, ...]) -> Any:
-        """Run and record an in-place operation, which gives its tensor a new value."""
+        """Run and record an in-place operation, and return its first tensor with a new value on the tape.
+
+        ``inner`` are ``tensors`` without their wrappers, and ``operands`` are their values on the tape.
+        """
         x: Traced = tensors[0]
         value = x._value
         if value.root in self.viewed or value.root is not value:
@@ -565,7 +600,7 @@ class Trace(TransformLevel):
         return x
 
     def picked(self, x: Any, picks: list[Any]) -> Any:
-        """Return ``x[picks]``, recorded, with integer tensors among the picks."""
+        """Return ``x[tuple(picks)]`` and record it; ``picks`` contains integer tensors, and None for ``:``."""
         inner, given = self.plain(x), self.plain(picks)
         result = inner[tuple(slice(None) if each is None else each for each in given)]
         if self.reason is not None:
@@ -574,7 +609,10 @@ class Trace(TransformLevel):
         return self.noted(INDEX, (x, *[each for each in picks if each is not None]), (places, None), result)
 
     def normalised(self, surface: Any, *given: Any) -> Any:
-        """Run batch normalisation; its running statistics are then updated by every replay."""
+        """Return the result of ``surface(*given)``, a batch normalisation that is recorded with its running statistics.
+
+        Every replay updates the running statistics.
+        """
         running = [each for each in given[3:5] if each is not None]
         if any(self.stands.get(id(each._inner)) is not each for each in running):
             self.give_up("batch normalisation with running statistics that are no inputs")
@@ -587,7 +625,7 @@ class Trace(TransformLevel):
         return found
 
     def joined(self, tensors: Sequence[Any], dim: Any, join: Callable[..., Any]) -> Any:
-        """Run and record ``cat`` or ``stack``."""
+        """Return ``join(tensors, dim)`` and record it; ``join`` is ``cat`` or ``stack``."""
         inner = self.plain(list(tensors))
         result = join(inner, dim)
         kinds = {each._array.dtype for each in inner}
@@ -603,7 +641,7 @@ class Trace(TransformLevel):
 
 
 def _name_of(func: Any) -> str:
-    """Return a public function's name; for an attribute's getter or setter the attribute's name."""
+    """Return the name of the public function ``func``; for the getter or setter of an attribute, the attribute's name."""
     held = getattr(func, "__self__", None)
     if held.__class__ is property:
         return str(getattr(held.fget, "__name__", ""))
@@ -619,12 +657,12 @@ def _is_plain_tensor(x: Tensor) -> bool:
 
 
 def _rng_state() -> tuple[Any, ...]:
-    """Return the state of the default generator that draws and seeds change."""
+    """Return the parts of the default generator's state that change when it draws numbers or is seeded."""
     stream = default_generator._stream
     return stream._words, stream._position, stream.kept, stream.initial_seed
 
 
 def _rng_unchanged(before: tuple[Any, ...]) -> bool:
-    """Whether the default generator is in the state that ``_rng_state`` returned before."""
+    """Whether the default generator has neither drawn nor been seeded since ``_rng_state`` returned ``before``."""
     now = _rng_state()
     return now[0] is before[0] and now[1:] == before[1:]
