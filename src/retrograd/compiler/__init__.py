@@ -179,7 +179,7 @@ def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class set_stance:
-    """Function call, context manager or decorator that accepts PyTorch's stances of the compiler and has no effect."""
+    """Stance of the compiler, which may be used as a call, context manager or decorator; it has no effect."""
 
     __module__ = "torch._dynamo.decorators"
 

@@ -1,4 +1,4 @@
-"""``torch.func``: derivatives and batched versions of functions, as functions."""
+"""``torch.func``: functions that return the derivatives, or a batched version, of a given function."""
 
 from .jacobians import hessian, jacfwd, jacrev
 from .modules import debug_unwrap, functional_call, replace_all_batch_norm_modules_, stack_module_state

@@ -1,6 +1,6 @@
-"""Batched tensors: inside ``vmap`` they have the shape of one slice, while operations compute all slices at once.
+"""Batched tensors: inside ``vmap`` a tensor has the shape of one slice, while operations compute all slices at once.
 
-The batching rules of operations are in ``func/vmap_rules.py``; an operation without a rule runs slice by slice.
+An operation runs by its batching rule (``func/vmap_rules.py``). An operation without a rule runs once for each slice.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ from ..runtime.user_frame import warn
 
 
 class VmapRun(TransformLevel):
-    """Transform level of a call of vmap: the number of slices and the treatment of random operations."""
+    """Transform level of one call of vmap, with ``size`` slices.
+
+    ``randomness`` is ``"error"``, ``"same"`` or ``"different"``, as for :func:`vmap`.
+    """
 
     __slots__ = ("randomness", "size")
     sliced = True
@@ -41,7 +44,7 @@ class VmapRun(TransformLevel):
         self.size, self.randomness = size, randomness
 
     def differs(self) -> bool:
-        """Whether random values differ between slices; raises RuntimeError with ``randomness="error"``."""
+        """Whether a random operation draws other values for each slice; raise RuntimeError if ``randomness="error"``."""
         if self.randomness == "error":
             raise RuntimeError(
                 "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
@@ -55,7 +58,7 @@ class VmapRun(TransformLevel):
 
 
 class Batch(TransformTensor):
-    """Batched tensor: the slices of ``_inner`` along dimension ``_dim``, with the shape of one slice."""
+    """Batched tensor: it has the shape of one slice, and ``_inner`` contains all slices along dimension ``_dim``."""
 
     __slots__ = ()
     _run: VmapRun
@@ -123,11 +126,17 @@ class Batch(TransformTensor):
         return batch(self._run, expand_over_slices(copy_per_slice(self._inner, made), self._run).clone())
 
     def picked(self, x: Any, picks: list[Any]) -> Any:
-        """Return ``x[picks]``, with some batched indices."""
+        """Return ``x[tuple(picks)]`` for all slices; ``x`` or some of ``picks`` are batched.
+
+        None among ``picks`` has the meaning of ``:``.
+        """
         return picked(self._run, x, picks)
 
     def put_picked(self, x: Any, picks: list[Any], values: Any, accumulate: bool) -> None:
-        """Write (or add) ``values`` to ``x[picks]``, with some batched indices."""
+        """Assign ``values`` to ``x[tuple(picks)]`` in place for all slices; with ``accumulate`` add them instead.
+
+        ``x``, ``values`` or some of ``picks`` are batched. None among ``picks`` has the meaning of ``:``.
+        """
         x.copy_(self.by_slices(index_put_values, (x, picks, values, accumulate), {}))
 
     def merged(self, members: Sequence[Any], build: Callable[..., Any]) -> Any:
@@ -136,13 +145,13 @@ class Batch(TransformTensor):
         return batch(self._run, build(*[slices_to_front(each, self._run) for each in members]))
 
     def detach(self) -> Tensor:
-        """Return the batch detached from the graph."""
+        """Return a batched tensor that shares the memory of ``self`` and has no gradient."""
         return batch(self._run, self._inner.detach(), self._dim)
 
     data = property(lambda self: self.detach(), doc="The batch detached from the graph.")
 
     def requires_grad_(self, requires_grad: Any = True) -> Tensor:
-        """Raise RuntimeError, because a transform does not allow it."""
+        """Raise RuntimeError, because inside a transform ``requires_grad`` can not be changed."""
         raise RuntimeError(NO_REQUIRES_GRAD)
 
     def _refuse_item(self, *given: Any, **named: Any) -> Any:
@@ -162,13 +171,13 @@ class Batch(TransformTensor):
 
 
 def wrapped_text(name: str, facts: str, inner: Any) -> str:
-    """Return the repr of a transform's tensor: its name, facts and the indented repr of ``inner``."""
+    """Return the text ``name(facts, ...)`` of a transform's tensor, followed by the indented repr of ``inner``."""
     lines = repr(inner.detach() if type(inner) is Tensor else inner).replace("\n", "\n    ")
     return f"{name}({facts}, value=\n    {lines}\n)"
 
 
 def dynamic_shape_error(name: str) -> Exception:
-    """Return the error for an operation whose result has a data-dependent shape."""
+    """Return the error for the operation ``name``, whose result has a shape that depends on the elements."""
     return RuntimeError(
         "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
         f"aten::{name}. Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature. Remedy: "
@@ -197,19 +206,22 @@ NO_REQUIRES_GRAD = (
 
 
 def batch(run: VmapRun, value: Any, dim: int = 0) -> Any:
-    """Return the batched tensor with the slices of ``value`` along ``dim``."""
+    """Return a batched tensor of the level ``run`` whose slices are those of ``value`` along dimension ``dim``."""
     batched = wrap_in(Batch, run, value)
     batched._dim = dim
     return batched
 
 
 def unwrap_batch(x: Any, run: VmapRun) -> tuple[Any, int | None]:
-    """Return the tensor that ``x`` wraps at level ``run`` and its batch dimension, or ``x`` and None if not batched."""
+    """Return the tensor that ``x`` wraps and its batch dimension, if ``x`` is batched at the level ``run``.
+
+    Otherwise return ``x`` and None.
+    """
     return (x._inner, x._dim) if isinstance(x, Batch) and x._run is run else (x, None)
 
 
 def move_dim(x: Any, source: int, to: int) -> Any:
-    """Return ``x`` with dimension ``source`` moved to ``to``."""
+    """Return ``x`` with dimension ``source`` moved to the position ``to``; both are not negative."""
     if source == to:
         return x
     order = [each for each in range(x._array.ndim) if each != source]
@@ -218,20 +230,23 @@ def move_dim(x: Any, source: int, to: int) -> Any:
 
 
 def expand_over_slices(x: Any, run: VmapRun) -> Any:
-    """Return ``x``, which is not batched, expanded along a new first dimension of the number of slices."""
+    """Return ``x``, which is not batched, repeated for each slice along a new first dimension, without a copy."""
     return expand(x, (run.size, *x._array.shape))
 
 
 def slices_to_front(x: Any, run: VmapRun) -> Any:
-    """Return all slices of ``x`` along a first dimension."""
+    """Return a tensor that contains the slices of ``x`` along its first dimension.
+
+    If ``x`` is not batched, every slice is ``x``.
+    """
     value, dim = unwrap_batch(x, run)
     return expand_over_slices(value, run) if dim is None else move_dim(value, dim, 0)
 
 
 def slices_with_rank(x: Any, run: VmapRun, rank: int) -> Any:
-    """Return all slices of ``x`` along a first dimension, each with leading dimensions of size 1 up to ``rank``.
+    """Return a tensor with the slices of ``x`` along its first dimension and with ``rank`` further dimensions.
 
-    A tensor that is not batched is returned unchanged.
+    Dimensions of size 1 are inserted after the first. If ``x`` is not batched, it is returned unchanged.
     """
     value, dim = unwrap_batch(x, run)
     if dim is None:
@@ -243,13 +258,16 @@ def slices_with_rank(x: Any, run: VmapRun, rank: int) -> Any:
 
 
 def slice_at(x: Any, run: VmapRun, index: int) -> Any:
-    """Return slice ``index`` of ``x``, or ``x`` if it is not batched."""
+    """Return slice number ``index`` of ``x``; if ``x`` is not batched at the level ``run``, return ``x``."""
     value, dim = unwrap_batch(x, run)
     return value if dim is None else F.select(value, dim, index)
 
 
 def first_slice(x: Any) -> Any:
-    """Return the first slice of ``x`` if it is a batch of the innermost level, a vmap."""
+    """Return the first slice of ``x`` if it is batched at the innermost transform level, which must be a vmap.
+
+    Otherwise return ``x``.
+    """
     return slice_at(x, active_levels()[-1], 0)  # type: ignore[arg-type]
 
 
@@ -257,14 +275,18 @@ def first_slice(x: Any) -> Any:
 
 
 def is_batched_at(x: Any, run: VmapRun) -> bool:
-    """Whether ``x`` or a tensor that it wraps is a batch of ``run``."""
+    """Whether ``x``, or a tensor that it wraps, is batched at the level ``run``."""
     if not isinstance(x, TransformTensor):
         return False
     return x._run is run or is_batched_at(x._inner, run) or is_batched_at(getattr(x, "_tangent", None), run)
 
 
 def inner_to_front(x: Any, run: VmapRun) -> Any:
-    """Return ``x`` with the slices of ``run`` along a first dimension, inside the wrappers of inner levels."""
+    """Return ``x`` with the batch dimension of the level ``run`` as an ordinary first dimension.
+
+    If ``x`` has wrappers of levels inside ``run``, the result has them too. If ``x`` is not batched at ``run``, it is
+    expanded.
+    """
     if not isinstance(x, TransformTensor) or x._run.depth <= run.depth:
         return slices_to_front(x, run)
     if isinstance(x, Batch):
@@ -275,7 +297,10 @@ def inner_to_front(x: Any, run: VmapRun) -> Any:
 
 
 def inner_batch(x: Any, run: VmapRun, dim: int) -> Any:
-    """Return ``x`` as a batch of ``run`` along dimension ``dim``, inside the wrappers of inner levels."""
+    """Return ``x`` with its dimension ``dim`` turned into the batch dimension of the level ``run``.
+
+    If ``x`` has wrappers of levels inside ``run``, the result has them too. This reverses :func:`inner_to_front`.
+    """
     if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return batch(run, x, dim)
     if isinstance(x, Batch):
@@ -292,7 +317,11 @@ RULES: dict[str, Rule] = {}
 
 
 def run_block(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
-    """Apply ``op`` to batches of ``run`` with its batching rule, or slice by slice."""
+    """Return the result of ``op`` for all slices, computed by the batching rule of ``op`` or slice by slice.
+
+    ``tensors`` are the operands and ``params`` the parameters of ``op``. If ``in_place`` is true, the first operand is
+    modified.
+    """
     if in_place:
         return _apply_inplace(run, op, tensors, params)
     rule = RULES.get(op.name) or (RULES["pointwise"] if op.kind == "pointwise" else slices_with_warning)
@@ -300,12 +329,12 @@ def run_block(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any
 
 
 def as_batches(run: VmapRun, result: Any) -> Any:
-    """Return a result, or each of a tuple, as a batch along dimension 0."""
+    """Return ``result`` as a tensor batched along dimension 0 at the level ``run``; a tuple is converted item by item."""
     return tuple([batch(run, each) for each in result]) if isinstance(result, tuple) else batch(run, result)
 
 
 def slices_with_warning(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
-    """Apply ``op`` slice by slice, with a warning."""
+    """Warn that ``op`` runs slice by slice, and return the result of :func:`apply_by_slices`."""
     warn(
         f"vmap: {op.shown} runs slice by slice, because it has no rule for all slices at once: it is as slow as a loop",
     )  # fmt: skip
@@ -313,7 +342,10 @@ def slices_with_warning(run: VmapRun, op: Any, tensors: tuple[Any, ...], params:
 
 
 def apply_by_slices(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
-    """Apply ``op`` slice by slice, and stack the results."""
+    """Return the results of ``op`` for each slice of ``tensors`` in turn, stacked to a batched tensor.
+
+    ``params`` are the parameters of ``op``. If ``op`` has several results, return a tuple.
+    """
     rows = [apply(op, tuple([slice_at(each, run, i) for each in tensors]), params) for i in range(run.size)]
     if rows and isinstance(rows[0], tuple):
         return tuple([batch(run, F.stack(list(column), 0)) for column in zip(*rows, strict=True)])
@@ -321,7 +353,10 @@ def apply_by_slices(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tup
 
 
 def by_slices(run: VmapRun, surface: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Call a function of trees of tensors slice by slice, and stack the results."""
+    """Return the results of ``surface(*args, **kwargs)`` for each slice in turn, stacked to batched tensors.
+
+    The arguments and results of the function ``surface`` may be nests of tensors.
+    """
     rows = []
     for i in range(run.size):
         some, named = tree_map(lambda each, i=i: inner_slice_at(each, run, i), (args, kwargs))
@@ -333,14 +368,20 @@ def by_slices(run: VmapRun, surface: Callable[..., Any], args: Any, kwargs: Any)
 
 
 def inner_slice_at(x: Any, run: VmapRun, index: int) -> Any:
-    """Return slice ``index`` of ``x``, inside the wrappers of inner levels."""
+    """Return slice number ``index`` of ``x`` at the level ``run``.
+
+    If ``x`` has wrappers of levels inside ``run``, the result has them too.
+    """
     if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return x
     return slice_at(x, run, index) if x._run is run else x.merged((x,), lambda each: inner_slice_at(each, run, index))
 
 
 def picked(run: VmapRun, x: Any, picks: list[Any]) -> Any:
-    """Return ``x[picks]`` for all slices at once."""
+    """Return ``x[tuple(picks)]`` for all slices; ``x`` or some of ``picks`` are batched.
+
+    None among ``picks`` has the meaning of ``:``.
+    """
     value, dim = unwrap_batch(x, run)
     positions = [i for i, each in enumerate(picks) if each is not None]
     rank = max(picks[i]._array.ndim for i in positions)
@@ -358,14 +399,21 @@ def picked(run: VmapRun, x: Any, picks: list[Any]) -> Any:
 
 
 class VmapInfo(NamedTuple):
-    """First argument of the ``vmap`` of a custom Function: the number of slices and ``randomness``."""
+    """First argument of the ``vmap`` method of a custom Function.
+
+    ``batch_size`` is the number of slices, and ``randomness`` the argument of :func:`vmap`.
+    """
 
     batch_size: int
     randomness: str
 
 
 def custom(run: VmapRun, function: Any, args: tuple[Any, ...]) -> Any:
-    """Apply a custom Function to batches by its ``vmap``, or slice by slice with ``generate_vmap_rule``."""
+    """Return the result of the custom Function ``function`` for batched ``args``.
+
+    It is computed by the method ``vmap`` of ``function``, or slice by slice if ``generate_vmap_rule`` is true. Raise
+    RuntimeError if ``function`` has neither or both.
+    """
     own, name = function.vmap is not Function.vmap, function.__name__
     more = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
     if function.generate_vmap_rule:
@@ -404,7 +452,7 @@ def custom(run: VmapRun, function: Any, args: tuple[Any, ...]) -> Any:
 
 
 def _apply_inplace(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
-    """Write the result of ``op`` into its first tensor, which must be a batch too."""
+    """Write the result of ``op`` into its first operand, which must be batched at the level ``run``, and return this."""
     x = tensors[0]
     if not (isinstance(x, Batch) and x._run is run):
         raise RuntimeError(CAPTURED)

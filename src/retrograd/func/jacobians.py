@@ -1,4 +1,4 @@
-"""``jacrev``, ``jacfwd`` and ``hessian``: Jacobians, with all rows or columns computed in one call of vmap."""
+"""``jacrev``, ``jacfwd`` and ``hessian``: Jacobians whose rows or columns are all computed in one call of vmap."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ def jacrev(
     chunk_size: int | None = None,
     _preallocate_and_copy: bool = False,
 ) -> Callable[..., Any]:
-    """Return the function that computes the Jacobian of ``func`` by reverse mode, efficient for few outputs.
+    """Return a function that computes the Jacobian of ``func`` by reverse mode, which is efficient for few outputs.
 
-    For an output of shape ``o`` and an argument of shape ``i`` the Jacobian has shape ``o + i``; for trees it is a tree
-    like the outputs whose leaves are trees like the arguments. ``chunk_size``: the number of rows computed at a time.
-    ``argnums`` and ``has_aux`` are those of :func:`grad`.
+    For an output of shape ``o`` and an argument of shape ``i`` the Jacobian has shape ``o + i``. If ``func`` returns a
+    nest of tensors, the result is a nest with the same structure. If an argument is a nest, each Jacobian is replaced
+    by a nest with the structure of the argument. ``chunk_size`` is the number of rows that are computed at a time; None
+    means all. ``argnums`` and ``has_aux`` have the same meaning as in :func:`grad`.
 
     >>> import retrograd as torch
     >>> torch.func.jacrev(torch.sin)(torch.zeros(2))
@@ -71,7 +72,10 @@ def _with_values(args: tuple[Any, ...], numbers: Any, values: tuple[Any, ...]) -
 
 
 def _basis(tensors: list[Any]) -> list[Any]:
-    """Return the standard basis of the space of all ``tensors``: for each tensor its parts of the vectors, stacked."""
+    """Return the standard basis of the space of all elements of ``tensors``.
+
+    For each tensor the result has a tensor with one more dimension in front, along which the basis vectors are stacked.
+    """
     total, at, parts = sum(each.numel() for each in tensors), 0, []
     for each in tensors:
         size = math.prod(each._array.shape)
@@ -85,9 +89,10 @@ def _basis(tensors: list[Any]) -> list[Any]:
 def jacfwd(
     func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, randomness: str = "error"
 ) -> Callable[..., Any]:
-    """Return the function that computes the Jacobian of ``func`` by forward mode, efficient for few inputs.
+    """Return a function that computes the Jacobian of ``func`` by forward mode, which is efficient for few inputs.
 
-    The result is that of :func:`jacrev`; ``randomness`` is that of :func:`vmap`.
+    The returned function returns the same as that of :func:`jacrev`. ``argnums`` and ``has_aux`` have the same meaning
+    as in :func:`grad`, and ``randomness`` as in :func:`vmap`.
     """
     check_randomness(randomness)
 
@@ -136,13 +141,15 @@ def _check_real(name: str, what: str, tensors: list[Any]) -> None:
 
 
 def _leaf_last(part: Any, leaf: Any) -> Any:
-    """Return columns of shape (elements of ``leaf``, *result) in the shape result + leaf."""
+    """Return ``part``, of shape ``(leaf.numel(), *result)``, rearranged to the shape ``(*result, *leaf.shape)``."""
     rank = part._array.ndim
     return F.permute(part, (*range(1, rank), 0)).reshape((*part._array.shape[1:], *leaf._array.shape))
 
 
 def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """Return the function that computes the Hessian of ``func``, by forward mode over reverse mode.
+    """Return a function that computes the Hessian of ``func``, which is ``jacfwd(jacrev(func))``.
+
+    ``argnums`` has the same meaning as in :func:`grad`.
 
     >>> import retrograd as torch
     >>> torch.func.hessian(lambda x: (x**3).sum())(torch.tensor([1.0, 2.0]))

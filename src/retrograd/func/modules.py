@@ -1,6 +1,6 @@
-"""Modules as functions of their parameters, so that ``grad`` and ``vmap`` apply to them.
+"""``functional_call`` and other functions with which ``grad`` and ``vmap`` apply to modules.
 
-Nothing of ``nn`` is imported: a module is any object with parameters, buffers and submodules in the form of
+This file imports nothing from ``nn``: a module is any object whose parameters, buffers and submodules are stored as in
 ``nn.Module``.
 """
 
@@ -24,18 +24,19 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Call a module with other parameters and buffers, and restore its own afterwards.
+    """Return the result of calling ``module`` with other parameters and buffers, which are replaced only for this call.
 
     Args:
         module: the module.
-        parameter_and_buffer_dicts: tensors by their names in the module, in one dictionary or several. A single
-            dictionary receives the buffers that the call has updated.
-        args: the arguments as a tuple, or a single argument.
+        parameter_and_buffer_dicts: a dictionary, or a sequence of dictionaries, from names in the module to tensors. If
+            it is a single dictionary, buffers that the call updates are stored in it.
+        args: the positional arguments as a tuple, or a single argument.
         kwargs: the keyword arguments.
-        tie_weights: replace a tensor that has several names in the module under all of them.
-        strict: raise RuntimeError for names that the module does not have, and for missing names.
+        tie_weights: if true and a tensor has several names in the module, giving one name replaces the tensor under all
+            of them.
+        strict: if true, raise RuntimeError for names that the module does not have and for missing names.
 
-    Raises ValueError for values that are no dictionaries and for names in two dictionaries.
+    Raises ValueError if a value is not a dictionary, or if a name occurs in two dictionaries.
 
     See https://docs.pytorch.org/docs/stable/generated/torch.func.functional_call.html.
     """
@@ -69,14 +70,17 @@ def _one_dictionary(dicts: Any) -> Any:
 
 
 def _names(module: Any) -> dict[str, Any]:
-    """Return the module's tensors by name; a tensor with several names appears under each."""
+    """Return a dictionary from names to the tensors of ``module``; a tensor may have several names."""
     return {
         **dict(module.named_parameters(remove_duplicate=False)), **dict(module.named_buffers(remove_duplicate=False)),
     }  # fmt: skip
 
 
 def _tie_names(every: dict[str, Any], given: Any) -> dict[str, Any]:
-    """Return the new tensors under all names of the tensors that they replace."""
+    """Return the tensors of ``given``, a dictionary by name, with entries for all other names of the replaced tensors.
+
+    ``every`` is the dictionary of all names and tensors of the module.
+    """
     groups: dict[int, list[str]] = {}
     for name, tensor in every.items():
         groups.setdefault(id(tensor), []).append(name)
@@ -104,7 +108,10 @@ def _check_names(module: Any, every: dict[str, Any], values: dict[str, Any]) -> 
 
 
 def _find_dictionary(module: Any, name: str) -> tuple[dict[str, Any], str]:
-    """Return the dictionary of the module or submodule that holds the tensor ``name``, and its key there."""
+    """Return the ``_parameters`` or ``_buffers`` dictionary that holds the tensor ``name``, and its key there.
+
+    ``name`` is a dotted path such as ``"0.weight"``, so the dictionary may belong to a submodule of ``module``.
+    """
     *path, leaf = name.split(".")
     if not leaf:
         raise KeyError('tensor name can\'t be empty string ""')
@@ -120,7 +127,10 @@ def _find_dictionary(module: Any, name: str) -> tuple[dict[str, Any], str]:
 
 @contextlib.contextmanager
 def _swap_tensors(module: Any, values: dict[str, Any], given: Any) -> Iterator[None]:
-    """Replace tensors of the module by ``values`` within the block, and store changed ones in ``given`` at its end."""
+    """Context manager that replaces tensors of ``module`` by ``values``, a dictionary by name, and restores them.
+
+    Tensors that the code in the ``with`` statement has assigned to the module are stored in ``given``.
+    """
     for value in values.values():
         if not isinstance(value, Tensor) and value is not None:
             raise TypeError(f"{value} is not an instance of torch.Tensor")
@@ -144,10 +154,11 @@ _ABSENT: Any = object()
 
 
 def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the parameters and the buffers of several modules, each stacked along a new first dimension.
+    """Return the parameters and the buffers of ``models`` as two dictionaries by name.
 
-    With :func:`functional_call` and :func:`vmap` one call then computes all modules. Raises RuntimeError for modules of
-    different classes, or if only some are in training mode.
+    Each tensor is stacked from those of all models along a new first dimension, so that :func:`vmap` of
+    :func:`functional_call` runs all models in one call. Raises RuntimeError if the models are of different classes, or
+    if only some are in training mode.
     """
     every = list(models)
     if not every:
@@ -173,7 +184,7 @@ def _stack(name: str, tensors: list[Any]) -> Any:
 
 
 def replace_all_batch_norm_modules_(root: Any) -> Any:
-    """Remove the running statistics of every batch normalisation in a module, in place, and return the module."""
+    """Remove the running statistics of every batch normalisation in the module ``root`` in place, and return ``root``."""
     for each in root.modules():
         if type(each).__name__.startswith("BatchNorm"):
             each.track_running_stats = False
@@ -182,7 +193,10 @@ def replace_all_batch_norm_modules_(root: Any) -> Any:
 
 
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
-    """Return the plain tensor wrapped by a transform's tensor, or with ``recurse=False`` remove only one wrapper."""
+    """Return the ordinary tensor that ``tensor``, a tensor inside a transform, wraps.
+
+    With ``recurse=False`` only the outermost wrapper is removed.
+    """
     while isinstance(tensor, TransformTensor):
         tensor = tensor._inner
         if not recurse:

@@ -1,9 +1,10 @@
-"""``grad``, ``vjp``, ``jvp`` and ``linearize``: derivatives of functions.
+"""``grad``, ``vjp``, ``jvp`` and ``linearize``: functions that compute derivatives of a given function.
 
-Gradients use the ordinary graph. The function is called with an alias of each argument, which has a new gradient
-edge, so that only the function's use of the argument is differentiated, at any depth of nesting. Inside another
-transform the alias is one of its tensors: within vmap a batch, because every slice has its own gradient; within jvp a
-dual. The backward pass is recorded only if its result may be differentiated outside the transform.
+Reverse mode uses the ordinary autograd graph. The function is called with an alias of each argument, that is a tensor
+with the same elements and a new gradient edge. Gradients are computed with respect to the aliases, so that only the use
+of the argument inside the function counts, also in nested calls. Inside vmap the alias is a batched tensor, because
+every slice has its own gradient. Inside jvp it is a dual tensor. The backward pass is recorded only if its result may
+be differentiated outside the transform.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Argnums = int | tuple[int, ...]
 
 
 class GradRun(TransformLevel):
-    """Transform level of a reverse-mode call, whose state is ``level``; its tensors are plain ones."""
+    """Transform level of a reverse-mode call, with the state ``level``; tensors at this level have no wrapper."""
 
     __slots__ = ("level",)
 
@@ -38,7 +39,7 @@ class GradRun(TransformLevel):
 
 
 class JvpRun(TransformLevel):
-    """Transform level of a forward-mode call."""
+    """Transform level of a forward-mode call, such as :func:`jvp`."""
 
     __slots__ = ()
 
@@ -53,7 +54,10 @@ def _check_tensor(x: Any) -> Tensor:
 
 
 def _expand_for_vmap(x: Any, around: Sequence[TransformLevel]) -> Any:
-    """Return ``x`` expanded to a batch of every vmap level in ``around`` (innermost first)."""
+    """Return ``x`` expanded to a batched tensor at every vmap among the transform levels ``around``.
+
+    ``around`` is ordered from the innermost level to the outermost.
+    """
     if not around:
         return x
     run, *rest = around
@@ -72,7 +76,7 @@ def _without_inference(x: Any) -> Any:
 
 
 def _alias(x: Any) -> Any:
-    """Return an alias of ``x`` with a new gradient edge."""
+    """Return a tensor with the elements and wrappers of ``x`` and a new gradient edge."""
     if isinstance(x, Batch):
         return batch(x._run, _alias(x._inner), x._dim)
     if isinstance(x, Dual):
@@ -85,7 +89,11 @@ def _alias(x: Any) -> Any:
 
 
 def make_alias(x: Any) -> Any:
-    """Return the alias of the argument ``x`` with respect to which the gradient is computed."""
+    """Return the alias of the argument ``x``: a tensor with the same elements and a new gradient edge.
+
+    Inside vmap the alias is batched, even if ``x`` is not. Raises RuntimeError unless ``x`` is floating point or
+    complex.
+    """
     _check_tensor(x)
     if not (x.is_floating_point() or x.is_complex()):
         text = "only Tensors of floating point dtype can require gradients"
@@ -94,7 +102,7 @@ def make_alias(x: Any) -> Any:
 
 
 def _edges_of(x: Any) -> list[Any]:
-    """Return the gradient edges of all plain tensors that ``x`` wraps."""
+    """Return the gradient edges of the ordinary tensors that ``x`` wraps: of a dual tensor those of both parts."""
     if isinstance(x, TransformTensor):
         return _edges_of(x._inner) + (_edges_of(x._tangent) if isinstance(x, Dual) else [])
     edge = gradient_edge_of(x)
@@ -102,7 +110,10 @@ def _edges_of(x: Any) -> list[Any]:
 
 
 class Level:
-    """State of a reverse-mode call: the edges of its arguments, and whether the graph leads to any others."""
+    """State of a reverse-mode call: the gradient edges of the aliases of its arguments.
+
+    With these edges :meth:`leads_outside` tests whether a graph contains other tensors than the arguments.
+    """
 
     def __init__(self) -> None:
         self.own: list[Any] = []
@@ -110,7 +121,7 @@ class Level:
         self.recording = bool(recording())
 
     def make_alias(self, x: Any) -> Any:
-        """Return the alias of the argument ``x``, and record its edge."""
+        """Return the alias of the argument ``x``, and store its gradient edge."""
         alias = inner = make_alias(x)
         while isinstance(inner, TransformTensor):  # of a dual only the primal is an alias
             inner = inner._inner
@@ -119,7 +130,7 @@ class Level:
         return alias
 
     def leads_outside(self, tensors: Sequence[Any]) -> bool:
-        """Whether the graph of ``tensors`` leads to any tensor besides the arguments of this level."""
+        """Whether the graph of ``tensors`` contains a leaf or an outer alias besides the aliases of this call."""
         if not self.recording:
             return False
         around = [run.level for run in active_levels() if run.__class__ is GradRun and run.level is not self]
@@ -143,21 +154,24 @@ class Level:
         return False
 
     def for_caller(self, x: Any) -> Any:
-        """Return ``x`` for the caller: detached, unless its graph leads to tensors besides the arguments."""
+        """Return ``x``, detached from the graph unless the graph contains tensors besides the arguments of this call."""
         if isinstance(x, Dual):
             return make_dual_tensor(x._run, self.for_caller(x._inner), self.for_caller(x._tangent))
         return x if not isinstance(x, Tensor) or self.leads_outside([x]) else detached(x)
 
 
 def detached(x: Any) -> Any:
-    """Return ``x`` detached from the graph, with its tangents."""
+    """Return ``x`` without its graph; a dual tensor keeps its tangent, also without its graph."""
     if isinstance(x, Dual):
         return make_dual_tensor(x._run, detached(x._inner), detached(x._tangent))
     return x.detach() if x.requires_grad else x
 
 
 def outside_inference(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate ``function`` to run under ``no_grad`` instead of inference mode, which does not allow derivatives."""
+    """Decorate ``function`` so that inference mode is replaced by ``no_grad`` while it runs.
+
+    Inference mode does not allow derivatives.
+    """
 
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
@@ -171,7 +185,10 @@ def outside_inference(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @outside_inference
 def _run_recorded(level: Level, level_run: Callable[[], Any]) -> Any:
-    """Call ``level_run`` at a new transform level with recording on, also inside ``no_grad`` and inference mode."""
+    """Return ``level_run()``, called at a new transform level of the state ``level``, with operations recorded.
+
+    Operations are recorded even if the caller is inside ``no_grad`` or inference mode.
+    """
     before = set_recording(True)
     try:
         return GradRun(level).around(level_run)
@@ -183,7 +200,10 @@ def _run_recorded(level: Level, level_run: Callable[[], Any]) -> Any:
 
 
 def check_argnums(argnums: Any, count: int) -> Any:
-    """Return ``argnums``, an int or a tuple of distinct ints, with negative ones resolved; else raise RuntimeError."""
+    """Return ``argnums``, an int or a tuple of ints, with negative numbers replaced by ``count`` plus the number.
+
+    ``count`` is the number of arguments. Raises RuntimeError for numbers out of range, equal numbers and other types.
+    """
     if isinstance(argnums, int):
         return _argnum(argnums, count)
     if not isinstance(argnums, tuple):
@@ -206,12 +226,12 @@ def _argnum(number: int, count: int) -> int:
 
 
 def select_args(args: tuple[Any, ...], argnums: Any) -> Any:
-    """Return the argument with number ``argnums``, or a tuple of several."""
+    """Return ``args[argnums]`` for an int ``argnums``, and a tuple of the selected arguments for a tuple."""
     return args[argnums] if isinstance(argnums, int) else tuple(args[each] for each in argnums)
 
 
 def replace_args(args: tuple[Any, ...], argnums: Any, values: Any) -> tuple[Any, ...]:
-    """Return ``args`` with the arguments of numbers ``argnums`` replaced by ``values``."""
+    """Return ``args`` with the arguments at the positions ``argnums`` replaced by ``values``."""
     result = list(args)
     for number, value in [(argnums, values)] if isinstance(argnums, int) else zip(argnums, values, strict=True):
         result[number] = value
@@ -219,12 +239,14 @@ def replace_args(args: tuple[Any, ...], argnums: Any, values: Any) -> tuple[Any,
 
 
 def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """Return the function that computes the gradient of ``func``.
+    """Return a function that computes the gradient of ``func``.
 
     Args:
-        func: a function that returns a 0-d tensor, or with ``has_aux`` a pair of it and a tree of tensors.
-        argnums: number (or numbers) of the arguments to differentiate; each may be a tree of tensors.
-        has_aux: make the returned function return a pair of the gradient and the other tensors.
+        func: a function that returns a 0-d tensor. If ``has_aux`` is true, it returns a pair of this tensor and a nest
+            of other tensors.
+        argnums: the position, or a tuple of positions, of the arguments to differentiate; each may be a nest of
+            tensors.
+        has_aux: if true, the returned function returns a pair of the gradient and the other tensors.
 
     >>> import retrograd as torch
     >>> torch.func.grad(torch.func.grad(torch.sin))(torch.tensor(0.0))
@@ -242,9 +264,10 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 
 
 def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """Return a function that returns the gradient and the value of ``func``, with ``has_aux`` value and aux as a pair.
+    """Return a function that returns a pair of the gradient and the value of ``func``.
 
-    The arguments are those of :func:`grad`.
+    If ``has_aux`` is true, ``func`` returns a pair, and the second item of the result is this pair. The parameters have
+    the same meaning as in :func:`grad`.
     """
 
     @functools.wraps(func)
@@ -299,7 +322,11 @@ def _check_scalar(output: Any) -> None:
 
 
 def _gradients(level: Level, outs: list[Any], inputs: list[Any], grads: list[Any], keep: bool = False) -> list[Any]:
-    """Return the gradients of ``outs`` for ``inputs``, zeros for unused inputs; recorded if the graph leads outside."""
+    """Return the gradients of ``outs`` with respect to ``inputs``; unused inputs have zeros.
+
+    ``grads`` are the gradients of ``outs``. The backward pass is recorded if the graph contains tensors besides the
+    arguments of the call ``level``. If ``keep`` is true, the graph is not freed.
+    """
     cotangents = [each for each in grads if each is not None]
     record = level.leads_outside(outs) or (level.recording and level.leads_outside(cotangents))
     gradients = gradients_of_tensors(outs, inputs, grads, keep or record, record)
@@ -310,7 +337,10 @@ def _gradients(level: Level, outs: list[Any], inputs: list[Any], grads: list[Any
 
 
 def _recorded_gradient(level: Level, grad: Any) -> Any:
-    """Return a recorded gradient; of a dual, a part whose graph leads only to the arguments is detached."""
+    """Return ``grad``, the result of a recorded backward pass.
+
+    Of a dual tensor, each part whose graph contains only the arguments of the call ``level`` is detached.
+    """
     return level.for_caller(grad) if isinstance(grad, Dual) else grad
 
 
@@ -326,10 +356,11 @@ def _zeros(x: Any) -> Any:
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """Return the value of ``func`` at ``primals``, and the function that computes vector-Jacobian products there.
+    """Return the value of ``func`` at ``primals``, and a function that computes vector-Jacobian products there.
 
-    The result is ``(output, vjp_fn)``, with ``has_aux`` ``(output, vjp_fn, aux)``. ``vjp_fn`` takes cotangents with the
-    structure of the output and returns a tuple with a gradient (or a tree of them) for each of ``primals``.
+    The result is ``(output, vjp_fn)``. If ``has_aux`` is true, ``func`` returns a pair ``(output, aux)``, and the
+    result is ``(output, vjp_fn, aux)``. ``vjp_fn`` takes gradients with the structure of ``output``, and returns a
+    tuple with a gradient, or a nest of gradients, for each of ``primals``.
 
     >>> import retrograd as torch
     >>> y, pull = torch.func.vjp(torch.sin, torch.tensor([0.0, 1.0]))
@@ -342,7 +373,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
 
 def vjp_of(func: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool) -> Any:
-    """Implement :func:`vjp`, with the primals as a tuple."""
+    """Return the result of ``vjp(func, *primals, has_aux=has_aux)``."""
     level = Level()
 
     def run() -> tuple[Any, Any, Any]:
@@ -400,7 +431,11 @@ def _check_cotangent(index: int, out: Any, cotangent: Any) -> None:
 
 
 def _output(name: str, call: str, output: Any, has_aux: bool) -> tuple[Any, Any]:
-    """Return the output of a function, which must be a tree of tensors, and its aux (or None)."""
+    """Return the output of a function and its second result, which is None unless ``has_aux`` is true.
+
+    ``output`` is what the function returned. Raise RuntimeError unless it is a nest of tensors, or with ``has_aux`` a
+    pair of nests. ``name`` and ``call`` are used in the message.
+    """
     aux = None
     if has_aux:
         if not (isinstance(output, tuple) and len(output) == 2):
@@ -421,9 +456,9 @@ def _output(name: str, call: str, output: Any, has_aux: bool) -> tuple[Any, Any]
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
     """Return the value of ``func`` at ``primals`` and its derivative in the direction ``tangents``, by forward mode.
 
-    ``primals`` and ``tangents`` are tuples of the same structure. The result is ``(output, tangent)``, with
-    ``has_aux`` ``(output, tangent, aux)``. ``strict``: raise RuntimeError for an output that does not depend on the
-    primals, instead of returning zeros.
+    ``primals`` and ``tangents`` are tuples of the same structure. The result is ``(output, tangent)``. If ``has_aux``
+    is true, ``func`` returns a pair ``(output, aux)``, and the result is ``(output, tangent, aux)``. If ``strict`` is
+    true, raise RuntimeError for an output that does not depend on ``primals``; otherwise its derivative is zero.
 
     >>> import retrograd as torch
     >>> torch.func.jvp(torch.sin, (torch.tensor(0.0),), (torch.tensor(2.0),))
@@ -474,7 +509,7 @@ def _tangent_or_zeros(out: Any, run: TransformLevel) -> Any:
 
 
 def check_dual(primal: Any, tangent: Any) -> None:
-    """Raise unless ``primal`` and ``tangent`` have the same shape and are floating point or complex."""
+    """Raise an error unless ``primal`` and ``tangent`` have the same shape and are floating point or complex."""
     for name, each in (("primal", primal), ("tangent", tangent)):
         if not (each.is_floating_point() or each.is_complex()):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {each.dtype}")
@@ -487,10 +522,11 @@ def check_dual(primal: Any, tangent: Any) -> None:
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """Return the value of ``func`` at ``primals``, and its derivative there as a function of directions.
+    """Return the value of ``func`` at ``primals``, and a function that computes directional derivatives there.
 
-    It replaces calls of :func:`jvp` for many directions at one point: ``func`` is called once, and every direction
-    takes one backward pass through the graph of the derivative.
+    The returned function takes a tangent for each of ``primals`` and returns the same derivative as :func:`jvp`. For
+    many tangents it is faster, because ``func`` is called only once. Each tangent takes one backward pass through the
+    graph of the derivative.
 
     >>> import retrograd as torch
     >>> y, push = torch.func.linearize(lambda x: x**3, torch.tensor(2.0))

@@ -1,4 +1,4 @@
-"""``vmap``: conversion of a function of one sample to a function of a batch."""
+"""``vmap``: a function of one sample becomes a function of a batch of samples."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ def vmap(
     """Return a function that calls ``func`` once for all slices of its arguments and returns the stacked results.
 
     Args:
-        func: a function that takes tensors (or trees of them) and other values, and returns tensors or trees of them.
-        in_dims: the batch dimension of each argument, None for an argument that all slices share; an int for all
-            arguments, or a tuple with an item (or a tree) for each.
-        out_dims: the batch dimension of the results; an int for all, or a tree.
-        randomness: treatment of random operations in ``func``: ``"error"``, ``"same"`` values for every slice, or
-            ``"different"`` ones.
-        chunk_size: the number of slices computed at a time, to save memory; by default all.
+        func: a function whose arguments and results are tensors, nests of tensors, or (arguments only) other values.
+        in_dims: the batch dimension of each argument, or None for an argument that all slices share. An int holds for
+            all arguments. A tuple has an item for each argument; for a nest the item may be a nest of the same
+            structure.
+        out_dims: the batch dimension of the results. An int holds for all results; a nest has an item for each.
+        randomness: treatment of random operations in ``func``. They raise an error with ``"error"``, draw the same
+            values for every slice with ``"same"``, and different ones with ``"different"``.
+        chunk_size: the number of slices that are computed at a time, to limit memory; None means all.
 
-    Raises ValueError if sizes, dimensions or trees do not match, and RuntimeError for operations that depend on the
-    values of a slice: ``.item()``, an ``if``, results of a data-dependent shape.
+    Raises ValueError if sizes, dimensions or structures do not match. Raises RuntimeError for operations that depend on
+    the elements of a slice, such as ``.item()``, an ``if``, or an operation whose result shape depends on them.
 
     >>> import retrograd as torch
     >>> torch.vmap(torch.dot)(torch.ones(2, 3), torch.ones(2, 3))
@@ -55,7 +56,7 @@ def vmap(
 
 
 def check_randomness(randomness: str) -> None:
-    """Raise RuntimeError unless ``randomness`` is one of ``RANDOMNESS``."""
+    """Raise RuntimeError unless ``randomness`` is ``"error"``, ``"same"`` or ``"different"``."""
     if randomness not in RANDOMNESS:
         raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
 
@@ -63,7 +64,10 @@ def check_randomness(randomness: str) -> None:
 def over_slices(
     func: Any, in_dims: Any, out_dims: Any, randomness: str, chunk: int | None, args: tuple[Any, ...], kwargs: Any
 ) -> Any:
-    """Call ``func`` for all slices of ``args``, in chunks; ``kwargs`` are shared by all slices."""
+    """Return the results of ``func`` for all slices of ``args``, computed in chunks of ``chunk`` slices.
+
+    ``kwargs`` are the same for all slices. The other parameters have the same meaning as in :func:`vmap`.
+    """
     size, dims, leaves, spec = _flatten_inputs(func, in_dims, args)
     if chunk is None or chunk >= size:
         return _call_batched(func, out_dims, randomness, size, dims, leaves, spec, kwargs)
@@ -127,7 +131,7 @@ def _name(func: Any) -> str:
 
 
 def _flatten_inputs(func: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[int, list[Any], list[Any], TreeSpec]:
-    """Return the number of slices, the batch dimensions of the leaves of ``args``, the leaves, and their structure."""
+    """Return the number of slices, the batch dimension of each leaf of ``args``, the leaves, and their structure."""
     name = _name(func)
     if not isinstance(in_dims, (int, tuple)):
         raise ValueError(

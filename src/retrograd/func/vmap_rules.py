@@ -1,7 +1,8 @@
-"""Batching rules: how operations compute all slices of a batch at once.
+"""Batching rules: functions that compute an operation for all slices of a vmap at once.
 
-Most operations run with the slices along a first dimension and their dimension parameters increased by one; these are
-listed by name. An operation over all elements of a slice (a full sum) runs as its counterpart along a dimension.
+Most operations run on a tensor that contains the slices along its first dimension, with 1 added to their dimension
+parameters. The names of these operations are listed. A reduction over all elements of a slice runs as the corresponding
+reduction along a dimension.
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ Operands = tuple[Any, ...]
 
 
 def rule(*names: str) -> Callable[[Any], Any]:
-    """Register a function as the batching rule of the operations ``names``."""
+    """Return a decorator that registers a function as the batching rule of the operations in ``names``.
+
+    Each of ``names`` may contain several names with spaces between them.
+    """
 
     def enter(function: Any) -> Any:
         RULES.update(dict.fromkeys((each for name in names for each in name.split()), function))
@@ -48,12 +52,15 @@ def rule(*names: str) -> Callable[[Any], Any]:
 
 
 def rank_of(x: Any) -> int:
-    """Return the number of dimensions of a slice of ``x``; 0 if it is no tensor."""
+    """Return the number of dimensions of one slice of ``x``; 0 if ``x`` is not a tensor."""
     return x._array.ndim if isinstance(x, Tensor) else 0
 
 
 def all_front(tensors: Sequence[Any], run: VmapRun) -> Operands:
-    """Return all slices of every tensor along a first dimension, and other values unchanged."""
+    """Return ``tensors`` with each tensor replaced by one that contains its slices along the first dimension.
+
+    Values that are not tensors are returned unchanged.
+    """
     return tuple([slices_to_front(each, run) if isinstance(each, Tensor) else each for each in tensors])
 
 
@@ -68,7 +75,11 @@ def all_front(tensors: Sequence[Any], run: VmapRun) -> Operands:
     "ldexp_block complex_pair complex_of polar_block same same_kind isclose_arrays",
 )
 def elementwise(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
-    """Apply ``op`` to slices expanded to the same number of dimensions, so that these broadcast as single slices do."""
+    """Return the result of ``op``, an operation that broadcasts, for all slices.
+
+    Every operand gets the same number of dimensions after the batch dimension, so that broadcasting is that of single
+    slices.
+    """
     rank = max(map(rank_of, tensors))
     operands = tensors
     kinds = {each._array.dtype for each in tensors if isinstance(each, Tensor)}
@@ -99,7 +110,10 @@ def _masked(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
 
 
 def shift_dims(dim: Any) -> Any:
-    """Return a dimension (or several) of a slice as one of the stacked slices; negative ones are the same."""
+    """Return ``dim``, an int or a tuple of ints, with 1 added to ints that are not negative.
+
+    The result selects the same dimension in a tensor that contains the slices along its first dimension.
+    """
     if isinstance(dim, int):
         return dim + 1 if dim >= 0 else dim
     return tuple(map(shift_dims, dim))
@@ -111,7 +125,11 @@ _SHAPES = frozenset(("shape", "size"))
 
 
 def shift_params(op: Any, params: Operands, run: VmapRun, rank: int) -> Operands:
-    """Return the parameters of ``op`` for the stacked slices; dimensions None mean all those of a slice of ``rank``."""
+    """Return ``params`` for a tensor that contains the slices of the level ``run`` along its first dimension.
+
+    Dimensions are increased by 1, and shapes get the number of slices as first item. For dimensions None or ``()`` the
+    result has all dimensions of a slice, of which there are ``rank``.
+    """
     found = []
     for name, value in zip(op.params, params, strict=True):
         if name in _DIMS:
@@ -157,7 +175,7 @@ def shift_params(op: Any, params: Operands, run: VmapRun, rank: int) -> Operands
     "view reshape_alias reshape_copy unsafe_view select_backward slice_backward diagonal_backward unfold_backward",
 )
 def with_shifted_dims(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
-    """Apply ``op`` to the stacked slices with shifted dimensions."""
+    """Return the result of ``op`` for all slices, computed with 1 added to its dimension parameters."""
     rank = rank_of(tensors[0])
     lone = rank == 0 and any(name in _DIMS for name in op.params) and op.name not in ("unsqueeze", "diag_embed_block")
     if lone or () in params or (op.name == "qr_block" and params[0] == "r"):
@@ -192,7 +210,7 @@ def _of_matrices(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> 
 
 
 def all_wrapped_parts(run: VmapRun, results: Operands) -> Operands:
-    """Return the results of an operation on all slices as additional samples, split into batches."""
+    """Return ``results`` as batched tensors; along their first dimension are the samples of all slices."""
     return tuple([_unmerge_slices(each, run, 0) for each in results])
 
 
@@ -289,7 +307,11 @@ def _summed_to(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> An
 
 
 def _register_full_reduction(name: str, of: str, params: Operands, first: bool = False) -> None:
-    """Register the rule of ``name``, a reduction of all elements, as ``of`` along the flattened slices."""
+    """Register a batching rule for ``name``, an operation that reduces all elements to one.
+
+    The rule flattens each slice and applies the operation ``of`` with the parameters ``params`` along the rows. If
+    ``first`` is true, only the first result of ``of`` is used.
+    """
 
     def reduced(run: VmapRun, op: Any, tensors: Operands, given: Operands) -> Any:
         rows = F.reshape(slices_to_front(tensors[0], run), (run.size, math.prod(tensors[0]._array.shape)))
@@ -340,7 +362,10 @@ def _traced(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
 
 
 def _product(a: Any, b: Any, run: VmapRun) -> Any:
-    """Return the products of batched matrices; if ``b`` is not batched, the slices of ``a`` form one large matrix."""
+    """Return the matrix products of the slices of ``a`` and ``b``, stacked along the first dimension.
+
+    If ``b`` is a matrix that is not batched, the slices of ``a`` form one large matrix.
+    """
     (x, at), (y, beside) = unwrap_batch(a, run), unwrap_batch(b, run)
     if at is None and beside is None:
         return expand_over_slices((F.bmm if x._array.ndim == 3 else F.mm)(x, y), run)
@@ -410,7 +435,11 @@ def _added(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
 
 
 def _position_of_indexed(picks: Sequence[Any]) -> int | None:
-    """Return 0, the position of indexed dimensions in the result if they are not adjacent; None if they are."""
+    """Return 0 if the index tensors in ``picks`` are not adjacent, otherwise None.
+
+    If they are not adjacent, indexing places the indexed dimensions first in the result. None among ``picks`` has the
+    meaning of ``:``.
+    """
     places = [i for i, each in enumerate(picks) if each is not None]
     return 0 if places and places[-1] - places[0] + 1 != len(places) else None
 
@@ -451,7 +480,7 @@ def _put(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
 
 
 def expand_rank(x: Any, rank: int) -> Any:
-    """Return ``x`` with leading dimensions of size 1 up to ``rank``."""
+    """Return ``x`` with dimensions of size 1 inserted in front until it has ``rank`` dimensions."""
     for _ in range(rank - x._array.ndim):
         x = F.unsqueeze(x, 0)
     return x
@@ -535,14 +564,17 @@ def _likelihood(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> A
 
 
 def _merge_slices(x: Any, dim: int) -> Any:
-    """Return ``x`` with its first dimension merged into dimension ``dim`` of the slices."""
+    """Return ``x``, which contains the slices along its first dimension, with this merged into dimension ``dim``.
+
+    ``dim`` is a dimension of one slice.
+    """
     x = move_dim(x, 0, dim)
     shape = x._array.shape
     return F.reshape(x, (*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2 :]))
 
 
 def _unmerge_slices(x: Any, run: VmapRun, dim: int) -> Any:
-    """Return the batch whose slices :func:`_merge_slices` merged into dimension ``dim``."""
+    """Return a batched tensor with the slices that :func:`_merge_slices` merged into dimension ``dim`` of ``x``."""
     shape = x._array.shape
     return batch(run, F.reshape(x, (*shape[:dim], run.size, shape[dim] // run.size, *shape[dim + 1 :])), dim)
 
@@ -591,7 +623,10 @@ def _window_weights(run: VmapRun, op: Any, tensors: Operands, params: Operands) 
 
 @rule("masked_select_block")
 def _by_mask(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
-    """Select by a mask that all slices share, so that all results have the same length."""
+    """Return the elements that a mask selects from each slice; ``tensors`` are the input and the mask.
+
+    All slices share the mask, so that all results have the same length.
+    """
     known, along = unwrap_batch(tensors[1], run)
     if along is not None or isinstance(known, TransformTensor):
         return RULES["unique_block"](run, op, tensors, params)
@@ -635,13 +670,13 @@ def _pooled(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
 @rule("grid_sampler_2d_block grid_sampler_3d_block grid_read affine_grid_block affine_grid_back im2col col2im")
 @rule("channel_shuffle native_channel_shuffle grid_spread")
 def _more_samples(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
-    """Apply an operation on samples to the slices as additional samples."""
+    """Return the result of ``op``, an operation on a batch of samples, with the samples of all slices as one batch."""
     given = tuple([_merge_slices(slices_to_front(each, run), 0) for each in tensors])
     return _unmerge_slices(apply(op, given, _stacked_shapes(op, params, run)), run, 0)
 
 
 def _stacked_shapes(op: Any, params: Operands, run: VmapRun) -> Operands:
-    """Return the parameters, with shapes whose first dimension counts the samples of all slices."""
+    """Return ``params`` with the first item of every shape multiplied by the number of slices."""
     return tuple(
         (run.size * value[0], *value[1:]) if name in _SHAPES else value
         for name, value in zip(op.params, params, strict=True)
@@ -717,7 +752,10 @@ def _written_into(run: VmapRun, op: Any, tensors: Operands, params: Operands) ->
 
 
 def _stacked_layout(layout: Any, run: VmapRun) -> Any:
-    """Return the layout of the stacked slices of an input that is normalised sample by sample."""
+    """Return ``layout`` for the samples of all slices as one batch.
+
+    The first size in ``layout.shape`` is multiplied by the number of slices.
+    """
     return layout._replace(shape=(run.size * layout.shape[0], *layout.shape[1:]))
 
 
@@ -737,7 +775,10 @@ def _normalised(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> A
 
 
 def _by_channel(x: Any, op: Any, out: Any) -> Any:
-    """Return a batched weight in a shape that broadcasts with the result."""
+    """Return ``x``, a weight with its slices along the first dimension, reshaped to broadcast with ``out``.
+
+    ``op`` is the normalisation that the weight belongs to.
+    """
     shape, rank = x._array.shape, out._array.ndim
     if op.name == "layer_norm_block":
         return F.reshape(x, (shape[0], *(1,) * (rank - len(shape)), *shape[1:]))
@@ -745,7 +786,7 @@ def _by_channel(x: Any, op: Any, out: Any) -> Any:
 
 
 def _channels(x: Any, run: VmapRun) -> Any:
-    """Return a tensor with an element for each channel, flattened to the channels of all slices."""
+    """Return ``x``, which has an element for each channel, with the channels of all slices in one dimension."""
     return None if x is None else F.reshape(slices_to_front(x, run), (-1,))
 
 
@@ -794,5 +835,5 @@ def _normalised_back(run: VmapRun, op: Any, tensors: Operands, params: Operands)
     "ctc_loss_backward embedding_double embedding_bag_backward embedding_bag_again row_products row_sums",
 )
 def _by_slices(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
-    """Apply an internal operation slice by slice, without the warning for missing rules."""
+    """Return the results of ``op`` computed slice by slice, without a warning because ``op`` is internal."""
     return apply_by_slices(run, op, tensors, params)

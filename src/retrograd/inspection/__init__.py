@@ -1,1 +1,1 @@
-"""Inspection of graphs: explain, trace, draw and measure them. ``autograd`` loads these modules on first access."""
+"""Functions that describe, draw and measure an autograd graph; ``autograd`` loads these modules on first access."""

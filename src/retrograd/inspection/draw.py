@@ -1,7 +1,7 @@
-"""``draw``: a drawing of a graph, as SVG and in Graphviz's language.
+"""``draw``: a drawing of a graph, as SVG or as text for Graphviz.
 
-Data flow downwards in the order of the program: leaves at the top, the result at the bottom. Repeated steps, as of a
-loop, are drawn once, in boxes with the number of repeats.
+Arrows lead downwards in the order of the program, from the leaves at the top to the result at the bottom. Steps that
+repeat, as in a loop, are drawn once, with the number of repeats in their boxes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,11 @@ from .repeats import fold_repeats
 
 @dataclass
 class Box:
-    """Box with lines of text, a ``kind`` (leaf, constant, step, kept, result, rest) and a tooltip ``title``."""
+    """Box of a drawing, with the text ``lines`` and the tooltip ``title``.
+
+    ``kind`` selects the colour: ``"leaf"``, ``"constant"``, ``"step"``, ``"kept"`` for a step with saved values,
+    ``"result"``, or ``"rest"`` for steps beyond the limit.
+    """
 
     kind: str
     lines: list[str]
@@ -36,22 +40,22 @@ FILLS = {
 
 @dataclass
 class Drawing:
-    """Result of :func:`draw`: ``boxes`` and ``arrows`` between them, as SVG by ``svg()`` or Graphviz text by ``dot()``.
+    """Result of :func:`draw`: a list of ``boxes``, and ``arrows``, pairs of indices of a source and a target box.
 
-    A notebook shows the SVG. ``save(file)`` writes the format of the file's extension: ``.svg``, ``.dot`` or ``.gv``.
+    A notebook shows the drawing as SVG.
     """
 
     boxes: list[Box]
     arrows: list[tuple[int, int]]
 
     def svg(self) -> str:
-        """Return the drawing as SVG."""
+        """Return the source text of the drawing in SVG."""
         return _svg(self)
 
     _repr_svg_ = svg
 
     def dot(self) -> str:
-        """Return the drawing in Graphviz's language."""
+        """Return the source text of the drawing in Graphviz's language DOT."""
         return _dot(self)
 
     __str__ = dot
@@ -60,7 +64,10 @@ class Drawing:
         return f"<a drawing of {format_count(len(self.boxes), 'box')} and {format_count(len(self.arrows), 'arrow')}>"
 
     def save(self, file: Any) -> None:
-        """Write the drawing to a file; raise ValueError unless its name ends in .svg, .dot or .gv."""
+        """Write the drawing to ``file``, in the format of its extension ``.svg``, ``.dot`` or ``.gv``.
+
+        Raises ValueError for other extensions.
+        """
         ending = os.path.splitext(os.fspath(file))[1]
         writers = {".svg": self.svg, ".dot": self.dot, ".gv": self.dot}
         if ending not in writers:
@@ -78,15 +85,16 @@ def draw(
     fold: bool = True,
     limit: int = 200,
 ) -> Drawing:
-    """Return a drawing of how a tensor (or several) was computed: a box for each operation, with its shape and line.
+    """Return a drawing of the graph of ``tensor``: a box for each operation, with its shape and line of the program.
 
     Args:
-        tensor: a Tensor or several.
-        file: the file to write, whose name ends in ``.svg``, ``.dot`` or ``.gv``.
-        params: names of tensors, as ``dict(model.named_parameters())``, besides the calling function's variables.
-        saved: show the values that each step saves for the backward pass.
-        fold: draw repeated steps once.
-        limit: the number of steps drawn, from the result back (repeats count once); the others become one box.
+        tensor: a tensor or an iterable of tensors.
+        file: a file to write, whose name ends in ``.svg``, ``.dot`` or ``.gv``; None writes no file.
+        params: a dictionary from names to tensors, such as ``dict(model.named_parameters())``. Variables of the calling
+            function have names without this.
+        saved: if true, show the values that each step saves for the backward pass.
+        fold: if true, draw repeated steps once.
+        limit: the number of boxes for steps, counted from the result. The other steps are drawn as one box.
 
     >>> import retrograd as torch
     >>> w = torch.ones(3, requires_grad=True)
@@ -103,7 +111,10 @@ def draw(
 
 
 class _Drawer:
-    """Builder of the boxes and arrows of a graph. An arrow's source always precedes its target in the list of boxes."""
+    """Construction of the boxes and arrows for the graph ``reading``.
+
+    Every box comes after those from which an arrow leads to it. The other parameters are those of :func:`draw`.
+    """
 
     def __init__(self, reading: GraphRecord, saved: bool, fold: bool, limit: int) -> None:
         self.reading, self.saved = reading, saved
@@ -156,7 +167,10 @@ class _Drawer:
         return Drawing(boxes, list(arrows))
 
     def _source(self, operand: Operand, user: int) -> tuple[Any, Box | None]:
-        """Return the key of an operand's source, and its box unless the source is a step."""
+        """Return a key for the source of ``operand``, and the box of the source, or None if the source is a step.
+
+        ``user`` is the number of the step that has the operand.
+        """
         if operand.leaf is not None:
             return id(operand.leaf), _leaf(operand.leaf)
         if operand.step is not None and operand.step not in self.shown:
@@ -220,7 +234,7 @@ def _svg(drawing: Drawing) -> str:
 
 
 def _curve(points: list[tuple[float, float]]) -> str:
-    """Return an SVG path through ``points``, smooth and vertical at each."""
+    """Return the path data of an SVG curve through ``points``, which is vertical at each point."""
     text = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
     for (x0, y0), (x1, y1) in pairwise(points):
         bend = (y1 - y0) / 2

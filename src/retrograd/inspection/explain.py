@@ -1,4 +1,4 @@
-"""``explain``: a description of the graph of a tensor as text and as fields."""
+"""``explain``: a description of the graph of a tensor, printed as text and available as attributes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,11 @@ from .tracing import tensor_record
 
 @dataclass
 class Unreached:
-    """Operand that gets no gradient: its label, the steps that use it, and the reason ``why`` ("" if unknown)."""
+    """Operand that gets no gradient.
+
+    ``label`` is its name in the program. ``users`` are pairs of a step that uses it and its :class:`Operand`. ``why``
+    is the reason, or "" if it is unknown.
+    """
 
     label: str
     shape: tuple[int, ...] | None
@@ -40,11 +44,13 @@ class Unreached:
 class Explanation:
     """Result of :func:`explain`; ``print`` shows it as text.
 
-    ``steps``: the operations, from the result back; each has ``operation``, ``shape``, ``line``, ``operands``,
-    ``kept``, ``hooks``. ``leaves``: the tensors that get gradients. ``unreached``: the operands that get none, and
-    why. ``kept``: the values saved for the backward pass, with the step that saves them; ``nbytes``: their bytes,
-    with shared memory counted once. ``changed``: those modified in place since. ``ready``: whether a backward pass
-    can run.
+    ``steps`` are the operations, the last one first; each has the attributes ``operation``, ``shape``, ``line``,
+    ``operands``, ``kept`` and ``hooks``. ``leaves`` are the tensors that get gradients, and ``unreached`` the operands
+    that get none, with the reason.
+
+    ``kept`` are pairs of a step and a value that it saves for the backward pass. ``nbytes`` is the number of bytes of
+    these values, where shared memory counts once. ``changed`` are those pairs whose value has been modified in place
+    since. ``ready`` is true if a backward pass can run.
     """
 
     shown: str
@@ -71,7 +77,7 @@ class Explanation:
 
     @property
     def freed(self) -> list[Step]:
-        """Steps whose saved values a backward pass has freed."""
+        """Steps whose saved values have been freed by a backward pass."""
         return [step for step in self.steps if step.freed]
 
     @property
@@ -89,19 +95,21 @@ class Explanation:
 
 
 def explain(tensor: Any, params: Mapping[str, Any] | None = None, *, limit: int | None = 30) -> Explanation:
-    """Return a description of how a tensor was computed: ``print(explain(loss))``.
+    """Return a description of the graph of ``tensor``, which ``print`` shows: ``print(explain(loss))``.
 
-    It lists the operations with their shapes and lines of the program, the leaves that get gradients, the operands
-    that get none and why, the values saved for the backward pass with their bytes, hooks, and reasons for a backward
-    pass to fail.
+    The description lists the operations with their shapes and lines of the program, the leaves that get gradients, and
+    the operands that get none, with the reason. It also lists the values saved for the backward pass with their size,
+    hooks, and reasons why a backward pass would fail.
 
     Args:
-        tensor: a Tensor or several.
-        params: names of tensors, as ``dict(model.named_parameters())``, besides the calling function's variables.
-        limit: the number of lines of each part of the text (None: all). Repeated steps, as of a loop, are folded.
+        tensor: a tensor or an iterable of tensors.
+        params: a dictionary from names to tensors, such as ``dict(model.named_parameters())``. Variables of the calling
+            function have names without this.
+        limit: the maximum number of lines in each part of the text, None for no limit. Repeated steps, as of a loop,
+            are printed once.
 
-    Whether an operand was detached or computed under ``no_grad`` is known only if it shares memory with a value in the
-    graph, or if the program ran under :class:`tracing`.
+    An operand that was detached or computed under ``no_grad`` is recognised only in two cases: if it shares memory with
+    a value in the graph, or if the program ran inside :class:`tracing`.
 
     >>> import retrograd as torch
     >>> w, x = torch.ones(3, requires_grad=True), torch.ones(3)
@@ -121,7 +129,7 @@ def _has_graph(tensor: Tensor) -> bool:
 
 
 def _why_none(tensor: Tensor) -> str:
-    """Return the reason why a tensor requires no gradient."""
+    """Return the reason why ``tensor`` requires no gradient."""
     record = tensor_record(tensor)
     if record is not None:
         return record.why
@@ -138,7 +146,7 @@ def _why_none(tensor: Tensor) -> str:
 
 
 def _grouped(reading: GraphRecord) -> list[Unreached]:
-    """Return the tensors among the operands without a gradient, equal ones grouped."""
+    """Return the operands of ``reading`` that get no gradient; operands of equal name, shape and reason are grouped."""
     groups: dict[Any, Unreached] = {}
     for step, each in reading.constants:
         if each.why and each.shape is None:
@@ -150,7 +158,7 @@ def _grouped(reading: GraphRecord) -> list[Unreached]:
 
 
 def total_bytes(kept: Sequence[SavedValue]) -> int:
-    """Return the bytes of the saved values; memory that several share counts once."""
+    """Return the number of bytes of the saved values ``kept``; memory that several of them share counts once."""
     seen: dict[int, int] = {}
     packed = 0
     for each in kept:
@@ -168,7 +176,7 @@ WIDTH = 110
 
 
 def format_bytes(nbytes: int) -> str:
-    """Return a number of bytes as text with a unit.
+    """Return the number of bytes ``nbytes`` as text with a unit.
 
     >>> format_bytes(512), format_bytes(3 * 1024), format_bytes(5 * 2**20)
     ('512 bytes', '3.0 KiB', '5.0 MiB')
@@ -180,13 +188,13 @@ def format_bytes(nbytes: int) -> str:
 
 
 def format_count(number: int, what: str) -> str:
-    """Return a number with its noun in singular or plural: ``1 step``, ``2 steps``, ``2 leaves``."""
+    """Return ``number`` and the noun ``what``, in the plural unless ``number`` is 1: ``1 step``, ``2 leaves``."""
     several = {"leaf": "leaves", "box": "boxes"}.get(what, what + "s")
     return f"{number} {what if number == 1 else several}"
 
 
 def format_shape_dtype(shape: Any, dtype: Any) -> str:
-    """Return a shape and a dtype as text: ``[2, 3] float32``."""
+    """Return ``shape`` and ``dtype`` as text, such as ``[2, 3] float32``; either may be None."""
     name = "" if dtype is None else of(dtype).name
     return " ".join(filter(None, [str(list(shape)) if shape is not None else "", name]))
 
@@ -230,7 +238,7 @@ def _text(found: Explanation) -> Iterator[str]:
 
 
 def _failures(found: Explanation) -> Iterator[str]:
-    """Yield the reasons why a backward pass would fail."""
+    """Yield the reasons why a backward pass through the graph of ``found`` would fail, as lines of text."""
     if found.freed:
         steps = found.freed
         yield (
@@ -243,7 +251,7 @@ def _failures(found: Explanation) -> Iterator[str]:
 
 
 def _refer(operand: Operand) -> str:
-    """Return the text for an operand in the line of a step."""
+    """Return the text by which the line of a step refers to its operand ``operand``."""
     if operand.step is not None:
         return str(operand.step) + (f" (result {operand.result})" if operand.result else "")
     if operand.leaf is not None:
@@ -254,7 +262,7 @@ def _refer(operand: Operand) -> str:
 
 
 def folding_key(step: Step) -> Any:
-    """Return the key that is equal for steps that are folded together."""
+    """Return a key that is equal for two steps if they have the same operation, line of the program and shape."""
     return step.operation, step.node.code, step.node.instruction, step.shape
 
 
@@ -267,7 +275,7 @@ def _step_line(step: Step, width: int) -> str:
 
 
 def _beside(head: str, line: str) -> str:
-    """Return ``head`` with the line of the program to its right, shortened to fit into ``WIDTH`` characters."""
+    """Return ``head`` followed by ``line``, a line of the program, which is shortened to fit into ``WIDTH`` characters."""
     remaining = max(WIDTH - max(len(head), 44) - 2, 30)
     return f"{head:<44}  {line if len(line) <= remaining else line[: remaining - 1] + '…'}".rstrip()
 
@@ -352,9 +360,9 @@ def _kept(found: Explanation) -> Iterator[str]:
 
 
 def _kept_line(row: list[tuple[Step, SavedValue]], other: tuple[Step, SavedValue] | None) -> str:
-    """Return the line for a saved value, or for equal values of several steps.
+    """Return the text for a saved value; ``row`` is a list of steps that save an equal value, and the value of each.
 
-    ``other``: the value with whose memory it is shared, or None.
+    ``other`` is a step and its saved value whose memory the value shares, or None.
     """
     (step, each), more = row[0], len(row) - 1
     note = " each" if more else ""

@@ -1,9 +1,9 @@
-"""Layered layout of boxes with arrows between them: each box is below all boxes that point to it.
+"""Layered layout of boxes and arrows: each box is below all boxes from which an arrow leads to it.
 
-A box is one layer above the highest box that it points to. An arrow across several layers passes through a point in
-each. The boxes of a layer are sorted by the mean position of their neighbours, in several passes down and up, which
-leaves few crossings; then they are shifted towards their neighbours as far as the gaps allow. (After K. Sugiyama, S.
-Tagawa and M. Toda, 1981.)
+A box is placed one layer above the highest box to which it points. An arrow that crosses layers passes through a point
+in each of them. The boxes of a layer are sorted by the mean position of their neighbours, alternately from the top down
+and from the bottom up, so that few arrows cross. Then they are shifted towards their neighbours as far as the gaps
+allow. (K. Sugiyama, S. Tagawa and M. Toda, 1981.)
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PASSES = 8  # passes over all layers
 
 @dataclass
 class Spot:
-    """Centre and size of a box, or of a point of an arrow."""
+    """Position (of the centre) and size of a box, or of a point where an arrow crosses a layer."""
 
     width: float
     height: float
@@ -30,10 +30,10 @@ class Spot:
 def layout_boxes(
     sizes: Sequence[tuple[float, float]], arrows: Sequence[tuple[int, int]]
 ) -> tuple[list[Spot], list[list[tuple[float, float]]], tuple[float, float]]:
-    """Return the positions of boxes, the points of each arrow, and the size of the drawing.
+    """Return the positions of boxes, the points of each arrow, and the width and height of the drawing.
 
-    ``sizes``: width and height of each box. ``arrows``: pairs of indices of boxes, upper and lower; the upper one
-    must be the smaller.
+    ``sizes`` has the width and height of each box. Each of ``arrows`` is a pair of indices, of the upper and of the
+    lower box; the first must be the smaller one.
     """
     spots = [Spot(width, height) for width, height in sizes]
     for upper, lower in sorted(arrows, reverse=True):
@@ -66,7 +66,10 @@ def layout_boxes(
 
 
 def _order(every: list[Spot], layers: list[list[int]], above: list[list[int]], below: list[list[int]]) -> None:
-    """Order the boxes of each layer so that few arrows cross."""
+    """Sort the numbers of the boxes in each of ``layers`` so that few arrows cross.
+
+    ``above`` and ``below`` contain, for each box of ``every``, the numbers of its neighbours in the adjacent layers.
+    """
     rank = [0.0] * len(every)
     for layer in layers:
         for index, number in enumerate(layer):
@@ -87,7 +90,10 @@ def _mean(values: list[float], default: float) -> float:
 def _place(
     every: list[Spot], layers: list[list[int]], above: list[list[int]], below: list[list[int]]
 ) -> tuple[float, float]:
-    """Set the coordinates of all boxes and points, and return the size of the drawing."""
+    """Set the coordinates of all boxes and points in ``every``, and return the width and height of the drawing.
+
+    The parameters are those of :func:`_order`.
+    """
     y = 0.0
     for layer in layers:
         height = max(every[number].height for number in layer)
@@ -110,9 +116,10 @@ def _place(
 
 
 def _apart(widths: list[float], wished: list[float]) -> list[float]:
-    """Return positions close to ``wished``, in the same order and with the gaps between boxes.
+    """Return x coordinates for the boxes of a layer, close to ``wished`` and without overlap.
 
-    Boxes that would overlap form a run, which is placed at the mean of their wishes.
+    The boxes keep their order. ``widths`` are their widths. Boxes that would overlap are placed side by side, at the
+    mean of their wished positions.
     """
     runs: list[list[float]] = []  # for each run, the position wished for its first box, and its number of boxes
     reach: list[float] = []  # for each box, its least distance from the first box of the layer
@@ -128,7 +135,10 @@ def _apart(widths: list[float], wished: list[float]) -> list[float]:
 
 
 def _points(every: list[Spot], path: list[int]) -> list[tuple[float, float]]:
-    """Return the points of an arrow, from the lower edge of one box to the upper edge of the other."""
+    """Return the points of an arrow from the bottom of one box to the top of another.
+
+    ``path`` are the numbers of the first box, of the points in the layers between, and of the last box.
+    """
     first, last = every[path[0]], every[path[-1]]
     inner = [(every[number].x, every[number].y) for number in path[1:-1]]
     return [(first.x, first.y + first.height / 2), *inner, (last.x, last.y - last.height / 2)]

@@ -1,9 +1,8 @@
-"""Conversion of a graph to plain records, from which ``explain``, ``memory`` and ``draw`` work.
+"""Conversion of an autograd graph to records, from which ``explain``, ``memory`` and ``draw`` are computed.
 
-The records are steps with their operands, saved values and hooks, leaves, and operands without a gradient with the
-reason. They are derived from the nodes, which have an operation, a line of the program, edges and saved values;
-nothing else is recorded while a program runs. A reason that can not be derived is left empty (``tracing`` records
-more).
+The records describe the steps with their operands, saved values and hooks, the leaves, and the operands without a
+gradient. All of this is derived from the nodes of the graph. Nothing else is recorded while a program runs, so the
+reason why an operand has no gradient is sometimes unknown. ``tracing`` records these reasons.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ NUMBERS = (bool, int, float, complex)
 
 @dataclass(frozen=True)
 class Line:
-    """Line of the program: file, number and source text."""
+    """Line of the user's program: the file, the line number and the source text."""
 
     file: str = ""
     number: int = 0
@@ -45,7 +44,7 @@ class Line:
         return bool(self.file)
 
     def short(self) -> str:
-        """Return file and number, with a path relative to the working directory if the file is below it."""
+        """Return the text ``file:number``, with a relative path if the file is below the working directory."""
         if not self.file:
             return ""
         inside = os.path.relpath(self.file) if os.path.isabs(self.file) and os.path.exists(self.file) else self.file
@@ -53,7 +52,7 @@ class Line:
 
 
 def line_of(code: Any, instruction: int) -> Line:
-    """Return the line of a code object's instruction."""
+    """Return the line of the program for the offset ``instruction`` in ``code``."""
     shown = frames.describe(code, instruction)
     if not shown:
         return Line()
@@ -64,10 +63,11 @@ def line_of(code: Any, instruction: int) -> Line:
 
 @dataclass
 class SavedValue:
-    """Value that a step saves for the backward pass, of ``nbytes`` bytes, whose memory others may share.
+    """Value that a step saves for the backward pass.
 
-    ``packed``: saved-tensor hooks have packed it. ``changed``: it was modified in place since, so that the backward
-    pass fails; ``at``: the line that did so, if known. ``array``: None if it was freed or is packed.
+    ``nbytes`` is its number of bytes; other values may share this memory. ``packed`` is true if saved-tensor hooks have
+    packed it. ``changed`` is true if it has been modified in place since, so that a backward pass fails; ``at`` is the
+    line that modified it, if known. ``array`` is None if the value was freed or is packed.
     """
 
     name: str
@@ -82,9 +82,11 @@ class SavedValue:
 
 @dataclass
 class Operand:
-    """Operand of a step: result ``result`` of another step, a leaf, or a value without a gradient.
+    """Operand of a step: a result of another step, a leaf, or a value without a gradient.
 
-    ``why``: the reason why it has no gradient, "" if unknown. ``label``: its name in the program.
+    In the first case ``step`` is the number of the other step and ``result`` the position among its results. ``why`` is
+    the reason why the operand has no gradient, or "" if it has one or the reason is unknown. ``label`` is its name in
+    the program.
     """
 
     name: str
@@ -99,7 +101,7 @@ class Operand:
 
 @dataclass
 class Leaf:
-    """Leaf that gets a gradient."""
+    """Leaf tensor that gets a gradient."""
 
     name: str
     shape: tuple[int, ...]
@@ -111,7 +113,7 @@ class Leaf:
 
 @dataclass
 class Step:
-    """Recorded operation; ``number`` counts from the result back."""
+    """Recorded operation; ``number`` is 1 for the last step and increases towards the leaves."""
 
     number: int
     node: Any
@@ -128,7 +130,7 @@ class Step:
 
 @dataclass
 class GraphRecord:
-    """Graph from the results back: every step precedes the steps of its operands."""
+    """Graph of one or more results; in ``steps`` every step comes before the steps that compute its operands."""
 
     steps: list[Step]
     leaves: list[Leaf]
@@ -136,12 +138,12 @@ class GraphRecord:
 
     @property
     def kept(self) -> list[tuple[Step, SavedValue]]:
-        """Saved values, each with the step that saves it."""
+        """Pairs of a step and a value that it saves."""
         return [(step, each) for step in self.steps for each in step.kept]
 
     @property
     def constants(self) -> list[tuple[Step, Operand]]:
-        """Operands that get no gradient, each with the step that uses it."""
+        """Pairs of a step and an operand of it that gets no gradient."""
         return [(step, each) for step in self.steps for each in step.operands if each.step is None and not each.leaf]
 
 
@@ -149,7 +151,7 @@ class GraphRecord:
 
 
 class Names:
-    """Names of the tensors of a program, by their gradient edges and by their arrays."""
+    """Names of the tensors of a program, found by the gradient edge or the array of a tensor."""
 
     def __init__(self) -> None:
         self.places: dict[int, str] = {}
@@ -157,7 +159,7 @@ class Names:
         self.held: list[Any] = []  # keeps the objects alive, so that no identity is reused
 
     def add(self, name: str, tensor: Tensor) -> None:
-        """Add the name of a tensor, unless it has one."""
+        """Store ``name`` as the name of ``tensor``, unless the tensor has a name already."""
         edge, array = tensor._grad_edge, tensor._array
         self.held += (tensor, array)
         if edge is not None and edge.variable_ref is not dead_ref:
@@ -166,9 +168,10 @@ class Names:
 
 
 def names_in_scope(frame: FrameType | None, params: Mapping[str, Any] | None = None) -> Names:
-    """Return the names of tensors in ``params`` and among the variables of the user's running function.
+    """Return the names of the tensors in ``params`` and among the local variables of the user's function.
 
-    Members of lists, tuples, dictionaries and modules get names too: ``model.0.weight``.
+    The user's function is the first one that is not the package's, from ``frame`` outwards. Members of lists, tuples,
+    dictionaries and modules get names such as ``model.0.weight``.
     """
     names = Names()
     for name, value in (params or {}).items():
@@ -207,7 +210,7 @@ def _add(names: Names, name: str, value: Any) -> None:
 
 
 def calling_frame() -> FrameType:
-    """Return the frame of the calling function, at which the search for the user's frame begins."""
+    """Return the frame from which the caller of this function was called."""
     return sys._getframe(1)
 
 
@@ -215,7 +218,10 @@ def calling_frame() -> FrameType:
 
 
 def as_tensor_list(value: Any, name: str) -> list[Tensor]:
-    """Return one Tensor or an iterable of them as a list; otherwise raise a TypeError that names ``name()``."""
+    """Return ``value``, a tensor or an iterable of tensors, as a list.
+
+    Raises TypeError for other values; the message contains ``name``, the name of the public function.
+    """
     tensors = [value] if isinstance(value, Tensor) or not isinstance(value, Iterable) else list(value)
     for each in tensors:
         if not isinstance(each, Tensor):
@@ -224,7 +230,7 @@ def as_tensor_list(value: Any, name: str) -> list[Tensor]:
 
 
 def read_graph(tensors: Sequence[Any], names: Names | None = None) -> GraphRecord:
-    """Return the graph of ``tensors``, some of which may have none."""
+    """Return the record of the graph of ``tensors``; some of them may have no graph. ``names`` are names of tensors."""
     names = names or Names()
     edges = [each._grad_edge if each._view is None else Tensor._current(each) for each in tensors]
     nodes = _nodes(edges)
@@ -257,7 +263,7 @@ def _constant(tensor: Tensor, names: Names) -> Operand:
 
 
 def _nodes(edges: Iterable[Any]) -> list[Any]:
-    """Return the nodes reachable from ``edges``, the last recorded first."""
+    """Return the nodes that can be reached from the gradient edges ``edges``, the last recorded first."""
     seen: dict[Any, None] = {}
     stack = [edge for edge in edges if edge is not None]
     while stack:
@@ -270,7 +276,7 @@ def _nodes(edges: Iterable[Any]) -> list[Any]:
 
 
 def operation_of(node: Any) -> str:
-    """Return the name of a node's operation: of its function, its custom Function, or from the node's class."""
+    """Return the name of the operation that recorded ``node``, derived from its function, custom Function or class."""
     if isinstance(node, BackwardCFunction):
         return node._forward_cls.__name__
     if isinstance(node, CopySlices):
@@ -282,7 +288,7 @@ def operation_of(node: Any) -> str:
 
 
 def _edges(node: Any) -> Iterator[tuple[int, str, Any, bool]]:
-    """Yield position, name and edge of each operand, and whether the operation has a gradient with respect to it."""
+    """Yield for each operand of ``node`` its position, its name, its gradient edge, and whether it can have a gradient."""
     edges = node.spread(node.edge) if node.lone else node.edges
     operation = getattr(node.inner if isinstance(node, CopySlices) else node, "operation", None)
     for index, edge in enumerate(edges):
@@ -296,7 +302,10 @@ def _edges(node: Any) -> Iterator[tuple[int, str, Any, bool]]:
 
 
 def _edge_operand(edge: Any, name: str, numbers: dict[Any, int], leaves: dict[Any, Leaf], names: Names) -> Operand:
-    """Return the operand for a gradient edge."""
+    """Return the record of the operand called ``name`` whose gradient edge is ``edge``.
+
+    ``numbers`` are the numbers of the steps by node, and ``leaves`` the records of the leaves by edge.
+    """
     if edge is None or edge.__class__ is not AccumulateGrad:
         at = None if edge is None else numbers[edge.node]
         return Operand(name, at, edge.position if edge.__class__ is OutputEdge else 0)
@@ -343,7 +352,7 @@ def _operand(
 
 
 def _saved_operand(node: Any, index: int) -> Any:
-    """Return the saved value of an operand: an array, a number, or None."""
+    """Return the saved value of operand number ``index`` of ``node``: an array, a number, or None if it is not saved."""
     if isinstance(node, CopySlices):
         node = node.inner
     operation = getattr(node, "operation", None)
@@ -354,14 +363,14 @@ def _saved_operand(node: Any, index: int) -> Any:
 
 
 class _MemoryIndex:
-    """Index of the memory of the graph's leaves and values, which explains arrays that share it."""
+    """Memory of the leaves and saved values of a graph, by which other arrays that share this memory are recognised."""
 
     def __init__(self, names: Names) -> None:
         self.names = names
         self.inside: dict[int, str] = {}
 
     def note(self, node: Any, names: Names) -> None:
-        """Add the memory of a node's leaves and saved values that have a gradient."""
+        """Add the memory of the leaves and saved values of ``node`` that have a gradient."""
         for edge in node.edges:
             if edge.__class__ is AccumulateGrad and edge.variable_ref is not dead_ref:
                 called = names.places.get(id(edge), "")
@@ -378,7 +387,7 @@ class _MemoryIndex:
             )
 
     def why(self, array: Any) -> str:
-        """Return the reason why the saved array of an operand without an edge has no gradient, "" if unknown."""
+        """Return the reason why ``array``, an operand without a gradient edge, has no gradient; "" if it is unknown."""
         if array.dtype.kind not in "fcV":
             return f"{_dtype_name(array.dtype)} has no gradients"
         origin = self.inside.get(id(memory_of(array)))
@@ -397,7 +406,7 @@ def _dtype_name(dtype: Any) -> str:
 
 
 def _in_parameters(node: Any) -> list[Any]:
-    """Return the arrays among a node's parameters, such as the indices of ``x[i]``."""
+    """Return the arrays among the parameters of the operation of ``node``, such as the index arrays of ``x[i]``."""
     operation = getattr(node, "operation", None)
     saved = [] if operation is None else operation.saved()
     stack: list[Any] = [getattr(node, each.held, None) for each in saved if each.kind == "parameter"]
@@ -412,7 +421,7 @@ def _in_parameters(node: Any) -> list[Any]:
 
 
 def _parameter_operand(array: Any, names: Names) -> Operand:
-    """Return the operand for an array among a node's parameters."""
+    """Return the record of an operand for ``array``, a parameter of an operation."""
     label = names.tensors[id(array)][0] if id(array) in names.tensors else ""
     why = (
         f"{_dtype_name(array.dtype)} has no gradients"
@@ -423,7 +432,7 @@ def _parameter_operand(array: Any, names: Names) -> Operand:
 
 
 def saved_values_of(node: Any) -> tuple[list[SavedValue], bool]:
-    """Return the values that a node saves for the backward pass, and whether they were freed already."""
+    """Return the values that ``node`` saves for the backward pass, and whether they have been freed."""
     if isinstance(node, CopySlices):
         return saved_values_of(node.inner)
     if isinstance(node, BackwardCFunction):
@@ -456,7 +465,7 @@ def _kept(name: str, value: Any, counter: Any, version: int) -> SavedValue:
 
 
 def _kept_by_function(name: str, saved: Any) -> SavedValue:
-    """Return the record of a value saved by a custom Function."""
+    """Return the record of ``saved``, a value that a custom Function has saved and that is called ``name``."""
     packed = getattr(saved, "packed", None)
     if packed is not None:
         return _kept(name, packed, None, 0)
@@ -467,7 +476,7 @@ def _kept_by_function(name: str, saved: Any) -> SavedValue:
 
 
 def _hooks(edge: Any) -> list[str]:
-    """Return descriptions of the hooks of a leaf, or of a node and its results."""
+    """Return descriptions of the hooks of ``edge``, which is a leaf's edge or a node."""
     every: list[tuple[str, Hooks]] = [] if edge.hooks is None else [("", edge.hooks)]
     for position, hooks in sorted((getattr(edge, "result_hooks", None) or {}).items()):
         every.append((f" (result {position})", hooks))

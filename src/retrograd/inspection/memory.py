@@ -1,4 +1,4 @@
-"""Memory of graphs: ``memory`` reports that of one graph, ``watch_leaks`` warns of graphs that accumulate."""
+"""``memory`` and ``watch_leaks``: the memory that a graph keeps alive, and warnings of graphs that accumulate."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from .graph_reader import (
 
 @dataclass
 class Holding:
-    """Saved values of the steps of one operation at one line: ``values`` of them, with ``nbytes`` of memory.
+    """Saved values of all steps with the same operation and line: ``values`` is their number, ``nbytes`` their memory.
 
-    ``shared``: bytes of saved values that are not in ``nbytes``, because another row counts them or they are a leaf's
-    own.
+    ``shared`` is the number of bytes of further saved values that are not included in ``nbytes``, because they share
+    the memory of a leaf or of a value in another row.
     """
 
     operation: str
@@ -47,9 +47,9 @@ class Holding:
 class Memory:
     """Result of :func:`memory`; ``print`` shows it as text.
 
-    ``nbytes``: bytes that the graph keeps alive without the leaves' own memory; ``leaf_nbytes``: bytes of the leaves.
-    ``rows``: by operation and line, the largest first. ``packed``: number of values that saved-tensor hooks have
-    packed, whose size may be unknown.
+    ``nbytes`` is the number of bytes that the graph keeps alive, without the leaves themselves, which have
+    ``leaf_nbytes`` bytes. ``rows`` has one item for each operation and line, the largest first. ``packed`` is the
+    number of values that saved-tensor hooks have packed; their size may be unknown.
     """
 
     nbytes: int
@@ -90,11 +90,13 @@ def _row(each: Holding) -> str:
 
 
 def memory(tensor: Any, params: Mapping[str, Any] | None = None, *, limit: int | None = 20) -> Memory:
-    """Return the memory that the graph of a tensor (or of several) keeps alive, by operation and line.
+    """Return the memory that the graph of ``tensor`` keeps alive, by operation and line of the program.
 
-    Memory that several values share (an array and its views, an operand that two operations save) counts once, for
-    the step recorded first; the leaves' own memory is counted separately. ``limit``: the number of rows that the text
-    shows.
+    ``tensor`` is a tensor or an iterable of tensors. ``params`` is a dictionary from names to tensors. ``limit`` is the
+    number of rows that the text shows, None for all.
+
+    If several values share memory, such as an array and its views, this counts once, for the step recorded first. The
+    memory of the leaves themselves is counted separately.
 
     >>> import retrograd as torch
     >>> w, x = torch.ones(10, 10, requires_grad=True), torch.ones(5, 10)
@@ -115,7 +117,10 @@ def memory(tensor: Any, params: Mapping[str, Any] | None = None, *, limit: int |
 
 
 def _hold(rows: dict[Any, Holding], step: Step, seen: set[int]) -> None:
-    """Add the saved values of a step to the row of its operation and line."""
+    """Add the saved values of ``step`` to the item of ``rows`` for its operation and line.
+
+    ``seen`` contains the identities of the arrays whose memory has been counted.
+    """
     row = rows.setdefault((step.operation, step.line), Holding(step.operation, step.line))
     row.steps += 1
     for each in step.kept:
@@ -141,12 +146,14 @@ PATIENCE = 4
 class watch_leaks:
     """Context manager that warns of graphs which accumulate or grow from step to step of a training loop.
 
-    Call ``step()`` once in every training step, after temporary tensors are deleted. If the number of graphs that end
-    in one line increases in ``patience`` consecutive steps (a list of losses), or one graph grows longer (a state
-    carried from step to step), a warning names the line and the bytes kept alive. So does the end of the block for
-    lines with more than ``patience`` graphs that were recorded in the block and are still alive. Each line is warned
-    of once. Only ``step`` and both ends of the block take time: they examine all objects of the process, some
-    milliseconds for each ten thousand.
+    Call ``step()`` once in every training step, after temporary tensors are deleted. There are two kinds of warning
+    within the loop, each of which names a line of the program and the bytes kept alive. One is for a line whose
+    operation ends an increasing number of graphs during ``patience`` consecutive steps, as when losses are stored in a
+    list. The other is for a single graph that grows longer in each step, as when a state is carried from step to step.
+
+    At the end of the ``with`` statement there is a warning for lines with more than ``patience`` graphs that were
+    recorded inside and are still alive. A line is warned of once. Only ``step`` and both ends of the ``with`` statement
+    take time, because they examine all objects of the process: some milliseconds for each ten thousand objects.
 
     >>> import retrograd as torch
     >>> w, losses = torch.ones(3, requires_grad=True), []
@@ -172,7 +179,7 @@ class watch_leaks:
         return self
 
     def step(self) -> None:
-        """Examine the graphs that are alive at the end of a training step."""
+        """Examine the graphs that are alive at the end of a training step, and warn if they accumulate."""
         nodes = _nodes()
         ends = _ends(nodes)
         growth, more_graphs = {}, False
@@ -238,9 +245,10 @@ class Leak:
 
 
 def _nodes() -> list[Any]:
-    """Return all live nodes whose edges have not been freed.
+    """Return all nodes in this process whose edges have not been freed.
 
-    The type is tested, because ``isinstance`` reads ``__class__``, which raises ReferenceError on a dead weakref proxy.
+    ``type(each)`` is tested instead of ``isinstance``, which raises ReferenceError for a weak proxy of a deleted
+    object.
     """
     objects = gc.get_objects()
     return [each for each in objects if issubclass(type(each), Node) and getattr(each, "edges", None) is not None]
@@ -251,7 +259,7 @@ def _key(node: Any) -> Any:
 
 
 def _ends(nodes: list[Any]) -> dict[Any, list[Any]]:
-    """Return the ends of graphs, the nodes that are no other node's operand, by operation and line."""
+    """Return the nodes that are not an operand of another node, in lists by operation and line of the program."""
     inner = {id(edge.node) for node in nodes for edge in node.edges if edge is not None}
     ends: dict[Any, list[Any]] = {}
     for node in nodes:
@@ -261,7 +269,7 @@ def _ends(nodes: list[Any]) -> dict[Any, list[Any]]:
 
 
 def _nodes_of(ends: list[Any]) -> list[Any]:
-    """Return the nodes of the graphs of ``ends``, with these."""
+    """Return all nodes of the graphs that end in ``ends``, including these."""
     found: dict[int, Any] = {}
     stack = list(ends)
     while stack:
@@ -273,7 +281,7 @@ def _nodes_of(ends: list[Any]) -> list[Any]:
 
 
 def _alive(ends: list[Any]) -> int:
-    """Return the bytes that the graphs of ``ends`` keep alive, without the leaves' own memory."""
+    """Return the number of bytes that the graphs of ``ends`` keep alive, without the leaves themselves."""
     nodes = _nodes_of(ends)
     own = {id(memory_of(edge.array)) for node in nodes for edge in node.edges if edge.__class__ is AccumulateGrad}
     kept = [each for node in nodes for each in saved_values_of(node)[0]]

@@ -1,4 +1,4 @@
-"""Detection of consecutive repeats in a list, such as the steps of a loop in a graph."""
+"""``fold_repeats``: detection of consecutive repeats in a list, such as the steps of a loop in a graph."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LONGEST = 128  # maximal length of a repeated stretch
 
 @dataclass(frozen=True)
 class Stretch:
-    """Stretch of ``length`` items that begins at ``start`` and occurs ``times`` times in a row."""
+    """Part of a list: ``length`` items that begin at index ``start`` and occur ``times`` times in a row."""
 
     start: int
     length: int
@@ -19,15 +19,15 @@ class Stretch:
 
     @property
     def end(self) -> int:
-        """Index after the last item."""
+        """Index after the last item of the last repeat."""
         return self.start + self.length * self.times
 
 
 def fold_repeats(keys: Sequence[Any]) -> Iterator[Stretch]:
-    """Yield ``keys`` as stretches in order: single items and repeats.
+    """Yield consecutive parts of the list ``keys``: single items, and sequences of items that repeat.
 
-    A single item must occur three times in a row to be folded, a longer stretch twice. At each item the repeat that
-    covers the most items is chosen.
+    A single item counts as a repeat if it occurs three times in a row, a longer sequence if it occurs twice. Among the
+    repeats that begin at an item, the one that covers the most items is chosen.
 
     >>> [(each.start, each.length, each.times) for each in fold_repeats("xabababyzzzz")]
     [(0, 1, 1), (1, 2, 3), (7, 1, 1), (8, 1, 4)]
@@ -46,7 +46,7 @@ def fold_repeats(keys: Sequence[Any]) -> Iterator[Stretch]:
 
 
 def _times(items: list[int], start: int, length: int) -> int:
-    """Return how many times in a row the stretch of ``length`` items from ``start`` occurs."""
+    """Return the number of times that ``items[start : start + length]`` occurs in a row from index ``start``."""
     if items[start] != items[start + length]:
         return 1
     stretch, times = items[start : start + length], 1

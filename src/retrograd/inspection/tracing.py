@@ -1,9 +1,9 @@
-"""``tracing``: a block in which the reasons why tensors have no gradient are recorded, for :func:`explain`.
+"""``tracing``: a context manager that records why tensors have no gradient, for :func:`explain`.
 
-A node saves nothing of an operand that gets no gradient and that no derivative needs, so the graph does not show
-whether the operand was detached, computed under ``no_grad`` or a number. Within the block a ``sys.setprofile`` hook
-records it for every return of the package's functions; outside, operations take no extra time. The records refer to
-tensors weakly.
+A node does not store an operand that gets no gradient and that no derivative needs. Therefore the graph does not show
+whether the operand was detached, computed under ``no_grad`` or a number. Inside ``tracing`` a ``sys.setprofile`` hook
+records the reason at every return from a function of the package. Outside, operations take no extra time. The records
+refer to tensors weakly.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NUMBERS = (bool, int, float, complex)
 
 @dataclass(frozen=True)
 class NoGradRecord:
-    """Record of a tensor or operand without a gradient: the reason, shape and dtype, and for an operand the tensor."""
+    """Reason why a tensor or operand has no gradient, with its shape and dtype, and for an operand the tensor."""
 
     why: str
     shape: tuple[int, ...] | None = None
@@ -37,13 +37,13 @@ _operands: weakref.WeakKeyDictionary[Any, list[NoGradRecord | None]] = weakref.W
 
 
 def operand_record(node: Any, operand: int) -> NoGradRecord | None:
-    """Return the record of operand number ``operand`` of ``node``, or None."""
+    """Return the record of operand number ``operand`` of ``node``, or None if there is none."""
     records = _operands.get(node)
     return records[operand] if records is not None and operand < len(records) else None
 
 
 def tensor_record(tensor: Tensor) -> NoGradRecord | None:
-    """Return the record of a tensor without a gradient, or None."""
+    """Return the record of ``tensor``, which has no gradient, or None if there is none."""
     entry = _tensors.get(id(tensor))
     return entry[1] if entry is not None and entry[0]() is tensor else None
 
@@ -51,8 +51,7 @@ def tensor_record(tensor: Tensor) -> NoGradRecord | None:
 class tracing:
     """Context manager that records why tensors have no gradient, for :func:`explain`.
 
-    It applies to the thread that enters it, and makes every operation several times slower, so use it for debugging
-    only.
+    It affects only the current thread. Every operation becomes several times slower, so it is meant for debugging.
 
     >>> import retrograd as torch
     >>> w = torch.ones(2, requires_grad=True)
@@ -83,7 +82,7 @@ class tracing:
 
 
 def _note(frame: FrameType, result: Tensor) -> None:
-    """Record a tensor that a function of the package returns, or the operands of its node."""
+    """Record why ``result``, which the function of ``frame`` returns, or an operand of its node has no gradient."""
     node = result._grad_edge
     if node is not None and node.__class__ is not AccumulateGrad:
         if node.node not in _operands:
@@ -131,7 +130,7 @@ def _why(frame: FrameType, result: Tensor) -> str:
 
 
 def _arguments(frame: FrameType) -> list[Any]:
-    """Return the arguments of the call, with lists and tuples flattened."""
+    """Return the arguments with which the function of ``frame`` was called; lists and tuples are flattened."""
     code: CodeType = frame.f_code
     values = frame.f_locals
     arguments: list[Any] = []
@@ -142,7 +141,7 @@ def _arguments(frame: FrameType) -> list[Any]:
 
 
 def _note_operands(frame: FrameType, node: Any) -> None:
-    """Record the operands of ``node``, if ``frame`` is the call of its operation."""
+    """Record why operands of ``node`` have no gradient, if ``frame`` is the call of the operation of ``node``."""
     edges = node.spread(node.edge) if node.lone else node.edges
     operation = frame.f_globals.get("op") or frame.f_locals.get("op")
     operands = frame.f_locals.get("tensors")
@@ -161,7 +160,7 @@ def _note_operands(frame: FrameType, node: Any) -> None:
 
 
 def _record_of(value: Any) -> NoGradRecord | None:
-    """Return the record of an operand without a gradient."""
+    """Return a record for the operand ``value``, which has no gradient, or None if it is not a tensor."""
     if value is None:
         return NoGradRecord("not given")
     if isinstance(value, NUMBERS):
