@@ -1,7 +1,7 @@
-"""Automatic mixed precision, as ``torch.amp``.
+"""``torch.amp``: automatic mixed precision.
 
-``autocast`` runs some operations in half precision; ``GradScaler`` scales losses so that half-precision gradients do
-not underflow.
+``autocast`` runs some operations in half precision. ``GradScaler`` multiplies losses by a factor, so that gradients in
+half precision do not underflow.
 """
 
 from __future__ import annotations

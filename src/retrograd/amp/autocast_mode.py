@@ -1,7 +1,7 @@
-"""``autocast``: a context in which matrix products run in half precision, and sensitive operations in float32.
+"""``autocast``: a context manager in which matrix products run in half precision, and sensitive operations in float32.
 
-The lists of operations are PyTorch's: those for the CPU and, on a GPU, those for CUDA. Note [Detours] in
-``redirect.py`` explains how functions are intercepted in such a context without any cost outside.
+The lists of operations are those of PyTorch for the CPU or for CUDA. Note [Detours] in ``redirect.py`` explains how
+calls of functions are intercepted inside the context manager without any cost outside.
 """
 
 from __future__ import annotations
@@ -111,7 +111,10 @@ _FALLBACK_RULES = {"lstm": _first}
 
 
 def _casting_call(rule: Callable[..., dtype]) -> Callable[..., Any]:
-    """Return a function that converts tensors by ``rule`` and calls the original with autocast disabled."""
+    """Return a detour that converts the tensors among the arguments, and calls the function with autocast disabled.
+
+    ``rule`` returns the dtype to which the tensors are converted.
+    """
 
     def detour(plain: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         on, name = _on.get(), plain.__name__
@@ -164,7 +167,10 @@ def _converted(value: Any, rule: Callable[..., dtype], found: list[Tensor], shor
 
 
 def _cast(x: Tensor, target: dtype) -> Tensor:
-    """Return ``x`` in another dtype; leaves that require gradients (weights) are cast once in a context and cached."""
+    """Return ``x`` converted to the dtype ``target``.
+
+    The result for a leaf that requires gradients, such as a weight, is cached until the outermost ``autocast`` ends.
+    """
     kept = _cast_cache.get()
     worth = x.requires_grad and x.is_leaf and x._view is None and x.dtype is float32 and target is not float32
     if kept is None or not worth or not _caching.get() or not recording():
@@ -176,7 +182,10 @@ def _cast(x: Tensor, target: dtype) -> Tensor:
 
 
 def _detours_of(names: str, detour: Callable[..., Any], seen: set[int]) -> list[Detour]:
-    """Return a detour for every function with one of these names."""
+    """Return a detour to ``detour`` for each public function in ``names``, a text with spaces between the names.
+
+    ``seen`` contains the identities of the functions that have a detour already.
+    """
     made = []
     for name in names.split():
         space, _, last = name.rpartition(".")
@@ -235,39 +244,42 @@ def _set_enabled(kind: str, enabled: bool) -> None:
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Whether autocast is enabled for a device type."""
+    """Whether autocast is enabled for ``device_type``, ``"cpu"`` or ``"cuda"``."""
     return _device(device_type) in _on.get()
 
 
 def set_autocast_enabled(*args: Any) -> None:
-    """Enable or disable autocast for a device type: ``set_autocast_enabled("cpu", True)``."""
+    """Enable or disable autocast for a device type, as in ``set_autocast_enabled("cpu", True)``."""
     kind, enabled = args if len(args) == 2 else ("cuda", *args)
     _set_enabled(_device(kind), enabled)
 
 
 def get_autocast_dtype(device_type: str) -> dtype:
-    """Return the dtype of autocast for a device type, by default bfloat16 on the CPU and float16 on a GPU."""
+    """Return the half-precision dtype of autocast for ``device_type``.
+
+    By default it is bfloat16 for ``"cpu"`` and float16 for ``"cuda"``.
+    """
     kind = _device(device_type)
     return (_dtypes.get() or {}).get(kind, dtypes.bfloat16 if kind in ("cpu", "hpu", "mtia", "xla") else dtypes.float16)
 
 
 def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
-    """Set the half-precision dtype of autocast for a device type."""
+    """Set the half-precision dtype of autocast for ``device_type`` to ``dtype``."""
     _dtypes.set({**(_dtypes.get() or {}), _device(device_type): dtype})
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Whether casts of weights are cached."""
+    """Whether autocast caches the converted weights."""
     return _caching.get()
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
-    """Enable or disable the cache of cast weights."""
+    """Enable or disable the cache of converted weights, which autocast uses."""
     _caching.set(enabled)
 
 
 def clear_autocast_cache() -> None:
-    """Clear the cache of cast weights."""
+    """Delete the converted weights that autocast has cached."""
     kept = _cast_cache.get()
     if kept is not None:
         kept.clear()
@@ -314,22 +326,22 @@ def set_autocast_gpu_dtype(dtype: dtype) -> None:
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether PyTorch has autocast for a device type; such a device need not exist."""
+    """Whether PyTorch supports autocast for ``device_type``, even if this machine has no such device."""
     return _device(device_type) in _DEVICES
 
 
 class autocast:
     """Context manager and decorator in which matrix products run in half precision.
 
-    Convolutions, matrix products and attention convert their tensors to ``dtype`` (bfloat16 on the CPU, float16 on a
-    GPU), losses and decompositions convert theirs to float32; other operations are unchanged. Weights are converted
-    once.
+    Convolutions, matrix products and attention convert their tensors to ``dtype``. Losses and matrix decompositions
+    convert their tensors to float32. Other operations are unchanged. A weight is converted once, even if it is used
+    several times.
 
     Args:
-        device_type: ``"cpu"`` or ``"cuda"``; tensors on the other device are unchanged.
-        dtype: bfloat16 or float16.
-        enabled: if False, the context disables autocast.
-        cache_enabled: whether converted weights are cached until the outermost context ends.
+        device_type: ``"cpu"`` or ``"cuda"``; tensors on the other type of device are unchanged.
+        dtype: bfloat16 or float16. The default is bfloat16 on the CPU and float16 on a GPU.
+        enabled: if false, autocast is disabled inside.
+        cache_enabled: if true, converted weights are cached until the outermost ``autocast`` ends.
 
     >>> import retrograd as torch
     >>> x, w = torch.ones(2, 2), torch.ones(2, 2)
@@ -357,7 +369,7 @@ class autocast:
         self._enabled = enabled and self._possible(enabled)
 
     def _possible(self, enabled: bool) -> bool:
-        """Whether autocast is possible on the device and with the dtype; warn if not."""
+        """Return ``enabled``, or False after a warning if the device or dtype does not support autocast."""
         if self.device == "cuda" and not cuda.is_available():
             warn("CUDA is not available or torch_xla is imported. Disabling autocast.")
             return False
@@ -387,7 +399,7 @@ class autocast:
         _cast_cache.set(kept)
 
     def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that runs ``func`` in this context."""
+        """Return a function that calls ``func`` inside this context manager."""
 
         @functools.wraps(func)
         def decorate_autocast(*args: Any, **kwargs: Any) -> Any:
@@ -398,7 +410,10 @@ class autocast:
 
 
 def _as_dtype(value: Any, kind: str, target: dtype) -> Any:
-    """Return a nest with its float tensors on device type ``kind``, except float64, converted to ``target``."""
+    """Return ``value`` with its floating-point tensors on the device type ``kind`` converted to ``target``.
+
+    ``value`` may be a nest of tensors. Float64 tensors are not converted.
+    """
     if isinstance(value, Tensor):
         return value.to(target) if _eligible(value) and value.device.type == kind else value
     if isinstance(value, dict):
@@ -410,10 +425,11 @@ def _as_dtype(value: Any, kind: str, target: dtype) -> Any:
 
 
 def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) -> Any:
-    """Decorate the ``forward`` of a custom Function for autocast.
+    """Decorate ``fwd``, the ``forward`` of a custom Function, for use with autocast.
 
-    Without ``cast_inputs`` it runs in the caller's autocast state. With ``cast_inputs``, a dtype, and autocast enabled,
-    its tensors are converted to the dtype and autocast is disabled inside.
+    If ``cast_inputs`` is None, ``fwd`` runs with autocast enabled or disabled as in its caller. If ``cast_inputs`` is a
+    dtype and autocast is enabled, the tensors among the arguments are converted to this dtype, and ``fwd`` runs with
+    autocast disabled.
     """
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
@@ -438,7 +454,10 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) ->
 
 
 def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
-    """Decorate the ``backward`` of a custom Function, which then runs in the autocast state of its ``forward``."""
+    """Decorate ``bwd``, the ``backward`` of a custom Function, for use with autocast.
+
+    It runs with autocast enabled or disabled as in the ``forward``, which must be decorated with :func:`custom_fwd`.
+    """
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
     if bwd is None:

@@ -18,7 +18,7 @@ from ..runtime.user_frame import warn
 
 
 class OptState(enum.Enum):
-    """Progress of an optimiser since the last ``update``."""
+    """Methods of the scaler that have been called for an optimiser since the last ``update``."""
 
     READY = 0
     UNSCALED = 1
@@ -26,10 +26,11 @@ class OptState(enum.Enum):
 
 
 class GradScaler(TorchNamed):
-    """Scaler of losses, which checks gradients for infinities and NaN and adjusts the scale.
+    """Multiplies losses by a scale, divides gradients by the scale, and adjusts the scale.
 
-    After ``growth_interval`` steps with finite gradients the scale is multiplied by ``growth_factor``. If a gradient is
-    not finite, the optimiser's step is skipped and the scale multiplied by ``backoff_factor``.
+    After ``growth_interval`` consecutive iterations with finite gradients the scale is multiplied by ``growth_factor``.
+    If a gradient is infinite or NaN, the step of the optimiser is skipped, and the scale is multiplied by
+    ``backoff_factor``.
 
     >>> import retrograd as torch
     >>> w = torch.ones(2, requires_grad=True)
@@ -81,7 +82,7 @@ class GradScaler(TorchNamed):
         return self._scale
 
     def scale(self, outputs: Any) -> Any:
-        """Multiply a tensor, or each tensor of a nest of lists and tuples, by the scale."""
+        """Return ``outputs``, a tensor or a nest of lists and tuples of tensors, multiplied by the scale."""
         if not self._enabled:
             return outputs
         if isinstance(outputs, Tensor):
@@ -111,7 +112,11 @@ class GradScaler(TorchNamed):
         state["stage"] = OptState.UNSCALED
 
     def _unscaled(self, optimizer: Any, inverse: float, allow_fp16: bool) -> bool | None:
-        """Multiply gradients by ``inverse``; return whether one is not finite, or None without gradients."""
+        """Multiply the gradients of the parameters of ``optimizer`` by ``inverse`` in place.
+
+        Return whether an element is infinite or NaN, or None if there are no gradients. Raise ValueError for float16
+        gradients unless ``allow_fp16`` is true.
+        """
         grads = [each.grad for group in optimizer.param_groups for each in group["params"] if each.grad is not None]
         if not allow_fp16 and any(each.dtype is dtypes.float16 for each in grads):
             raise ValueError("Attempting to unscale FP16 gradients.")
@@ -124,9 +129,10 @@ class GradScaler(TorchNamed):
         return infinite if grads else None
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """Unscale the gradients unless :meth:`unscale_` has; call ``optimizer.step`` if all are finite.
+        """Call ``optimizer.step(*args, **kwargs)`` if all gradients are finite, and return its result or None.
 
-        Return its result, or None if the step was skipped. Raises RuntimeError if called twice before ``update``.
+        The gradients are first divided by the scale, unless :meth:`unscale_` has done so. Raises RuntimeError if called
+        twice before :meth:`update`.
         """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
@@ -145,7 +151,7 @@ class GradScaler(TorchNamed):
         return done
 
     def update(self, new_scale: Any = None) -> None:
-        """Adjust the scale, or set it to ``new_scale``, at the end of an iteration."""
+        """Adjust the scale at the end of an iteration; if ``new_scale`` is given, it becomes the scale."""
         if not self._enabled:
             return
         scale = self._known_scale("update")
@@ -183,33 +189,33 @@ class GradScaler(TorchNamed):
             self._tracker = 0
 
     def get_scale(self) -> float:
-        """Return the scale; 1.0 if the scaler is disabled."""
+        """Return the scale as a float; 1.0 if the scaler is disabled."""
         if not self._enabled:
             return 1.0
         return float(self._init_scale) if self._scale is None else float(self._scale)
 
     def get_growth_factor(self) -> float:
-        """Return the factor by which the scale grows."""
+        """Return the factor by which the scale is multiplied when it grows."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
-        """Set the factor by which the scale grows."""
+        """Set the factor by which the scale is multiplied when it grows."""
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
-        """Return the factor applied to the scale after non-finite gradients."""
+        """Return the factor by which the scale is multiplied after infinite or NaN gradients."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
-        """Set the factor applied to the scale after non-finite gradients."""
+        """Set the factor by which the scale is multiplied after infinite or NaN gradients."""
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
-        """Return the number of steps with finite gradients after which the scale grows."""
+        """Return the number of consecutive iterations with finite gradients after which the scale grows."""
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
-        """Set the number of steps with finite gradients after which the scale grows."""
+        """Set the number of consecutive iterations with finite gradients after which the scale grows."""
         self._growth_interval = new_interval
 
     def is_enabled(self) -> bool:
@@ -226,7 +232,7 @@ class GradScaler(TorchNamed):
         }  # fmt: skip
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore the state that ``state_dict`` returned."""
+        """Restore the scale and the parameters from ``state_dict``, which :meth:`state_dict` has returned."""
         if not self._enabled:
             return
         if len(state_dict) == 0:

@@ -1,4 +1,4 @@
-"""Deprecated names of mixed precision: ``torch.cpu.amp`` and ``torch.cuda.amp``."""
+"""``torch.cpu.amp`` and ``torch.cuda.amp``: deprecated names of ``autocast`` and ``GradScaler``."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from ..runtime.user_frame import warn
 
 
 def warn_deprecated(device: str, name: str, new: str) -> None:
-    """Warn that a name below ``torch.<device>.amp`` is deprecated, and name its replacement."""
+    """Warn that ``torch.<device>.amp.<name>`` is deprecated and that ``torch.amp.<new>`` replaces it."""
     warn(f"`torch.{device}.amp.{name}(args...)` is deprecated. Please use `torch.amp.{new}` instead.", FutureWarning)
 
 
 def deprecated_classes(device: str, usual: Any) -> tuple[type[amp.autocast], type[amp.GradScaler]]:
-    """Return the deprecated ``autocast`` and ``GradScaler`` of a device; ``usual`` is the default dtype."""
+    """Return the deprecated classes ``autocast`` and ``GradScaler`` of ``torch.<device>.amp``.
+
+    ``usual`` is the default dtype of this ``autocast``.
+    """
 
     class autocast(amp.autocast):
         __doc__ = f'``torch.autocast("{device}", …)``.'

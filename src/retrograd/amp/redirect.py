@@ -27,7 +27,10 @@ from ..runtime import user_frame
 
 
 class Detour:
-    """Function with its original code and with the code that calls ``detour(plain, args, kwargs)``."""
+    """Replacement of the code of ``function`` by code that calls ``detour(plain, args, kwargs)``.
+
+    ``plain`` is a copy of the function with its original code.
+    """
 
     def __init__(self, function: FunctionType, detour: Callable[..., Any]) -> None:
         self.function: Any = function
@@ -37,10 +40,9 @@ class Detour:
         self.other = _calling_code(function.__code__, function, lambda args, kwargs: detour(plain, args, kwargs))
 
     def use(self, detour: bool) -> None:
-        """Install or remove the detour.
+        """Install the detour if ``detour`` is true, otherwise remove it.
 
-        Other interceptors replace ``__code__``, too, so the code found on installation is the one that removal
-        restores.
+        The profiler also replaces ``__code__``. Therefore the original code is read again at each installation.
         """
         function, plain = self.function, self.plain
         if not detour and function.__code__ is self.other:
@@ -54,7 +56,10 @@ class Detour:
 
 
 def _calling_code(own: CodeType, function: FunctionType, call: Callable[..., Any]) -> CodeType:
-    """Return code that calls ``call`` and has the free variables of ``own``, as assigning ``__code__`` requires."""
+    """Return a code object for ``function`` that returns ``call(args, kwargs)``.
+
+    It has the same free variables as ``own``, because Python requires this when ``__code__`` is assigned.
+    """
     name = f"_detour_{id(function)}"
     function.__globals__[name] = call
     cells = ", ".join(own.co_freevars)
@@ -68,7 +73,10 @@ def _calling_code(own: CodeType, function: FunctionType, call: Callable[..., Any
 
 
 def underlying_functions(found: Any) -> Iterator[FunctionType]:
-    """Yield the function objects through which a public function is called: fast paths and public wrapper."""
+    """Yield the function objects that run when the public function ``found`` is called.
+
+    These are the function itself, or its fast paths and the functions that these call for other arguments.
+    """
     op, front = getattr(found, "op", None), getattr(found, "front", None)
     if op is not None:
         yield from specialised_functions(
@@ -90,7 +98,7 @@ def _has_target(target: Any, function: Any) -> bool:
 
 
 def specialised_functions(op: Any, wanted: Callable[[Any], bool]) -> Iterator[FunctionType]:
-    """Yield the public functions of an operation, after their fast paths are generated."""
+    """Yield the public functions of ``op`` for which ``wanted(function)`` is true, with their fast paths generated."""
     for function, slow in op.forms:
         if wanted(function):
             if function.__code__.co_filename == UNWRITTEN:
@@ -99,15 +107,18 @@ def specialised_functions(op: Any, wanted: Callable[[Any], bool]) -> Iterator[Fu
 
 
 class Detours:
-    """All detours, which are installed while at least one autocast context is active."""
+    """All detours of ``autocast``, which are installed while it is active in any thread.
+
+    ``make`` returns the list of detours and is called on first use.
+    """
 
     def __init__(self, make: Callable[[], list[Detour]]) -> None:
         self.make, self.made, self.wanted, self.lock = make, list[Detour](), 0, threading.Lock()
 
     def want(self, more: int) -> None:
-        """Add ``more`` (1 or -1) to the number of active contexts.
+        """Add ``more``, 1 or -1, to the number of active ``autocast`` contexts.
 
-        Install the detours with the first, remove them with the last.
+        The detours are installed when the number becomes 1 and removed when it becomes 0.
         """
         with self.lock:
             before, self.wanted = self.wanted, max(self.wanted + more, 0)

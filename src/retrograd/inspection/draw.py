@@ -137,7 +137,7 @@ class _Drawer:
                 break
 
     def drawing(self) -> Drawing:
-        """Return the boxes and arrows, with leaves and constants just before the first step that uses them."""
+        """Return the drawing; the box of a leaf or constant comes just before the first step that uses it."""
         boxes: list[Box] = []
         at: dict[Any, int] = {}
         arrows: dict[tuple[int, int], None] = {}

@@ -210,7 +210,7 @@ def _add(names: Names, name: str, value: Any) -> None:
 
 
 def calling_frame() -> FrameType:
-    """Return the frame from which the caller of this function was called."""
+    """Return the frame of the function that called this one, where the search for the user's function begins."""
     return sys._getframe(1)
 
 

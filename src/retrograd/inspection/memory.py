@@ -235,7 +235,7 @@ _CARRIED = "A tensor of one step is used in the next with its entire history. Re
 
 @dataclass
 class Leak:
-    """Accumulated graphs: the operation and line in which they end, their number, and the bytes they keep alive."""
+    """Graphs that have accumulated: their last operation and its line, their number, and the bytes they keep alive."""
 
     key: Any
     operation: str

@@ -24,7 +24,7 @@ NUMBERS = (bool, int, float, complex)
 
 @dataclass(frozen=True)
 class NoGradRecord:
-    """Reason why a tensor or operand has no gradient, with its shape and dtype, and for an operand the tensor."""
+    """Reason why a tensor or operand has no gradient, with its shape, its dtype and a weak reference to the tensor."""
 
     why: str
     shape: tuple[int, ...] | None = None
@@ -160,7 +160,7 @@ def _note_operands(frame: FrameType, node: Any) -> None:
 
 
 def _record_of(value: Any) -> NoGradRecord | None:
-    """Return a record for the operand ``value``, which has no gradient, or None if it is not a tensor."""
+    """Return the record with the reason why the operand ``value`` has no gradient."""
     if value is None:
         return NoGradRecord("not given")
     if isinstance(value, NUMBERS):

@@ -1,4 +1,4 @@
-"""Profiler of the time and memory that a program's operations take, as ``torch.profiler``."""
+"""``torch.profiler``: records the time and memory that the operations of a program take."""
 
 from __future__ import annotations
 

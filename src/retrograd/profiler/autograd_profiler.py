@@ -1,6 +1,6 @@
 """``profile`` and ``record_function`` of ``torch.autograd.profiler``: time and memory of a program's operations.
 
-``profiler/recorder.py`` records calls; this module converts them to events.
+``profiler/recorder.py`` records the calls of operations. This module converts the recorded calls to events.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ Callee = TypeVar("Callee", bound=Callable[..., Any])
 
 
 class record_function:
-    """Context manager or decorator that shows a block of the program, or each call of a function, as an event.
+    """Context manager or decorator that shows a part of the program, or each call of a function, as one event.
+
+    ``name`` is the name of the event.
 
     >>> import retrograd as torch
     >>> with torch.autograd.profiler.profile() as prof:
@@ -62,7 +64,7 @@ class record_function:
             session.close(call, perf_counter_ns())
 
     def __call__(self, function: Callee) -> Callee:
-        """Decorate ``function`` so that its calls are shown under this name."""
+        """Decorate ``function`` so that each of its calls is shown as an event with this name."""
 
         @functools.wraps(function)
         def within(*args: Any, **kwargs: Any) -> Any:
@@ -74,7 +76,7 @@ class record_function:
 
 @dataclass
 class Seen:
-    """Calls and changes of memory recorded between the start and the end of a profiler; times are in nanoseconds."""
+    """Calls and changes of memory that were recorded from the start to the end of a profiler; times are in nanoseconds."""
 
     start: int
     end: int
@@ -83,15 +85,16 @@ class Seen:
 
 
 class profile:
-    """Context manager that records the operations of this thread.
+    """Context manager that records the operations of the current thread.
 
     Args:
-        enabled: if False, record nothing.
-        record_shapes: record the shapes of arguments, so that events can be grouped by them.
-        with_flops: count the floating-point operations of matrix products, convolutions, sums and products.
-        profile_memory: record the memory that results allocate, and its release.
-        with_stack: record the lines of the program from which operations were called.
-        use_device: ``"cuda"`` to measure time on the GPU too.
+        enabled: if false, nothing is recorded.
+        record_shapes: if true, record the shapes of arguments, so that events can be grouped by them.
+        with_flops: if true, compute the number of floating-point operations of matrix products, convolutions,
+            elementwise sums and elementwise products.
+        profile_memory: if true, record the memory that results allocate, and its release.
+        with_stack: if true, record the lines of the program from which operations were called.
+        use_device: ``"cuda"`` to measure the time on the GPU too.
 
     >>> import retrograd as torch
     >>> x = torch.ones(3, requires_grad=True)
@@ -194,7 +197,10 @@ class profile:
 
     @property
     def function_events(self) -> EventList:
-        """Events in the order in which they began, with changes of memory outside of all operations at the end."""
+        """Events in the order in which they began.
+
+        Changes of memory outside of all operations come last.
+        """
         if self._events is None:
             events = [] if self.seen is None else list(_events(self, self.seen))
             events_list = EventList(
@@ -221,7 +227,7 @@ class profile:
         header: str | None = None,
         top_level_events_only: bool = False,
     ) -> str:
-        """Return a table of all events (see :meth:`EventList.table`)."""
+        """Return a table of all events as text; the parameters have the same meaning as in :meth:`EventList.table`."""
         return self.function_events.table(
             sort_by, row_limit, max_src_column_width, max_name_column_width, max_shapes_column_width, header,
             top_level_events_only,
@@ -230,20 +236,26 @@ class profile:
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
-        """Return the events summed up by name (see :meth:`EventList.key_averages`)."""
+        """Return a list with one sum of events for each name.
+
+        The parameters have the same meaning as in :meth:`EventList.key_averages`.
+        """
         return self.function_events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def total_average(self) -> FunctionEventAvg:
-        """Return the sum of all events."""
+        """Return the sum of the times and bytes of all events."""
         return self.function_events.total_average()
 
     @property
     def self_cpu_time_total(self) -> float:
-        """Sum of the times of all events without those of the events inside, in microseconds."""
+        """Sum of the CPU times of all events in microseconds; the time of an event excludes the events inside."""
         return self.function_events.self_cpu_time_total
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Write stacks and times in the format of flame-graph tools; AssertionError without ``with_stack=True``."""
+        """Write the stack of each event, with its time ``metric``, to the file ``path`` for flame-graph tools.
+
+        Raises AssertionError unless the profiler has ``with_stack=True``.
+        """
         if not self.with_stack:
             raise AssertionError("export_stacks() requires with_stack=True")
         self.function_events.export_stacks(path, metric)
@@ -251,13 +263,16 @@ class profile:
     def export_chrome_trace(
         self, path: str, metadata: dict[str, str] | None = None, use_python_export: bool = False
     ) -> None:
-        """Write a file for ``chrome://tracing`` or Perfetto, with arrows from operations to their derivatives."""
+        """Write the events to the file ``path`` for ``chrome://tracing`` or Perfetto.
+
+        Arrows lead from operations to their derivatives. ``metadata`` maps further keys of the file to JSON values.
+        """
         if self.seen is None:
             raise RuntimeError("Profiler must be run before exporting chrome trace")
         write(self, path, metadata or {})
 
     def toggle_collection_dynamic(self, enabled: bool, activities: Any) -> None:
-        """Pause recording, or continue it if ``enabled``."""
+        """Continue recording if ``enabled`` is true, otherwise pause it; ``activities`` has no effect."""
         if self._session is not None:
             self._session.resting = not enabled
 
@@ -266,7 +281,7 @@ class profile:
 
 
 def _events(profiler: profile, seen: Seen) -> Iterator[FunctionEvent]:
-    """Yield the events of the recorded calls; calls without an end get that of the profiler."""
+    """Yield the events for the calls in ``seen``; a call without an end ends with the profiler."""
     event_of: dict[recorder.Call, FunctionEvent] = {}
     parents = {call.parent for call in seen.calls}
     stacks: dict[int, list[str]] = {}  # of operations, by the number of their node
@@ -329,7 +344,7 @@ def _shape(described: tuple[Any, ...]) -> list[int]:
 
 
 def _type_name(described: tuple[Any, ...]) -> str:
-    """Return the name of an argument's type in PyTorch's traces."""
+    """Return PyTorch's name for the type of an argument; ``described`` is the result of :func:`recorder.described`."""
     if described[0] is recorder.SEVERAL:
         return "TensorList"
     if described[0] is not None:
@@ -346,7 +361,11 @@ def _line(code: CodeType, instruction: int) -> str:
 
 
 def _stack(call: recorder.Call, stacks: dict[int, list[str]]) -> list[str]:
-    """Return the user's lines, innermost first; in a backward pass those of the operation that recorded the node."""
+    """Return the lines of the user's program from which ``call`` was made, innermost first.
+
+    For a call in a backward pass these are the lines of the operation that recorded the node. ``stacks`` maps the
+    numbers of nodes to such lines.
+    """
     around: recorder.Call | None = call
     while around is not None and around.scope != recorder.BACKWARD and not around.name.startswith(recorder.EVALUATE):
         around = around.parent
@@ -359,7 +378,10 @@ def _stack(call: recorder.Call, stacks: dict[int, list[str]]) -> list[str]:
 
 
 def _memory(seen: Seen) -> dict[recorder.Call, tuple[int, int]]:
-    """Return for each call the bytes allocated less those freed by it and the calls inside: on the CPU, on the GPU."""
+    """Return for each call the bytes allocated minus the bytes released, on the CPU and on the GPU.
+
+    Calls inside of a call are included.
+    """
     totals: dict[recorder.Call, tuple[int, int]] = {}
     known = set(seen.calls)
     for _, count, place, inside in seen.changes:
@@ -372,7 +394,7 @@ def _memory(seen: Seen) -> dict[recorder.Call, tuple[int, int]]:
 
 
 def _outside(profiler: profile, seen: Seen, number: int) -> Iterator[FunctionEvent]:
-    """Yield events for the changes of memory outside of all calls."""
+    """Yield an event for each change of memory outside of all calls; the events are numbered from ``number + 1``."""
     known = set(seen.calls)
     for moment, count, place, call in seen.changes:
         if call is None or call not in known:

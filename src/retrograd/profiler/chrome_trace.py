@@ -1,4 +1,4 @@
-"""Export of a profiler's events to a file for ``chrome://tracing`` and Perfetto, in PyTorch's format."""
+"""Export of the events of a profiler to a file for ``chrome://tracing`` and Perfetto, in PyTorch's format."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from .events import MEMORY_EVENT_NAME
 
 
 def write(profiler: Any, path: str, metadata: dict[str, str]) -> None:
-    """Write the events of ``profiler`` to ``path`` (compressed if it ends with ``.gz``); ``metadata``: JSON by name."""
+    """Write the events of ``profiler`` to the file ``path``, compressed if the name ends with ``.gz``.
+
+    ``metadata`` maps further keys of the file to JSON values.
+    """
     import json
 
     seen = profiler.seen
@@ -93,7 +96,7 @@ def _arguments(profiler: Any, event: Any, index: int) -> dict[str, Any]:
 
 
 def _arrows(profiler: Any, base: float, forward: dict[int, Any], place: dict[str, int]) -> list[dict[str, Any]]:
-    """Return the flow events from operations to the nodes of their derivatives."""
+    """Return the flow events that draw arrows from operations to the nodes of their derivatives."""
     arrows: list[dict[str, Any]] = []
     for event in profiler.function_events:
         start = forward.get(event.sequence_nr) if event.scope == 1 else None

@@ -1,7 +1,7 @@
-"""Names of functions in a profile: PyTorch's names of the operations that its functions call.
+"""Names of events: for each function of the package the name of the operation that PyTorch's function runs.
 
-A name may describe several events: ``linear>addmm`` is ``linear`` with ``addmm`` inside; ``select+index`` is ``index``
-preceded by ``select`` with a duration of zero.
+A name may describe several events. ``linear>addmm`` is an event ``linear`` with an event ``addmm`` inside.
+``select+index`` is an event ``index`` after an event ``select`` of zero duration.
 """
 
 from __future__ import annotations
@@ -80,7 +80,10 @@ PROPERTIES_TIMED = ("T", "mT", "H", "mH", "real", "imag", "data")
 
 
 def _getitem(input: Any, index: Any) -> str:
-    """Return PyTorch's operations for ``x[index]``: one for each part, and an ``index`` if tensors are among them."""
+    """Return the name for ``input[index]``: PyTorch's operation for each item of ``index``, with ``+`` between them.
+
+    If there are tensors in ``index``, the last operation is ``index``.
+    """
     parts, names, gathers = index if index.__class__ is tuple else (index,), [], False
     for each in parts:
         if each is None or each.__class__ is bool:
@@ -98,7 +101,10 @@ def _getitem(input: Any, index: Any) -> str:
 
 
 def _matmul(input: Any, other: Any = None, **rest: Any) -> str:
-    """Return ``matmul`` with the operation inside: ``dot`` or ``mv`` for vectors, ``mm`` for matrices, else ``bmm``."""
+    """Return the name ``matmul>`` with the operation inside, which depends on the numbers of dimensions.
+
+    The operation is ``dot`` or ``mv`` for vectors, ``mm`` for matrices, and otherwise ``bmm``.
+    """
     first, second = (each._array.ndim if isinstance(each, Tensor) else 0 for each in (input, other))
     inner = {(1, 1): "dot", (2, 1): "mv", (1, 2): "mv", (2, 2): "mm"}.get((first, second))
     return f"matmul>{inner or ('mm' if second <= 2 else 'bmm')}"
@@ -106,7 +112,7 @@ def _matmul(input: Any, other: Any = None, **rest: Any) -> str:
 
 def _interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: Any = None,
               recompute_scale_factor: Any = None, antialias: bool = False) -> str:  # fmt: skip
-    """Return the operation of ``interpolate`` for a mode."""
+    """Return the name of the operation that ``interpolate`` runs for the given ``mode``."""
     count = input._array.ndim - 2
     if mode == "area":
         return f"adaptive_avg_pool{count}d"
@@ -116,7 +122,10 @@ def _interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: s
 
 
 def _max_pooling(name: str) -> Callable[..., str]:
-    """Return the name function of a max-pooling, whose name depends on ``return_indices``."""
+    """Return a function that computes the event name for a call of the max pooling ``name``.
+
+    The event name depends on the argument ``return_indices``.
+    """
 
     def named(*args: Any, return_indices: Any = False, **rest: Any) -> str:
         if return_indices is True or True in args[4:]:
@@ -130,7 +139,10 @@ _INNER = {"relu": "clamp_min", "dropout": "native_dropout"}
 
 
 def _inplace_option(name: str) -> Callable[..., str]:
-    """Return the name function of an activation, whose name depends on ``inplace``."""
+    """Return a function that computes the event name for a call of the activation ``name``.
+
+    The event name depends on the argument ``inplace``.
+    """
     under = _INNER.get(name)
     return lambda *args, inplace=False, **rest: name + "_" if inplace else f"{name}>{under}" if under else name
 
@@ -154,7 +166,7 @@ def _split(tensor: Any, split_size: Any = 1, dim: Any = 0) -> str:
 
 
 def _unfold(input: Any, *args: Any, **rest: Any) -> str:
-    """Return the name of ``Tensor.unfold`` or of ``nn.functional.unfold``, told apart by their arguments."""
+    """Return the event name for a call of ``Tensor.unfold`` or ``nn.functional.unfold``, recognised by the arguments."""
     return "unfold" if len(args) == 3 or "dimension" in rest else "im2col"
 
 
@@ -174,7 +186,10 @@ VARYING: dict[str, Name] = {
 
 
 def shown_name(name: str, prefix: str = "") -> Name | None:
-    """Return the shown name of the public function ``name``, or None if it is not shown."""
+    """Return the event name of the public function ``name``, or None if its calls are not shown.
+
+    ``prefix`` is the prefix of PyTorch's operations in the namespace of the function, such as ``"linalg_"``.
+    """
     if name in SILENT:
         return None
     if not prefix and name in VARYING:
@@ -185,7 +200,7 @@ def shown_name(name: str, prefix: str = "") -> Name | None:
 
 
 def _functions() -> Iterator[tuple[Any, str, str]]:
-    """Yield the public functions with their names and the prefix of PyTorch's operations in their namespace."""
+    """Yield for each public function the function, its name, and the prefix of PyTorch's operations in its namespace."""
     for module, prefix in SPACES.items():
         if prefix is not None and module in sys.modules:
             for name, value in vars(sys.modules[module]).items():
@@ -198,13 +213,16 @@ def _functions() -> Iterator[tuple[Any, str, str]]:
 
 
 def names_of_functions() -> dict[FunctionType, Name]:
-    """Return the shown names of all functions of the table that a profiler times."""
+    """Return a dictionary from every function that a profiler times to its event name."""
     return _names(len(LAZY_FUNCTIONS), sum(module in sys.modules for module in SPACES))
 
 
 @functools.lru_cache(1)
 def _names(made: int, imported: int) -> dict[FunctionType, Name]:
-    """Return the names; the arguments are cache keys: numbers of functions and of imported namespaces."""
+    """Return the result of :func:`names_of_functions`.
+
+    The parameters only serve as keys of the cache: they change if functions have been added.
+    """
     names: dict[FunctionType, Name | None] = {each: _inside(each) for each in LAZY_FUNCTIONS}
     for function, name, prefix in _functions():
         if function.__class__ is FunctionType and (
@@ -223,7 +241,7 @@ _OWN = "retrograd::"
 
 
 def _inside(function: Any) -> Name | None:
-    """Return the name of an internal function: that of the PyTorch operation which records the same node."""
+    """Return the event name of an internal function: PyTorch's operation that records the same node."""
     op = getattr(function, "op", None)
     if op is None:
         return shown_name(function.__name__)
@@ -245,14 +263,14 @@ def _of_operation(op: Any) -> Any:
 
 
 def name_in_rules(name: str) -> str:
-    """Return the shown name of a kernel that a gradient rule calls."""
+    """Return the event name of the kernel ``name`` when a gradient rule calls it."""
     found = _of_operation(OPS[name]) if name in OPS else INSIDE.get(name, name)
     return with_aten_prefix(found if found.__class__ is str else name)
 
 
 @functools.cache
 def with_aten_prefix(name: str) -> str:
-    """Return a name with the prefix ``aten::`` at each of its parts that has no prefix.
+    """Return ``name`` with ``aten::`` before each of its parts that has no such prefix.
 
     >>> with_aten_prefix("mul"), with_aten_prefix("matmul>mm"), with_aten_prefix("retrograd::put_along")
     ('aten::mul', 'aten::matmul>aten::mm', 'retrograd::put_along')
@@ -271,9 +289,10 @@ _COUNTS = {
 
 @functools.cache
 def arguments_of(name: str, free: int, keywords: tuple[str, ...] = ()) -> int:
-    """Return the number of arguments of PyTorch's operation for a call with ``free`` positional and ``keywords`` ones.
+    """Return the number of parameters of PyTorch's operation ``name`` that a call of our function corresponds to.
 
-    For an unknown operation it is the number of passed arguments.
+    ``free`` is the number of positional arguments of the call, and ``keywords`` are the names of the others. For an
+    unknown operation the result is the number of arguments.
 
     >>> arguments_of("add", 2), arguments_of("sum", 1), arguments_of("sum", 2), arguments_of("nothing", 3)
     (3, 2, 4, 3)

@@ -1,4 +1,4 @@
-"""Events of a profile, lists of events, and averages, as ``torch.autograd.profiler_util``."""
+"""``FunctionEvent``, ``EventList`` and other classes of ``torch.autograd.profiler_util``: the events of a profile."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OUT_OF_MEMORY_EVENT_NAME = "[OutOfMemory]"
 
 
 class DeviceType(Enum):
-    """Type of device on which an event happened."""
+    """Type of the device on which an event happened."""
 
     CPU = 0
     CUDA = 1
@@ -25,7 +25,7 @@ class DeviceType(Enum):
 
 
 class ProfilerActivity(Enum):
-    """Activities to profile: of the CPU, or of a GPU too."""
+    """Activity that a profiler records: operations on the CPU, or also on a GPU."""
 
     CPU = 0
     XPU = 1
@@ -39,13 +39,13 @@ class ProfilerActivity(Enum):
 
 
 class Interval:
-    """Interval from ``start`` to ``end``, in microseconds."""
+    """Interval of time from ``start`` to ``end``, in microseconds."""
 
     def __init__(self, start: float, end: float) -> None:
         self.start, self.end = start, end
 
     def elapsed_us(self) -> float:
-        """Return the duration."""
+        """Return the length of the interval in microseconds."""
         return self.end - self.start
 
 
@@ -62,7 +62,7 @@ def _with_unit(name: str) -> property:
 
 
 def _deprecated(name: str, new: str) -> property:
-    """Return a property ``name`` that warns of its deprecation and returns the attribute ``new``."""
+    """Return a property called ``name`` that warns that it is deprecated and returns the attribute ``new``."""
 
     def get(self: Any) -> Any:
         warn(f"`{name}` is deprecated, please use `{new}` instead.", FutureWarning)
@@ -72,7 +72,7 @@ def _deprecated(name: str, new: str) -> property:
 
 
 class FormattedTimesMixin:
-    """Mixin with averages and formatted times, for classes with totals and a count."""
+    """Mixin for classes with total times and a ``count``: it adds average times, and all times as text."""
 
     count: int
     cpu_time_total: float
@@ -88,20 +88,21 @@ class FormattedTimesMixin:
 
     @property
     def cpu_time(self) -> float:
-        """Average microseconds of a call."""
+        """Average CPU time of a call in microseconds."""
         return self.cpu_time_total / self.count if self.count else 0.0
 
     @property
     def device_time(self) -> float:
-        """Average microseconds of a call on the GPU."""
+        """Average time of a call on the GPU in microseconds."""
         return self.device_time_total / self.count if self.count else 0.0
 
 
 class FunctionEvent(FormattedTimesMixin):
-    """Event of a profile: a call of an operation, a node of a backward pass, or a block that the user has named.
+    """Event of a profile: a call of an operation, a node of a backward pass, or a part that the user has named.
 
-    Times are in microseconds since the start of the profiler. ``cpu_parent`` is the enclosing event, ``cpu_children``
-    are the events inside; an operation and the node of its derivative have the same ``sequence_nr``.
+    Times are in microseconds since the start of the profiler. ``cpu_parent`` is the event that encloses this one, and
+    ``cpu_children`` are the events directly inside. An operation and the node of its derivative have the same
+    ``sequence_nr``.
     """
 
     def __init__(
@@ -168,25 +169,25 @@ class FunctionEvent(FormattedTimesMixin):
         return self.name
 
     def append_kernel(self, name: str, device: int, duration: float) -> None:
-        """Add a kernel that this event launched on a GPU, with its duration in microseconds."""
+        """Add a kernel that this event launched on GPU number ``device``; ``duration`` is in microseconds."""
         self.kernels.append(Kernel(name, device, duration))
 
     def append_cpu_child(self, child: FunctionEvent) -> None:
-        """Add an event inside this one."""
+        """Add ``child`` to the events directly inside this one."""
         self.cpu_children.append(child)
 
     def set_cpu_parent(self, parent: FunctionEvent) -> None:
-        """Set the enclosing event."""
+        """Set the event that encloses this one."""
         self.cpu_parent = parent
 
     @property
     def cpu_time_total(self) -> float:  # type: ignore[override]
-        """Duration in microseconds."""
+        """Duration on the CPU in microseconds, including the events inside."""
         return self.time_range.elapsed_us()
 
     @property
     def device_time_total(self) -> float:  # type: ignore[override]
-        """Duration on the GPU, with the events inside."""
+        """Duration on the GPU in microseconds, including the events inside."""
         if self.is_async or not self.use_device:
             return 0
         inside = sum(child.device_time_total for child in self.cpu_children)
@@ -199,22 +200,22 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """Duration without the events inside."""
+        """Duration on the CPU in microseconds, without the events inside."""
         return cast(float, self._without_children("cpu_time_total"))
 
     @property
     def self_device_time_total(self) -> float:
-        """Duration on the GPU without the events inside."""
+        """Duration on the GPU in microseconds, without the events inside."""
         return cast(float, self._without_children("device_time_total"))
 
     @property
     def self_cpu_memory_usage(self) -> int:
-        """Bytes allocated less those freed, without the events inside."""
+        """Bytes allocated minus bytes released on the CPU, without the events inside."""
         return cast(int, self._without_children("cpu_memory_usage"))
 
     @property
     def self_device_memory_usage(self) -> int:
-        """Bytes allocated less those freed on the GPU, without the events inside."""
+        """Bytes allocated minus bytes released on the GPU, without the events inside."""
         return cast(int, self._without_children("device_memory_usage"))
 
     def __repr__(self) -> str:
@@ -239,7 +240,7 @@ _SUMMED = ("cpu_time_total", "device_time_total", "self_cpu_time_total", "self_d
 
 
 class FunctionEventAvg(FormattedTimesMixin):
-    """Sum of ``count`` events of one name: their times and bytes."""
+    """Sums of the times and bytes of ``count`` events with the same name."""
 
     def __init__(self) -> None:
         self.key: str | None = None
@@ -258,7 +259,7 @@ class FunctionEventAvg(FormattedTimesMixin):
             setattr(self, each, 0)
 
     def add(self, other: Any) -> FunctionEventAvg:
-        """Add an event, or another average of the same name."""
+        """Add the times and bytes of ``other``, an event or a sum of events with the same name, and return ``self``."""
         if self.key is None:
             self.key = other.key
             for each in _COPIED:
@@ -286,9 +287,10 @@ class FunctionEventAvg(FormattedTimesMixin):
 
 
 class EventList(list[Any]):
-    """List of events or of averages, with tables and exports.
+    """List of events or of sums of events, with methods that print and export them.
 
-    ``use_device``: the type of GPU that was profiled; ``profile_memory``, ``with_flops``: show these in tables.
+    ``use_device`` is the type of GPU that was profiled. If ``profile_memory`` or ``with_flops`` is true, tables show
+    these values.
     """
 
     def __init__(
@@ -302,7 +304,7 @@ class EventList(list[Any]):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """Sum of the times of all events without those of the events inside."""
+        """Sum of the CPU times of all events in microseconds; the time of an event excludes the events inside."""
         return sum(event.self_cpu_time_total for event in self)
 
     def table(
@@ -318,9 +320,11 @@ class EventList(list[Any]):
     ) -> str:
         """Return a table of the events as text.
 
-        ``sort_by``: an attribute of the events, sorted in descending order (``cpu_time_total``,
-        ``self_cpu_memory_usage``, ``count`` …); ``row_limit``: the number of rows (-1: all); ``time_unit``: ``"s"``,
-        ``"ms"`` or ``"us"`` for all times.
+        ``sort_by`` is the attribute of the events by which they are sorted in descending order, such as
+        ``"cpu_time_total"``, ``"self_cpu_memory_usage"`` or ``"count"``. ``row_limit`` is the number of rows, -1 for
+        all. ``header`` is a line of text above the table. If ``top_level_events_only`` is true, events inside of others
+        are omitted. ``time_unit`` is ``"s"``, ``"ms"`` or ``"us"``; with None each time has its own unit. The
+        ``max_*_column_width`` are in characters.
         """
         widest = max_src_column_width, max_name_column_width, max_shapes_column_width
         return table(
@@ -336,7 +340,12 @@ class EventList(list[Any]):
     def key_averages(
         self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
-        """Return the events summed up by name, optionally also by shapes of inputs and the first lines of the stack."""
+        """Return a list with one sum of events for each name.
+
+        If ``group_by_input_shapes`` is true, events of one name are added only if their inputs have the same shapes. If
+        ``group_by_stack_n`` is greater than 0, they are added only if the first ``group_by_stack_n`` lines of their
+        stacks are the same. If ``group_by_overload_name`` is true, the name of the overload is kept.
+        """
         groups: dict[tuple[Any, ...], FunctionEventAvg] = defaultdict(FunctionEventAvg)
         for event in self:
             key = [event.key, event.node_id, event.device_type, event.is_legacy, event.is_user_annotation]
@@ -352,7 +361,7 @@ class EventList(list[Any]):
         return self._like(groups.values())
 
     def total_average(self) -> FunctionEventAvg:
-        """Return the sum of all events, named ``Total``."""
+        """Return the sum of the times and bytes of all events, as one event named ``Total``."""
         total = FunctionEventAvg()
         for event in self:
             total.key = None
@@ -361,11 +370,14 @@ class EventList(list[Any]):
         return total
 
     def supported_export_stacks_metrics(self) -> list[str]:
-        """Return the names of metrics that :meth:`export_stacks` accepts."""
+        """Return the values of ``metric`` that :meth:`export_stacks` accepts."""
         return ["self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total", "self_privateuse1_time_total"]
 
     def export_stacks(self, path: str, metric: str) -> None:
-        """Write the stack of each event, outermost first, and its time, in the format of flame-graph tools."""
+        """Write the stack of each event, with its time ``metric``, to the file ``path`` for flame-graph tools.
+
+        The outermost line of a stack comes first.
+        """
         if metric not in self.supported_export_stacks_metrics():
             raise ValueError(f"metric should be one of: {self.supported_export_stacks_metrics()}")
         attribute = "self_cpu_time_total" if metric == "self_cpu_time_total" else "self_device_time_total"
@@ -377,7 +389,10 @@ class EventList(list[Any]):
                     file.write(f"{';'.join(entry.translate(blanks) for entry in reversed(event.stack))} {value}\n")
 
     def export_chrome_trace(self, path: str) -> None:
-        """Write the events to a file for ``chrome://tracing``; ``profile.export_chrome_trace`` writes more details."""
+        """Write the events to the file ``path`` for ``chrome://tracing``.
+
+        The file of :meth:`profile.export_chrome_trace` contains more details.
+        """
         import json
 
         events = [
@@ -390,7 +405,10 @@ class EventList(list[Any]):
 
 
 class StringTable(defaultdict[str, str]):
-    """Mapping of names to demangled C++ names in PyTorch; here every name maps to itself."""
+    """Dictionary in which every missing key has itself as value.
+
+    In PyTorch the values are demangled C++ names.
+    """
 
     def __missing__(self, key: str) -> str:
         self[key] = key
@@ -398,13 +416,13 @@ class StringTable(defaultdict[str, str]):
 
 
 class MemRecordsAcc:
-    """Memory records sorted by time; the first item of each record has a method ``start_ns()``."""
+    """Memory records sorted by time; the first item of a record has a method ``start_ns()``."""
 
     def __init__(self, mem_records: Any) -> None:
         self._records = sorted(mem_records, key=_begins)
 
     def in_interval(self, start_ns: int, end_ns: int) -> Iterator[Any]:
-        """Yield the records between two times."""
+        """Yield the records whose time is between ``start_ns`` and ``end_ns``, in nanoseconds."""
         from bisect import bisect_left, bisect_right
 
         first, end = bisect_left(self._records, start_ns, key=_begins), bisect_right(self._records, end_ns, key=_begins)

@@ -1,4 +1,4 @@
-"""Number of floating-point operations (FLOPs) of a call, computed from the shapes of its arguments."""
+"""``flops_of``: the number of floating-point operations (FLOPs) of a call, computed from the shapes of its arguments."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ Shape = tuple[int, ...]
 
 
 def _product(shapes: list[Shape], first: int) -> int:
-    """Return the FLOPs of a product of matrices or batches: two for each element of the result and each term."""
+    """Return the FLOPs of the product of the matrices, or batches of matrices, ``shapes[first]`` and the next one.
+
+    Each term of the product counts as a multiplication and an addition.
+    """
     left, right = shapes[first], shapes[first + 1]
     return 2 * math.prod(left) * right[-1] if len(left) > 1 and len(right) > 1 else 0
 
 
 def _convolution(arguments: dict[str, Any]) -> int:
-    """Return the FLOPs of a 2-d convolution, as PyTorch counts them."""
+    """Return the FLOPs of a 2-d convolution with the given ``arguments``, by PyTorch's formula."""
     image, kernel = arguments["input"][0], arguments["weight"][0]
     values = {key: each[1] for key, each in arguments.items()}
     if len(image) != 4 or isinstance(values.get("padding"), str):
@@ -35,7 +38,7 @@ def _pair(value: Any) -> Any:
 
 
 def flops_of(name: str, call: Any) -> int:
-    """Return the FLOPs of a recorded call with the name ``name``; 0 for operations that are not counted."""
+    """Return the FLOPs of the recorded call ``call`` of the operation ``name``; 0 if they are not known."""
     inputs: Any = call.inputs or ()
     shapes = [each[0] for each in inputs if isinstance(each[0], tuple)]
     name = name.removeprefix("aten::")

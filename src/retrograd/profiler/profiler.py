@@ -1,4 +1,4 @@
-"""``torch.profiler.profiler``: profilers that record the steps of a program according to a schedule."""
+"""``profile`` and ``schedule`` of ``torch.profiler``: profilers that record selected steps of a program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROFILER_STEP_NAME = "ProfilerStep"
 
 
 class ProfilerAction(Enum):
-    """Action of a profiler during a step; :func:`schedule` returns one for each step."""
+    """What a profiler does during a step; a function that :func:`schedule` returns selects it."""
 
     NONE = 0
     WARMUP = 1
@@ -30,17 +30,18 @@ _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """Return the activities that can be profiled on this machine."""
+    """Return the set of activities that can be profiled on this machine."""
     return {ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if devices.gpu_count() else [])}
 
 
 def schedule(
     *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
 ) -> Callable[[int], ProfilerAction]:
-    """Return a function from the number of a step to an action.
+    """Return a function that takes the number of a step and returns the action of the profiler in this step.
 
-    After ``skip_first`` steps it repeats a cycle of ``wait`` steps without recording, ``warmup`` steps, and ``active``
-    recorded steps. ``repeat``: the number of cycles (0: no limit). ``skip_first_wait``: omit the first ``wait``.
+    The first ``skip_first`` steps are not recorded. Then a cycle repeats: ``wait`` steps without recording, ``warmup``
+    steps that prepare it, and ``active`` recorded steps. ``repeat`` is the number of cycles, 0 for no limit. If
+    ``skip_first_wait`` is not 0, the first cycle has no ``wait`` steps.
 
     >>> import retrograd as torch
     >>> plan = torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=1)
@@ -75,7 +76,11 @@ def schedule(
 def tensorboard_trace_handler(
     dir_name: str, worker_name: str | None = None, use_gzip: bool = False, use_python_export: bool = False
 ) -> Callable[[Any], None]:
-    """Return a function for ``on_trace_ready`` that writes each trace to a new TensorBoard file in ``dir_name``."""
+    """Return a function for ``on_trace_ready`` that writes each trace to a new file for TensorBoard in ``dir_name``.
+
+    The name of the file begins with ``worker_name``, by default the name of the machine and the process number. If
+    ``use_gzip`` is true, the file is compressed.
+    """
 
     def write(prof: Any) -> None:
         import socket
@@ -93,7 +98,10 @@ def tensorboard_trace_handler(
 
 
 class _KinetoProfile:
-    """Profiler that is started and stopped by method calls."""
+    """Profiler that is started and stopped by method calls instead of a ``with`` statement.
+
+    The parameters have the same meaning as in :class:`profile`.
+    """
 
     __module__ = "torch.profiler.profiler"
 
@@ -123,16 +131,16 @@ class _KinetoProfile:
         self._metadata: dict[str, str] = {}
 
     def start(self) -> None:
-        """Start recording."""
+        """Start recording: call :meth:`prepare_trace` and :meth:`start_trace`."""
         self.prepare_trace()
         self.start_trace()
 
     def stop(self) -> None:
-        """Stop recording."""
+        """Stop recording: call :meth:`stop_trace`."""
         self.stop_trace()
 
     def prepare_trace(self) -> None:
-        """Prepare recording; events recorded before are dropped, unless ``acc_events``."""
+        """Prepare recording; earlier events are deleted unless ``acc_events`` is true."""
         if self.profiler is None or not self.acc_events:
             self.profiler = autograd_profiler.profile(
                 use_cpu=ProfilerActivity.CPU in self.activities, use_device=self.use_device,
@@ -143,7 +151,7 @@ class _KinetoProfile:
         self.profiler._prepare_trace()
 
     def start_trace(self) -> None:
-        """Start recording after :meth:`prepare_trace`."""
+        """Start recording, after :meth:`prepare_trace`."""
         if self.profiler is None:
             raise AssertionError("Profiler must be initialized before starting trace")
         self.profiler._start_trace()
@@ -164,55 +172,70 @@ class _KinetoProfile:
         return self.profiler
 
     def events(self) -> EventList:
-        """Return all recorded events in order."""
+        """Return all recorded events in the order in which they began."""
         return self._recorded("accessing events").function_events
 
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
-        """Return the events summed up by name, optionally also by recorded shapes and lines of the stack."""
+        """Return a list with one sum of events for each name.
+
+        The parameters have the same meaning as in :meth:`EventList.key_averages`.
+        """
         return self._recorded("getting key averages").key_averages(
             group_by_input_shape, group_by_stack_n, group_by_overload_name
         )
 
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
-        """Write a file for ``chrome://tracing`` or Perfetto (compressed if its name ends with ``.gz``)."""
+        """Write the events to the file ``path`` for ``chrome://tracing`` or Perfetto.
+
+        The file is compressed if its name ends with ``.gz``.
+        """
         self._recorded("exporting chrome trace").export_chrome_trace(path, self._metadata)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Write stacks and times in the format of flame-graph tools; AssertionError without ``with_stack=True``."""
+        """Write the stack of each event, with its time ``metric``, to the file ``path`` for flame-graph tools.
+
+        Raises AssertionError unless the profiler has ``with_stack=True``.
+        """
         self._recorded("exporting stacks").export_stacks(path, metric)
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
-        """Pause recording, or continue it if ``enable``; without the activity of the CPU there is no effect."""
+        """Continue recording if ``enable`` is true, otherwise pause it.
+
+        There is no effect unless ``activities`` contain the CPU.
+        """
         if self.profiler is not None and ProfilerActivity.CPU in set(activities):
             self.profiler.toggle_collection_dynamic(enable, activities)
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Add a text to the trace's metadata."""
+        """Add the text ``value`` to the metadata of the trace, under the name ``key``."""
         import json
 
         self._metadata[key] = json.dumps(value)
 
     def add_metadata_json(self, key: str, value: str) -> None:
-        """Add a JSON value to the trace's metadata."""
+        """Add ``value``, a text in JSON, to the metadata of the trace, under the name ``key``."""
         self._metadata[key] = value
 
     def preset_metadata_json(self, key: str, value: str) -> None:
-        """Add a JSON value to the metadata of all later traces."""
+        """Add ``value``, a text in JSON, to the metadata of all later traces, under the name ``key``."""
         self.preset_metadata[key] = value
 
     def set_custom_trace_id_callback(self, callback: Callable[[], str]) -> None:
-        """Set the function that returns the identifiers of later traces."""
+        """Set the function that returns the identifier of each later trace."""
         self.custom_trace_id_callback = callback
 
     def get_trace_id(self) -> str | None:
-        """Return the identifier of the trace, or None before the first."""
+        """Return the identifier of the current trace, or None before the first trace."""
         return None if self.profiler is None else self.profiler.trace_id
 
 
 def _activities(activities: Iterable[Any] | None) -> set[ProfilerActivity]:
-    """Return the set of activities, with the keys of dictionaries; by default all supported ones."""
+    """Return ``activities`` as a set; None means all supported ones.
+
+    An item that is a dictionary is replaced by its keys.
+    """
     if activities is None:
         return supported_activities()
     selected: set[ProfilerActivity] = set()
@@ -334,7 +357,10 @@ class profile(_KinetoProfile):
             self.step_rec_fn = None
 
     def _change_action(self, before: ProfilerAction, following: ProfilerAction | None) -> None:
-        """Change from one action to the next (None: the end)."""
+        """Stop or start recording as necessary when a step with the action ``before`` ends and the next one begins.
+
+        ``following`` is the action of the next step, or None after the last step.
+        """
         goes_on = before == ProfilerAction.RECORD and following in _RECORDING
         if before in _RECORDING and not goes_on:
             if before == ProfilerAction.RECORD and following is not None:

@@ -46,7 +46,7 @@ EVALUATE = "autograd::engine::evaluate_function: "
 
 
 class Call:
-    """One timed call. Times are in nanoseconds."""
+    """Call of a function that a profiler has timed; times are in nanoseconds."""
 
     __slots__ = (
         "end", "inputs", "keywords", "marks", "name", "on_device", "parent", "place", "scope", "sequence", "stack", "start",
@@ -69,7 +69,7 @@ class Call:
 
 
 class Session:
-    """Recorded calls of one thread, for one profiler or several nested ones."""
+    """Calls recorded in one thread, for one profiler or for several nested ones."""
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
@@ -83,7 +83,11 @@ class Session:
         self.known: dict[int, Any] = {}  # weak references to arrays that own memory, by identity
 
     def begin(self, name: str, args: tuple[Any, ...], scope: int = FUNCTION, sequence: int = -1) -> Call:
-        """Record the begin of a call and return it."""
+        """Record that a call of ``name`` with the arguments ``args`` begins, and return the new :class:`Call`.
+
+        ``scope`` is ``FUNCTION``, ``BACKWARD`` or ``USER``. ``sequence`` is the number of the node that the call runs,
+        or -1.
+        """
         call = Call()
         call.name, call.scope, call.sequence, call.youngest = name, scope, sequence, self.youngest
         call.parent, call.place, call.on_device, call.keywords = self.inside(), None, 0, ()
@@ -98,12 +102,12 @@ class Session:
         return call
 
     def inside(self) -> Call | None:
-        """Return the innermost running call, without the unnamed one of a backward pass."""
+        """Return the innermost call that is running, or None; the unnamed call of a backward pass is skipped."""
         call = self.open[-1] if self.open else None
         return call if call is None or call.name else call.parent
 
     def close(self, call: Call, now: int) -> None:
-        """Record the end of a call, and of calls inside that an interruption left open."""
+        """Record that ``call`` has ended at the time ``now``, and also the calls inside it that an exception left open."""
         while self.open:
             last = self.open.pop()
             last.end = now
@@ -113,7 +117,10 @@ class Session:
                 return
 
     def made(self, call: Call, result: Any) -> None:
-        """Set the number of the node that a call recorded: that of its result, if it is newer than all nodes before."""
+        """Set the sequence number of ``call`` to that of the node of ``result``, if ``call`` recorded this node.
+
+        That is the case if the node is newer than all nodes that were known when the call began.
+        """
         first = result[0] if result.__class__ in (tuple, list) and result else result
         node = getattr(first, "_grad_edge", None)
         if node is not None and node.__class__ is not AccumulateGrad:
@@ -125,7 +132,11 @@ class Session:
     # -- Memory
 
     def hold(self, call: Call | None, result: Any, args: tuple[Any, ...]) -> None:
-        """Record the new memory of ``result``, and record its release later through weak references."""
+        """Record the memory that the arrays in ``result`` have newly allocated, and later its release.
+
+        Memory of an argument in ``args`` is not new. ``call`` is the call that returned ``result``, or None. The
+        release is observed by weak references.
+        """
         given = None
         for array in _arrays(result):
             owner = owner_of(array)
@@ -147,7 +158,11 @@ SEVERAL: Any = "several tensors"
 
 
 def described(value: Any) -> tuple[Any, ...]:
-    """Return the shape, strides and dtype of a tensor or an array; for any other argument None and its value."""
+    """Return the shape, the strides in elements and the dtype of ``value``, a tensor or an array.
+
+    For a list of tensors return ``SEVERAL`` and the list of their descriptions. For any other argument return None and
+    ``value``, if it is a number, a string, a tuple or a list.
+    """
     array = value._array if isinstance(value, Tensor) else value
     if hasattr(array, "strides") and hasattr(array, "dtype") and not isinstance(array, type):
         return array.shape, tuple(each // array.itemsize for each in array.strides), array.dtype
@@ -157,7 +172,7 @@ def described(value: Any) -> tuple[Any, ...]:
 
 
 def _mark() -> Any:
-    """Return a CUDA event, recorded after all work that was launched before."""
+    """Return a CUDA event that completes after all work launched so far."""
     import cupy
 
     mark = cupy.cuda.Event()
@@ -166,7 +181,7 @@ def _mark() -> Any:
 
 
 def _frames() -> tuple[tuple[CodeType, int], ...]:
-    """Return the user's frames, innermost first."""
+    """Return the code objects and instructions of the user's frames, innermost first."""
     frame: FrameType | None = sys._getframe(2)
     found = []
     while frame is not None:
@@ -177,7 +192,7 @@ def _frames() -> tuple[tuple[CodeType, int], ...]:
 
 
 def _arrays(value: Any) -> Iterator[Any]:
-    """Yield the arrays in arguments or results."""
+    """Yield the arrays in ``value``, an argument or result that may be a nest of tuples and lists."""
     for each in value if value.__class__ in (tuple, list) else (value,):
         if isinstance(each, Tensor):
             yield each._array
@@ -201,7 +216,10 @@ sessions: dict[int, Session] = {}
 
 
 def _begin(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-    """Record a call of a function of the table, unless its caller is recorded under the same name."""
+    """Record that a public function with the event name ``name`` is called, and return the :class:`Call`.
+
+    Return None if no profiler runs, or if the function that calls it is recorded under the same name.
+    """
     session = sessions.get(get_ident())
     if session is None or session.resting or (session.open and session.open[-1].name == name):
         return None
@@ -213,7 +231,7 @@ def _begin(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | N
 
 
 def _begin_varying(name: Callable[..., str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-    """Record a call of a function of the table whose name depends on the arguments."""
+    """Record the call of a public function whose event name is ``name(*args, **kwargs)``; see :func:`_begin`."""
     if get_ident() not in sessions:
         return None
     try:
@@ -226,7 +244,11 @@ def _begin_varying(name: Callable[..., str], args: tuple[Any, ...], kwargs: dict
 def _begin_said(
     name: Callable[..., str], operation: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Call | None:
-    """Record a call of a ``profiled`` function, whose name ``name`` computes from the arguments ("" for none)."""
+    """Record the call of a function that is decorated with ``profiled``, and return the :class:`Call`.
+
+    The event name is ``name(*args, **kwargs)``. If ``operation`` is true, the call is shown as an operation, unless the
+    name is empty; otherwise it is shown like a part that the user has named.
+    """
     session = sessions.get(get_ident())
     if session is None or session.resting:
         return None
@@ -255,7 +277,10 @@ def _end(call: Call | None, result: Any, args: tuple[Any, ...]) -> None:
 
 
 def _begin_sweep(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-    """Record the begin of a backward pass, as an unnamed call with which the calls inside end."""
+    """Record that a backward pass begins, as a call without a name.
+
+    When it ends, the calls inside it end too.
+    """
     session = sessions.get(get_ident())
     if session is None:
         return None
@@ -265,21 +290,25 @@ def _begin_sweep(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
 
 
 def _evaluate(session: Session, name: str, sequence: int, place: Any) -> None:
-    """Record the begin of an edge's event, and the end of the one before."""
+    """Record that the backward pass reaches a gradient edge, which ends the event of the previous edge.
+
+    ``name`` is the name of the node or leaf, ``sequence`` the number of the node, and ``place`` the user's line that
+    recorded it.
+    """
     if session.open and session.open[-1].name.startswith(EVALUATE):
         session.close(session.open[-1], perf_counter_ns())
     session.begin(EVALUATE + name, (), sequence=sequence).place = place
 
 
 def _begin_place(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Record the begin of a node's event (``engine._visit``)."""
+    """Record that the backward pass reaches a node; this is called before ``engine._visit``."""
     place, session = args[0], sessions.get(get_ident())
     if session is not None and place.__class__ is not OutputEdge:
         _evaluate(session, place.name(), -place.number, _line(place))
 
 
 def _begin_node(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-    """Record the call of a node (``engine._apply``)."""
+    """Record that the backward pass calls a node; this is called before ``engine._apply``."""
     place, session = args[0], sessions.get(get_ident())
     if session is None:
         return None
@@ -290,13 +319,13 @@ def _begin_node(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
 
 
 def _line(place: Any) -> tuple[CodeType, int] | None:
-    """Return the user's line that recorded a node, or None."""
+    """Return the code object and instruction of the user's line that recorded the node ``place``, or None."""
     code = getattr(place, "code", None)
     return None if code is None else (code, place.instruction)
 
 
 def _begin_leaf(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-    """Record the accumulation of a leaf's gradient (``accumulate._visit_leaf``)."""
+    """Record that a gradient is added to a leaf's ``grad``; this is called before ``accumulate._visit_leaf``."""
     session = sessions.get(get_ident())
     if session is None:
         return None
@@ -308,7 +337,7 @@ def _begin_leaf(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
 
 
 def _end_leaf(call: Call | None, result: Any, args: tuple[Any, ...]) -> None:
-    """Record the end of an accumulation, and the memory of ``grad`` if it is new."""
+    """Record that ``accumulate._visit_leaf`` has ended, and the memory of the leaf's ``grad`` if it is new."""
     _end(call, None, args)
     session, variable = sessions.get(get_ident()), args[0].variable_ref()
     if call is not None and session is not None and session.memory and variable is not None:
@@ -320,7 +349,7 @@ def _begin_plan(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _end_plan(plan: Any, result: Any, args: tuple[Any, ...]) -> None:
-    """Make a plan (``engine.Plan``) call ``_visit`` for every edge, so that no event is missed."""
+    """Change ``plan``, an ``engine.Plan``, so that the engine calls ``_visit`` for every edge and no event is missed."""
     if get_ident() in sessions and hasattr(plan, "inner"):
         plan.inner[None] = False
 
@@ -333,7 +362,10 @@ _FOR_NOW = "while a profiler runs"
 
 
 class _State:
-    """Callbacks and original of a patched function, a constant of its new code."""
+    """Data of a patched function, which its new code refers to as a constant.
+
+    ``begin`` and ``end`` are called before and after ``run``, a copy of the function with its own code.
+    """
 
     __slots__ = ("begin", "brief", "end", "run")
 
@@ -361,7 +393,7 @@ _LINES = [
 
 
 def _code(free: int) -> CodeType:
-    """Return the timing code for a function with ``free`` free variables."""
+    """Return the code object that replaces the code of a function with ``free`` free variables and times its calls."""
     names = [f"free{i}" for i in range(free)]
     inner = [*_LINES[:1], *([f"    if 0: {', '.join(names)}"] if names else []), *_LINES[1:]]
     lines = [f"def outer({', '.join(names)}):", *("    " + each for each in inner), "    return timed"]
@@ -373,7 +405,7 @@ _codes: dict[int, CodeType] = {}
 
 
 def _timing(function: FunctionType, state: _State) -> CodeType:
-    """Return the code object with which ``function`` records its calls."""
+    """Return a code object for ``function`` that runs and times the function copied in ``state``."""
     free = len(function.__code__.co_freevars)
     if free not in _codes:
         _codes[free] = _code(free)
@@ -383,7 +415,7 @@ def _timing(function: FunctionType, state: _State) -> CodeType:
 
 
 def _copy(function: FunctionType) -> FunctionType:
-    """Return a copy of ``function`` with its present code."""
+    """Return a new function that runs the present code of ``function``."""
     made = FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
     )
@@ -392,7 +424,7 @@ def _copy(function: FunctionType) -> FunctionType:
 
 
 class _Exchange:
-    """Patches of functions while profilers run."""
+    """Replacement of the code of functions while profilers run."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -403,7 +435,7 @@ class _Exchange:
         self.watch: Any = None  # the hooks of ``torch_function.watch`` before the first profiler
 
     def start(self) -> None:
-        """Count a profiler that starts, and patch functions for the first."""
+        """Count one more running profiler; for the first one replace the code of functions."""
         with self.lock:
             self.running += 1
             if self.running > 1:
@@ -418,7 +450,7 @@ class _Exchange:
                 raise
 
     def stop(self) -> None:
-        """Count a profiler that stops, and restore functions after the last."""
+        """Count one running profiler less; after the last one restore the code of functions."""
         with self.lock:
             self.running -= 1
             if not self.running:
@@ -426,7 +458,7 @@ class _Exchange:
                 self._put_back()
 
     def _changing(self, change: Callable[[], None]) -> None:
-        """Call ``change``, which changes the code of functions, with their own code restored meanwhile."""
+        """Call ``change``, which replaces the code of functions for another purpose, while their own code is restored."""
         with self.lock:
             self._put_back()
             try:
@@ -435,14 +467,14 @@ class _Exchange:
                 self._exchange()
 
     def _loading(self, loaded: Callable[[], None]) -> None:
-        """Patch the functions of a module after it was loaded."""
+        """Call ``loaded``, which completes the import of a module, and then replace the code of its functions."""
         with self.lock:
             loaded()
             if self.exchanged:
                 self._functions()
 
     def _functions(self) -> None:
-        """Patch the functions that are not patched yet."""
+        """Replace the code of all public and ``profiled`` functions whose code is not replaced yet."""
         for each, name in names_of_functions().items():
             if each not in self.exchanged:
                 self._function(each, partial(_begin, name) if isinstance(name, str) else partial(_begin_varying, name))
@@ -519,7 +551,11 @@ _exchange = _Exchange()
 
 
 def start(profiler: Any, shapes: bool, stack: bool, memory: bool, cuda: bool) -> Session:
-    """Start recording this thread's calls for ``profiler``; return the session, which :func:`stop` takes."""
+    """Start recording the calls of this thread for ``profiler``, and return the session to pass to :func:`stop`.
+
+    ``shapes``, ``stack``, ``memory`` and ``cuda`` select what is recorded: the shapes of arguments, the user's lines,
+    changes of memory, and times on the GPU.
+    """
     _exchange.start()
     session = sessions.get(get_ident()) or Session()
     session.profilers.append(profiler)
@@ -530,7 +566,7 @@ def start(profiler: Any, shapes: bool, stack: bool, memory: bool, cuda: bool) ->
 
 
 def stop(profiler: Any, session: Session) -> None:
-    """Stop recording for ``profiler``; after the last one, running calls end now."""
+    """Stop recording for ``profiler``; if no other profiler uses ``session``, calls that are still running end now."""
     session.profilers.remove(profiler)
     if session.cuda:
         _measure(session.calls)
@@ -545,7 +581,7 @@ def stop(profiler: Any, session: Session) -> None:
 
 
 def _measure(calls: list[Call]) -> None:
-    """Set ``on_device`` of each call from its CUDA events."""
+    """Set ``on_device`` of each of ``calls``, the microseconds on the GPU, from the CUDA events at its begin and end."""
     import cupy
 
     cupy.cuda.Device().synchronize()

@@ -1,4 +1,4 @@
-"""Formatting of a profiler's events as a table, with PyTorch's columns, widths and words."""
+"""Formatting of the events of a profile as a table, with the columns, widths and words that PyTorch prints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0}
 
 @dataclass
 class Column:
-    """Column of a table: its head, width, and the function from an event to the cell's value."""
+    """Column of a table: its title, its width in characters, and a function from an event to the text of its cell."""
 
     head: str
     width: int
@@ -27,7 +27,7 @@ class Column:
 
 
 def format_time(microseconds: float, unit: str | None = None) -> str:
-    """Return a duration as text in ``unit``, or in the largest unit in which it is at least 1.
+    """Return a duration as text in ``unit``, by default in the largest unit in which it is at least 1.
 
     >>> format_time(2.5), format_time(1250), format_time(3e6), format_time(1250, "s")
     ('2.500us', '1.250ms', '3.000s', '0.001s')
@@ -38,7 +38,7 @@ def format_time(microseconds: float, unit: str | None = None) -> str:
 
 
 def format_memory(count: float) -> str:
-    """Return a number of bytes as text.
+    """Return the number of bytes ``count`` as text with a unit.
 
     >>> format_memory(-512), format_memory(1536), format_memory(3 * 2**20)
     ('-512 B', '1.50 KB', '3.00 MB')
@@ -50,7 +50,7 @@ def format_memory(count: float) -> str:
 
 
 def format_percentage(part: float, whole: float) -> str:
-    """Return ``part`` as a percentage of ``whole``."""
+    """Return the text of ``part`` as a percentage of ``whole``."""
     return f"{part * 100.0 / whole:.2f}%" if whole else "NaN"
 
 
@@ -65,9 +65,11 @@ def table(
     top_level_events_only: bool,
     time_unit: str | None,
 ) -> str:
-    """Return the table of ``events`` (see :meth:`EventList.table`).
+    """Return ``events`` as a table in text form.
 
-    ``widest``: the largest widths of the columns of source, name and shapes.
+    ``widest`` are the maximum widths in characters of the columns for source lines, names and shapes. If
+    ``profile_memory`` or ``with_flops`` is true, there are columns for memory or floating-point operations. The other
+    parameters have the same meaning as in :meth:`EventList.table`.
     """
     if not events:
         return ""
@@ -114,7 +116,7 @@ def _columns(
     flops: bool,
     unit: str | None,
 ) -> list[Column]:
-    """Return the columns for which the events have values."""
+    """Return the columns for which some of ``events`` have values; the parameters are those of :func:`table`."""
     source, name, shapes = widest
     whole, device = _total(events), _device(events)
 
@@ -177,14 +179,17 @@ def _cut(name: str, widest: int | None) -> str:
 
 
 def _set_share(event: Any, attribute: str, part: float, whole: float) -> str:
-    """Return a percentage, and set it as an attribute of the event, as PyTorch does."""
+    """Return ``part`` as a percentage of ``whole``, and store it in the ``attribute`` of ``event``, as PyTorch does."""
     share = format_percentage(part, whole)
     setattr(event, attribute, share)
     return share
 
 
 def _flops(events: Sequence[Any]) -> list[Column]:
-    """Return the column of floating-point operations, in the unit of the smallest number."""
+    """Return a list with the column for floating-point operations; it is empty if no event has any.
+
+    The unit, such as MFLOPs, is the one that suits the smallest number.
+    """
     counts = [event.flops for event in events if event.flops]
     if not counts:
         return []
@@ -196,7 +201,11 @@ def _flops(events: Sequence[Any]) -> list[Column]:
 
 
 def _rows(event: Any, columns: list[Column]) -> list[str]:
-    """Return the lines of an event: one, or with a column of source lines one for each of these and an empty one."""
+    """Return the lines of the table for ``event``.
+
+    There is one line, unless the last column shows source lines. In this case there is one for each source line, and an
+    empty one at the end.
+    """
     last = columns[-1]
     if not last.left:
         return ["".join(each.padded(each.cell(event)) + GAP for each in columns)]
