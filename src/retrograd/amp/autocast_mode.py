@@ -369,7 +369,7 @@ class autocast:
         self._enabled = enabled and self._possible(enabled)
 
     def _possible(self, enabled: bool) -> bool:
-        """Return ``enabled``, or False after a warning if the device or dtype does not support autocast."""
+        """Whether the device and the dtype support autocast; warn if they do not."""
         if self.device == "cuda" and not cuda.is_available():
             warn("CUDA is not available or torch_xla is imported. Disabling autocast.")
             return False

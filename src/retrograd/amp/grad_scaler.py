@@ -1,4 +1,7 @@
-"""``GradScaler``: scales losses so that half-precision gradients do not underflow, and unscales the gradients."""
+"""``GradScaler``: multiplies losses by a scale, so that gradients in half precision do not underflow.
+
+It divides the gradients by the scale before the step of an optimiser.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from ..runtime.user_frame import warn
 
 
 class OptState(enum.Enum):
-    """Methods of the scaler that have been called for an optimiser since the last ``update``."""
+    """Progress of an optimiser since the last ``update``: nothing done, gradients divided by the scale, or step done."""
 
     READY = 0
     UNSCALED = 1
@@ -95,11 +98,10 @@ class GradScaler(TorchNamed):
         return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else scaled
 
     def unscale_(self, optimizer: Any) -> None:
-        """Divide the gradients of an optimiser's parameters by the scale, for example to clip them.
+        """Divide the gradients of the parameters of ``optimizer`` by the scale in place.
 
-        ``step`` then does not.
-
-        Raises RuntimeError if called twice before ``update``, or after ``step``.
+        This allows clipping them, for example; :meth:`step` does not divide them again. Raises RuntimeError if called
+        twice before :meth:`update`, or after :meth:`step`.
         """
         if not self._enabled:
             return
@@ -223,7 +225,10 @@ class GradScaler(TorchNamed):
         return self._enabled
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the scale and the parameters of its adjustment; an empty dict if the scaler is disabled."""
+        """Return a dictionary of the scale and the parameters of its adjustment.
+
+        The dictionary is empty if the scaler is disabled.
+        """
         if not self._enabled:
             return {}
         return {

@@ -1,7 +1,7 @@
-"""GPUs by CuPy, as ``torch.cuda``.
+"""``torch.cuda``: GPUs, which are used by CuPy.
 
-Without CuPy or a GPU, queries return that there is no device and no memory in use, and functions that need a GPU raise
-PyTorch's error. CuPy is accessed only through ``core/devices.py``.
+Without CuPy or a GPU, functions that ask for devices or memory return 0, False or None, and functions that need a GPU
+raise PyTorch's error. CuPy is imported only in ``core/devices.py``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ has_magma = False
 
 
 def is_available() -> bool:
-    """Whether there is a GPU that CuPy can reach."""
+    """Whether CuPy is installed and finds a GPU."""
     return device_count() > 0
 
 
@@ -38,12 +38,15 @@ def device_count() -> int:
 
 
 def is_initialized() -> bool:
-    """Whether a GPU is available; no initialisation is necessary."""
+    """Whether a GPU is available; the same as :func:`is_available`, because GPUs need no initialisation."""
     return is_available()
 
 
 def init() -> None:
-    """Do nothing if there is a GPU. Raises AssertionError without CuPy, as PyTorch does without CUDA."""
+    """Do nothing if there is a GPU.
+
+    Raises AssertionError without CuPy, as PyTorch does without CUDA.
+    """
     _devices.cupy()
 
 
@@ -53,7 +56,7 @@ def current_device() -> int:
 
 
 def _index(device: Any) -> int:
-    """Return the index of a GPU from a device, a string, an index or None (the current GPU)."""
+    """Return the index of the GPU ``device``, which may be a device, a string, an index or None for the current GPU."""
     place = None if device is None else _devices.device(device)
     if place is not None and place.type != "cuda":
         raise ValueError(f"Expected a cuda device, but got: {place}")
@@ -61,14 +64,14 @@ def _index(device: Any) -> int:
 
 
 def set_device(device: Any) -> None:
-    """Make a GPU current; a negative index has no effect."""
+    """Make the GPU ``device``, a device, a string or an index, the current one; a negative index has no effect."""
     index = device if isinstance(device, int) else _index(device)
     if index >= 0:
         _devices.cupy().cuda.Device(index).use()
 
 
 class device:
-    """Context manager that makes a GPU current: ``with torch.cuda.device(1): …``."""
+    """Context manager that makes a GPU the current one, as in ``with torch.cuda.device(1): …``."""
 
     def __init__(self, device: Any) -> None:
         place = None if device is None or (isinstance(device, int) and device < 0) else _devices.device(device)
@@ -88,14 +91,14 @@ class device:
 
 
 class device_of(device):
-    """Context manager that makes the GPU of a tensor current; it has no effect for a tensor on the CPU."""
+    """Context manager that makes the GPU of a tensor the current one; for a tensor on the CPU it has no effect."""
 
     def __init__(self, obj: Any) -> None:
         super().__init__(obj.get_device() if obj.is_cuda else -1)
 
 
 class _Properties:
-    """Properties of a GPU: ``name``, ``major``, ``minor``, ``total_memory``, ``multi_processor_count`` …"""
+    """Properties of a GPU, with the attributes ``name``, ``major``, ``minor``, ``total_memory`` and others."""
 
     def __init__(self, found: dict[str, Any]) -> None:
         self.name = found["name"].decode()
@@ -117,19 +120,19 @@ class _Properties:
 
 
 def get_device_properties(device: Any = None) -> Any:
-    """Return the properties of a GPU: name, compute capability, memory and others."""
+    """Return an object with the properties of the GPU ``device``: name, compute capability, memory and others."""
     gpu = _devices.cupy()
     return _Properties(gpu.cuda.runtime.getDeviceProperties(_index(device)))
 
 
 def get_device_name(device: Any = None) -> str:
-    """Return the name of a GPU."""
+    """Return the name of the GPU ``device``, by default of the current one."""
     name: str = get_device_properties(device).name
     return name
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
-    """Return the compute capability of a GPU: its major and minor number."""
+    """Return the compute capability of the GPU ``device`` as a pair of its major and minor number."""
     found = get_device_properties(device)
     return found.major, found.minor
 
@@ -140,12 +143,12 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
 
 
 def is_tf32_supported() -> bool:
-    """Whether the current GPU supports TF32 products; False without a GPU."""
+    """Whether the current GPU supports matrix products in TF32; False without a GPU."""
     return is_available() and get_device_capability()[0] >= 8
 
 
 def synchronize(device: Any = None) -> None:
-    """Wait until the GPU has completed all submitted work."""
+    """Wait until the GPU ``device``, by default the current one, has completed all submitted work."""
     gpu = _devices.cupy()
     gpu.cuda.Device(_index(device)).synchronize()
 

@@ -1,4 +1,7 @@
-"""Deprecated names of mixed precision, as ``torch.cuda.amp``; ``torch.amp`` has the current ones."""
+"""``torch.cuda.amp``: deprecated names of ``autocast``, ``GradScaler``, ``custom_fwd`` and ``custom_bwd``.
+
+``torch.amp`` has the current names.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,13 @@ autocast, GradScaler = old.deprecated_classes("cuda", dtypes.float16)
 
 
 def custom_fwd(fwd: Any = None, *, cast_inputs: Any = None) -> Any:
-    """Return ``torch.amp.custom_fwd`` for GPUs (deprecated)."""
+    """Return ``torch.amp.custom_fwd(fwd, device_type="cuda", cast_inputs=cast_inputs)`` (deprecated)."""
     old.warn_deprecated("cuda", "custom_fwd", "custom_fwd(args..., device_type='cuda')")
     return amp.custom_fwd(fwd, device_type="cuda", cast_inputs=cast_inputs)
 
 
 def custom_bwd(bwd: Any) -> Any:
-    """Return ``torch.amp.custom_bwd`` for GPUs (deprecated)."""
+    """Return ``torch.amp.custom_bwd(bwd, device_type="cuda")`` (deprecated)."""
     old.warn_deprecated("cuda", "custom_bwd", "custom_bwd(args..., device_type='cuda')")
     return amp.custom_bwd(bwd, device_type="cuda")
 

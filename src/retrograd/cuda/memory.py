@@ -1,6 +1,6 @@
-"""Statistics of GPU memory, as ``torch.cuda.memory``, from CuPy's memory pool; all are 0 without a GPU.
+"""``torch.cuda.memory``: statistics of GPU memory, from the memory pool of CuPy; all are 0 without a GPU.
 
-CuPy does not record peak values. The peak is the highest value at any call of these functions.
+CuPy does not record peak values. The peak is therefore the highest value that any call of these functions has seen.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _peaks = {"allocated": 0, "reserved": 0}
 
 
 def _update_usage() -> dict[str, int]:
-    """Return the bytes in use by arrays and the bytes that the pool holds, and update the peaks."""
+    """Return the bytes used by arrays and the bytes that the memory pool holds, and update their peak values."""
     if not devices.gpu_count():
         return {"allocated": 0, "reserved": 0}
     pool = devices.cupy().get_default_memory_pool()
@@ -26,28 +26,37 @@ def _update_usage() -> dict[str, int]:
 
 
 def empty_cache() -> None:
-    """Release the unused GPU memory of the pool; without a GPU it has no effect."""
+    """Release the GPU memory that CuPy's memory pool holds but does not use; without a GPU this has no effect."""
     if devices.gpu_count():
         devices.cupy().get_default_memory_pool().free_all_blocks()
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Return the bytes of GPU memory in use by tensors; 0 without a GPU."""
+    """Return the number of bytes that tensors use on the current GPU; 0 without a GPU. ``device`` has no effect."""
     return _update_usage()["allocated"]
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Return the bytes of GPU memory that the pool holds, used or not; 0 without a GPU."""
+    """Return the number of bytes that CuPy's memory pool holds on the current GPU, used or not; 0 without a GPU.
+
+    ``device`` has no effect.
+    """
     return _update_usage()["reserved"]
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """Return the highest observed :func:`memory_allocated` since the last reset; 0 without a GPU."""
+    """Return the highest value of :func:`memory_allocated` seen since the last reset; 0 without a GPU.
+
+    ``device`` has no effect.
+    """
     return max(found, _peaks["allocated"]) if (found := _update_usage()["allocated"]) else 0
 
 
 def max_memory_reserved(device: Any = None) -> int:
-    """Return the highest observed :func:`memory_reserved` since the last reset; 0 without a GPU."""
+    """Return the highest value of :func:`memory_reserved` seen since the last reset; 0 without a GPU.
+
+    ``device`` has no effect.
+    """
     return max(found, _peaks["reserved"]) if (found := _update_usage()["reserved"]) else 0
 
 
@@ -68,20 +77,29 @@ def max_memory_cached(device: Any = None) -> int:
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """Return the free and total bytes of a GPU's memory. Raises AssertionError without CuPy."""
+    """Return the number of free bytes and the total number of bytes of the memory of the GPU ``device``.
+
+    The default is the current GPU. Raises AssertionError without CuPy.
+    """
     free, total = devices.cupy().cuda.runtime.memGetInfo()
     return int(free), int(total)
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Reset the peaks to the current values. Raises AssertionError without CuPy."""
+    """Set the peak values to the current values.
+
+    Raises AssertionError without CuPy.
+    """
     devices.cupy()
     _peaks.update(allocated=0, reserved=0)
     _peaks.update(_update_usage())
 
 
 def reset_accumulated_memory_stats(device: Any = None) -> None:
-    """Do nothing, because no totals are recorded. Raises AssertionError without CuPy."""
+    """Do nothing, because no totals are recorded.
+
+    Raises AssertionError without CuPy.
+    """
     devices.cupy()
 
 
@@ -104,7 +122,10 @@ def reset_max_memory_cached(device: Any = None) -> None:
 
 
 def memory_stats(device: Any = None) -> dict[str, Any]:
-    """Return current and peak bytes in use and reserved, under PyTorch's keys; an empty dict without a GPU."""
+    """Return a dictionary of the current and peak numbers of bytes, used and reserved, under PyTorch's keys.
+
+    It is empty without a GPU.
+    """
     found: OrderedDict[str, Any] = OrderedDict()
     if devices.gpu_count():
         for name, value in _update_usage().items():
@@ -113,7 +134,7 @@ def memory_stats(device: Any = None) -> dict[str, Any]:
 
 
 def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
-    """Return :func:`memory_stats` as nested dicts."""
+    """Return :func:`memory_stats` as nested dictionaries, where a key such as ``"a.b"`` becomes two levels."""
     nested: dict[str, Any] = {}
     for name, value in memory_stats(device).items():
         *path, last = name.split(".")
@@ -125,7 +146,10 @@ def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
 
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
-    """Return :func:`memory_stats` as a table. Raises KeyError without a GPU, as PyTorch does."""
+    """Return a table of :func:`memory_stats` as text.
+
+    Raises KeyError without a GPU, as PyTorch does.
+    """
     stats = memory_stats(device)
     rows = [("Allocated memory", "allocated"), ("GPU reserved memory", "reserved")]
     lines = [
@@ -138,7 +162,10 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
 
 
 def memory_snapshot(mempool_id: Any = None, include_traces: bool = True) -> list[Any]:
-    """Return an empty list, because CuPy does not expose its segments. Raises AssertionError without CuPy."""
+    """Return an empty list, because CuPy does not list the segments of its memory pool.
+
+    Raises AssertionError without CuPy.
+    """
     devices.cupy()
     return []
 

@@ -1,4 +1,4 @@
-"""Streams and events of GPUs, as ``torch.cuda.streams``: wrappers of CuPy's."""
+"""``torch.cuda.streams``: streams and events of GPUs, which wrap those of CuPy."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from ..core import devices
 
 
 def _require_gpu(missing: str) -> Any:
-    """Return CuPy; raise RuntimeError with the message ``missing`` if there is no GPU."""
+    """Return the module CuPy; raise RuntimeError with the message ``missing`` if there is no GPU."""
     if not devices.gpu_count():
         raise RuntimeError(missing)
     return devices.cupy()
 
 
 class Stream:
-    """Queue of work for a GPU, which is executed in order."""
+    """Queue of work for a GPU, which is executed in the order of submission."""
 
     def __init__(self, device: Any = None, priority: int = 0, **kwargs: Any) -> None:
         gpu = _require_gpu("torch.cuda.Stream requires CUDA support")
@@ -24,29 +24,29 @@ class Stream:
 
     @property
     def cuda_stream(self) -> int:
-        """Address of the CUDA stream."""
+        """Address of the CUDA stream as an integer."""
         return int(self._stream.ptr)
 
     def query(self) -> bool:
-        """Whether all work is completed."""
+        """Whether all work submitted to this stream is completed."""
         return bool(self._stream.done)
 
     def synchronize(self) -> None:
-        """Wait until all work is completed."""
+        """Wait until all work submitted to this stream is completed."""
         self._stream.synchronize()
 
     def record_event(self, event: Event | None = None) -> Event:
-        """Return an event that completes with all work submitted so far."""
+        """Return ``event``, or a new event, which completes when all work submitted to this stream so far is completed."""
         found = Event() if event is None else event
         found.record(self)
         return found
 
     def wait_event(self, event: Event) -> None:
-        """Let work submitted from now on wait for an event."""
+        """Make work that is submitted to this stream from now on wait for ``event``."""
         self._stream.wait_event(event._event)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Let work submitted from now on wait for all current work of another stream."""
+        """Make work that is submitted to this stream from now on wait for the work submitted to ``stream`` so far."""
         self.wait_event(stream.record_event())
 
     def __eq__(self, other: object) -> bool:
@@ -60,7 +60,10 @@ class Stream:
 
 
 class Event:
-    """Point in the work of a stream that can be waited for and, with ``enable_timing``, measures times."""
+    """Point in the work of a stream that other streams can wait for.
+
+    If ``enable_timing`` is true, :meth:`elapsed_time` measures the time between two events.
+    """
 
     def __init__(
         self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, external: bool = False
@@ -69,11 +72,11 @@ class Event:
         self._event = gpu.cuda.Event(block=blocking, disable_timing=not enable_timing, interprocess=interprocess)
 
     def record(self, stream: Stream | None = None) -> None:
-        """Place the event after all work submitted to the stream so far."""
+        """Place the event after all work submitted so far to ``stream``, by default the current stream."""
         self._event.record(None if stream is None else stream._stream)
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Let a stream, by default the current one, wait for the event."""
+        """Make work that is submitted from now on to ``stream``, by default the current one, wait for the event."""
         (current_stream() if stream is None else stream).wait_event(self)
 
     def query(self) -> bool:
@@ -85,30 +88,33 @@ class Event:
         self._event.synchronize()
 
     def elapsed_time(self, end_event: Event) -> float:
-        """Return the milliseconds between this event and another."""
+        """Return the time from this event to ``end_event`` in milliseconds."""
         return float(devices.cupy().cuda.get_elapsed_time(self._event, end_event._event))
 
 
 def current_stream(device: Any = None) -> Stream:
-    """Return the current stream. Raises AssertionError without CuPy, as PyTorch does without CUDA."""
+    """Return the current stream.
+
+    Raises AssertionError without CuPy, as PyTorch does without CUDA.
+    """
     gpu = devices.cupy()
     return Stream(_stream=gpu.cuda.get_current_stream())
 
 
 def default_stream(device: Any = None) -> Stream:
-    """Return the default stream."""
+    """Return the default stream, which is current unless another one is set."""
     gpu = devices.cupy()
     return Stream(_stream=gpu.cuda.Stream.null)
 
 
 def set_stream(stream: Stream | None) -> None:
-    """Make a stream current; None has no effect."""
+    """Make ``stream`` the current stream; None has no effect."""
     if stream is not None:
         stream._stream.use()
 
 
 class StreamContext:
-    """Context manager that makes a stream current; None has no effect."""
+    """Context manager that makes a stream the current one; None has no effect."""
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream
@@ -123,7 +129,7 @@ class StreamContext:
 
 
 def stream(stream: Stream | None) -> StreamContext:
-    """Return a context manager that makes a stream current: ``with torch.cuda.stream(s): …``."""
+    """Return a context manager that makes ``stream`` the current one, as in ``with torch.cuda.stream(s): …``."""
     return StreamContext(stream)
 
 

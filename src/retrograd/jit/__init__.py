@@ -1,7 +1,6 @@
-"""TorchScript's functions, as ``torch.jit``: they accept programs and run them as Python.
+"""``torch.jit``: the functions of TorchScript, which accept programs and run them as ordinary Python.
 
-``script`` and ``trace`` return their argument. Functions without a meaning in Python raise: saving and loading
-archives.
+``script`` and ``trace`` return their argument. Functions that save or load archives raise an error.
 """
 
 from __future__ import annotations
@@ -19,38 +18,38 @@ from .types import isinstance
 
 
 class Attribute(NamedTuple):
-    """Value with the type that TorchScript should assume."""
+    """Pair of a value and the type that TorchScript should assume for it."""
 
     value: Any
     type: Any
 
 
 class ScriptModule(Module):
-    """Base class of scripted modules; it behaves as ``Module``."""
+    """Base class of modules for TorchScript; it is the same as ``Module``."""
 
 
 class ScriptFunction:
-    """Class of scripted functions. It has no instances, because ``script`` returns the function itself."""
+    """Class of the functions of TorchScript; it has no instances, because ``script`` returns the function itself."""
 
 
 class Error(RuntimeError):
-    """Error in a script."""
+    """Error in a program in TorchScript."""
 
 
 class Future:
-    """Result of :func:`fork`, which is available at once."""
+    """Result of :func:`fork`; the call has already ended."""
 
     def __init__(self, value: Any) -> None:
         self._value = value
 
     def wait(self) -> Any:
-        """Return the result."""
+        """Return the result of the call."""
         return self._value
 
     value = wait
 
     def done(self) -> bool:
-        """Return True."""
+        """Return True, because the call has ended."""
         return True
 
 
@@ -59,16 +58,16 @@ def _warn_deprecated(name: str, instead: str = "Please switch to `torch.compile`
 
 
 def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
-    """Return ``obj``, a function, a class or a module, which runs as Python.
+    """Return ``obj``, a function, a class or a module, unchanged, after a warning that ``script`` is deprecated.
 
-    It warns that it is deprecated, as PyTorch does.
+    PyTorch gives the same warning.
     """
     _warn_deprecated("script")
     return obj
 
 
 def script_method(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``fn``."""
+    """Return ``fn`` unchanged."""
     _warn_deprecated("script_method")
     return fn
 
@@ -80,9 +79,9 @@ def _run_once(function: Any, inputs: Any) -> None:
 
 
 def trace(func: Any, example_inputs: Any = None, optimize: Any = None, check_trace: bool = True, **options: Any) -> Any:
-    """Call ``func`` once with ``example_inputs`` and return it; it runs as Python.
+    """Call ``func`` once with ``example_inputs``, and return ``func`` unchanged.
 
-    Branches on the inputs' values or shapes are not fixed by the example.
+    Later calls run as Python, so that branches on the inputs' values or shapes are not fixed by the example.
     """
     _warn_deprecated("trace")
     kwargs = options.get("example_kwarg_inputs")
@@ -97,7 +96,7 @@ def trace(func: Any, example_inputs: Any = None, optimize: Any = None, check_tra
 def trace_module(
     mod: Any, inputs: dict[str, Any], optimize: Any = None, check_trace: bool = True, **options: Any
 ) -> Any:
-    """Call each method that ``inputs`` names once and return ``mod``."""
+    """Call each method of ``mod`` that ``inputs`` names once, with the arguments given there, and return ``mod``."""
     _warn_deprecated("trace_method")
     for name, given in inputs.items():
         _run_once(getattr(mod, name), given)
@@ -115,22 +114,22 @@ def is_tracing() -> bool:
 
 
 def annotate(the_type: Any, the_value: Any) -> Any:
-    """Return ``the_value``."""
+    """Return ``the_value`` unchanged."""
     return the_value
 
 
 def export(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``fn``."""
+    """Return ``fn`` unchanged."""
     return fn
 
 
 def unused(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``fn``."""
+    """Return ``fn`` unchanged."""
     return fn
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
-    """Return the function; usable as ``@ignore`` and ``@ignore(drop=…)``."""
+    """Return the decorated function unchanged, for ``@ignore`` as well as ``@ignore(drop=…)``."""
     if callable(drop):
         return drop
     if not builtins.isinstance(drop, bool):
@@ -145,17 +144,17 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
 
 
 def interface(obj: Any) -> Any:
-    """Return ``obj``, a class that declares the methods of a scripted module."""
+    """Return ``obj``, a class that declares methods, unchanged."""
     return obj
 
 
 def script_if_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``fn``."""
+    """Return ``fn`` unchanged."""
     return fn
 
 
 def freeze(mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics: bool = True) -> Any:
-    """Return ``mod``. Raises RuntimeError if it is in training mode."""
+    """Return ``mod`` unchanged; raise RuntimeError if it is in training mode."""
     _warn_deprecated("freeze", "Please use `torch.compile` instead.")
     if mod.training:
         raise RuntimeError(
@@ -166,18 +165,18 @@ def freeze(mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics
 
 
 def optimize_for_inference(mod: Any, other_methods: list[str] | None = None) -> Any:
-    """Return ``mod``."""
+    """Return ``mod`` unchanged."""
     return mod
 
 
 def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
-    """Call ``func`` at once and return its result in a :class:`Future`."""
+    """Call ``func`` with ``args`` and ``kwargs`` at once, and return a :class:`Future` with the result."""
     _warn_deprecated("fork", "Please use `torch.compile` instead.")
     return Future(func(*args, **kwargs))
 
 
 def wait(future: Any) -> Any:
-    """Return the result of a :class:`Future`."""
+    """Return the result of ``future``, which :func:`fork` has returned."""
     _warn_deprecated("wait", "Please use `torch.compile` instead.")
     return future.wait()
 
@@ -190,12 +189,12 @@ def _raise_no_archives(what: str) -> NoReturn:
 
 
 def save(m: Any, f: Any, _extra_files: Any = None) -> None:
-    """Raise RuntimeError, because a Python program is not saved as an archive; the message names the remedy."""
+    """Raise RuntimeError, because a Python program can not be saved as an archive; the message names an alternative."""
     _raise_no_archives("save")
 
 
 def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_shapes: bool = False) -> Any:
-    """Raise RuntimeError, because an archive contains a program in TorchScript; the message names the remedy."""
+    """Raise RuntimeError, because an archive contains a program in TorchScript; the message names an alternative."""
     _raise_no_archives("load")
 
 
@@ -204,7 +203,7 @@ def enable_onednn_fusion(enabled: bool) -> None:
 
 
 def onednn_fusion_enabled() -> bool:
-    """Return False."""
+    """Return False, because no operations are fused."""
     return False
 
 
@@ -215,12 +214,12 @@ def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]
 
 @contextmanager
 def optimized_execution(should_optimize: bool) -> Iterator[None]:
-    """Context manager without effect."""
+    """Context manager that has no effect."""
     yield
 
 
 class strict_fusion:
-    """Context manager without effect."""
+    """Context manager that has no effect."""
 
     def __enter__(self) -> None:
         pass

@@ -1,4 +1,7 @@
-"""``torch.jit.isinstance``, which checks element types; in a separate file because it shadows the built-in."""
+"""``torch.jit.isinstance``, which also checks the types of elements.
+
+It is in a file of its own because it shadows the built-in function.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,10 @@ _EXAMPLES = {list: "list[int]", dict: "dict[int, int]", tuple: "tuple[int]"}
 
 
 def isinstance(obj: Any, target_type: Any) -> bool:
-    """Whether ``obj`` has a type that may include element types: ``list[int]``, ``Optional[dict[str, int]]``."""
+    """Whether ``obj`` is an instance of ``target_type``, such as ``list[int]`` or ``Optional[dict[str, int]]``.
+
+    The types of elements, keys and values are checked too.
+    """
     origin, inner = typing.get_origin(target_type), typing.get_args(target_type)
     if target_type in _EXAMPLES:
         raise RuntimeError(

@@ -17,7 +17,7 @@ PROFILER_STEP_NAME = "ProfilerStep"
 
 
 class ProfilerAction(Enum):
-    """What a profiler does during a step; a function that :func:`schedule` returns selects it."""
+    """Action of a profiler during a step; the function that :func:`schedule` returns selects it."""
 
     NONE = 0
     WARMUP = 1
@@ -245,17 +245,19 @@ def _activities(activities: Iterable[Any] | None) -> set[ProfilerActivity]:
 
 
 class profile(_KinetoProfile):
-    """Context manager that records the operations of this thread, always or in the steps that ``schedule`` selects.
+    """Context manager that records the operations of the current thread, or those in steps selected by ``schedule``.
 
     Args:
-        activities: the activities to profile (:class:`ProfilerActivity`); by default all supported ones.
-        schedule: function from the number of a step to its action; each call of :meth:`step` begins a new step.
-        on_trace_ready: function called with this profiler whenever a trace is complete.
-        record_shapes: record the shapes of arguments.
-        profile_memory: record the memory that results allocate, and its release.
-        with_stack: record the lines of the program from which operations were called.
-        with_flops: count the floating-point operations of matrix products, convolutions, sums and products.
-        acc_events: keep the events of all cycles, not only of the last.
+        activities: the activities to record (:class:`ProfilerActivity`); None means all supported ones.
+        schedule: a function that takes the number of a step and returns its :class:`ProfilerAction`. Each call of
+            :meth:`step` begins a new step.
+        on_trace_ready: a function that is called with this profiler whenever a trace is complete.
+        record_shapes: if true, record the shapes of arguments.
+        profile_memory: if true, record the memory that results allocate, and its release.
+        with_stack: if true, record the lines of the program from which operations were called.
+        with_flops: if true, compute the number of floating-point operations of matrix products, convolutions,
+            elementwise sums and elementwise products.
+        acc_events: if true, keep the events of all cycles of ``schedule``, not only of the last one.
 
     >>> import retrograd as torch
     >>> from retrograd.profiler import profile, record_function

@@ -521,7 +521,10 @@ class _Exchange:
         function.__code__ = known[1]
 
     def _write(self, function: Any, state: _State, begin: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Generate the code of a lazy function before its first call, and use it as the original."""
+        """Generate the code of the lazy ``function`` when it is first called, and return ``begin(args, kwargs)``.
+
+        ``state.run`` becomes a copy of the function with the generated code.
+        """
         with self.lock:
             if state.begin is not begin:
                 timing = function.__code__

@@ -1,4 +1,4 @@
-"""Helpers for tests, as ``torch.testing``: comparison of tensors with a report of differences, and random tensors."""
+"""``torch.testing``: ``assert_close``, which compares tensors, and ``make_tensor``, which returns random tensors."""
 
 from __future__ import annotations
 

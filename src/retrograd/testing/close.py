@@ -1,4 +1,4 @@
-"""``assert_close``: comparison of tensors, numbers, and nested sequences and mappings of them, with a report."""
+"""``assert_close``: comparison of tensors, numbers, and nested sequences and mappings of these."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NUMBERS = (bool, int, float, complex, numpy.number)
 
 @dataclass
 class Criteria:
-    """Criteria of equality."""
+    """Criteria by which two tensors or numbers count as equal: the options of :func:`assert_close`."""
 
     rtol: float | None
     atol: float | None
@@ -35,7 +35,10 @@ class Criteria:
     allow_subclasses: bool
 
     def tolerances(self, *kinds: Any) -> tuple[float, float]:
-        """Return relative and absolute tolerance: those passed, or the largest defaults of the dtypes ``kinds``."""
+        """Return the relative and the absolute tolerance.
+
+        If the caller of :func:`assert_close` passed none, they are the largest defaults of the dtypes ``kinds``.
+        """
         if self.rtol is not None and self.atol is not None:
             return self.rtol, self.atol
         found = [TOLERANCES.get(kind, (0.0, 0.0)) for kind in kinds]
@@ -43,7 +46,10 @@ class Criteria:
 
 
 class Mismatch(Exception):
-    """Difference between two values. The message describes it; ``place`` is the path of the values in a nest."""
+    """Difference between two values, which the message describes.
+
+    ``place`` is the path of the values in a nest, such as ``[0]['a']``.
+    """
 
     place = ""
 
@@ -62,10 +68,12 @@ def assert_close(
     check_stride: bool = False,
     msg: str | Callable[[str], str] | None = None,
 ) -> None:
-    """Raise AssertionError unless ``|actual - expected| <= atol + rtol |expected|`` for every element.
+    """Raise AssertionError unless ``|actual - expected| <= atol + rtol * |expected|`` for every element.
 
     ``actual`` and ``expected`` may be tensors, NumPy arrays, numbers, None, and sequences and mappings of these. Pass
-    both tolerances or neither; the defaults depend on the dtype. ``msg``: another message, or a function of the
+    both tolerances or neither; the defaults depend on the dtype. If ``equal_nan`` is true, two NaN count as equal. If
+    one of the options ``check_device``, ``check_dtype``, ``check_layout`` and ``check_stride`` is true, the two must
+    agree in this property. ``msg`` replaces the message of the error; it is a text, or a function of the original
     message.
 
     >>> import retrograd as torch
@@ -91,7 +99,10 @@ def assert_close(
 
 
 def _compare(actual: Any, expected: Any, wanted: Criteria, place: str) -> None:
-    """Raise Mismatch, with its path, unless two values or nests of values are equal."""
+    """Raise :class:`Mismatch` unless ``actual`` and ``expected``, values or nests of values, are equal by ``wanted``.
+
+    ``place`` is the path at which they are in the outermost nest.
+    """
     try:
         if _both(actual, expected, Sequence) and not _either(actual, expected, str):
             if len(actual) != len(expected):
@@ -157,7 +168,7 @@ def _allowed_text(tolerance: float) -> str:
 
 
 def _scalar_mismatch(actual: Any, expected: Any, rtol: float, atol: float) -> Mismatch:
-    """Return the mismatch of two numbers."""
+    """Return an exception that describes the difference between the numbers ``actual`` and ``expected``."""
     difference = abs(actual - expected)
     relative = float("inf") if expected == 0 else difference / abs(expected)
     return Mismatch(
@@ -203,7 +214,11 @@ def _same_attribute(name: str, actual: Any, expected: Any) -> None:
 
 
 def _tensor_mismatch(a: Tensor, b: Tensor, matches: Tensor, rtol: float, atol: float) -> Mismatch:
-    """Return the mismatch of two tensors: how many elements differ, and the greatest differences."""
+    """Return an exception that describes the difference between the tensors ``a`` and ``b``.
+
+    ``matches`` is a bool tensor that is true where the elements are close. The message has the number of elements that
+    differ, and the greatest absolute and relative differences.
+    """
     if not a.is_floating_point() and not a.is_complex():
         a, b = a.to(dtypes.int64), b.to(dtypes.int64)
     count, total = int(matches.logical_not().sum()), matches.numel()
@@ -229,7 +244,7 @@ def assert_allclose(
     equal_nan: bool = True,
     msg: str = "",
 ) -> None:
-    """Call :func:`assert_close` with older defaults (deprecated)."""
+    """Call :func:`assert_close` with the default tolerances of earlier versions of PyTorch (deprecated)."""
     warn(
         "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. Please use "
         "`torch.testing.assert_close()` instead. You can find detailed upgrade instructions in "

@@ -1,4 +1,4 @@
-"""``make_tensor``: a random tensor of any dtype."""
+"""``make_tensor``: a tensor of random elements of any dtype."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ def make_tensor(
     exclude_zero: bool = False,
     memory_format: Any = None,
 ) -> Tensor:
-    """Return a tensor of random elements, uniform in [``low``, ``high``).
+    """Return a tensor of random elements, uniformly distributed between ``low`` (included) and ``high`` (excluded).
 
-    The default range is [-9, 9) for floats and [-9, 10) for integers ([0, 10) if unsigned); bools are False or True.
-    ``noncontiguous``: return every second element of a larger tensor. ``exclude_zero``: replace zeros by 1 or the
-    smallest positive float.
+    The default limits are -9 and 9 for floating-point and complex dtypes, -9 and 10 for signed integers, and 0 and 10
+    for unsigned integers. Bool elements are False or True. If ``noncontiguous`` is true, the result has every second
+    element of a larger tensor. If ``exclude_zero`` is true, zeros are replaced by 1, or by the smallest positive number
+    of a floating-point dtype.
 
     >>> import retrograd as torch
     >>> torch.testing.make_tensor(2, 3, dtype=torch.int64, device="cpu").shape
@@ -61,7 +62,10 @@ def make_tensor(
 def _limits(
     low: float | None, high: float | None, default: tuple[Any, Any], lowest: Any, highest: Any
 ) -> tuple[Any, Any]:
-    """Return the limits, or their defaults, clamped to the range of the dtype."""
+    """Return ``low`` and ``high``, restricted to the range from ``lowest`` to ``highest``.
+
+    A limit that is None is replaced by the one in ``default``.
+    """
     low, high = default[0] if low is None else low, default[1] if high is None else high
     if math.isnan(low) or math.isnan(high):
         raise ValueError(f"`low` and `high` cannot be NaN, but got low={low} and high={high}")
