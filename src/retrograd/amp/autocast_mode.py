@@ -201,7 +201,7 @@ def _detours_of(names: str, detour: Callable[..., Any], seen: set[int]) -> list[
 
 
 def _unwrap(function: Any) -> Any:
-    """Return the function that a public wrapper wraps, or the function itself."""
+    """Return the function that the public wrapper ``function`` calls, or ``function`` itself if it is not a wrapper."""
     target = function.__globals__.get("target") if hasattr(function, "__globals__") else None
     return function if target is None or getattr(function, "op", None) or getattr(function, "front", None) else target
 
@@ -274,7 +274,7 @@ def is_autocast_cache_enabled() -> bool:
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
-    """Enable or disable the cache of converted weights, which autocast uses."""
+    """Enable the cache of converted weights, which autocast uses, if ``enabled`` is true; otherwise disable it."""
     _caching.set(enabled)
 
 

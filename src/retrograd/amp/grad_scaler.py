@@ -201,7 +201,7 @@ class GradScaler(TorchNamed):
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
-        """Set the factor by which the scale is multiplied when it grows."""
+        """Set the factor by which the scale is multiplied when it grows to ``new_factor``."""
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
@@ -209,7 +209,7 @@ class GradScaler(TorchNamed):
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
-        """Set the factor by which the scale is multiplied after infinite or NaN gradients."""
+        """Set the factor by which the scale is multiplied after infinite or NaN gradients to ``new_factor``."""
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
@@ -217,7 +217,7 @@ class GradScaler(TorchNamed):
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
-        """Set the number of consecutive iterations with finite gradients after which the scale grows."""
+        """Let the scale grow after ``new_interval`` consecutive iterations with finite gradients."""
         self._growth_interval = new_interval
 
     def is_enabled(self) -> bool:

@@ -75,7 +75,8 @@ def _calling_code(own: CodeType, function: FunctionType, call: Callable[..., Any
 def underlying_functions(found: Any) -> Iterator[FunctionType]:
     """Yield the function objects that run when the public function ``found`` is called.
 
-    These are the function itself, or its fast paths and the functions that these call for other arguments.
+    An operation may have several of them: fast paths for different arguments, and a public function that calls the
+    operation.
     """
     op, front = getattr(found, "op", None), getattr(found, "front", None)
     if op is not None:

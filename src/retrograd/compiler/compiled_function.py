@@ -101,9 +101,9 @@ class Compiled:
         _every.add(self)
 
     def missed(self, args: Any, kwargs: Any) -> Any:
-        """Return the result of a call for which no recording is valid, and record the call if that is possible.
+        """Return the result of a call with ``args`` and ``kwargs`` for which no recording is valid.
 
-        The call is not recorded if the function has been recorded ``MAX_RECORDINGS`` times, or if a
+        The call is recorded, unless the function has been recorded ``MAX_RECORDINGS`` times, or a
         ``TorchFunctionMode``, a transform such as ``vmap``, or autocast is active.
         """
         watched = torch_function.state()[1] or active_levels() or recording() not in (True, False, None) or _autocast()

@@ -266,7 +266,10 @@ class Guards:
         return compile_source("<compiled guard>", lines, self.space, "holds")
 
     def failing(self, args: Any, kwargs: Any) -> Any:
-        """Return the source text of the first condition that a call does not meet; True if it meets all."""
+        """Return the source text of the first condition that a call with ``args`` and ``kwargs`` does not meet.
+
+        Return True if it meets all conditions.
+        """
         space = dict(self.space)
         exec(self.told, space)
         return space["holds"](args, kwargs)

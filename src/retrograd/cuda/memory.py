@@ -77,18 +77,18 @@ def max_memory_cached(device: Any = None) -> int:
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """Return the number of free bytes and the total number of bytes of the memory of the GPU ``device``.
+    """Return the number of free bytes and the total number of bytes of the memory of the current GPU.
 
-    The default is the current GPU. Raises AssertionError without CuPy.
+    ``device`` has no effect. Raises AssertionError without CuPy.
     """
     free, total = devices.cupy().cuda.runtime.memGetInfo()
     return int(free), int(total)
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Set the peak values to the current values.
+    """Set the peak values of :func:`max_memory_allocated` and :func:`max_memory_reserved` to the current values.
 
-    Raises AssertionError without CuPy.
+    ``device`` has no effect. Raises AssertionError without CuPy.
     """
     devices.cupy()
     _peaks.update(allocated=0, reserved=0)
@@ -124,7 +124,7 @@ def reset_max_memory_cached(device: Any = None) -> None:
 def memory_stats(device: Any = None) -> dict[str, Any]:
     """Return a dictionary of the current and peak numbers of bytes, used and reserved, under PyTorch's keys.
 
-    It is empty without a GPU.
+    It is empty without a GPU. ``device`` has no effect.
     """
     found: OrderedDict[str, Any] = OrderedDict()
     if devices.gpu_count():
@@ -146,7 +146,7 @@ def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
 
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
-    """Return a table of :func:`memory_stats` as text.
+    """Return a table of :func:`memory_stats` as text; ``device`` and ``abbreviated`` have no effect.
 
     Raises KeyError without a GPU, as PyTorch does.
     """

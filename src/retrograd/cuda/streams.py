@@ -93,7 +93,7 @@ class Event:
 
 
 def current_stream(device: Any = None) -> Stream:
-    """Return the current stream.
+    """Return the current stream of the current GPU; ``device`` has no effect.
 
     Raises AssertionError without CuPy, as PyTorch does without CUDA.
     """
@@ -102,7 +102,7 @@ def current_stream(device: Any = None) -> Stream:
 
 
 def default_stream(device: Any = None) -> Stream:
-    """Return the default stream, which is current unless another one is set."""
+    """Return the default stream, which is current unless another one is set; ``device`` has no effect."""
     gpu = devices.cupy()
     return Stream(_stream=gpu.cuda.Stream.null)
 

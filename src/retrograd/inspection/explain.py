@@ -262,7 +262,7 @@ def _refer(operand: Operand) -> str:
 
 
 def folding_key(step: Step) -> Any:
-    """Return a key that is equal for two steps if they have the same operation, line of the program and shape."""
+    """Return a key of ``step`` that is equal for steps with the same operation, line of the program and shape."""
     return step.operation, step.node.code, step.node.instruction, step.shape
 
 

@@ -259,7 +259,7 @@ def _key(node: Any) -> Any:
 
 
 def _ends(nodes: list[Any]) -> dict[Any, list[Any]]:
-    """Return the nodes that are not an operand of another node, in lists by operation and line of the program."""
+    """Return those of ``nodes`` that are not an operand of another node, in lists by operation and line of the program."""
     inner = {id(edge.node) for node in nodes for edge in node.edges if edge is not None}
     ends: dict[Any, list[Any]] = {}
     for node in nodes:

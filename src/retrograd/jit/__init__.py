@@ -199,7 +199,7 @@ def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_sh
 
 
 def enable_onednn_fusion(enabled: bool) -> None:
-    """Do nothing, because no operations are fused."""
+    """Do nothing, because no operations are fused; ``enabled`` has no effect."""
 
 
 def onednn_fusion_enabled() -> bool:
@@ -214,7 +214,7 @@ def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]
 
 @contextmanager
 def optimized_execution(should_optimize: bool) -> Iterator[None]:
-    """Context manager that has no effect."""
+    """Context manager that has no effect, because programs are not optimised."""
     yield
 
 

@@ -378,7 +378,7 @@ def _stack(call: recorder.Call, stacks: dict[int, list[str]]) -> list[str]:
 
 
 def _memory(seen: Seen) -> dict[recorder.Call, tuple[int, int]]:
-    """Return for each call the bytes allocated minus the bytes released, on the CPU and on the GPU.
+    """Return for each call in ``seen`` the bytes allocated minus the bytes released, on the CPU and on the GPU.
 
     Calls inside of a call are included.
     """

@@ -96,7 +96,11 @@ def _arguments(profiler: Any, event: Any, index: int) -> dict[str, Any]:
 
 
 def _arrows(profiler: Any, base: float, forward: dict[int, Any], place: dict[str, int]) -> list[dict[str, Any]]:
-    """Return the flow events that draw arrows from operations to the nodes of their derivatives."""
+    """Return the flow events that draw arrows from operations to the nodes of their derivatives.
+
+    ``forward`` maps the number of a node to the event of the operation that recorded it. ``base`` is the time in
+    microseconds at which the trace begins, and ``place`` is the process and thread.
+    """
     arrows: list[dict[str, Any]] = []
     for event in profiler.function_events:
         start = forward.get(event.sequence_nr) if event.scope == 1 else None

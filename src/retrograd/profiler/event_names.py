@@ -101,7 +101,7 @@ def _getitem(input: Any, index: Any) -> str:
 
 
 def _matmul(input: Any, other: Any = None, **rest: Any) -> str:
-    """Return the name ``matmul>`` with the operation inside, which depends on the numbers of dimensions.
+    """Return the event name ``matmul>`` with the operation inside, which depends on ``input`` and ``other``.
 
     The operation is ``dot`` or ``mv`` for vectors, ``mm`` for matrices, and otherwise ``bmm``.
     """
@@ -219,9 +219,9 @@ def names_of_functions() -> dict[FunctionType, Name]:
 
 @functools.lru_cache(1)
 def _names(made: int, imported: int) -> dict[FunctionType, Name]:
-    """Return the result of :func:`names_of_functions`.
+    """Return the result of :func:`names_of_functions`, from the cache unless functions have been added.
 
-    The parameters only serve as keys of the cache: they change if functions have been added.
+    ``made`` and ``imported`` are the keys of the cache: the numbers of functions and of imported namespaces.
     """
     names: dict[FunctionType, Name | None] = {each: _inside(each) for each in LAZY_FUNCTIONS}
     for function, name, prefix in _functions():
@@ -241,7 +241,7 @@ _OWN = "retrograd::"
 
 
 def _inside(function: Any) -> Name | None:
-    """Return the event name of an internal function: PyTorch's operation that records the same node."""
+    """Return the event name of the internal function ``function``: PyTorch's operation that records the same node."""
     op = getattr(function, "op", None)
     if op is None:
         return shown_name(function.__name__)

@@ -177,7 +177,7 @@ class FunctionEvent(FormattedTimesMixin):
         self.cpu_children.append(child)
 
     def set_cpu_parent(self, parent: FunctionEvent) -> None:
-        """Set the event that encloses this one."""
+        """Set the event that encloses this one to ``parent``."""
         self.cpu_parent = parent
 
     @property

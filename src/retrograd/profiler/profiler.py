@@ -223,7 +223,7 @@ class _KinetoProfile:
         self.preset_metadata[key] = value
 
     def set_custom_trace_id_callback(self, callback: Callable[[], str]) -> None:
-        """Set the function that returns the identifier of each later trace."""
+        """Set ``callback``, a function that returns the identifier of each later trace."""
         self.custom_trace_id_callback = callback
 
     def get_trace_id(self) -> str | None:

@@ -186,7 +186,7 @@ def _set_share(event: Any, attribute: str, part: float, whole: float) -> str:
 
 
 def _flops(events: Sequence[Any]) -> list[Column]:
-    """Return a list with the column for floating-point operations; it is empty if no event has any.
+    """Return a list with the column for the floating-point operations of ``events``; it is empty if they have none.
 
     The unit, such as MFLOPs, is the one that suits the smallest number.
     """

@@ -244,7 +244,10 @@ def assert_allclose(
     equal_nan: bool = True,
     msg: str = "",
 ) -> None:
-    """Call :func:`assert_close` with the default tolerances of earlier versions of PyTorch (deprecated)."""
+    """Compare ``actual`` and ``expected`` like :func:`assert_close` (deprecated).
+
+    The default tolerances are those of earlier versions of PyTorch.
+    """
     warn(
         "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. Please use "
         "`torch.testing.assert_close()` instead. You can find detailed upgrade instructions in "
