@@ -53,7 +53,11 @@ class Adadelta(ElementwiseOptimizer):
         F: Any, param: Any, grad: Any, square: Any, steps: Any, *, lr: Any, rho: float, eps: float,
         weight_decay: float, maximize: bool,
     ) -> None:  # fmt: skip
-        """Update ``param`` by its gradient, scaled to the size of earlier steps."""
+        """Update ``param`` in place by one Adadelta step; ``square`` and ``steps`` are also updated in place.
+
+        ``square`` is the running mean of the squared gradients and ``steps`` that of the squared steps, both with decay
+        rate ``rho``. ``F`` provides the operations (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
+        """
         grad = F.direction(param, grad, weight_decay, maximize)
         F.mul_(square, rho)
         F.addcmul_(square, grad, grad, 1 - rho)

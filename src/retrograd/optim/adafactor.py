@@ -1,4 +1,4 @@
-"""``Adafactor``: Adam with a factored mean square (one row, one column)."""
+"""``Adafactor``: Adam whose mean of squared gradients is stored as one mean per row and one per column."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from .optimizer import check_rate, step_counter
 
 
 class Adafactor(WholeParameterOptimizer):
-    """Adafactor: steps relative to the size of the parameter, divided by the root of the mean square of the gradients
-    and clipped to a root mean square of ``d``. For matrices the mean square is stored as its means by row and by
-    column.
+    """Adafactor: a step is the gradient divided by the root of the mean of its squares.
+
+    The step is clipped to a root mean square of ``d`` and multiplied by the root mean square of the parameter. For a
+    matrix, the mean of squares is stored as its means by row and by column, because these need less memory.
 
     Source: Shazeer and Stern, "Adafactor: Adaptive Learning Rates with Sublinear Memory Cost", 2018.
     """
@@ -66,7 +67,11 @@ def _root_mean_square(x: Tensor) -> float:
 
 
 def _mean_square(state: dict[str, Any], grad: Tensor, weight: float, least: float) -> Tensor:
-    """Update the running mean square with ``grad`` and return it; for matrices, the product of its two factors."""
+    """Update the running mean of ``grad * grad`` in ``state`` with weight ``weight`` and return it.
+
+    For a matrix, ``state`` has the means by row and by column. The result is then their product divided by the overall
+    mean, which is at least ``least``.
+    """
     if grad.ndim <= 1:
         return state["variance"].lerp_(grad * grad, weight).clone()
     row, column = state["row_var"], state["col_var"]

@@ -59,7 +59,11 @@ class Adagrad(ElementwiseOptimizer):
     def rule(
         F: Any, param: Any, grad: Any, sum: Any, *, size: Any, weight_decay: float, maximize: bool, eps: float
     ) -> None:
-        """Update ``param`` by its gradient, divided by the root of the sum of squares."""
+        """Update ``param`` in place by one Adagrad step; ``sum`` is also updated in place.
+
+        ``sum`` is the sum of the squared gradients and ``size`` the learning rate of this step. ``F`` provides the
+        operations (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
+        """
         grad = F.direction(param, grad, weight_decay, maximize)
         F.addcmul_(sum, grad, grad)
         F.addcdiv_(param, grad, F.root(sum, 1, eps), -size)

@@ -84,7 +84,14 @@ class Adam(ElementwiseOptimizer):
         F: Any, param: Any, grad: Any, mean: Any, square: Any, greatest: Any = None, *, shrink: Any, weight_decay: Any,
         maximize: bool, beta1: Any, beta2: Any, eps: float, size: Any, correction: Any,
     ) -> None:  # fmt: skip
-        """Update ``param`` by the running mean and the mean square of its gradients."""
+        """Update ``param`` in place by one Adam step; ``mean``, ``square`` and ``greatest`` are also updated in place.
+
+        ``mean`` and ``square`` are the running means of the gradient and of its square. ``greatest`` is the maximum of
+        ``square`` over all steps, or None without ``amsgrad``. ``size`` is the learning rate divided by the bias
+        correction of ``mean``; ``correction`` is the root of the bias correction of ``square``. ``param`` is first
+        multiplied by ``shrink``, unless ``shrink`` is None. ``F`` provides the operations (``ArrayOps`` or
+        ``TensorOps`` in ``fused.py``).
+        """
         if shrink is not None:
             F.mul_(param, shrink)
         grad = F.direction(param, grad, weight_decay, maximize)

@@ -52,7 +52,12 @@ class Adamax(ElementwiseOptimizer):
         F: Any, param: Any, grad: Any, mean: Any, greatest: Any, *, weight_decay: float, maximize: bool, beta1: float,
         beta2: float, eps: float, size: Any,
     ) -> None:  # fmt: skip
-        """Update ``param`` by the mean of its gradients, divided by their decayed maximum."""
+        """Update ``param`` in place by one Adamax step; ``mean`` and ``greatest`` are also updated in place.
+
+        ``mean`` is the running mean of the gradient, ``greatest`` the maximum of its absolute values with decay rate
+        ``beta2``. ``size`` is the learning rate divided by the bias correction of ``mean``. ``F`` provides the
+        operations (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
+        """
         grad = F.direction(param, grad, weight_decay, maximize)
         F.lerp_(mean, grad, 1 - beta1)
         F.mul_(greatest, beta2)

@@ -10,8 +10,9 @@ from .optimizer import check_not_negative, check_rate
 
 
 class ASGD(ElementwiseOptimizer):
-    """Averaged gradient descent with a decaying rate; from step ``t0`` on, the state ``ax`` is the average of the
-    parameter.
+    """Averaged stochastic gradient descent: after step ``t0``, the state ``ax`` is the average of the parameter.
+
+    The learning rate of step ``t`` is ``lr / (1 + lambd * lr * t) ** alpha``.
 
     Source: Polyak and Juditsky, "Acceleration of stochastic approximation by averaging", 1992.
     """
@@ -52,7 +53,12 @@ class ASGD(ElementwiseOptimizer):
         F: Any, param: Any, grad: Any, average: Any, *, eta: float, mu: float, lambd: float, weight_decay: float,
         maximize: bool,
     ) -> None:  # fmt: skip
-        """Update ``param`` by its gradient, and its average."""
+        """Update ``param`` in place by one step; ``average`` is also updated in place.
+
+        ``average`` is the average of ``param`` over the steps, in which the new ``param`` has the weight ``mu``.
+        ``eta`` is the learning rate of this step and ``lambd`` the decay of ``param``. ``F`` provides the operations
+        (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
+        """
         grad = F.direction(param, grad, weight_decay, maximize)
         F.mul_(param, 1 - lambd * eta)
         F.add_(param, grad, -eta)

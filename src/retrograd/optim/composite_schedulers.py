@@ -1,4 +1,4 @@
-"""Schedulers composed of other schedulers, and ``ReduceLROnPlateau``, which depends on a metric."""
+"""``ChainedScheduler`` and ``SequentialLR``, composed of other schedulers, and ``ReduceLROnPlateau``."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from .optimizer import Optimizer
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Scheduler that multiplies the rates by ``factor`` when a metric has not improved for ``patience`` epochs.
+    """Scheduler that multiplies the learning rates by ``factor`` when a metric does not improve any more.
 
-    ``mode``: whether a smaller (``"min"``) or larger (``"max"``) metric is better; an improvement must exceed
-    ``threshold``, relative or (``threshold_mode="abs"``) absolute. The first ``cooldown`` epochs after a reduction are
-    not counted.
+    It does so after more than ``patience`` epochs without improvement. With ``mode="min"`` a smaller metric is better,
+    with ``mode="max"`` a larger one. An improvement must exceed ``threshold``, which is relative to the best metric, or
+    absolute with ``threshold_mode="abs"``. The first ``cooldown`` epochs after a reduction do not count towards
+    ``patience``.
 
     >>> import retrograd as torch
     >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
@@ -63,7 +64,10 @@ class ReduceLROnPlateau(LRScheduler):
         self.num_bad_epochs = 0
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Record the metric of one more epoch and reduce the rates if it has not improved."""
+        """Record ``metrics``, the metric of one more epoch; reduce the learning rates if it does not improve any more.
+
+        ``epoch`` (deprecated) is the number of the epoch.
+        """
         current = float(metrics)
         if epoch is not None:
             warn(EPOCH_DEPRECATED)
@@ -84,11 +88,11 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether the scheduler is in its cooldown period."""
+        """Whether fewer than ``cooldown`` epochs have passed since the last reduction."""
         return self.cooldown_counter > 0
 
     def _is_better(self, value: float, best: float) -> bool:
-        """Whether ``value`` is better than ``best`` by the threshold."""
+        """Whether ``value`` is better than ``best`` by more than the threshold."""
         sign = -1 if self.mode == "min" else 1
         if self.threshold_mode == "rel":
             goal = best * (1.0 + sign * self.threshold)
@@ -115,12 +119,12 @@ class ReduceLROnPlateau(LRScheduler):
 
 
 class _SchedulerGroup(LRScheduler):
-    """Base class of schedulers that contain others."""
+    """Base class of schedulers that contain other schedulers."""
 
     _schedulers: Sequence[LRScheduler]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of this scheduler and of those that it contains."""
+        """Return the state of this scheduler and of the schedulers that it contains."""
         packed = {key: value for key, value in super().state_dict().items() if key != "_schedulers"}
         return packed | {"_schedulers": [each.state_dict() for each in self._schedulers]}
 
@@ -153,7 +157,7 @@ class _SchedulerGroup(LRScheduler):
 
 
 class ChainedScheduler(_SchedulerGroup):
-    """Scheduler that steps several schedulers in order at every step."""
+    """Scheduler that contains several schedulers; each ``step()`` calls ``step()`` of all of them, in order."""
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         optimizer = self._check(schedulers, optimizer, " to be chained")
@@ -162,14 +166,14 @@ class ChainedScheduler(_SchedulerGroup):
         self._last_lr = group_values(optimizer, "lr")
 
     def step(self) -> None:  # type: ignore[override]
-        """Step every scheduler."""
+        """Call ``step()`` of every scheduler, in order."""
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = group_values(self.optimizer, "lr")
 
 
 class SequentialLR(_SchedulerGroup):
-    """Scheduler that runs several schedulers in sequence, switching at the epochs ``milestones``."""
+    """Scheduler that uses several schedulers one after another; it changes to the next at the epochs ``milestones``."""
 
     def __init__(
         self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1
@@ -195,7 +199,9 @@ class SequentialLR(_SchedulerGroup):
         self._last_lr = first.get_last_lr()
 
     def recursive_undo(self, sched: Any = None) -> None:
-        """Decrement the epoch of all schedulers, including nested ones."""
+        """Decrement ``last_epoch`` of ``sched``, or of the schedulers that ``sched`` contains; by default it is this
+        scheduler.
+        """
         sched = self if sched is None else sched
         if hasattr(sched, "_schedulers"):
             for each in sched._schedulers:
@@ -204,7 +210,7 @@ class SequentialLR(_SchedulerGroup):
             sched.last_epoch -= 1
 
     def step(self) -> None:  # type: ignore[override]
-        """Step the scheduler of the current epoch."""
+        """Advance by one epoch: call ``step()`` of the scheduler that is in use in this epoch."""
         self.last_epoch += 1
         index = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[index]

@@ -13,7 +13,7 @@ from .optimizer import Optimizer
 
 
 class _WithMomentum(LRScheduler):
-    """Base class of schedulers that change the momentum (or ``beta1``) inversely to the learning rate."""
+    """Base class of schedulers that decrease the momentum (or ``beta1``) while they increase the learning rate."""
 
     cycle_momentum: bool
     use_beta1: bool
@@ -37,8 +37,9 @@ class _WithMomentum(LRScheduler):
 
 
 class CyclicLR(_WithMomentum):
-    """Scheduler that cycles the rates: from ``base_lr`` to ``max_lr`` in ``step_size_up`` steps, back in
-    ``step_size_down``.
+    """Scheduler that raises the learning rates from ``base_lr`` to ``max_lr`` and lowers them again, in cycles.
+
+    The rise takes ``step_size_up`` steps and the fall ``step_size_down`` steps.
 
     ``mode`` scales the amplitude: ``"triangular"`` is constant, ``"triangular2"`` halves it after each cycle,
     ``"exp_range"`` multiplies it by ``gamma`` at every step. ``scale_fn`` replaces ``mode``: a function of the cycle
@@ -85,7 +86,7 @@ class CyclicLR(_WithMomentum):
         self.base_lrs = base_lrs
 
     def scale_fn(self, x: float) -> float:
-        """Return the factor on the amplitude for the cycle, or the step, ``x``."""
+        """Return the factor by which the amplitude is multiplied; ``x`` is the number of the cycle or of the step."""
         function = self._scale_fn_custom or self._scale_fn_ref
         assert function is not None
         return function(x)
@@ -103,7 +104,7 @@ class CyclicLR(_WithMomentum):
         return gamma**x
 
     def get_lr(self) -> list[Any]:
-        """Return the rates at step ``last_epoch``; also set the momentum."""
+        """Return the learning rates at step ``last_epoch``, one per group; also set the momentum of each group."""
         self._warn_if_called_outside_step()
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
@@ -117,7 +118,11 @@ class CyclicLR(_WithMomentum):
         return [low + (high - low) * height * scale for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state. Of ``scale_fn``, a plain function is not stored, a callable object by its attributes."""
+        """Return the state of the scheduler, a dict of its attributes.
+
+        If ``scale_fn`` is a plain function, it is not stored. If it is another callable object, its attributes are
+        stored.
+        """
         packed = super().state_dict()
         packed.pop("_scale_fn_ref", None)
         function = packed.pop("_scale_fn_custom")
@@ -125,16 +130,18 @@ class CyclicLR(_WithMomentum):
         return packed | {"_scale_fn_custom": kept}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore the state returned by :meth:`state_dict`; a plain function ``scale_fn`` is not replaced."""
+        """Restore the state returned by :meth:`state_dict`; if ``scale_fn`` is a plain function, it stays as it is."""
         super().load_state_dict({key: value for key, value in state_dict.items() if key != "_scale_fn_custom"})
         if state_dict["_scale_fn_custom"] is not None and self._scale_fn_custom is not None:
             self._scale_fn_custom.__dict__.update(state_dict["_scale_fn_custom"])
 
 
 class OneCycleLR(_WithMomentum):
-    """Scheduler with one cycle: up from ``max_lr / div_factor`` to ``max_lr`` in a fraction ``pct_start`` of the steps,
-    then down to the initial rate divided by ``final_div_factor`` (with ``three_phase``, first down to the initial rate
-    in the same number of steps).
+    """Scheduler with one cycle: the learning rate rises to ``max_lr`` and then falls until the last step.
+
+    It starts at ``max_lr / div_factor``, rises during the fraction ``pct_start`` of the steps, and ends at the initial
+    rate divided by ``final_div_factor``. If ``three_phase`` is true, it falls to the initial rate in as many steps as
+    it rose, and to the last value after these.
 
     The number of steps is ``total_steps``, or ``epochs * steps_per_epoch``.
     Source: Smith and Topin, "Super-Convergence: Very Fast Training of Neural Networks Using Large Learning Rates", 2017.
@@ -173,7 +180,7 @@ class OneCycleLR(_WithMomentum):
         return end + (start - end) / 2.0 * (math.cos(math.pi * way) + 1)
 
     def get_lr(self) -> list[Any]:
-        """Return the rates at step ``last_epoch``; also set the momentum."""
+        """Return the learning rates at step ``last_epoch``, one per group; also set the momentum of each group."""
         self._warn_if_called_outside_step()
         step = self.last_epoch
         if step > self.total_steps:
@@ -220,8 +227,9 @@ def _phases(total_steps: int, share: float, three: bool) -> list[dict[str, Any]]
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Scheduler with a cosine decay to ``eta_min`` in ``T_0`` epochs that restarts, each period ``T_mult`` times as
-    long.
+    """Scheduler whose learning rates fall along a cosine to ``eta_min`` within a period, and then start again.
+
+    The first period has ``T_0`` epochs; each later one is ``T_mult`` times as long as the period before it.
 
     ``step`` accepts fractional epochs. Source: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm
     Restarts", 2016.
@@ -244,13 +252,16 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        """Return the rates at epoch ``T_cur`` of the current period."""
+        """Return the learning rates ``T_cur`` epochs after the start of the current period, one per group."""
         self._warn_if_called_outside_step()
         height = 1 + math.cos(math.pi * self.T_cur / self.T_i)
         return [self.eta_min + (base - self.eta_min) * height / 2 for base in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:
-        """Advance by one epoch, or to ``epoch``, which may be fractional: ``step(epoch + batch / batches)``."""
+        """Advance by one epoch, or to ``epoch`` if it is passed, and set the learning rates.
+
+        ``epoch`` may be fractional, for example ``epoch + batch / batches`` to advance after every batch.
+        """
         if epoch is None and self.last_epoch < 0:
             epoch = 0
         if epoch is None:
@@ -269,7 +280,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self._set(rates)
 
     def _find(self, epoch: float) -> None:
-        """Set ``T_cur`` and ``T_i``, the position in the period and its length, for ``epoch``."""
+        """Set ``T_i``, the length of the period that contains ``epoch``, and ``T_cur``, the epochs since its start."""
         if epoch < self.T_0:
             self.T_i, self.T_cur = self.T_0, epoch
         elif self.T_mult == 1:

@@ -1,5 +1,8 @@
-"""Base classes of optimisers: ``ElementwiseOptimizer`` for elementwise rules, ``WholeParameterOptimizer`` for rules on whole
-parameters.
+"""``ElementwiseOptimizer`` and ``WholeParameterOptimizer``: base classes of optimisers by the kind of their update
+rule.
+
+An elementwise rule updates each element from the same element of the gradient and the state. Other rules need all
+elements of a parameter.
 
 Adafactor and Muon derive from ``WholeParameterOptimizer``, all others except LBFGS from ``ElementwiseOptimizer``. A subclass of
 ``ElementwiseOptimizer`` defines the initial state of a parameter, the scalars of a step, and the rule, written with the
@@ -22,8 +25,10 @@ _CAPTURABLE = ("cuda", "xpu", "hpu", "privateuseone", "xla")
 
 
 class ElementwiseOptimizer(Optimizer):
-    """Base class of optimisers with an elementwise rule; a subclass defines ``moved``, ``fresh``, ``numbers`` and
-    ``rule``.
+    """Base class of optimisers with an elementwise update rule.
+
+    A subclass defines ``moved`` (names of the state tensors that the rule updates), ``fresh`` (initial state),
+    ``numbers`` (scalar arguments of the rule) and ``rule`` (the update).
     """
 
     #: Names of the state tensors passed to the rule, in order.
@@ -35,20 +40,20 @@ class ElementwiseOptimizer(Optimizer):
     foreach_recorded: ClassVar[bool] = False
 
     def fresh(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
-        """Return the state of a parameter before its first step."""
+        """Return the state of ``param`` before its first step, a dict by name; ``group`` has the options."""
         raise NotImplementedError
 
     def numbers(self, group: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-        """Return the scalar arguments of the rule; also increment the step counter."""
+        """Return the scalar arguments of the rule, a dict by name; also increment the step counter in ``state``."""
         raise NotImplementedError
 
     rule: ClassVar[Callable[..., None]]
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update every parameter that has a gradient once.
+        """Update every parameter that has a gradient, once; return the result of ``closure``, or None without one.
 
-        ``closure``, if passed, is called first with recording enabled: it computes loss and gradients and returns the
-        loss, which ``step`` returns. Raises AssertionError for options that exclude each other.
+        ``closure`` is called first, with recording enabled; it computes the loss and the gradients and returns the
+        loss. Raises AssertionError if options exclude each other.
         """
         with recorded(bool(self.defaults.get("differentiable"))):
             loss = evaluate_closure(closure)
@@ -87,12 +92,16 @@ class ElementwiseOptimizer(Optimizer):
 
 
 class WholeParameterOptimizer(Optimizer):
-    """Base class of optimisers whose rule needs the whole parameter; a subclass defines ``_move``."""
+    """Base class of optimisers whose update of an element depends on the whole parameter.
+
+    A subclass defines ``_move(group, param)``, which updates one parameter.
+    """
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update every parameter that has a gradient once; ``closure`` as in :meth:`Elementwise.step`.
+        """Update every parameter that has a gradient, once; return the result of ``closure``, or None without one.
 
-        Raises RuntimeError for complex parameters.
+        ``closure`` is called first, with recording enabled; it computes the loss and the gradients and returns the
+        loss. Raises RuntimeError for complex parameters.
         """
         with recorded(False):
             loss = evaluate_closure(closure)
@@ -109,7 +118,7 @@ class WholeParameterOptimizer(Optimizer):
 
 
 def gradient(param: Tensor) -> Tensor:
-    """Return the gradient of a parameter that has one, as a Tensor."""
+    """Return the gradient of ``param``, which must have one, as a Tensor."""
     return param._grad if isinstance(param._grad, Tensor) else wrap(param._grad)
 
 
@@ -117,20 +126,23 @@ _FUSED = ["mps", "cuda", "xpu", "hpu", "cpu", "mtia", "privateuseone"]
 
 
 def full_like_param(param: Tensor, value: Any = 0) -> Tensor:
-    """Return a Tensor of the parameter's shape, dtype and memory layout, filled with ``value``."""
+    """Return a Tensor of the shape, dtype and memory layout of ``param``, filled with ``value``."""
     array = param._array
     return wrap(module_of(array).full_like(array, value))
 
 
 def initial_step_count(group: dict[str, Any], param: Tensor) -> Tensor:
-    """Return a step counter at 0; with ``capturable`` or ``fused`` it is on the parameter's device."""
+    """Return a step counter with value 0, a 0-d Tensor.
+
+    If the options ``group`` have ``capturable`` or ``fused``, it is on the device of ``param``, otherwise on the CPU.
+    """
     if group.get("capturable") or group.get("fused"):
         return step_counter(floats=dtypes.float32).to(param.device)
     return step_counter()
 
 
 def increment_step(state: dict[str, Any]) -> float:
-    """Increment the step counter in place and return its value."""
+    """Increment the step counter ``state["step"]`` in place and return its value."""
     step: Tensor = state["step"]
     if step.requires_grad:
         raise RuntimeError("`requires_grad` is not supported for `step` in differentiable mode")
@@ -141,7 +153,11 @@ def increment_step(state: dict[str, Any]) -> float:
 
 
 def option_value(group: dict[str, Any], value: Any) -> Any:
-    """Return an option as a Python number, or as a Tensor if the optimiser is differentiable in it."""
+    """Return ``value``, an option of ``group``, as a Python number.
+
+    If ``value`` is a Tensor and the optimiser is differentiable, return the Tensor itself, so that gradients flow to
+    it.
+    """
     if not isinstance(value, Tensor):
         return value
     return (value if value._array.ndim == 0 else value.squeeze()) if group.get("differentiable") else value.item()

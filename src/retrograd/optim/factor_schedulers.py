@@ -1,4 +1,4 @@
-"""Schedulers that multiply all learning rates by a factor that depends only on the epoch."""
+"""``StepLR``, ``LinearLR``, ``ExponentialLR`` and other schedulers that compute the rates from the epoch only."""
 
 from __future__ import annotations
 
@@ -14,18 +14,23 @@ from .optimizer import Optimizer
 
 
 class _FactorScheduler(LRScheduler):
-    """Base class of schedulers defined by the factor between epochs and the factor since the start."""
+    """Base class of schedulers that multiply all learning rates by the same factor.
+
+    A subclass defines the factor from one epoch to the next (``factor_now``) and since the start (``factor_since``).
+    """
 
     def factor_now(self) -> float | None:
-        """Return the factor from the previous epoch to ``last_epoch``; None to leave the rates unchanged."""
+        """Return the factor from the learning rates of the previous epoch to those at ``last_epoch``; None if they are
+        equal.
+        """
         raise NotImplementedError
 
     def factor_since(self) -> float:
-        """Return the factor from the initial rates to those at ``last_epoch``."""
+        """Return the factor from the initial learning rates to those at ``last_epoch``."""
         raise NotImplementedError
 
     def get_lr(self) -> list[Any]:
-        """Return the rates at ``last_epoch``, computed from the current ones."""
+        """Return the learning rates at ``last_epoch``, one per group, computed from the current ones."""
         self._warn_if_called_outside_step()
         factor = self.factor_now()
         rates = group_values(self.optimizer, "lr")
@@ -37,7 +42,7 @@ class _FactorScheduler(LRScheduler):
 
 
 class StepLR(_FactorScheduler):
-    """Scheduler that multiplies the rates by ``gamma`` every ``step_size`` epochs.
+    """Scheduler that multiplies the learning rates by ``gamma`` every ``step_size`` epochs.
 
     >>> import retrograd as torch
     >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
@@ -62,7 +67,7 @@ class StepLR(_FactorScheduler):
 
 
 class MultiStepLR(_FactorScheduler):
-    """Scheduler that multiplies the rates by ``gamma`` at each epoch in ``milestones``."""
+    """Scheduler that multiplies the learning rates by ``gamma`` at each epoch in ``milestones``."""
 
     def __init__(
         self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
@@ -79,7 +84,7 @@ class MultiStepLR(_FactorScheduler):
 
 
 class ConstantLR(_FactorScheduler):
-    """Scheduler that multiplies the rates by ``factor`` during the first ``total_iters`` epochs."""
+    """Scheduler that multiplies the learning rates by ``factor`` during the first ``total_iters`` epochs."""
 
     def __init__(
         self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
@@ -100,7 +105,10 @@ class ConstantLR(_FactorScheduler):
 
 
 class LinearLR(_FactorScheduler):
-    """Scheduler whose factor changes linearly from ``start_factor`` to ``end_factor`` in ``total_iters`` epochs."""
+    """Scheduler that multiplies the initial learning rates by a factor that changes linearly with the epoch.
+
+    The factor is ``start_factor`` at the start and ``end_factor`` after ``total_iters`` epochs.
+    """
 
     def __init__(
         self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5,
@@ -129,7 +137,7 @@ class LinearLR(_FactorScheduler):
 
 
 class ExponentialLR(_FactorScheduler):
-    """Scheduler that multiplies the rates by ``gamma`` every epoch."""
+    """Scheduler that multiplies the learning rates by ``gamma`` every epoch."""
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -143,7 +151,7 @@ class ExponentialLR(_FactorScheduler):
 
 
 class PolynomialLR(_FactorScheduler):
-    """Scheduler with the factor ``(1 - epoch / total_iters) ** power``."""
+    """Scheduler that multiplies the initial learning rates by ``(1 - epoch / total_iters) ** power``."""
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
         self.total_iters = total_iters
@@ -161,7 +169,7 @@ class PolynomialLR(_FactorScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Scheduler with a cosine decay to ``eta_min`` in ``T_max`` epochs, and back up after them.
+    """Scheduler whose learning rates fall along a cosine to ``eta_min`` in ``T_max`` epochs and then rise again.
 
     Source: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", 2016.
     """
@@ -175,7 +183,10 @@ class CosineAnnealingLR(LRScheduler):
         return 1 + math.cos(math.pi * epoch / self.T_max)
 
     def get_lr(self) -> list[Any]:
-        """Return the rates at ``last_epoch``, computed from the current ones, so that schedulers can be combined."""
+        """Return the learning rates at ``last_epoch``, one per group.
+
+        They are computed from the current ones, so that another scheduler can change the same learning rates.
+        """
         self._warn_if_called_outside_step()
         rates = group_values(self.optimizer, "lr")
         if self._is_initial:
@@ -194,7 +205,7 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class _LambdaScheduler(LRScheduler):
-    """Base class of schedulers defined by a function of the epoch for each group."""
+    """Base class of schedulers that take a function of the epoch, or a list with one function per group."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
         self.optimizer = optimizer
@@ -208,10 +219,15 @@ class _LambdaScheduler(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def check(self) -> None:
-        """Check ``lr_lambdas``; a subclass may override this method and raise TypeError."""
+        """Raise TypeError for an invalid entry of ``lr_lambdas``; here every entry is valid. A subclass may override
+        this method.
+        """
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state. Plain functions are not stored, callable objects by their attributes."""
+        """Return the state of the scheduler, a dict of its attributes.
+
+        Plain functions in ``lr_lambdas`` are not stored; of other callable objects the attributes are stored.
+        """
         packed = {key: value for key, value in super().state_dict().items() if key != "lr_lambdas"}
         packed["lr_lambdas"] = [
             None if isinstance(each, types.FunctionType) else each.__dict__.copy() for each in self.lr_lambdas
@@ -219,7 +235,7 @@ class _LambdaScheduler(LRScheduler):
         return packed
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore the state returned by :meth:`state_dict`; plain functions are not replaced."""
+        """Restore the state returned by :meth:`state_dict`; plain functions in ``lr_lambdas`` stay as they are."""
         self.__dict__.update({key: value for key, value in state_dict.items() if key != "lr_lambdas"})
         for function, kept in zip(self.lr_lambdas, state_dict["lr_lambdas"], strict=False):
             if kept is not None:
@@ -227,16 +243,19 @@ class _LambdaScheduler(LRScheduler):
 
 
 class LambdaLR(_LambdaScheduler):
-    """Scheduler that multiplies the initial rates by ``lr_lambda(epoch)``: one function, or a list, one per group."""
+    """Scheduler that multiplies the initial learning rates by ``lr_lambda(epoch)``.
+
+    ``lr_lambda`` is a function, or a list with one function per group.
+    """
 
     def get_lr(self) -> list[Any]:
-        """Return the rates at ``last_epoch``."""
+        """Return the learning rates at ``last_epoch``, one per group."""
         self._warn_if_called_outside_step()
         return [base * factor(self.last_epoch) for factor, base in zip(self.lr_lambdas, self.base_lrs, strict=True)]
 
 
 class MultiplicativeLR(_LambdaScheduler):
-    """Scheduler that multiplies the current rates by ``lr_lambda(epoch)`` every epoch."""
+    """Scheduler that multiplies the current learning rates by ``lr_lambda(epoch)`` every epoch."""
 
     def check(self) -> None:
         for each in self.lr_lambdas:
@@ -244,7 +263,7 @@ class MultiplicativeLR(_LambdaScheduler):
                 raise TypeError(f"lr_lambda should be a function, but got {type(each).__name__}")
 
     def get_lr(self) -> list[Any]:
-        """Return the rates at ``last_epoch``, computed from the current ones."""
+        """Return the learning rates at ``last_epoch``, one per group, computed from the current ones."""
         self._warn_if_called_outside_step()
         rates = group_values(self.optimizer, "lr")
         if self._is_initial:

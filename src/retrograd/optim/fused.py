@@ -1,8 +1,8 @@
-"""Execution of optimiser rules: in place on arrays with reused buffers, or with recorded Tensor operations.
+"""Execution of optimisers' update rules: on arrays in place, or with recorded Tensor operations.
 
-A rule is written once, with the operations that ``ArrayOps`` and ``TensorOps`` have in common. Operations with a
-trailing underscore modify their first argument, a parameter or a state tensor; the others return a temporary, which is
-valid only until the rule ends. This module knows no optimiser.
+A rule is a function that calls the operations which ``ArrayOps`` and ``TensorOps`` have in common. Operations with a
+trailing underscore modify their first argument, a parameter or a state tensor. The others return a temporary, which is
+valid only until the rule ends, because its buffer is then reused. This module knows no optimiser.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Rule = Callable[..., None]
 
 
 class ArrayOps:
-    """Operations of the rules on arrays of one dtype in one array module, with reused buffers for temporaries."""
+    """Operations of update rules on NumPy or CuPy arrays of one dtype; temporaries are stored in reused buffers."""
 
     def __init__(self, np: Any, dtype: Any) -> None:
         self.np, self.dtype = np, dtype
@@ -39,7 +39,11 @@ class ArrayOps:
         self.used = 0
 
     def run(self, rule: Rule, numbers: dict[str, Any], arrays: list[Any]) -> None:
-        """Run ``rule`` on arrays of one shape, block by block if all arrays have the same contiguous layout."""
+        """Call ``rule`` with the arrays and the scalar arguments ``numbers``; the rule modifies the arrays in place.
+
+        All arrays have one shape. If they also have the same contiguous layout, the rule is called for one slice after
+        another, because slices fit in the CPU's cache.
+        """
         large = getattr(rule, "large", None) if self.on_cpu and arrays[0].size >= LARGE else None
         if large is not None and large(arrays, numbers):
             return
@@ -55,7 +59,7 @@ class ArrayOps:
             rule(self, *[line[start : start + length] for line in lines], **numbers)
 
     def new(self, like: Any) -> Any:
-        """Return an uninitialised temporary of the shape of ``like``: a buffer, which is reused when the rule has
+        """Return an uninitialised temporary array of the shape of ``like``, whose buffer is reused when the rule has
         ended.
         """
         if like.ndim != 1 or like.size > self.length or not self.on_cpu:
@@ -66,17 +70,20 @@ class ArrayOps:
         return self.buffers[self.used - 1][: like.size]
 
     def free(self, last: Any) -> None:
-        """Release the most recently returned buffer for reuse."""
+        """Release ``last``, the most recently returned temporary, for reuse."""
         self.used -= last.ndim == 1 and self.on_cpu
 
     def number(self, value: Any) -> Any:
-        """Return a number as a 0-d array, because NumPy multiplies by it in 0.25 µs, by a Python number in 0.75 µs."""
+        """Return ``value`` as a 0-d array on the CPU.
+
+        NumPy multiplies an array by a 0-d array in 0.25 µs, by a Python number in 0.75 µs.
+        """
         return self.np.array(value, self.dtype) if self.on_cpu else value
 
     # -- operations that return a temporary
 
     def direction(self, param: Any, grad: Any, weight_decay: Any, maximize: bool) -> Any:
-        """Return the gradient, negated with ``maximize``, plus ``weight_decay`` times the parameter."""
+        """Return ``grad + weight_decay * param``; with ``maximize``, ``-grad + weight_decay * param``."""
         if maximize:
             grad = self.np.negative(grad, self.new(grad))
         return self.add(grad, param, weight_decay) if weight_decay != 0 else grad
@@ -99,19 +106,22 @@ class ArrayOps:
         return self.np.divide(x, y, self.new(x))
 
     def abs(self, x: Any) -> Any:
-        """Return the absolute value."""
+        """Return the absolute value of ``x``."""
         return self.np.absolute(x, self.new(x))
 
     def sign(self, x: Any) -> Any:
-        """Return -1, 0 or 1, elementwise."""
+        """Return the sign of each element of ``x``: -1, 0 or 1."""
         return self.np.sign(x, self.new(x))
 
     def sqrt(self, x: Any) -> Any:
-        """Return the square root."""
+        """Return the square root of ``x``."""
         return self.np.sqrt(x, self.new(x))
 
     def select(self, x: Any, negative: Any, zero: Any, positive: Any) -> Any:
-        """Return ``negative``, ``zero`` or ``positive`` (numbers or arrays) by the sign of ``x``, elementwise."""
+        """Return ``negative`` where ``x`` is negative, ``zero`` where it is 0, and ``positive`` where it is positive.
+
+        The three are numbers or arrays.
+        """
         np, out = self.np, self.new(x)
         np.copyto(out, zero)
         np.copyto(out, negative, where=x < 0)
@@ -119,28 +129,28 @@ class ArrayOps:
         return out
 
     def root(self, x: Any, scale: Any, eps: Any) -> Any:
-        """Return ``sqrt(x) / scale + eps``, the denominator of many optimisers' steps."""
+        """Return ``sqrt(x) / scale + eps``, by which many optimisers divide their step."""
         out = self.np.sqrt(x, self.new(x))
         if scale != 1:
             self.np.divide(out, self.number(scale), out)
         return self.np.add(out, self.number(eps), out)
 
     def detached(self, x: Any) -> Any:
-        """Return ``x`` without gradient; on arrays, ``x`` itself."""
+        """Return ``x`` without its gradient history; an array has none and is returned itself."""
         return x
 
     # -- operations in place
 
     def set_(self, x: Any, y: Any) -> None:
-        """Set ``x`` to ``y``."""
+        """Copy ``y`` to ``x``."""
         self.np.copyto(x, y)
 
     def mul_(self, x: Any, y: Any) -> None:
-        """Multiply ``x`` by ``y``, a number or an array."""
+        """Multiply ``x`` in place by ``y``, a number or an array."""
         self.np.multiply(x, y if isinstance(y, self.np.ndarray) else self.number(y), x)
 
     def clamp_(self, x: Any, low: Any, high: Any) -> None:
-        """Clamp ``x`` to [``low``, ``high``]."""
+        """Clamp ``x`` in place to the range from ``low`` to ``high``."""
         self.np.clip(x, low, high, out=x)
 
     def maximum_(self, x: Any, y: Any) -> None:
@@ -148,7 +158,7 @@ class ArrayOps:
         self.np.maximum(x, y, out=x)
 
     def add_(self, x: Any, y: Any, scale: Any = 1) -> None:
-        """Add ``scale * y`` to ``x``."""
+        """Add ``scale * y`` to ``x`` in place."""
         if scale == 1:
             self.np.add(x, y, x)
             return
@@ -157,7 +167,7 @@ class ArrayOps:
         self.free(out)
 
     def lerp_(self, x: Any, y: Any, weight: Any) -> None:
-        """Interpolate ``x`` linearly towards ``y``: set it to ``x + weight * (y - x)``."""
+        """Set ``x`` to ``x + weight * (y - x)``, the linear interpolation between ``x`` and ``y``."""
         np, near = self.np, weight < 0.5
         out = np.subtract(y, x, self.new(x))
         np.multiply(out, self.number(weight if near else weight - 1), out)
@@ -165,11 +175,11 @@ class ArrayOps:
         self.free(out)
 
     def addcmul_(self, x: Any, a: Any, b: Any, scale: Any = 1) -> None:
-        """Add ``scale * a * b`` to ``x``."""
+        """Add ``scale * a * b`` to ``x`` in place."""
         self._addc(self.np.multiply, x, a, b, scale)
 
     def addcdiv_(self, x: Any, a: Any, b: Any, scale: Any = 1) -> None:
-        """Add ``scale * a / b`` to ``x``."""
+        """Add ``scale * a / b`` to ``x`` in place."""
         self._addc(self.np.divide, x, a, b, scale)
 
     def _addc(self, combine: Any, x: Any, a: Any, b: Any, scale: Any) -> None:
@@ -181,12 +191,13 @@ class ArrayOps:
 
 
 class TensorOps:
-    """The operations of ``ArrayOps`` on Tensors: recorded if ``differentiable``, and for dtypes without NumPy
-    arithmetic.
+    """Operations of update rules on Tensors.
+
+    They are used when the step is recorded (``differentiable=True``) and for dtypes in which NumPy does not compute.
     """
 
     def run(self, rule: Rule, numbers: dict[str, Any], tensors: list[Tensor]) -> None:
-        """Run ``rule`` on the Tensors."""
+        """Call ``rule`` with the Tensors and the scalar arguments ``numbers``."""
         rule(self, *tensors, **numbers)
 
     def choose(self, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
@@ -194,8 +205,9 @@ class TensorOps:
         return x.where(condition, y)
 
     def kept(self, x: Any) -> Any:
-        """Return a copy of ``x`` while recording, because a node saves the value and the Tensor is later modified in
-        place.
+        """Return a copy of ``x`` while operations are recorded, otherwise ``x`` itself.
+
+        The copy is required because a node of the graph saves ``x``, which the rule later modifies in place.
         """
         return x.clone() if recording() else x
 
@@ -273,7 +285,10 @@ def _is_on(weight_decay: Any) -> bool:
 
 
 def as_flat_views(arrays: list[Any]) -> list[Any] | None:
-    """Return the arrays as 1-d views in memory order if all are C-contiguous or all Fortran-contiguous, else None."""
+    """Return the arrays as 1-d views in memory order, or None if their layouts differ.
+
+    The views exist if all arrays are C-contiguous or all are Fortran-contiguous.
+    """
     if all(array.flags.c_contiguous for array in arrays):
         return arrays if arrays[0].ndim == 1 else [array.reshape(-1) for array in arrays]
     if all(array.flags.f_contiguous for array in arrays):
@@ -293,9 +308,10 @@ _on_tensors = TensorOps()
 
 
 def apply_rule(rule: Rule, param: Tensor, grad: Tensor, state: list[Tensor], numbers: dict[str, Any]) -> None:
-    """Update ``param`` and ``state`` in place by ``rule(level, param, grad, *state, **numbers)``.
+    """Update ``param`` and the Tensors of ``state`` in place by calling ``rule(F, param, grad, *state, **numbers)``.
 
-    All are Tensors of one shape. Complex Tensors are passed as views of pairs of real numbers.
+    ``F`` is an ``ArrayOps`` if the step can run on arrays, otherwise the ``TensorOps``. All Tensors have one shape.
+    Complex Tensors are passed to the rule as views of pairs of real numbers.
     """
     tensors = [param, grad, *state]
     arrays = None if recording() else _numbers(tensors)
@@ -314,8 +330,9 @@ def apply_rule(rule: Rule, param: Tensor, grad: Tensor, state: list[Tensor], num
 
 
 def _numbers(tensors: list[Tensor]) -> list[Any] | None:
-    """Return the tensors' arrays, complex ones as views of real numbers; None if shapes or dtypes differ or NumPy does
-    not compute in the dtype.
+    """Return the arrays of ``tensors``, complex ones as real views; None if the rule can not run on arrays.
+
+    It can not if shapes or dtypes differ, or if NumPy does not compute in the dtype (half precision).
     """
     first = tensors[0]._array
     dtype, shape = first.dtype, first.shape
@@ -332,7 +349,7 @@ def _numbers(tensors: list[Tensor]) -> list[Any] | None:
 
 
 def array_ops_for(array: Any, dtype: Any) -> ArrayOps:
-    """Return this thread's ``ArrayOps`` for ``dtype`` in the array module of ``array``."""
+    """Return the ``ArrayOps`` of this thread for ``dtype`` and for the array module of ``array`` (NumPy or CuPy)."""
     key = (array.__class__, dtype)
     level = _levels.made.get(key)
     if level is None:

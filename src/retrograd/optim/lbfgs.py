@@ -12,7 +12,7 @@ from .optimizer import Optimizer, check_rate, evaluate_closure, recorded
 
 
 class LBFGS(Optimizer):
-    """Limited-memory BFGS (Broyden, Fletcher, Goldfarb, Shanno).
+    """Limited-memory BFGS optimiser (Broyden, Fletcher, Goldfarb, Shanno), a quasi-Newton method.
 
     A call of ``step(closure)`` makes up to ``max_iter`` steps and calls ``closure``, which recomputes the loss and its
     gradients, up to ``max_eval`` times (a line search may exceed this). Only one parameter group is supported.
@@ -47,7 +47,9 @@ class LBFGS(Optimizer):
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
 
     def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
-        """Make up to ``max_iter`` steps; return the loss before the first."""
+        """Make up to ``max_iter`` steps and return the loss before the first; ``closure`` recomputes the loss and its
+        gradients.
+        """
         with recorded(False):
             return self._iterate(closure, self.param_groups[0])
 
@@ -111,7 +113,7 @@ class LBFGS(Optimizer):
         return strong_wolfe(at, here, t, direction.abs().max(), most)
 
     def _gradient(self) -> Tensor:
-        """Return all gradients concatenated to one real vector."""
+        """Return the gradients of all parameters, concatenated to one real vector."""
         parts = []
         for param in self.param_groups[0]["params"]:
             grad = param.detach().new_zeros(param.shape) if param.grad is None else param.grad
@@ -119,7 +121,7 @@ class LBFGS(Optimizer):
         return cat(parts)
 
     def _move_parameters(self, t: Any, direction: Tensor) -> None:
-        """Move all parameters by ``t * direction``."""
+        """Add ``t * direction`` to the parameters; ``direction`` is one vector for all parameters in order."""
         begin = 0
         for param in self.param_groups[0]["params"]:
             real = param.view_as_real() if param.is_complex() else param
@@ -136,7 +138,7 @@ def _is_small(x: Tensor, tolerance: float) -> bool:
 
 
 class _CurvatureHistory:
-    """Curvature history: gradient differences and the parameter changes that caused them."""
+    """Last changes of the gradient and of the parameters, which approximate the inverse Hessian."""
 
     def __init__(self, state: dict[str, Any], size: int) -> None:
         self.size = size
@@ -147,7 +149,7 @@ class _CurvatureHistory:
         self.alphas = state.get("al")
 
     def keep(self, state: dict[str, Any]) -> None:
-        """Store all attributes in the optimiser's state."""
+        """Store all attributes in ``state``, the optimiser's state."""
         if self.alphas is not None:
             state["al"] = self.alphas
         state |= {
@@ -156,7 +158,10 @@ class _CurvatureHistory:
         }  # fmt: skip
 
     def direction(self, grad: Tensor, first: bool) -> Tensor:
-        """Return the search direction at a point with gradient ``grad``."""
+        """Return the search direction at a point with gradient ``grad``; also add the last step to the history.
+
+        If ``first`` is true, the history is cleared and the direction is ``-grad``.
+        """
         if first:
             self.d = -grad
             self.changes, self.moves, self.inverses, self.scale = [], [], [], 1
@@ -193,7 +198,7 @@ class _CurvatureHistory:
 
 
 class _Point(NamedTuple):
-    """Point on the search line: step length ``t``, and loss, gradient and slope along the line there."""
+    """Point on the search line: the step length ``t``, the loss, its gradient, and its slope (derivative by ``t``)."""
 
     t: Any
     loss: float
@@ -206,10 +211,11 @@ DECREASE, CURVATURE, SHORTEST = 1e-4, 0.9, 1e-9
 
 
 def strong_wolfe(at: Callable[[Any], _Point], start: _Point, t: Any, longest: Any, most: int) -> tuple[_Point, int]:
-    """Return a point of the line that satisfies the strong Wolfe conditions, and the number of loss evaluations.
+    """Return a point that satisfies the strong Wolfe conditions, and the number of evaluations of the loss.
 
-    ``at(t)`` computes a point, ``t`` is the first step length, ``longest`` the largest element of the direction. After
-    ``most`` evaluations the best known point is returned.
+    ``at(t)`` evaluates the loss at step length ``t`` and returns the point. ``start`` is the point at length 0. The
+    argument ``t`` is the first length to try, and ``longest`` is the largest absolute element of the search direction.
+    After ``most`` evaluations the best known point is returned.
     Source: Nocedal and Wright, "Numerical Optimization", algorithms 3.5 and 3.6, with cubic interpolation.
     """
     last, point, tries = start, at(t), 0
@@ -233,8 +239,11 @@ def strong_wolfe(at: Callable[[Any], _Point], start: _Point, t: Any, longest: An
 def _zoom(
     at: Callable[[Any], _Point], start: _Point, ends: list[_Point], longest: Any, tries: int, most: int
 ) -> tuple[_Point, int]:
-    """Shrink a bracket until it yields a point that satisfies the Wolfe conditions; return the point and the number of
+    """Return a point between the two points ``ends`` that satisfies the Wolfe conditions, and the number of
     evaluations.
+
+    ``ends`` is a bracket, which is shrunk until such a point is found. ``tries`` evaluations have been made before; the
+    other arguments are those of :func:`strong_wolfe`.
     """
     low = _lower(ends)
     stuck = False
@@ -267,8 +276,10 @@ def _lower(ends: list[_Point]) -> int:
 
 
 def _cubic_minimum(a: _Point, b: _Point, low: Any, high: Any) -> Any:
-    """Return the minimum of the cubic through two points with their slopes, clamped to the bounds; their midpoint if it
-    has none.
+    """Return the step length at the minimum of the cubic through the points ``a`` and ``b`` with their slopes.
+
+    It is clamped to the range from ``low`` to ``high``. If the cubic has no minimum, the midpoint of the range is
+    returned.
 
     Source: Nocedal and Wright, "Numerical Optimization", equation 3.59.
     """

@@ -29,17 +29,19 @@ _TOO_EARLY = (
 
 
 def copy_if_tensor(value: Any) -> Any:
-    """Return a value that can be stored elsewhere: a copy of a Tensor, because the optimiser overwrites it in place."""
+    """Return a copy of ``value`` if it is a Tensor, because the optimiser overwrites it in place; else ``value``
+    itself.
+    """
     return value.clone() if isinstance(value, Tensor) else value
 
 
 def group_values(optimizer: Optimizer, key: str) -> list[Any]:
-    """Return one option of every group."""
+    """Return the option ``key`` of every parameter group of ``optimizer``, a list."""
     return [copy_if_tensor(group[key]) for group in optimizer.param_groups]
 
 
 def set_option(group: dict[str, Any], key: str, value: Any) -> None:
-    """Set an option of a group; a Tensor is overwritten in place."""
+    """Set the option ``key`` of ``group`` to ``value``; if the option is a Tensor, it is overwritten in place."""
     if isinstance(group[key], Tensor):
         group[key].fill_(value)
     else:
@@ -47,7 +49,11 @@ def set_option(group: dict[str, Any], key: str, value: Any) -> None:
 
 
 def for_each_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
-    """Return one value per group: the elements of a list or tuple, or the same value repeated."""
+    """Return a list with one value per parameter group of ``optimizer``.
+
+    If ``value`` is a list or tuple, its elements are returned, otherwise ``value`` repeated. Raises ValueError, which
+    mentions ``name``, if the number of elements differs from the number of groups.
+    """
     count = len(optimizer.param_groups)
     if not isinstance(value, list | tuple):
         value = [value] * count
@@ -66,8 +72,9 @@ def check_optimizer(optimizer: Any) -> None:
 
 
 class LRScheduler:
-    """Base class of schedulers, which set the learning rates of an optimiser's groups on construction and at every
-    ``step()``.
+    """Base class of schedulers, which set the learning rates of an optimiser's parameter groups at every ``step()``.
+
+    The constructor also sets them.
 
     A subclass defines ``get_lr()``, which returns the rates of all groups at ``self.last_epoch`` (computed from
     ``self.base_lrs`` or from the current rates). A ``last_epoch`` other than -1 resumes with an optimiser whose groups
@@ -128,15 +135,17 @@ class LRScheduler:
         self.__dict__.update(state_dict)
 
     def get_last_lr(self) -> list[Any]:
-        """Return the learning rates that were set last."""
+        """Return the learning rates that were set last, one per group."""
         return self._last_lr
 
     def get_lr(self) -> list[Any]:
-        """Return the learning rates at ``self.last_epoch``; every subclass overrides this method."""
+        """Return the learning rates at ``self.last_epoch``, one per group; every subclass overrides this method."""
         raise NotImplementedError
 
     def step(self, epoch: int | None = None) -> None:
-        """Advance by one epoch, or (deprecated) to ``epoch``, and set the rates. Call it after ``optimizer.step()``."""
+        """Advance by one epoch, or (deprecated) to ``epoch``, and set the learning rates. Call it after
+        ``optimizer.step()``.
+        """
         if self._step_count == 1:
             if self.optimizer.step_was_replaced():
                 warn(_OVERRIDDEN)
@@ -161,7 +170,7 @@ class LRScheduler:
 
     @contextmanager
     def _get_lr_context(self) -> Iterator[None]:
-        """Return a context manager in which ``get_lr`` is called by the scheduler itself and does not warn."""
+        """Return a context manager in which :meth:`get_lr` does not warn that it was called outside of :meth:`step`."""
         self._get_lr_called_within_step = True
         try:
             yield

@@ -10,7 +10,12 @@ from .optimizer import check_rate, parameters
 
 
 class Muon(WholeParameterOptimizer):
-    """Muon, for matrices only: steps along the orthogonal matrix nearest to the running mean of the gradients.
+    """Muon, for matrices only: a step is the orthogonal matrix nearest to the running mean of the gradients, times the
+    rate.
+
+    The orthogonal matrix is approximated in bfloat16 by ``ns_steps`` steps of a Newton-Schulz iteration.
+    ``adjust_lr_fn`` selects the factor on the rate that depends on the shape: ``"original"`` (also None) or
+    ``"match_rms_adamw"``.
 
     The matrix is approximated in bfloat16 by ``ns_steps`` steps of a Newton-Schulz iteration. ``adjust_lr_fn`` is
     ``"original"`` (equivalent to None) or ``"match_rms_adamw"``.
@@ -58,9 +63,11 @@ class Muon(WholeParameterOptimizer):
 
 
 def orthogonal(matrix: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
-    """Return the matrix in bfloat16 with its singular values moved close to one.
+    """Return an approximation in bfloat16 of the orthogonal matrix nearest to ``matrix``, after ``steps`` steps.
 
-    A step is ``x = a*x + (b*s + c*s*s) @ x`` with ``s = x @ x.T``: an odd polynomial of the singular values.
+    With ``a, b, c = coefficients``, a step is ``x = a*x + (b*s + c*s*s) @ x``, where ``s = x @ x.T``. It changes the
+    singular values by an odd polynomial, which moves them towards one. ``matrix`` is first divided by its norm, which
+    is clamped to at least ``eps``.
     """
     if steps >= 100:
         raise ValueError("Number of steps must be less than 100 for computational efficiency")

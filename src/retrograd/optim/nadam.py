@@ -10,8 +10,9 @@ from .optimizer import check_betas, check_not_negative, check_rate
 
 
 class NAdam(ElementwiseOptimizer):
-    """Adam with Nesterov momentum, which steps from the extrapolated point; the momentum grows from ``beta1/2`` to
-    ``beta1``.
+    """Adam with Nesterov momentum: a step uses the mean of the gradients as it would be after one more step.
+
+    The momentum grows from ``beta1 / 2`` to ``beta1``.
 
     Source: Dozat, "Incorporating Nesterov Momentum into Adam", 2016.
     """
@@ -69,7 +70,13 @@ class NAdam(ElementwiseOptimizer):
         F: Any, param: Any, grad: Any, mean: Any, square: Any, *, shrink: Any, weight_decay: float, maximize: bool,
         beta1: float, beta2: float, eps: float, correction: float, of_grad: Any, of_mean: Any,
     ) -> None:  # fmt: skip
-        """Update ``param`` by the gradient and its mean, divided by the root of the mean square."""
+        """Update ``param`` in place by one NAdam step; ``mean`` and ``square`` are also updated in place.
+
+        ``mean`` and ``square`` are the running means of the gradient and of its square. ``of_grad`` and ``of_mean`` are
+        the step sizes along the gradient and along ``mean``. ``correction`` is the root of the bias correction of
+        ``square``. ``param`` is first multiplied by ``shrink``, unless ``shrink`` is None. ``F`` provides the
+        operations (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
+        """
         if shrink is not None:
             F.mul_(param, shrink)
         grad = F.direction(param, grad, weight_decay, maximize)

@@ -1,6 +1,8 @@
-"""Compiled loops for steps of large parameters (``kernels/numba/optimizers.py``): one pass instead of about twelve.
+"""Optimiser steps of large parameters as compiled loops (``kernels/numba/optimizers.py``).
 
-Each function takes the arrays and scalars of its rule and returns whether it applied the step.
+A loop passes over the memory once, NumPy's operations about twelve times. Each function takes the arrays of its rule
+(the parameter, the gradient, the state) and the scalar arguments ``numbers``. It returns whether it applied the step;
+if not, the caller runs the rule itself.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ Step = Callable[[list[Any], dict[str, Any]], bool]
 
 
 def with_loop(step: Step) -> Callable[[Any], Any]:
-    """Return a decorator that attaches ``step`` to a rule as its loop for large arrays."""
+    """Return a decorator that attaches ``step`` to an update rule; ``ArrayOps.run`` calls it for large arrays."""
 
     def mark(rule: Any) -> Any:
         rule.large = step
@@ -41,12 +43,14 @@ def _slope(numbers: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def descent(arrays: list[Any], numbers: dict[str, Any]) -> bool:
-    """Apply a step of gradient descent."""
+    """Apply a step of gradient descent to ``arrays`` by a compiled loop; return whether the loop was applied."""
     return _run("descent", arrays, (*_slope(numbers), numbers["lr"]))
 
 
 def momentum(arrays: list[Any], numbers: dict[str, Any]) -> bool:
-    """Apply a step of gradient descent with momentum."""
+    """Apply a step of gradient descent with momentum to ``arrays`` by a compiled loop; return whether the loop was
+    applied.
+    """
     stored, added = numbers["momentum"], 1 - numbers["dampening"]
     if numbers["first"]:
         stored, added = 0, 1
@@ -55,7 +59,9 @@ def momentum(arrays: list[Any], numbers: dict[str, Any]) -> bool:
 
 
 def adam(arrays: list[Any], numbers: dict[str, Any]) -> bool:
-    """Apply a step of Adam without ``amsgrad``."""
+    """Apply a step of Adam to ``arrays`` by a compiled loop; return whether the loop was applied (not with
+    ``amsgrad``).
+    """
     if len(arrays) != 4:
         return False
     beta1, beta2 = numbers["beta1"], numbers["beta2"]
@@ -65,7 +71,10 @@ def adam(arrays: list[Any], numbers: dict[str, Any]) -> bool:
 
 
 def root_mean_square(arrays: list[Any], numbers: dict[str, Any]) -> bool:
-    """Apply a step of RMSprop without momentum and centring."""
+    """Apply a step of RMSprop to ``arrays`` by a compiled loop; return whether the loop was applied.
+
+    It is not applied with momentum or ``centered``.
+    """
     if len(arrays) != 3:
         return False
     alpha = numbers["alpha"]

@@ -1,6 +1,6 @@
-"""``Optimizer``: base class of all optimisers, also of users' own: parameter groups, state, hooks.
+"""``Optimizer``: base class of all optimisers, with parameter groups, state and hooks. Users may derive from it.
 
-The update rules are in the file of each optimiser, their fast execution is in ``fused.py``.
+The update rules are in the file of each optimiser; ``fused.py`` executes them.
 """
 
 from __future__ import annotations
@@ -36,17 +36,26 @@ _post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 
 
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> Handle:
-    """Call ``hook(optimizer, args, kwargs)`` before every step of every optimiser."""
+    """Register ``hook``, which is called as ``hook(optimizer, args, kwargs)`` before every step of every optimiser.
+
+    Return a handle that removes it.
+    """
     return Handle(_pre_hooks, hook)
 
 
 def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> Handle:
-    """Call ``hook(optimizer, args, kwargs)`` after every step of every optimiser."""
+    """Register ``hook``, which is called as ``hook(optimizer, args, kwargs)`` after every step of every optimiser.
+
+    Return a handle that removes it.
+    """
     return Handle(_post_hooks, hook)
 
 
 def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a wrapper of ``step`` that calls the hooks, except when a subclass's overriding ``step`` calls it."""
+    """Return a wrapper of the method ``step`` that also calls the hooks.
+
+    If a subclass overrides ``step`` and calls the base class's ``step``, only the outer call calls the hooks.
+    """
 
     @profiled(lambda self, *args, **kwargs: f"Optimizer.step#{type(self).__name__}.step")
     @functools.wraps(step)
@@ -207,13 +216,14 @@ class Optimizer:
     # -- steps
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update the parameters once; ``closure``, if passed, recomputes the loss and its gradients and returns the
-        loss.
+        """Update the parameters once; return the result of ``closure``.
+
+        ``closure``, if passed, recomputes the loss and its gradients and returns the loss.
         """
         raise NotImplementedError
 
     def watch_steps(self) -> None:
-        """Start to record whether a step is made (a learning rate scheduler warns if none is)."""
+        """Start to record whether ``step`` is called, because a learning rate scheduler warns if it is not."""
         if self._opt_called is None:
             self._opt_called = False
             self._step_watched = self.__dict__.get("step")
@@ -237,29 +247,52 @@ class Optimizer:
                     grad.zero_()
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call ``hook(optimizer, args, kwargs)`` before every step; it may return new ``(args, kwargs)``."""
+        """Register ``hook``, which is called as ``hook(optimizer, args, kwargs)`` before every step of this optimiser.
+
+        It may return a pair of new ``args`` and ``kwargs`` for the step. Return a handle that removes the hook.
+        """
         return Handle(self._hooks("step_pre"), hook)
 
     def register_step_post_hook(self, hook: Callable[..., None]) -> Handle:
-        """Call ``hook(optimizer, args, kwargs)`` after every step."""
+        """Register ``hook``, which is called as ``hook(optimizer, args, kwargs)`` after every step of this optimiser.
+
+        Return a handle that removes it.
+        """
         return Handle(self._hooks("step_post"), hook)
 
     # -- saving
 
     def register_state_dict_pre_hook(self, hook: Callable[[Any], None], prepend: bool = False) -> Handle:
-        """Call ``hook(optimizer)`` before :meth:`state_dict`; with ``prepend`` before other such hooks."""
+        """Register ``hook``, which :meth:`state_dict` calls first, as ``hook(optimizer)``; return a handle that removes
+        it.
+
+        If ``prepend`` is true, it is called before the hooks that are registered already.
+        """
         return self._register("state_dict_pre", hook, prepend)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
-        """Call ``hook(optimizer, state_dict)`` after :meth:`state_dict`; a returned value replaces the result."""
+        """Register ``hook``, which :meth:`state_dict` calls last, as ``hook(optimizer, state_dict)``; return a handle.
+
+        A value that it returns replaces the result. If ``prepend`` is true, it is called before the hooks that are
+        registered already.
+        """
         return self._register("state_dict_post", hook, prepend)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
-        """Call ``hook(optimizer, state_dict)`` before loading; a returned value is loaded instead."""
+        """Register ``hook``, which :meth:`load_state_dict` calls first, as ``hook(optimizer, state_dict)``; return a
+        handle.
+
+        A value that it returns is loaded instead of ``state_dict``. If ``prepend`` is true, it is called before the
+        hooks that are registered already.
+        """
         return self._register("load_state_dict_pre", hook, prepend)
 
     def register_load_state_dict_post_hook(self, hook: Callable[[Any], None], prepend: bool = False) -> Handle:
-        """Call ``hook(optimizer)`` after loading."""
+        """Register ``hook``, which :meth:`load_state_dict` calls last, as ``hook(optimizer)``; return a handle that
+        removes it.
+
+        If ``prepend`` is true, it is called before the hooks that are registered already.
+        """
         return self._register("load_state_dict_post", hook, prepend)
 
     def _hooks(self, kind: str) -> OrderedDict[int, Callable[..., Any]]:
@@ -273,7 +306,7 @@ class Optimizer:
         return handle
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state ``{"state": ..., "param_groups": ...}``, with parameters replaced by their indices.
+        """Return a dict of ``"state"`` (by parameter index) and ``"param_groups"`` (options, and parameter indices).
 
         The Tensors in it are the optimiser's own; clone them to preserve their values.
         """
@@ -354,8 +387,10 @@ def _as_list(params: Any) -> list[Any]:
 
 
 def _convert_state_value(value: Any, param: Tensor, counted_there: bool, key: Any) -> Any:
-    """Return a loaded state value converted for ``param``: floating-point Tensors in its dtype, except the step
-    counter.
+    """Return ``value``, an entry ``key`` of a loaded state, converted to the device and dtype of ``param``.
+
+    Containers are converted elementwise. The step counter keeps its device and dtype, unless ``counted_there`` is true:
+    then it is converted to float32 on the device of ``param``.
     """
     if isinstance(value, Tensor):
         if key == "step":
@@ -372,7 +407,10 @@ def _convert_state_value(value: Any, param: Tensor, counted_there: bool, key: An
 
 
 def step_counter(start: float = 0.0, floats: Any = None) -> Tensor:
-    """Return a Tensor that counts steps: float64 if that is the default dtype, else float32 (exact up to 2**24)."""
+    """Return a 0-d Tensor with value ``start`` that counts steps.
+
+    Its dtype is ``floats``. By default it is float64 if that is the default dtype, else float32 (exact up to 2**24).
+    """
     if floats is None:
         floats = dtypes.float64 if dtypes.get_default_dtype() is dtypes.float64 else dtypes.float32
     return tensor(start, dtype=floats)
@@ -390,7 +428,7 @@ def evaluate_closure(closure: Callable[[], Any] | None) -> Any:
 
 
 class recorded:
-    """Context manager that enables or disables recording."""
+    """Context manager in which operations are recorded if ``enabled`` is true, and are not if it is false."""
 
     def __init__(self, enabled: bool) -> None:
         self.enabled = enabled
@@ -404,7 +442,10 @@ class recorded:
 
 
 def check_rate(lr: Any, words: str = "Invalid learning rate: {}") -> None:
-    """Raise ValueError for a learning rate that is negative, or a Tensor with several elements."""
+    """Raise ValueError if the learning rate ``lr`` is negative, or a Tensor with several elements.
+
+    ``words`` is the text of the error; ``{}`` in it is replaced by the rate.
+    """
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
     if not lr >= 0.0:
@@ -412,21 +453,24 @@ def check_rate(lr: Any, words: str = "Invalid learning rate: {}") -> None:
 
 
 def check_not_negative(**values: tuple[str, Any]) -> None:
-    """Raise ValueError with the text of the first ``name=(words, value)`` whose value is negative."""
+    """Raise ValueError for the first negative value of ``values``, which are pairs ``(words, value)``.
+
+    The text of the error is ``"Invalid {words}: {value}"``.
+    """
     for words, value in values.values():
         if not value >= 0.0:
             raise ValueError(f"Invalid {words}: {value}")
 
 
 def check_betas(betas: Any) -> None:
-    """Raise ValueError for decay rates outside ``[0, 1)``."""
+    """Raise ValueError if one of the two decay rates ``betas`` is outside of ``[0, 1)``."""
     for index in (0, 1):
         if not 0.0 <= betas[index] < 1.0:
             raise ValueError(f"Invalid beta parameter at index {index}: {betas[index]}")
 
 
 def check_fused(fused: Any, foreach: Any, differentiable: bool) -> None:
-    """Raise RuntimeError for ``fused`` combined with an option that excludes it."""
+    """Raise RuntimeError if ``fused`` is combined with ``foreach`` or ``differentiable``."""
     if fused and differentiable:
         raise RuntimeError("`fused` does not support `differentiable`")
     if fused and foreach:
@@ -434,7 +478,7 @@ def check_fused(fused: Any, foreach: Any, differentiable: bool) -> None:
 
 
 def parameters(groups: list[dict[str, Any]]) -> Iterator[Tensor]:
-    """Yield all parameters of the groups."""
+    """Yield the parameters of all ``groups``."""
     return chain.from_iterable(group["params"] for group in groups)
 
 

@@ -1,4 +1,4 @@
-"""``RAdam``: Adam without division by the root mean square during the first steps, when its variance is too large."""
+"""``RAdam``: Adam that does not divide by the root mean square during the first steps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .optimizer import check_betas, check_not_negative, check_rate
 
 
 class RAdam(ElementwiseOptimizer):
-    """Rectified Adam, which corrects for the variance of the mean square over few steps.
+    """Rectified Adam, which corrects the step size for the variance of the mean square, large during the first steps.
 
     Source: Liu et al., "On the Variance of the Adaptive Learning Rate and Beyond", 2019.
     """
@@ -66,7 +66,13 @@ class RAdam(ElementwiseOptimizer):
         F: Any, param: Any, grad: Any, mean: Any, square: Any, *, shrink: Any, weight_decay: float, maximize: bool,
         beta1: float, beta2: float, eps: float, size: Any, rectified: bool,
     ) -> None:  # fmt: skip
-        """Update ``param`` by the mean of its gradients, divided by the root of the mean square if ``rectified``."""
+        """Update ``param`` in place by one RAdam step; ``mean`` and ``square`` are also updated in place.
+
+        ``mean`` and ``square`` are the running means of the gradient and of its square. ``size`` is the step size with
+        bias correction. The step is divided by the root of ``square`` only if ``rectified`` is true. ``param`` is first
+        multiplied by ``shrink``, unless ``shrink`` is None. ``F`` provides the operations (``ArrayOps`` or
+        ``TensorOps`` in ``fused.py``).
+        """
         if shrink is not None:
             F.mul_(param, shrink)
         grad = F.direction(param, grad, weight_decay, maximize)

@@ -12,8 +12,9 @@ from .optimizer import check_not_negative, check_rate
 
 
 class RMSprop(ElementwiseOptimizer):
-    """RMSprop: a step is ``p -= lr * g / (sqrt(v) + eps)``, ``v`` the running mean of ``g*g`` (``centered``: the
-    variance).
+    """RMSprop: a step is ``p -= lr * g / (sqrt(v) + eps)``, where ``v`` is the running mean of ``g*g``.
+
+    If ``centered`` is true, ``v`` is the running variance of ``g``.
 
     Source: Hinton, lecture 6e of "Neural Networks for Machine Learning", 2012; centred: Graves, "Generating Sequences
     With Recurrent Neural Networks", 2013.
@@ -63,7 +64,12 @@ class RMSprop(ElementwiseOptimizer):
         F: Any, param: Any, grad: Any, square: Any, *buffers: Any, lr: Any, alpha: float, eps: float,
         weight_decay: float, momentum: float, centered: bool, maximize: bool,
     ) -> None:  # fmt: skip
-        """Update ``param`` by its gradient, divided by the root of the mean square (or of the variance)."""
+        """Update ``param`` in place by one RMSprop step; the state tensors are also updated in place.
+
+        ``square`` is the running mean of the squared gradient with decay rate ``alpha``. ``buffers`` are the momentum
+        buffer if ``momentum`` is not 0, and then the running mean of the gradient if ``centered`` is true. ``F``
+        provides the operations (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
+        """
         grad = F.direction(param, grad, weight_decay, maximize)
         F.mul_(square, alpha)
         F.addcmul_(square, grad, grad, 1 - alpha)

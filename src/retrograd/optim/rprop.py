@@ -1,4 +1,4 @@
-"""``Rprop``: steps from the signs of the gradients only."""
+"""``Rprop``: steps that depend only on the signs of the gradients."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from .optimizer import check_rate
 
 
 class Rprop(ElementwiseOptimizer):
-    """Rprop: each element has its own step size, which grows while its gradient keeps its sign and shrinks when the
-    sign changes.
+    """Rprop: each element of a parameter has its own step size.
+
+    The size grows while the gradient of the element keeps its sign and shrinks when the sign changes.
 
     Source: Riedmiller and Braun, "A direct adaptive method for faster backpropagation learning: the RPROP algorithm",
     1993.
@@ -48,7 +49,13 @@ class Rprop(ElementwiseOptimizer):
         F: Any, param: Any, grad: Any, before: Any, size: Any, *, etas: tuple[float, float],
         step_sizes: tuple[float, float], maximize: bool,
     ) -> None:  # fmt: skip
-        """Update ``param`` by the step sizes; elements whose gradient changed its sign stay unchanged."""
+        """Update ``param`` in place by one Rprop step; ``before`` and ``size`` are also updated in place.
+
+        ``before`` is the previous gradient and ``size`` the step size of each element. An element of ``size`` is
+        multiplied by ``etas[0]`` if the gradient has changed its sign, by ``etas[1]`` if it has kept it, and clamped to
+        the range ``step_sizes``. Elements whose gradient has changed its sign stay unchanged. ``F`` provides the
+        operations (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
+        """
         grad = F.direction(param, grad, 0, maximize)
         stored = F.mul(grad, before)
         F.mul_(size, F.select(stored, etas[0], 1, etas[1]))

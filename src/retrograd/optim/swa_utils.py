@@ -1,4 +1,4 @@
-"""Averages of weights during training, as ``torch.optim.swa_utils``.
+"""``AveragedModel``, ``SWALR`` and ``update_bn``: averages of weights during training, as ``torch.optim.swa_utils``.
 
 Source: Izmailov et al., "Averaging Weights Leads to Wider Optima and Better Generalization", 2018.
 """
@@ -37,7 +37,10 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Tensor]:
 
 
 def get_swa_avg_fn() -> Callable[..., Tensor]:
-    """Return a function ``(average, value, count)`` that returns the arithmetic mean with one more value."""
+    """Return a function ``(average, value, count)`` that returns the mean of ``count`` values and one more, ``value``.
+
+    ``average`` is the mean of the ``count`` values.
+    """
 
     @no_grad()
     def swa_update(averaged_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
@@ -47,7 +50,7 @@ def get_swa_avg_fn() -> Callable[..., Tensor]:
 
 
 def _for_lists(average: Callable[..., Tensor]) -> Callable[..., None]:
-    """Return a version of ``average`` for lists of Tensors that overwrites the averages."""
+    """Return a version of ``average`` that takes lists of Tensors and overwrites those of the first list in place."""
 
     @no_grad()
     def update(averages: Sequence[Tensor], current: Sequence[Tensor], num_averaged: Any) -> None:
@@ -58,20 +61,27 @@ def _for_lists(average: Callable[..., Tensor]) -> Callable[..., None]:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
-    """Return a function ``(averages, values, count)`` for lists, in place, otherwise as :func:`get_ema_avg_fn`."""
+    """Return a function ``(averages, values, count)`` that applies :func:`get_ema_avg_fn` to two lists of Tensors.
+
+    It overwrites the Tensors of ``averages`` in place.
+    """
     return _for_lists(get_ema_avg_fn(decay))
 
 
 def get_swa_multi_avg_fn() -> Callable[..., None]:
-    """Return a function ``(averages, values, count)`` for lists, in place, otherwise as :func:`get_swa_avg_fn`."""
+    """Return a function ``(averages, values, count)`` that applies :func:`get_swa_avg_fn` to two lists of Tensors.
+
+    It overwrites the Tensors of ``averages`` in place.
+    """
     return _for_lists(get_swa_avg_fn())
 
 
 class AveragedModel(Module):
-    """Copy of a module whose parameters are averages of the module's, updated by :meth:`update_parameters`.
+    """Copy of a module whose parameters are averages over the calls of :meth:`update_parameters`.
 
-    ``avg_fn(average, value, count)``, or ``multi_avg_fn`` for lists, computes the average; the default is the
-    arithmetic mean. ``use_buffers`` averages buffers too; otherwise they are copied.
+    ``avg_fn(average, value, count)`` returns the new average of a parameter; ``multi_avg_fn`` does it for lists of
+    them, in place. By default it is the arithmetic mean. If ``use_buffers`` is true, buffers are averaged, otherwise
+    they are copied.
 
     >>> import retrograd as torch
     >>> model = torch.nn.Linear(1, 1)
@@ -108,7 +118,7 @@ class AveragedModel(Module):
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model: Module) -> None:
-        """Update the averages with the parameters of ``model``."""
+        """Update the averages with the current parameters of ``model``."""
         if self.use_buffers:
             own, new = (list(chain(each.parameters(), each.buffers())) for each in (self.module, model))
         else:
@@ -130,9 +140,10 @@ class AveragedModel(Module):
 
 @no_grad()
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
-    """Recompute the statistics of all batch normalisations of ``model`` over the batches of ``loader``.
+    """Recompute the running means and variances of all batch normalisations of ``model`` over the batches of
+    ``loader``.
 
-    The input is the first element of a batch that is a list or tuple; it is moved to ``device`` if one is passed.
+    If a batch is a list or tuple, its first element is the input. The input is moved to ``device`` if that is passed.
     """
     momenta = {module: module.momentum for module in model.modules() if isinstance(module, _BatchNorm)}
     if not momenta:
@@ -151,8 +162,11 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """Scheduler that anneals the rates to ``swa_lr`` in ``anneal_epochs`` epochs, along a cosine or (``"linear"``)
-    linearly, and then keeps them there."""
+    """Scheduler that changes the learning rates to ``swa_lr`` within ``anneal_epochs`` epochs and then keeps them
+    there.
+
+    The change follows a cosine, or a line with ``anneal_strategy="linear"``.
+    """
 
     def __init__(
         self, optimizer: Optimizer, swa_lr: Any, anneal_epochs: int = 10, anneal_strategy: str = "cos",
@@ -180,11 +194,14 @@ class SWALR(LRScheduler):
         return t
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state."""
+        """Return the state of the scheduler, a dict of its attributes."""
         return {key: value for key, value in super().state_dict().items() if key != "anneal_func"}
 
     def get_lr(self) -> list[Any]:
-        """Return the rates of this epoch, computed from the current ones, so that schedulers can be combined."""
+        """Return the learning rates of this epoch, one per group.
+
+        They are computed from the current ones, so that another scheduler can change the same learning rates.
+        """
         self._warn_if_called_outside_step()
         step = self._step_count - 1
         if self.anneal_epochs == 0:
