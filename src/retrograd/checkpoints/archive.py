@@ -1,4 +1,5 @@
-"""Zip archives of PyTorch checkpoints: one record for the pickle, one for each storage.
+"""``Writer`` and ``Reader`` of PyTorch's zip checkpoints, which have one record for the pickle and one for each
+storage.
 
 Records are not compressed, and their bytes begin at multiples of 64, so that they can be mapped into memory. This
 module knows no tensors.
@@ -29,7 +30,7 @@ _CORRUPTED = (
 
 
 def corrupted(what: str) -> RuntimeError:
-    """Return PyTorch's error for a damaged zip archive."""
+    """Return PyTorch's RuntimeError for a damaged zip archive; ``what`` describes the damage."""
     return RuntimeError(f"PytorchStreamReader failed {shortened_text(what)}.{_CORRUPTED}")
 
 
@@ -42,7 +43,7 @@ class Writer:
         self.digest = hashlib.blake2b(digest_size=16)
 
     def record(self, name: str, data: Any) -> None:
-        """Write one record; ``data`` is bytes or an array of bytes."""
+        """Write a record named ``name``; ``data`` is bytes or a uint8 array."""
         full = f"{self.name}/{name}"
         info = zipfile.ZipInfo(full, (1980, 1, 1, 0, 0, 0))
         info.file_size = len(data)
@@ -56,13 +57,15 @@ class Writer:
             record.write(memoryview(data))
 
     def close(self) -> None:
-        """Write the final records of every checkpoint, and the central directory."""
+        """Write the records that end every checkpoint, and the central directory of the zip archive."""
         self.record("version", b"3\n")
         self.record(".data/serialization_id", f"{int.from_bytes(self.digest.digest()):040d}"[:40].encode())
         self.zip.close()
 
     def abandon(self) -> None:
-        """Leave the file as it is: without this, ``ZipFile`` writes its central directory when it is deleted."""
+        """Prevent ``ZipFile`` from writing its central directory when it is deleted, so that the file is left
+        incomplete.
+        """
         self.zip.fp = None
 
 
@@ -93,7 +96,7 @@ class Reader:
             self.order = "little"
 
     def has(self, name: str) -> bool:
-        """Whether there is a record of that name."""
+        """Whether the archive has a record named ``name``."""
         return f"{self.name}/{name}" in self.infos
 
     def _open(self, name: str) -> Any:
@@ -105,7 +108,7 @@ class Reader:
         return self.zip.open(info)
 
     def bytes(self, name: str) -> bytes:
-        """Return all bytes of a record."""
+        """Return all bytes of the record ``name``."""
         try:
             with self._open(name) as record:
                 return record.read()
@@ -113,7 +116,7 @@ class Reader:
             raise corrupted(f"reading file {name}: {error}") from error
 
     def array(self, name: str, dtype: Any, count: int) -> Any:
-        """Return a record as a new array of ``count`` elements."""
+        """Return the record ``name`` as a new array of ``count`` elements of ``dtype``."""
         self._check_size(name, dtype, count)
         array = numpy.empty(count, dtype)
         target: Any = array.view(numpy.uint8)
@@ -130,7 +133,9 @@ class Reader:
         return array
 
     def mapped(self, name: str, dtype: Any, count: int, memory: mmap.mmap) -> Any:
-        """Return a record as an array on ``memory``, the memory-mapped file."""
+        """Return the record ``name`` as an array of ``count`` elements of ``dtype`` that shares ``memory``, the mapped
+        file.
+        """
         self._check_size(name, dtype, count)
         info = self.infos[f"{self.name}/{name}"]
         begin = info.header_offset + _HEADER

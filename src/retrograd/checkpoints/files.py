@@ -1,4 +1,4 @@
-"""Atomic writing of files."""
+"""``atomic_write``: replace a file only after its new content is complete."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from typing import Any
 
 @contextlib.contextmanager
 def atomic_write(path: str) -> Iterator[Any]:
-    """Yield a temporary file that replaces ``path`` at the end of the block.
+    """Yield a temporary file that replaces the file at ``path`` when the ``with`` block ends.
 
-    If the block raises, ``path`` is unchanged.
-
-    A device or a pipe is written directly. Raises RuntimeError if the folder does not exist.
+    If the block raises, the file at ``path`` is unchanged. If ``path`` is a device or a pipe, it is written directly.
+    Raises RuntimeError if the folder does not exist.
     """
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
@@ -44,7 +43,9 @@ def atomic_write(path: str) -> Iterator[Any]:
 
 
 def _sync_folder(folder: str) -> None:
-    """Flush the folder to disk, where the system supports it, so that the rename survives a crash."""
+    """Flush the entries of ``folder`` to disk where the system supports it, so that renaming a file in it survives a
+    crash.
+    """
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

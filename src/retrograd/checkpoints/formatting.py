@@ -1,6 +1,6 @@
-"""Representation of file contents in error messages, bounded in depth, width and length.
+"""``shortened`` and ``shortened_text``: values from a file as text for error messages, limited in length.
 
-``repr`` does not serve, because a file of 845 bytes describes a tuple whose ``repr`` has 2**60 parts.
+Python's ``repr`` is not limited: a file of 845 bytes can describe a tuple whose ``repr`` has 2**60 parts.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ _DEPTH, _WIDTH, _TEXT, _BITS, _LENGTH = 3, 6, 60, 128, 200
 
 
 def shortened(value: Any, depth: int = _DEPTH) -> str:
-    """Return the ``repr`` of ``value``, cut to 200 characters; a container shows 6 items, 3 containers deep."""
+    """Return the ``repr`` of ``value``, cut to 200 characters.
+
+    It shows at most 6 items of a container, and containers nested up to ``depth``.
+    """
     return _text(value, depth)[:_LENGTH]
 
 

@@ -25,7 +25,12 @@ _SIZES = {"short": 2, "int": 4, "long": 4}
 
 
 def read(file: Any, move: Callable[[Any, str], Any], reading: Any) -> Any:
-    """Return the object in a file of the legacy format. Raises RuntimeError for another format or a truncated file."""
+    """Return the object in the binary file ``file``, in the legacy format.
+
+    ``move(array, location)`` returns an array on the device for a location named in the file. ``reading`` has the
+    method ``run(source, persistent)``, which reads one pickle. Raises RuntimeError for another format or a truncated
+    file.
+    """
     source = Source(file.read())
     if not source.data:
         raise EOFError("Ran out of input")
@@ -89,7 +94,7 @@ def _fill(array: Any, source: Source, order: str) -> None:
 
 
 def write(obj: Any, file: Any, protocol: int) -> None:
-    """Write ``obj`` to a file in the legacy format."""
+    """Write ``obj`` to the binary file ``file`` in the legacy format, with the pickle protocol ``protocol``."""
     memories = StorageTable()
     pickle.dump(MAGIC, file, protocol)
     pickle.dump(VERSION, file, protocol)

@@ -1,4 +1,4 @@
-"""Pickler of checkpoints: tensors are written under PyTorch's names, other objects as by Python."""
+"""``Pickler`` of checkpoints: it writes tensors under PyTorch's names, and other objects like Python's pickler."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _PythonPickler: Any = pickle._Pickler  # its checker's description lacks the met
 
 
 class Pickler(_PythonPickler):  # type: ignore[misc]
-    """Pickler that writes a tensor as a reference to its storage, which is added to ``memories``.
+    """Pickler that writes a tensor as a reference to its storage, and adds the storage to ``memories``.
 
-    It derives from the pickler in Python, because the one in C imports every name before it writes it, and PyTorch's
-    modules are not installed.
+    It derives from the pickler written in Python, because the one written in C imports every name before it writes the
+    name, and PyTorch's modules are not installed.
     """
 
     def __init__(self, file: Any, protocol: int, memories: StorageTable, tell: Any = None) -> None:
@@ -34,7 +34,7 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
         self.names: dict[tuple[str, str], TorchName] = {}
 
     def save(self, obj: Any, save_persistent_id: bool = True) -> None:
-        """Write one object."""
+        """Write ``obj``, and the objects that it contains."""
         if isinstance(obj, TorchName):
             obj = self.names.setdefault((obj.module, obj.name), obj)
         if id(obj) in self.memo:
@@ -81,7 +81,7 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
         self.memoize(obj)
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
-        """Write the name of a class or a function; a name of this package is written as PyTorch's."""
+        """Write the name of ``obj``, a class or a function; a name in this package is written as PyTorch's name."""
         module = getattr(obj, "__module__", None) or ""
         package, _, rest = module.partition(".")
         qualified = name or getattr(obj, "__qualname__", obj.__name__)
@@ -106,9 +106,10 @@ _PYTORCH_PATHS = {"utils.data.collate": "utils.data._utils.collate", "optim.cycl
 
 
 def _public_location(obj: Any, name: str) -> tuple[str, str]:
-    """Return the submodule of ``torch`` in which an operation is public, and its name there; by default ("", ``name``).
+    """Return the submodule of ``torch`` in which the operation ``obj`` is public, and its name in the submodule.
 
-    Operations are defined under the package's own name, which does not tell the submodule.
+    If no submodule has it, return ``("", name)``. The search is required because operations are defined under the
+    package's own ``name``, for example ``linalg_inv``, and not in the submodule.
     """
     for place in ("nn.functional", "special", "linalg", "fft"):
         short = name.removeprefix(f"{place}_")

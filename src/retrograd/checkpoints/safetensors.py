@@ -1,4 +1,5 @@
-"""safetensors: named tensors in a file without code, so that untrusted files can be read.
+"""``save_safetensors`` and ``load_safetensors``: named tensors in a file without code, so that any file is safe to
+read.
 
 Source: the format as the ``safetensors`` package documents it: the length of the header, the header in JSON (for each
 tensor dtype, shape, and the offsets of its bytes), the bytes.
@@ -30,7 +31,9 @@ _MAX_HEADER = 100_000_000  # bytes of a header; the package's own bound
 
 
 def to_bytes(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> list[Any]:
-    """Return the parts of a file, in order."""
+    """Return the content of a safetensors file with ``tensors`` and ``metadata``, as a list of consecutive bytes
+    objects.
+    """
     header: dict[str, Any] = {} if metadata is None else {"__metadata__": metadata}
     parts: list[Any] = []
     position = 0
@@ -50,7 +53,10 @@ def to_bytes(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None)
 
 
 def from_bytes(data: Any) -> dict[str, Tensor]:
-    """Return the tensors in a file's bytes, copied. Raises ValueError for invalid files."""
+    """Return the tensors in ``data``, the bytes of a safetensors file, by name.
+
+    The elements are copied. Raises ValueError for an invalid file.
+    """
     (length,) = struct.unpack("<Q", data[:8]) if len(data) >= 8 else (None,)
     if length is None or length > min(len(data) - 8, _MAX_HEADER):
         raise ValueError("Error while deserializing header: the file is too short for its header")
@@ -92,7 +98,7 @@ def save_safetensors(
 
 
 def load_safetensors(filename: str | os.PathLike[str], device: Any = "cpu") -> dict[str, Tensor]:
-    """Return the tensors of a file in the safetensors format, by name, on ``device``.
+    """Return a dict of the tensors in a safetensors file, by name, on ``device``.
 
     >>> import os, tempfile
     >>> import retrograd as torch

@@ -1,4 +1,5 @@
-"""Representation of tensors in a checkpoint: storages, element types by name, and the functions that rebuild tensors.
+"""Representation of tensors in a checkpoint: storages, their dtypes, and the functions that a pickle calls to rebuild
+tensors.
 
 This module knows the memory layout of tensors and PyTorch's pickle format; it knows no files.
 """
@@ -22,7 +23,7 @@ from .unpickler import Refused, check_attributes
 
 
 class TorchName:
-    """Name in a pickle: a PyTorch module and a name in it."""
+    """Name that is written to a pickle: the path of a PyTorch module and a name in this module."""
 
     def __init__(self, module: str, name: str) -> None:
         self.module, self.name = module, name
@@ -39,30 +40,33 @@ _UNTYPED = TorchName("torch.storage", "UntypedStorage")
 
 
 class StorageType:
-    """Replacement for a storage class of PyTorch that a checkpoint names."""
+    """Class of a storage as a checkpoint names it (``torch.FloatStorage``, …), represented by its dtype."""
 
     def __init__(self, kind: dtype | None) -> None:
         self.kind = kind  # None: bytes, whose dtype is an argument of the tensor's rebuild function
 
 
 class TensorType:
-    """Replacement for a tensor class that a checkpoint names; it can not be called."""
+    """Tensor class as a checkpoint names it; unlike the class, it can not be called."""
 
     def __init__(self, cls: type[Tensor]) -> None:
         self.cls = cls
 
 
 class Storage:
-    """Storage while a checkpoint is read: the array of its elements (of bytes if untyped), and its dtype."""
+    """Storage that is being read from a checkpoint: the array of its elements, and its dtype.
+
+    An untyped storage has an array of bytes and no dtype.
+    """
 
     def __init__(self, array: Any, kind: dtype | None) -> None:
         self.array, self.kind = array, kind
 
 
 def parse_persistent_id(found: Any) -> tuple[StorageType, str, str, int, Any]:
-    """Return the parts of a storage's persistent id: type, key, device, number of elements, view (or None).
+    """Return the type, key, device, number of elements and view (or None) in the persistent id ``found``.
 
-    Raises Refused for anything else.
+    A persistent id is the tuple by which a pickle refers to a storage. Raises Refused for an invalid one.
     """
     if not isinstance(found, tuple) or len(found) not in (5, 6) or found[0] != "storage":
         raise Refused(f"Unknown persistent id: {shortened(found)}")
@@ -74,12 +78,12 @@ def parse_persistent_id(found: Any) -> tuple[StorageType, str, str, int, Any]:
 
 
 def element_dtype(kind: StorageType) -> Any:
-    """Return NumPy's dtype of a storage's elements."""
+    """Return NumPy's dtype of the elements of a storage of type ``kind``; uint8 for an untyped storage."""
     return numpy.dtype(numpy.uint8) if kind.kind is None else kind.kind.numpy
 
 
 def to_native_byteorder(array: Any, order: str) -> Any:
-    """Return an array that was stored in byte order ``order`` converted to this machine's byte order."""
+    """Return ``array``, whose elements were stored in byte order ``order``, converted to this machine's byte order."""
     if order == sys.byteorder or array.itemsize == 1:
         return array
     if array.dtype.kind == "V":  # bfloat16, which NumPy does not swap
@@ -99,7 +103,11 @@ def _check_integers(values: Any) -> tuple[int, ...]:
 
 
 def _view(storage: Any, offset: Any, size: Any, stride: Any, kind: dtype | None = None) -> Any:
-    """Return the view of a storage's array that a tensor uses. Raises RuntimeError if it exceeds the storage."""
+    """Return the part of the array of ``storage`` that a tensor uses, as a view.
+
+    ``offset``, ``size`` and ``stride`` are those of the tensor, in elements. ``kind`` is its dtype if the storage is
+    untyped. Raises RuntimeError if the tensor exceeds the storage.
+    """
     if not isinstance(storage, Storage):
         raise RuntimeError(f"a tensor must lie in a storage, but got {type(storage).__name__}")
     size, stride = _check_integers(size), _check_integers(stride)
@@ -131,7 +139,7 @@ def _view(storage: Any, offset: Any, size: Any, stride: Any, kind: dtype | None 
 
 
 def rebuild_tensor(storage: Any, storage_offset: Any, size: Any, stride: Any) -> Tensor:
-    """Return a tensor from PyTorch 0.3 or earlier."""
+    """Return a tensor on ``storage``, as PyTorch 0.3 and earlier pickled it."""
     return wrap(_view(storage, storage_offset, size, stride, storage.kind if isinstance(storage, Storage) else None))
 
 
@@ -139,7 +147,7 @@ def rebuild_tensor_v2(
     storage: Any, storage_offset: Any, size: Any, stride: Any, requires_grad: Any, backward_hooks: Any,
     metadata: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Return a tensor on a typed storage."""
+    """Return a tensor on ``storage``, which has a dtype."""
     return _apply_metadata(rebuild_tensor(storage, storage_offset, size, stride), requires_grad, metadata)
 
 
@@ -147,7 +155,7 @@ def rebuild_tensor_v3(
     storage: Any, storage_offset: Any, size: Any, stride: Any, requires_grad: Any, backward_hooks: Any, kind: Any,
     metadata: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Return a tensor on a storage of bytes."""
+    """Return a tensor of dtype ``kind`` on ``storage``, which has bytes."""
     if not isinstance(kind, dtype):
         raise RuntimeError(f"expected a dtype, but got {type(kind).__name__}")
     return _apply_metadata(wrap(_view(storage, storage_offset, size, stride, kind)), requires_grad, metadata)
@@ -166,19 +174,19 @@ def _apply_metadata(tensor: Tensor, requires_grad: Any, metadata: Any) -> Tensor
 
 
 def rebuild_parameter(data: Any, requires_grad: Any, backward_hooks: Any) -> Tensor:
-    """Return a parameter of a module."""
+    """Return an ``nn.Parameter`` with the elements of the tensor ``data``."""
     if not isinstance(data, Tensor):
         raise RuntimeError(f"a parameter must be a tensor, but got {type(data).__name__}")
     return Parameter(data, bool(requires_grad))
 
 
 def rebuild_parameter_with_state(data: Any, requires_grad: Any, backward_hooks: Any, state: Any) -> Tensor:
-    """Return a parameter with attributes that a program has set."""
+    """Return an ``nn.Parameter`` with the elements of ``data`` and the attributes ``state`` that a program has set."""
     return _with_attributes(rebuild_parameter(data, requires_grad, backward_hooks), state)
 
 
 def rebuild_from_type(function: Any, kind: Any, arguments: Any, state: Any) -> Tensor:
-    """Return a tensor of a subclass, or with attributes that a program has set."""
+    """Return ``function(*arguments)``, a tensor, as an instance of the class ``kind`` with the attributes ``state``."""
     if function not in REBUILDERS or not isinstance(arguments, tuple):
         raise RuntimeError("a tensor can only be rebuilt by the functions that rebuild tensors")
     tensor = function(*arguments)
@@ -199,14 +207,16 @@ REBUILDERS = (rebuild_tensor, rebuild_tensor_v2, rebuild_tensor_v3)
 
 
 def _encode(text: Any, encoding: Any) -> bytes:
-    """Return the bytes that a protocol 2 pickle stores as text."""
+    """Return ``text.encode(encoding)``: a pickle of protocol 2 calls it, because it stores bytes as text."""
     if encoding != "latin1" or not isinstance(text, str):
         raise RuntimeError("only bytes written as text in latin1 can be read")
     return text.encode(encoding)
 
 
 def _bytearray(*arguments: Any) -> bytearray:
-    """Return a bytearray from bytes; an integer raises, because it could allocate any amount of memory."""
+    """Return ``bytearray(*arguments)``; raise if the argument is an integer, because it could allocate any amount of
+    memory.
+    """
     data = _encode(*arguments) if len(arguments) == 2 else b"".join(arguments)
     return bytearray(data)
 
@@ -218,7 +228,7 @@ def _layout(name: Any) -> Any:
 
 
 def allowed_names() -> dict[str, Any]:
-    """Return the objects that a checkpoint may name without user code, by their names in PyTorch."""
+    """Return the objects that every checkpoint may name, by their names in PyTorch; users can allow more."""
     names: dict[str, Any] = {
         "collections.OrderedDict": OrderedDict, "collections.Counter": Counter, "builtins.set": set,
         "builtins.bytearray": _bytearray, "builtins.complex": complex, "_codecs.encode": _encode,
@@ -242,15 +252,16 @@ def allowed_names() -> dict[str, Any]:
 
 
 class StorageTable:
-    """Memories that a checkpoint contains, each once, even if several tensors share it."""
+    """Table of the storages that a checkpoint contains; a storage that several tensors share is contained once."""
 
     def __init__(self) -> None:
         self.found: dict[int, tuple[str, Any, dtype | None]] = {}  # by identity of the owner
 
     def persistent_id(self, array: Any) -> tuple[tuple[Any, ...], int]:
-        """Return the persistent id of an array's memory, and the index of the array's first element in it.
+        """Return the persistent id of the storage of ``array``, and the index of the first element of ``array`` in the
+        storage.
 
-        Raises RuntimeError if arrays of two dtypes share memory.
+        Raises RuntimeError if arrays of two dtypes share the storage.
         """
         owner = memory_of(array)
         offset = offset_in_memory(array)
@@ -266,7 +277,7 @@ class StorageTable:
         return ("storage", _UNTYPED, key, place, owner.nbytes), offset
 
     def records(self) -> list[tuple[str, Any]]:
-        """Return the key and the bytes of each memory, as an array on the CPU."""
+        """Return a list of the key and the bytes of each storage; the bytes are a uint8 array on the CPU."""
         records = []
         for key, owner, _ in self.found.values():
             line = owner if owner.flags.c_contiguous else owner.T
@@ -277,7 +288,10 @@ class StorageTable:
 
 
 def reduce_tensor(tensor: Tensor, memories: StorageTable) -> tuple[TorchName, tuple[Any, ...]]:
-    """Return the function that rebuilds a tensor, and its arguments."""
+    """Return the function that a pickle calls to rebuild ``tensor``, and its arguments.
+
+    The storage of ``tensor`` is added to ``memories``.
+    """
     array = tensor._array
     identity, offset = memories.persistent_id(array)
     place = (StorageRef(identity), offset, tuple(array.shape), element_strides(array))
@@ -299,14 +313,14 @@ def reduce_tensor(tensor: Tensor, memories: StorageTable) -> tuple[TorchName, tu
 
 
 class StorageRef:
-    """Reference to a storage in a pickle; see ``Memories.persistent_id``."""
+    """Reference to a storage by its persistent id; :class:`~retrograd.checkpoints.pickler.Pickler` writes it."""
 
     def __init__(self, identity: tuple[Any, ...]) -> None:
         self.identity = identity
 
 
 class Call:
-    """Call of a PyTorch function in a pickle."""
+    """Call of a PyTorch function with arguments, which a pickle makes when it is loaded."""
 
     def __init__(self, function: TorchName, arguments: tuple[Any, ...]) -> None:
         self.function, self.arguments = function, arguments

@@ -24,11 +24,11 @@ class Refused(UnpicklingError):
 
 
 class NotAllowed(Refused):
-    """Error for a name that is not on the list but could be added."""
+    """Error for a name that is not on the list of permitted names, but may be added by the user."""
 
 
 class Blocked(Refused):
-    """Error for a name that can not be added to the list."""
+    """Error for a name that may not be added to the list of permitted names."""
 
 
 #: Maximum number of nested parts of a key. Python hashes nested tuples recursively on the C stack, and shared ones once
@@ -48,27 +48,30 @@ _PUSHED_CONSTANTS: dict[str, Callable[[], Any]] = {
 
 
 class Source:
-    """Bytes with the interface that the readers of ``pickletools`` require; no read exceeds the data."""
+    """Bytes with a position and the methods of a file, as the functions of ``pickletools`` require; no read exceeds the
+    data.
+    """
 
     def __init__(self, data: bytes, position: int = 0) -> None:
         self.data, self.position = data, position
 
     def read(self, count: int) -> bytes:
-        """Return the next ``count`` bytes, fewer at the end."""
+        """Return the next ``count`` bytes, or fewer at the end of the data."""
         found = self.data[self.position : self.position + count]
         self.position += len(found)
         return found
 
     def readline(self) -> bytes:
-        """Return the bytes up to the end of the line."""
+        """Return the bytes up to and including the next newline."""
         end = self.data.find(b"\n", self.position)
         return self.read((len(self.data) if end < 0 else end + 1) - self.position)
 
 
 def _check_keys(found: Any) -> Any:
-    """Return ``found``, whose items are to be hashed. Raises Refused for one of more than :data:`PARTS` nested parts.
+    """Return ``found``, objects that will be hashed as keys of a dict or set.
 
-    Frozen sets count, too: Python keeps their hash, but compares equal ones of 60 levels 2**60 times.
+    Raises Refused if a key is a tuple or frozen set of more than :data:`PARTS` parts, including nested ones. Python
+    caches the hash of a frozen set, but comparing two equal ones of 60 levels takes 2**60 comparisons.
     """
     for key in found:
         if key.__class__ in (tuple, frozenset):
@@ -83,7 +86,7 @@ def _check_keys(found: Any) -> Any:
 
 
 def check_attributes(state: dict[Any, Any]) -> dict[str, Any]:
-    """Return ``state``, the attributes of an object by name. Raises Refused for a name that is no string."""
+    """Return ``state``, a dict of an object's attributes. Raises Refused if a name is not a string."""
     for name in state:
         if not isinstance(name, str):
             raise Refused(f"The name of an attribute must be a string, but got {shortened(name)}")
@@ -91,10 +94,11 @@ def check_attributes(state: dict[Any, Any]) -> dict[str, Any]:
 
 
 class Interpreter:
-    """Interpreter of one pickle.
+    """Interpreter of the pickle in ``source``.
 
-    ``find(module, name)`` returns the object that a name denotes, or raises; ``persistent(id)`` returns the object of a
-    persistent id. ``classes`` are classes whose instances may be created and given attributes.
+    ``find(module, name)`` returns the object of that name, or raises. ``persistent(id)`` returns the object, usually a
+    storage, that a persistent id refers to. ``classes`` are classes whose instances may be created and given
+    attributes.
     """
 
     def __init__(
@@ -107,7 +111,7 @@ class Interpreter:
         self.named: set[int] = set()  # identities of the objects that `find` returned: only these are called
 
     def run(self) -> Any:
-        """Return the object that the pickle describes.
+        """Execute the pickle and return the object that it describes.
 
         Raises Refused, or one of the errors in ``BROKEN`` if the pickle is damaged.
         """
@@ -134,7 +138,7 @@ class Interpreter:
                 step(argument)
 
     def since_mark(self) -> list[Any]:
-        """Pop and return the objects above the last mark."""
+        """Remove the objects above the last mark from the stack, and the mark, and return the objects."""
         at = len(self.stack) - 1
         while self.stack[at] is not _MARK:
             at -= 1
@@ -149,7 +153,7 @@ class Interpreter:
             raise Refused(f"unsupported pickle protocol: {version}")
 
     def _frame(self, length: int) -> None:
-        """Do nothing: the whole pickle has been read already."""
+        """Do nothing, because the whole pickle is in memory already; ``length`` is the number of bytes in the frame."""
 
     def _binput(self, index: int) -> None:
         self.memo[index] = self.stack[-1]
