@@ -1,6 +1,6 @@
-"""Names of ``torch._C`` that PyTorch's documentation uses.
+"""``DisableTorchFunction`` and other names of ``torch._C`` that PyTorch's documentation uses.
 
-These are contexts that disable ``__torch_function__``, and the settings of a profiler.
+They are context managers that disable ``__torch_function__``, and the settings of the profiler.
 """  # noqa: N999
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ _disabled_torch_function_impl = torch_function.disabled
 
 
 class _OverridesOff:
-    """Base class of contexts that disable overrides below ``level``."""
+    """Base class of context managers that disable overrides of functions.
+
+    ``level`` is the state of ``core/torch_function.py`` inside the context: which overrides stay active.
+    """
 
     __module__ = "torch._C"
     level: int
@@ -27,14 +30,14 @@ class _OverridesOff:
 
 
 class DisableTorchFunctionSubclass(_OverridesOff):
-    """Context manager that disables ``__torch_function__`` of classes; modes stay active."""
+    """Context manager that disables ``__torch_function__`` of classes; modes (``TorchFunctionMode``) stay active."""
 
     __module__ = "torch._C"
     level = torch_function.MODES
 
 
 class DisableTorchFunction(_OverridesOff):
-    """Context manager that disables ``__torch_function__`` of classes and modes."""
+    """Context manager that disables ``__torch_function__`` of classes and modes (``TorchFunctionMode``)."""
 
     __module__ = "torch._C"
     level = torch_function.NONE
@@ -46,12 +49,12 @@ def _is_torch_function_enabled() -> bool:
 
 
 def _len_torch_function_stack() -> int:
-    """Return the number of active modes."""
+    """Return the number of active modes (``TorchFunctionMode``)."""
     return len(torch_function.state()[1])
 
 
 class _profiler:
-    """Namespace in place of PyTorch's submodule."""
+    """Namespace that replaces PyTorch's submodule ``torch._C._profiler``."""
 
     class _ExperimentalConfig:
         """Settings of PyTorch's profiler, which have no effect."""

@@ -1,4 +1,4 @@
-"""Functions that pickles call to rebuild objects, under names that do not change when the functions move.
+"""Functions that a pickle calls to rebuild objects; their names here do not change when the functions move.
 
 ``compat.pickle_names.pickled_as`` gives each function its name in this module. The module that defines a function is
 loaded when a pickle first needs it.

@@ -1,4 +1,7 @@
-"""Command line: ``retrograd run`` and ``retrograd info``. It parses arguments; ``runner.py`` runs the programs."""
+"""Command line: ``retrograd run`` and ``retrograd info``.
+
+This module parses arguments; ``runner.py`` runs the programs.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,9 @@ CANNOT = 2  # Python's exit status if it can not start a program
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command ``retrograd`` and return its exit status. Exceptions of a program are not caught.
+    """Run the command ``retrograd`` with ``arguments`` (by default ``sys.argv[1:]``) and return its exit status.
+
+    Exceptions of a program that is run are not caught.
 
     >>> main(["run", "-c", "import torch; print(torch.__name__)"])
     retrograd
@@ -55,15 +60,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def complain(about: str) -> int:
-    """Print an error about the command, and the usage, to standard error; return the exit status."""
+    """Print the error ``about`` and the usage of the command to standard error; return the exit status of a failure."""
     print(f"retrograd: {about}\n\n{USAGE}", file=sys.stderr)
     return CANNOT
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run ``retrograd run`` and return its exit status.
+    """Run ``retrograd run`` with ``arguments``, those after ``run``, and return its exit status.
 
-    The program's exceptions propagate, so that Python exits as it would for the program itself.
+    The exceptions of the program propagate, so that the process exits as ``python`` would for the program.
     """
     start = {"-m": runner.run_module, "-c": runner.run_text}
     if arguments[:1] in (["-h"], ["--help"]):
@@ -108,7 +113,7 @@ def info() -> str:
 
 
 def version_of(*distributions: str) -> str:
-    """Return the version of the first installed distribution, without importing it."""
+    """Return the version of the first of ``distributions`` that is installed, without importing it."""
     for name in distributions:
         try:
             return importlib.metadata.version(name)
@@ -118,7 +123,7 @@ def version_of(*distributions: str) -> str:
 
 
 def extras() -> Iterator[str]:
-    """Yield the optional packages, with their versions."""
+    """Yield a text for each optional package, with its version."""
     yield f"numba {version_of('numba')}"
     yield f"cupy {version_of('cupy-cuda13x', 'cupy-cuda12x', 'cupy-cuda11x', 'cupy')}"
 
@@ -139,14 +144,14 @@ def blas() -> str:
 
 
 def threads() -> str:
-    """Return the environment variables that limit the threads of BLAS and Numba, as far as they are set."""
+    """Return the environment variables that limit the threads of BLAS and Numba, with their values, as one text."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
     limits = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
     return ", ".join(limits) or "as many as there are processors (OMP_NUM_THREADS and its like are not set)"
 
 
 def devices() -> Iterator[str]:
-    """Yield a description of the CPU, and of each GPU that CuPy finds."""
+    """Yield a description of the CPU and of each GPU that CuPy finds."""
     yield f"cpu: {platform.processor() or platform.machine()}"
     if importlib.util.find_spec("cupy") is None:
         yield "no GPU: CuPy is not installed (pip install 'retrograd[gpu]')"

@@ -1,4 +1,4 @@
-"""Settings of the process: determinism, precision of matrix products, warnings.
+"""``use_deterministic_algorithms``, ``set_float32_matmul_precision`` and other settings of the process.
 
 Most have no effect, because every operation is deterministic and float32 products are computed in float32. The values
 are stored, returned by the getters, and checked with PyTorch's error messages.
@@ -27,9 +27,10 @@ _state = _State()
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Set whether operations must be deterministic. It has no effect, because all operations are.
+    """Set whether operations must be deterministic; ``warn_only`` sets whether others warn instead of raising.
 
-    See https://docs.pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html.
+    The setting has no effect, because all operations are deterministic. See
+    https://docs.pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html.
     """
     for name, place, value in (("mode", " (position 1)", mode), ("warn_only", "", warn_only)):
         if value.__class__ is not bool:
@@ -70,12 +71,15 @@ def get_deterministic_debug_mode() -> int:
 
 
 def get_float32_matmul_precision() -> str:
-    """Return the value that :func:`set_float32_matmul_precision` has set."""
+    """Return the precision that :func:`set_float32_matmul_precision` has set."""
     return _state.precision
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Set the precision of float32 products: "highest", "high" or "medium". They are always computed in float32."""
+    """Set the precision of float32 matrix products: "highest", "high" or "medium".
+
+    The setting has no effect, because products are always computed in float32.
+    """
     if not isinstance(precision, str):
         raise RuntimeError(f"set_float32_matmul_precision expects a str, but got {type_name(precision)}")
     if precision in _PRECISIONS:
@@ -88,28 +92,27 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def set_flush_denormal(mode: bool) -> bool:
-    """Return False, because NumPy can not flush denormal floats to zero."""
+    """Return False, because NumPy can not flush denormal numbers to zero; ``mode`` has no effect."""
     if mode.__class__ is not bool:
         raise RuntimeError(f"flush_denormal expects a bool, but got {type_name(mode)}")
     return False
 
 
 def set_warn_always(b: bool) -> None:
-    """Store whether warnings repeat. It has no effect, because Python's warning filters decide that."""
+    """Set whether warnings are repeated. It has no effect, because Python's warning filters decide it."""
     if b.__class__ is not bool:
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type_name(b)}")
     _state.warn_always = b
 
 
 def is_warn_always_enabled() -> bool:
-    """Whether :func:`set_warn_always` has been enabled."""
+    """Return the value that :func:`set_warn_always` has set."""
     return _state.warn_always
 
 
 def get_device_module(device: Any = None) -> Any:
-    """Return the module of a device: ``torch.cuda`` for a GPU, ``torch.cpu`` for the CPU.
-
-    By default of the current device.
+    """Return ``torch.cuda`` if ``device`` is a GPU, and ``torch.cpu`` if it is the CPU; by default for the current
+    device.
     """
     from . import cpu, cuda, mps, mtia, xpu
 

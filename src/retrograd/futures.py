@@ -1,4 +1,4 @@
-"""Futures, as ``torch.futures``."""
+"""``Future``, ``collect_all`` and ``wait_all``: results that are set later, as ``torch.futures``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Value = TypeVar("Value")
 
 
 class Future(Generic[Value]):
-    """Result that is set later, in this thread or another: a value or an error.
+    """Result of a computation, a value or an error, that is set later in this thread or in another one.
 
     >>> later = Future()
     >>> twice = later.then(lambda done: 2 * done.value())
@@ -32,12 +32,12 @@ class Future(Generic[Value]):
         return self._complete.is_set()
 
     def wait(self) -> Value:
-        """Wait until the future is complete and return the value. Raises the error if one is set."""
+        """Wait until a value or an error is set; return the value or raise the error."""
         self._complete.wait()
         return self.value()
 
     def value(self) -> Value:
-        """Return the value. Raises the error if one is set, RuntimeError if the future is not complete."""
+        """Return the value. Raises the error if one is set, and RuntimeError if neither is set."""
         if not self.done():
             raise RuntimeError("the future is not complete: there is no value yet")
         if self._error is not None:
@@ -45,11 +45,13 @@ class Future(Generic[Value]):
         return self._value
 
     def set_result(self, result: Value) -> None:
-        """Set the value and run the callbacks. Raises RuntimeError if the future is complete already."""
+        """Set the value to ``result`` and call the callbacks. Raises RuntimeError if a value or an error is set
+        already.
+        """
         self._settle(result, None)
 
     def set_exception(self, result: BaseException) -> None:
-        """Set an error, which :meth:`wait` and :meth:`value` then raise."""
+        """Set the error ``result``, which :meth:`wait` and :meth:`value` raise, and call the callbacks."""
         if not isinstance(result, Exception):
             raise AssertionError(f"{result} is of type {type(result)}, not an Exception.")
         self._settle(None, result)
@@ -75,7 +77,7 @@ class Future(Generic[Value]):
         callback()
 
     def then(self, callback: Callable[[Future[Value]], Any]) -> Future[Any]:
-        """Return a future of ``callback(self)``, which is called when this one is complete."""
+        """Return a new future for the result of ``callback(self)``, which is called when this future is complete."""
         made: Future[Any] = Future()
 
         def go_on() -> None:
@@ -88,7 +90,10 @@ class Future(Generic[Value]):
         return made
 
     def add_done_callback(self, callback: Callable[[Future[Value]], None]) -> None:
-        """Call ``callback(self)`` when the future is complete, or now if it is; errors are printed."""
+        """Call ``callback(self)`` when this future is complete, or at once if it is complete already.
+
+        Errors that ``callback`` raises are printed.
+        """
 
         def call() -> None:
             try:
@@ -101,7 +106,10 @@ class Future(Generic[Value]):
 
 
 def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:
-    """Return a future of the list of all futures, complete when all are. An error in any of them becomes its error."""
+    """Return a future whose value is the list ``futures``; it is complete when all of them are.
+
+    If one of them has an error, the returned future has this error.
+    """
     made: Future[list[Future[Any]]] = Future()
     left, lock = [len(futures)], threading.Lock()
 
@@ -121,7 +129,7 @@ def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:
 
 
 def wait_all(futures: Sequence[Future[Any]]) -> list[Any]:
-    """Wait for all futures and return their values. Raises the first error."""
+    """Wait for all ``futures`` and return the list of their values. Raises the first error."""
     return [each.wait() for each in collect_all(futures).wait()]
 
 

@@ -1,7 +1,7 @@
-"""Import hook: while it is installed, ``import torch`` and ``import torch.X.Y`` import retrograd's modules.
+"""Import hook: while it is installed, ``import torch`` and ``import torch.X.Y`` import modules of this package.
 
-For part of a program use ``with installed(): ...``, for a whole program ``retrograd run`` (``retrograd.runner``). The
-hook finds modules by name through the import system, so that every module of the package is available.
+``with installed(): ...`` installs it for a part of a program; ``retrograd run`` (``runner.py``) runs a whole program
+with it. The hook finds modules by name through the import system, so that every module of the package is available.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ CHILDREN = str(Path(__file__).parent / "_as_torch")
 
 
 def is_torch_name(name: str) -> bool:
-    """Whether a module's name is ``torch`` or begins with ``torch.``."""
+    """Whether the module name ``name`` is ``torch`` or begins with ``torch.``."""
     return name == TORCH or name.startswith(TORCH + ".")
 
 
 def find_module(name: str) -> types.ModuleType | None:
-    """Return the module of retrograd for the name of a PyTorch module, or None.
+    """Return this package's module for ``name``, the name of a PyTorch module; None if it has none.
 
-    It is the module with the same path if one exists, otherwise a module that is an attribute under that path (because
-    ``torch.nn.functional``, for example, may be in another file).
+    It is the module with the same path if one exists. Otherwise it is a module that is an attribute under this path,
+    because for example ``torch.nn.functional`` may be defined in another file.
     """
     path = PACKAGE + name[len(TORCH) :]
     parent, _, last = path.rpartition(".")
@@ -53,7 +53,7 @@ def find_module(name: str) -> types.ModuleType | None:
 
 
 class Alias(Loader):
-    """Loader that returns retrograd's module itself, not a copy, for an import of ``torch.X``."""
+    """Loader that returns an existing module of this package for an import of ``torch.X``, not a copy of it."""
 
     def __init__(self, module: types.ModuleType, name: str) -> None:
         self.module = module
@@ -66,10 +66,8 @@ class Alias(Loader):
     def exec_module(self, module: types.ModuleType) -> None:
         module.__spec__ = self.own_spec  # the import system has replaced it by the alias's spec
         # The import system sets a submodule that it loads as an attribute of its package, which would overwrite a
-        # function
-        # or class of that name, such as torch.autograd.gradcheck. Such submodules are loaded already; they are
-        # registered
-        # here so that they are not loaded again.
+        # function or class of that name, such as torch.autograd.gradcheck. Such submodules are loaded already; they
+        # are registered here so that they are not loaded again.
         for name, value in list(vars(module).items()):
             submodule = sys.modules.get(f"{module.__name__}.{name}")
             if submodule is not None and submodule is not value:
@@ -77,7 +75,7 @@ class Alias(Loader):
 
 
 class TorchFinder(MetaPathFinder):
-    """Finder of retrograd's modules under PyTorch's names; it is the first on ``sys.meta_path``."""
+    """Finder of this package's modules under PyTorch's names; it is the first entry of ``sys.meta_path``."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
@@ -89,7 +87,10 @@ class TorchFinder(MetaPathFinder):
 
 
 class Hook(AbstractContextManager[None]):
-    """Import hook of the process. Contexts may be nested and may overlap in threads; the last to end removes it."""
+    """Context manager that installs the import hook in the process.
+
+    Contexts may be nested, and may overlap in threads; the hook is removed when the last of them ends.
+    """
 
     def __init__(self) -> None:
         self.finders = (TorchFinder(), MissingModules(TORCH))
@@ -119,7 +120,7 @@ class Hook(AbstractContextManager[None]):
 
 
 def remove_torch() -> dict[str, types.ModuleType]:
-    """Remove ``torch`` and its submodules from ``sys.modules``; return those removed."""
+    """Remove ``torch`` and its submodules from ``sys.modules``; return the removed modules by name."""
     return {name: sys.modules.pop(name) for name in list(sys.modules) if is_torch_name(name)}
 
 
@@ -127,11 +128,11 @@ HOOK = Hook()
 
 
 def installed() -> AbstractContextManager[None]:
-    """Return a context manager in which ``import torch`` imports retrograd, in every module.
+    """Return a context manager in which ``import torch`` imports this package, in every module of the process.
 
-    Everything is restored at the end, also after an exception: a real PyTorch that was imported before is available
-    again. Inside, it is hidden and should not be used, because it imports parts of itself lazily. Modules first
-    imported inside keep their ``torch``. The hook applies to the process, not the thread; contexts may be nested.
+    A real PyTorch that was imported before is hidden inside the context, and available again after it, also after an
+    exception. It should not be used inside, because it imports parts of itself on first use. Modules that are first
+    imported inside the context keep their ``torch``. The hook applies to all threads; contexts may be nested.
 
     >>> from retrograd import import_hook
     >>> with import_hook.installed():

@@ -1,4 +1,4 @@
-"""Linear algebra, as ``torch.linalg``: the functions that declare it with ``@exported("linalg")``."""
+"""Linear algebra, as ``torch.linalg``: the functions that are declared with ``@exported("linalg")``."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,4 @@
-"""Events of a program, and statistics of values over time windows, as ``torch.monitor``."""
+"""``log_event``, ``Stat`` and others: events of a program and statistics over time windows, as ``torch.monitor``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STAT_EVENT = "torch.monitor.Stat"
 
 
 class Event:
-    """Event with a ``name``, a time, and data: numbers or strings by name."""
+    """Event with a ``name``, a ``timestamp``, and ``data``: a dict of numbers or strings."""
 
     def __init__(self, name: str, timestamp: datetime, data: Mapping[str, Value]) -> None:
         if not isinstance(name, str) or not isinstance(timestamp, datetime) or not isinstance(data, Mapping):
@@ -38,7 +38,7 @@ def _argument_error(name: str, arguments: str) -> TypeError:
 
 
 class EventHandlerHandle:
-    """Handle of a registered event handler."""
+    """Handle of a registered event handler, for :func:`unregister_event_handler`."""
 
     def __init__(self, callback: Callable[[Event], None]) -> None:
         self._callback = callback
@@ -48,7 +48,7 @@ _handles: list[EventHandlerHandle] = []
 
 
 def register_event_handler(callback: Callable[[Event], None]) -> EventHandlerHandle:
-    """Call ``callback`` with every event from now on.
+    """Register ``callback``, which is called with every event logged from now on; return its handle.
 
     >>> from datetime import datetime
     >>> handle = register_event_handler(lambda event: print(event.name, event.data))
@@ -64,7 +64,7 @@ def register_event_handler(callback: Callable[[Event], None]) -> EventHandlerHan
 
 
 def unregister_event_handler(handler: EventHandlerHandle) -> None:
-    """Remove an event handler; an unknown handle has no effect."""
+    """Remove the event handler of ``handler``; if it is not registered, nothing is done."""
     if not isinstance(handler, EventHandlerHandle):
         raise TypeError(f"unregister_event_handler(): incompatible function arguments: {handler!r} is no handle")
     if handler in _handles:
@@ -72,7 +72,7 @@ def unregister_event_handler(handler: EventHandlerHandle) -> None:
 
 
 def log_event(event: Event) -> None:
-    """Call all registered handlers with an event."""
+    """Call all registered event handlers with ``event``."""
     if not isinstance(event, Event):
         raise TypeError(f"log_event(): incompatible function arguments: {event!r} is no torch.monitor.Event")
     for handle in list(_handles):
@@ -80,7 +80,7 @@ def log_event(event: Event) -> None:
 
 
 class Aggregation(enum.Enum):
-    """Statistics of the values in a window; ``VALUE`` is the last value."""
+    """Names of the statistics that :class:`Stat` computes from the values in a window; ``VALUE`` is the last value."""
 
     VALUE = 0
     MEAN = 2
@@ -105,7 +105,9 @@ _FUNCTIONS: dict[Aggregation, Callable[[Sequence[float]], float]] = {
 
 
 class Stat:
-    """Statistics of the values added in each window of ``window_size``; an event with them is logged after each window.
+    """Collector of values, whose statistics it computes in consecutive time windows of length ``window_size``.
+
+    After each window it logs an event with the statistics named in ``aggregations``.
 
     The event is logged when the first value of the next window is added, or when the object is deleted. After
     ``max_samples`` values it is logged at once, and further values in the window are ignored.
@@ -142,7 +144,7 @@ class Stat:
 
     @property
     def name(self) -> str:
-        """Name of the statistics."""
+        """Name of the statistics, which is the prefix of their names in events."""
         return self._name
 
     @property
@@ -151,7 +153,7 @@ class Stat:
         return len(self._numbers)
 
     def add(self, v: float) -> None:
-        """Add a value."""
+        """Add the value ``v`` to the current window, and log the event of the previous window if that has ended."""
         with self._lock:
             now, event = self._now(self._size), None
             if now != self._window:
@@ -165,11 +167,13 @@ class Stat:
             log_event(event)
 
     def get(self) -> dict[Aggregation, float]:
-        """Return the statistics of the last complete window."""
+        """Return the statistics of the last complete window, a dict by :class:`Aggregation`."""
         return self._before.copy()
 
     def _closed(self) -> Event | None:
-        """Compute the statistics of the current window and clear it; return its event, or None without values."""
+        """Compute the statistics of the current window and start a new one; return the event, or None if there were no
+        values.
+        """
         numbers, self._numbers = self._numbers, []
         self._before = {way: _FUNCTIONS[way](numbers) if numbers else 0.0 for way in self._ways}
         if not numbers:
@@ -185,7 +189,7 @@ class Stat:
 
 
 class TensorboardEventHandler:
-    """Event handler that writes statistics as scalars to a :class:`~retrograd.utils.tensorboard.SummaryWriter`."""
+    """Event handler that writes the statistics of :class:`Stat` as scalars to ``writer``, a ``SummaryWriter``."""
 
     def __init__(self, writer: Any) -> None:
         self._writer = writer

@@ -1,7 +1,9 @@
-"""Table of namespaces that consist mainly of constants, no-ops, settings and errors.
+"""Table of the modules of ``torch`` that consist mainly of constants, no-ops, settings and errors (``torch.backends``,
+…).
 
-A block is a function: its decorator names the namespace, its docstring becomes the module's, and it returns the names
-of the namespace. A key with parentheses is the signature of a function, and its value is the answer:
+Each module is described by a function, called a block: its decorator gives the name of the module, its docstring
+becomes the module's docstring, and it returns a dict of the module's names. A key with parentheses is the signature of
+a function, and its value is the answer, which determines the function's body:
 
     "device_count() -> int": 0                             returns a constant
     "empty_cache() -> None": None                          does nothing
@@ -9,8 +11,8 @@ of the namespace. A key with parentheses is the signature of a function, and its
     "version() -> str": some_function                      calls a function with the same arguments
 
 Any other key is the name of an attribute: a constant, a class, a function, a checked setting (:class:`Flag`), or
-``PART`` for a submodule. :func:`find` is called for modules of the package that have no file
-(``compat/missing_names.py``); a block is evaluated when its module is first imported.
+``PART`` for a submodule. ``compat/missing_names.py`` calls :func:`find` for modules of the package that have no file; a
+block is evaluated when its module is first imported.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ PART = object()
 
 
 def namespace(name: str) -> Callable[[Callable[[], Names]], Callable[[], Names]]:
-    """Return a decorator that adds a block to the table."""
+    """Return a decorator that adds a block, the description of the module ``torch.<name>``, to the table."""
 
     def enter(block: Callable[[], Names]) -> Callable[[], Names]:
         BLOCKS[name] = block
@@ -59,17 +61,17 @@ def namespace(name: str) -> Callable[[Callable[[], Names]], Callable[[], Names]]
 
 
 class Flag:
-    """Setting of a module, by default a bool.
+    """Attribute of a module that is a setting with a value, usually a bool.
 
-    ``setter``: the name of PyTorch's setter in its error for a value of another type; without one, any value is
-    accepted.
+    ``setter`` is the name of PyTorch's setter in the error for a value that is not a bool. If ``setter`` is empty,
+    every value is accepted.
     """
 
     def __init__(self, default: Any, setter: str = "") -> None:
         self.value, self.setter = default, setter
 
     def check(self, value: Any) -> None:
-        """Raise PyTorch's error for an invalid value."""
+        """Raise PyTorch's error if ``value`` is invalid for this setting."""
         if self.setter and value.__class__ is not bool:
             raise RuntimeError(f"{self.setter} expects a bool, but got {type_name(value)}")
 
@@ -115,7 +117,7 @@ class _ProductPrecision(Precision):
 
 
 class Group:
-    """Settings that are grouped in one attribute of a module."""
+    """Attribute of a module that contains several settings, ``flags``, as its own attributes."""
 
     def __init__(self, **flags: Flag) -> None:
         object.__setattr__(self, "_flags", flags)
@@ -135,7 +137,7 @@ class Group:
 
 
 class ByName:
-    """Answer that is called with the name of its module and the arguments by name."""
+    """Answer that calls ``function`` with the name of the module and a dict of the arguments by name."""
 
     def __init__(self, function: Callable[[str, Names], Any], doc: str) -> None:
         self.function, self.__doc__ = function, doc
@@ -145,7 +147,10 @@ class ByName:
 
 
 def _swap(module_name: str, values: Names) -> Names:
-    """Set some settings of a module (None leaves one unchanged) and return the previous values."""
+    """Set the settings in ``values`` of the module ``module_name`` and return their previous values.
+
+    A setting whose value is None stays unchanged.
+    """
     module = sys.modules[module_name]
     before = {name: getattr(module, name) for name in values}
     for name, value in values.items():
@@ -160,7 +165,10 @@ def _values(given: Names, unchanged: tuple[str, ...]) -> Names:
 
 
 def flag_setter(*unchanged: str) -> ByName:
-    """Return the answer of a ``set_flags``; the arguments in ``unchanged`` have no effect, as in PyTorch."""
+    """Return the answer for a function ``set_flags``, which sets the settings named by its parameters.
+
+    The arguments in ``unchanged`` have no effect, as in PyTorch.
+    """
     return ByName(
         lambda module, given: tuple(_swap(module, _values(given, unchanged)).values()),
         "Set settings; None leaves one unchanged. Return the previous values.",
@@ -168,7 +176,10 @@ def flag_setter(*unchanged: str) -> ByName:
 
 
 def flag_context(*unchanged: str) -> ByName:
-    """Return the answer of a ``flags``: a context manager that changes settings."""
+    """Return the answer for a function ``flags``, which returns a context manager that changes settings.
+
+    The arguments in ``unchanged`` have no effect, as in PyTorch.
+    """
 
     @contextmanager
     def block(module: str, given: Names) -> Iterator[None]:
@@ -183,13 +194,16 @@ def flag_context(*unchanged: str) -> ByName:
 
 
 def documented(doc: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Set the docstring of an answer's function and return the function."""
+    """Set the docstring of ``function`` to ``doc`` and return ``function``."""
     function.__doc__ = doc
     return function
 
 
 def getter_and_setter(getter: str, setter: str, store: Names, key: str) -> Names:
-    """Return a getter and a setter of ``store[key]``."""
+    """Return two table entries: a function named ``getter`` that returns ``store[key]``, and one that sets it.
+
+    ``setter`` is the name of the second function with its parameter in parentheses.
+    """
     setter_name, _, parameter = setter.rstrip(")").partition("(")
     return {
         f"{getter}() -> bool": documented(f"Return what :func:`{setter_name}` has set.", lambda: store[key]),
@@ -206,7 +220,8 @@ def getter_and_setter(getter: str, setter: str, store: Names, key: str) -> Names
 def _backends() -> Names:
     """Settings of numerical libraries and queries about them, as ``torch.backends``.
 
-    NumPy, its BLAS and CuPy compute; PyTorch's libraries are not used. Queries say so, and settings have no effect.
+    This package computes with NumPy, its BLAS and CuPy, and does not use PyTorch's libraries. Queries return False for
+    these, and settings have no effect.
     """
     return {**dict.fromkeys(_parts("backends"), PART), "fp32_precision": Precision()}
 
@@ -216,7 +231,9 @@ def _backends_cpu() -> Names:
     """The CPU, as ``torch.backends.cpu``."""
 
     def get_cpu_capability() -> str:
-        """Return the widest vector extension that NumPy has found: ``"AVX512"``, ``"AVX2"`` or ``"DEFAULT"``."""
+        """Return the widest vector extension that NumPy supports on this CPU: ``"AVX512"``, ``"AVX2"`` or
+        ``"DEFAULT"``.
+        """
         simd: Any = numpy.show_config("dicts")["SIMD Extensions"]
         names = " ".join([*simd.get("baseline", []), *simd.get("found", [])])
         return next((name for name in ("AVX512", "AVX2") if name in names), "DEFAULT")
@@ -239,7 +256,10 @@ def _backends_cuda() -> Names:
         enable_mem_efficient: bool = True,
         enable_cudnn: bool = True,
     ) -> Iterator[None]:
-        """Enable some implementations of attention (deprecated: use :func:`torch.nn.attention.sdpa_kernel`)."""
+        """Return a context manager that enables the attention implementations whose arguments are true.
+
+        Deprecated; use :func:`torch.nn.attention.sdpa_kernel`.
+        """
         warn(
             "`torch.backends.cuda.sdp_kernel()` is deprecated. In the future, this context manager will be removed. "
             "Please see `torch.nn.attention.sdpa_kernel()` for the new context manager, with updated signature.",
@@ -324,7 +344,9 @@ def _backends_kleidiai() -> Names:
 
 @namespace("backends.mha")
 def _backends_mha() -> Names:
-    """The fast path of transformers in evaluation, as ``torch.backends.mha``: there is none. The setting has no effect."""
+    """Fast path of transformer layers in evaluation mode, as ``torch.backends.mha``: not used. The setting has no
+    effect.
+    """
     return getter_and_setter("get_fastpath_enabled", "set_fastpath_enabled(value)", {"fastpath": True}, "fastpath")
 
 
@@ -339,7 +361,7 @@ def _backends_miopen() -> Names:
 
 
 class verbose:
-    """A context manager in which PyTorch's library prints its calls; nothing is printed here."""
+    """Context manager in which PyTorch's library prints its calls; this package prints nothing."""
 
     __module__ = "retrograd.backends.mkl"
 
@@ -355,7 +377,7 @@ class verbose:
 
 @namespace("backends.mkl")
 def _backends_mkl() -> Names:
-    """Intel's library of linear algebra, as ``torch.backends.mkl``: NumPy may be built with it."""
+    """Intel's library of linear algebra, as ``torch.backends.mkl``: used if NumPy was built with it."""
 
     def is_available() -> bool:
         """Return whether NumPy's BLAS is MKL."""
@@ -425,11 +447,11 @@ def _backends_opt_einsum() -> Names:
     """
 
     def is_available() -> bool:
-        """Return whether the package is installed."""
+        """Return whether the package ``opt_einsum`` is installed."""
         return importlib.util.find_spec("opt_einsum") is not None
 
     def get_opt_einsum() -> Any:
-        """Return the package, or None."""
+        """Return the package ``opt_einsum``, or None if it is not installed."""
         return importlib.import_module("opt_einsum") if is_available() else None
 
     return {
@@ -461,7 +483,7 @@ def _backends_quantized() -> Names:
 
 @namespace("xpu")
 def _xpu() -> Names:
-    """Intel GPUs, as ``torch.xpu``: not supported. Queries are answered; what needs a device raises PyTorch's error."""
+    """Intel GPUs, as ``torch.xpu``: not supported. Functions that need a device raise PyTorch's error."""
     none = AssertionError("Torch not compiled with XPU enabled")
     return {
         "is_available() -> bool": False,
@@ -493,7 +515,7 @@ def _no_mps(function: str) -> RuntimeError:
 
 @namespace("mps")
 def _mps() -> Names:
-    """Apple GPUs, as ``torch.mps``: not supported. Queries are answered; what needs a device raises PyTorch's error."""
+    """Apple GPUs, as ``torch.mps``: not supported. Functions that need a device raise PyTorch's error."""
     return {
         "is_available() -> bool": False,
         "device_count() -> int": 0,
@@ -519,7 +541,7 @@ def _mtia() -> Names:
 
 
 class Stream:
-    """The CPU's only stream. Work in it is done when it is submitted."""
+    """Stream of the CPU, of which there is one. Work on it is complete when it is submitted."""
 
     __module__ = "retrograd.cpu"
 
@@ -537,12 +559,12 @@ class Stream:
 
 
 class Event:
-    """An event of the CPU's stream. It has always happened."""
+    """Event on the CPU's stream. It is always complete."""
 
     __module__ = "retrograd.cpu"
 
     def query(self) -> bool:
-        """Return True."""
+        """Return True, because work on the CPU is complete when it is submitted."""
         return True
 
     def record(self, stream: Any = None) -> None:
@@ -556,7 +578,7 @@ class Event:
 
 
 class StreamContext:
-    """A context manager in which a stream is in use. It has no effect because there is only one."""
+    """Context manager in which a stream is used. It has no effect, because the CPU has only one stream."""
 
     __module__ = "retrograd.cpu"
 
@@ -572,19 +594,19 @@ class StreamContext:
 
 @namespace("cpu")
 def _cpu() -> Names:
-    """The CPU by the functions that GPUs have, as ``torch.cpu``."""
+    """Functions for the CPU that correspond to those for GPUs, as ``torch.cpu``."""
     only = Stream()
 
     def stream(stream: Any) -> StreamContext:
-        """Return a context manager in which a stream is in use."""
+        """Return a context manager in which ``stream`` is used; it has no effect."""
         return StreamContext(stream)
 
     def current_stream(device: Any = None) -> Stream:
-        """Return the only stream."""
+        """Return the CPU's only stream."""
         return only
 
     def get_capabilities() -> Mapping[str, Any]:
-        """Return what NumPy has found out: vector extensions by name, the architecture and the number of cores."""
+        """Return a dict with the vector extensions that NumPy detected, the architecture and the number of cores."""
         found: dict[str, Any] = {"architecture": platform.machine(), "num_logical_cores": os.cpu_count()}
         simd: Any = numpy.show_config("dicts")["SIMD Extensions"]
         for group, names in simd.items():
@@ -609,7 +631,7 @@ def _cpu() -> Names:
 
 @namespace("cpu.amp")
 def _cpu_amp() -> Names:
-    """Mixed precision by its old names, as ``torch.cpu.amp``; ``torch.amp`` has the new ones."""
+    """Mixed precision under its old names, as ``torch.cpu.amp``; use ``torch.amp``."""
     from .amp import old
 
     autocast, grad_scaler = old.deprecated_classes("cpu", dtypes.bfloat16)
@@ -620,7 +642,7 @@ def _cpu_amp() -> Names:
 
 
 class device_index:
-    """A context manager in which the GPU of this index is in use; None: it has no effect."""
+    """Context manager in which the GPU with this index is used. It has no effect if the index is None."""
 
     __module__ = "retrograd.accelerator"
 
@@ -641,7 +663,7 @@ class device_index:
 
 @namespace("accelerator")
 def _accelerator() -> Names:
-    """The accelerator in use, as ``torch.accelerator``: the GPU if CuPy finds one, else none."""
+    """Accelerator in use, as ``torch.accelerator``: the GPU if CuPy finds one, else none."""
     from . import cuda
 
     def on_gpu(function: Callable[..., Any], old_name_of: str = "") -> Callable[..., Any]:
@@ -701,20 +723,20 @@ def _accelerator() -> Names:
 
 @namespace("_dynamo")
 def _dynamo() -> Names:
-    """The front end of PyTorch's compiler, as ``torch._dynamo``: names of ``torch.compiler``, and hints without effect."""
+    """Front end of PyTorch's compiler, as ``torch._dynamo``: names of ``torch.compiler``, and no-ops."""
     from . import compiler
     from .compiler.compiled_function import exclude
 
     def optimize(*args: Any, **kwargs: Any) -> Any:
-        """Return a decorator that returns the function."""
+        """Return a decorator that returns its argument unchanged; ``args`` and ``kwargs`` have no effect."""
         return lambda function: function
 
     def run(fn: Any = None) -> Any:
-        """Return ``fn``."""
+        """Return ``fn`` unchanged."""
         return fn
 
     def graph_break(msg: str = "") -> None:
-        """End the recorded part of a call that is being recorded."""
+        """End the recording of a compiled function at this point; outside of one, do nothing."""
         exclude(lambda: None)()
 
     taken = ("OptimizedModule", "allow_in_graph", "assume_constant_result", "disable", "explain", "is_compiling",
@@ -732,7 +754,7 @@ def _dynamo() -> Names:
 
 @namespace("_dynamo.config")
 def _dynamo_config() -> Names:
-    """Settings of PyTorch's compiler. They have no effect, and a program may set others."""
+    """Settings of PyTorch's compiler, as ``torch._dynamo.config``. They have no effect; a program may add others."""
     return {
         "suppress_errors": False,
         "verbose": False,
@@ -754,13 +776,13 @@ def _dynamo_config() -> Names:
 
 @namespace("_inductor")
 def _inductor() -> Names:
-    """The back end of PyTorch's compiler, as ``torch._inductor``: only its settings."""
+    """Back end of PyTorch's compiler, as ``torch._inductor``: only its settings."""
     return {"config": PART}
 
 
 @namespace("_inductor.config")
 def _inductor_config() -> Names:
-    """Settings of PyTorch's compiler. They have no effect, and a program may set others."""
+    """Settings of PyTorch's compiler, as ``torch._inductor.config``. They have no effect; a program may add others."""
     return {
         "coordinate_descent_tuning": False,
         "max_autotune": False,
@@ -776,7 +798,7 @@ def _inductor_config() -> Names:
 
 
 def _parameters(signature: str) -> str:
-    """Return the source of the arguments that pass the parameters of a signature on."""
+    """Return the argument list of a call that passes on all parameters of ``signature``, as source text."""
     function = ast.parse(f"def {signature}: ...").body[0]
     assert isinstance(function, ast.FunctionDef)
     given = function.args
@@ -791,7 +813,10 @@ def _parameters(signature: str) -> str:
 
 
 def _definition(signature: str, answer: Any, space: Names) -> tuple[str, str]:
-    """Return the source of a function's body, and its docstring."""
+    """Return the body and the docstring of the function with ``signature``, both as text.
+
+    ``answer`` is the function's value in the table. If the body calls ``answer``, it is added to the globals ``space``.
+    """
     if isinstance(answer, BaseException):
         kind, words = type(answer).__name__, str(answer)
         return f"raise {kind}({words!r})", f"Raise {kind} because the device is not present."
@@ -806,7 +831,10 @@ def _definition(signature: str, answer: Any, space: Names) -> tuple[str, str]:
 
 
 def _functions(module_name: str, answers: Names) -> Names:
-    """Return the functions of a namespace by name, generated from their signatures and answers."""
+    """Return a dict of the functions of the module ``module_name``, generated from ``answers``.
+
+    ``answers`` is a dict of the answers by signature.
+    """
     space, lines, docs = {**globals(), "__name__": module_name}, [], {}
     for signature, answer in answers.items():
         name = signature.partition("(")[0]
@@ -820,7 +848,7 @@ def _functions(module_name: str, answers: Names) -> Names:
 
 
 def _adopted(value: Any, name: str, module_name: str) -> Any:
-    """Rename a function of this file as a function of the namespace, in place; return it."""
+    """Return ``value``; if it is a function of this file, set its name and module to ``name`` and ``module_name``."""
     if isinstance(value, FunctionType) and value.__module__ == __name__:
         _adopted(getattr(value, "__wrapped__", None), name, module_name)
         value.__name__ = value.__qualname__ = name
@@ -830,13 +858,13 @@ def _adopted(value: Any, name: str, module_name: str) -> Any:
 
 
 def _parts(name: str) -> dict[str, str]:
-    """Return the submodules directly below a namespace."""
+    """Return the names of the direct submodules of the module ``name``, a dict of each name to itself."""
     below = [each.removeprefix(name + ".") for each in BLOCKS if each.startswith(name + ".")]
     return {each: each for each in below if "." not in each}
 
 
 class TableLoader(Loader):
-    """Loader that fills a module from its block of the table."""
+    """Loader that creates the contents of a module from the module's block, its function in the table."""
 
     def create_module(self, spec: ModuleSpec) -> None:
         return None
@@ -863,7 +891,7 @@ class TableLoader(Loader):
 
 
 def find(fullname: str) -> ModuleSpec | None:
-    """Return the spec of a module in the table, or None."""
+    """Return the import spec of the module ``fullname`` if it is in the table, otherwise None."""
     name = fullname.partition(".")[2]
     if name not in BLOCKS:
         return None

@@ -1,6 +1,7 @@
-"""Overriding operations, as ``torch.overrides``: modes, and helpers for functions that support ``__torch_function__``.
+"""``TorchFunctionMode``, ``has_torch_function`` and others: overriding of functions, as ``torch.overrides``.
 
-``core/torch_function.py`` has the protocol; ``dispatch/torch_function_overrides.py`` applies it to the operations.
+``core/torch_function.py`` implements the protocol ``__torch_function__``; ``dispatch/torch_function_overrides.py``
+applies it to the operations.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ Callee = TypeVar("Callee", bound=Callable[..., Any])
 
 
 class TorchFunctionMode:
-    """Context in which every public function calls ``__torch_function__`` of this object.
+    """Context manager in which every public function calls ``__torch_function__`` of this object.
 
-    Inside ``__torch_function__`` the mode is off; functions called there dispatch to the mode entered before it.
+    Inside ``__torch_function__`` the mode is off: functions that are called there use the mode that was entered before
+    it.
 
     >>> import retrograd as torch
     >>> class Log(TorchFunctionMode):
@@ -49,7 +51,11 @@ class TorchFunctionMode:
         pass
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Return the result of ``func(*args, **kwargs)``; NotImplemented leaves the call to the arguments' classes."""
+        """Return the result of ``func(*args, **kwargs)``, a public function that was called inside the context.
+
+        ``types`` are the classes of the arguments that override functions. If the result is NotImplemented, these
+        classes are asked for the result. A subclass overrides this method.
+        """
         raise NotImplementedError
 
     def __enter__(self) -> Any:
@@ -61,7 +67,7 @@ class TorchFunctionMode:
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:
-        """Return a mode to enter (deprecated)."""
+        """Return ``cls(*args, **kwargs)``, a mode to be entered (deprecated)."""
         warn("`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`")
         return cls(*args, **kwargs)
 
@@ -78,7 +84,9 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 
 @contextmanager
 def enable_reentrant_dispatch() -> Iterator[None]:
-    """Context manager without effect: it is for ``__torch_dispatch__``, which does not exist here."""
+    """Return a context manager without effect: it concerns ``__torch_dispatch__``, which this package does not
+    implement.
+    """
     yield
 
 
@@ -88,7 +96,8 @@ _skip_next: ContextVar[bool] = ContextVar("spared", default=False)
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Whether an argument's class overrides ``__torch_function__``, or a mode is active.
+    """Whether the class of one of ``relevant_args`` overrides ``__torch_function__``, or a ``TorchFunctionMode`` is
+    active.
 
     >>> import retrograd as torch
     >>> has_torch_function((torch.ones(1), 2))
@@ -106,19 +115,20 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
 
 
 def has_torch_function_unary(tensor: Any) -> bool:
-    """Whether :func:`has_torch_function` is true for one argument."""
+    """Whether :func:`has_torch_function` is true for ``(tensor,)``."""
     return has_torch_function((tensor,))
 
 
 def has_torch_function_variadic(*args: Any) -> bool:
-    """Whether :func:`has_torch_function` is true for these arguments."""
+    """Whether :func:`has_torch_function` is true for ``args``."""
     return has_torch_function(args)
 
 
 def handle_torch_function(public_api: Any, relevant_args: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
-    """Return the result of ``public_api(*args, **kwargs)`` from the modes and the classes of ``relevant_args``.
+    """Return the result of ``__torch_function__`` for the call ``public_api(*args, **kwargs)``.
 
-    Raises TypeError if all return NotImplemented.
+    The active modes are called first, then the classes of ``relevant_args``, until one does not return NotImplemented.
+    Raises TypeError if all do.
     """
     found = torch_function.overriding_arguments(relevant_args, None)
     types = tuple(each.__class__ for each in found)
@@ -128,7 +138,10 @@ def handle_torch_function(public_api: Any, relevant_args: Iterable[Any], *args: 
 
 
 def redispatch_function(func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    """Return the result of ``func`` without its override; the operations that it calls still dispatch."""
+    """Return ``func(*args, **kwargs)`` without calling ``__torch_function__`` for ``func``.
+
+    For the operations that ``func`` calls, ``__torch_function__`` is still called. ``types`` is unused.
+    """
     known = _overridables().get(func)
     if known is not None:
         return known.plain(*args, **(kwargs or {}))
@@ -140,9 +153,9 @@ def redispatch_function(func: Any, types: Any, args: Any, kwargs: Any) -> Any:
 
 
 def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[[Callee], Callee]:
-    """Return a decorator that makes a function overridable.
+    """Return a decorator that makes a function call ``__torch_function__`` of its arguments.
 
-    ``dispatcher`` takes the function's arguments and returns those whose classes may override the call.
+    ``dispatcher`` has the parameters of the function and returns the arguments whose classes may override the call.
     """
 
     def inner(func: Callee) -> Callee:
@@ -168,7 +181,7 @@ def is_tensor_like(inp: Any) -> bool:
 
 @functools.cache
 def _overridables() -> dict[Any, Overridable]:
-    """Return the overridable functions, by the object that ``__torch_function__`` receives."""
+    """Return a dict of the overridable functions, by the function that ``__torch_function__`` receives as ``func``."""
     for place in torch_function_overrides.PLACES:
         importlib.import_module(f"{__package__}.{place}".rstrip("."))
     every = [
@@ -178,7 +191,7 @@ def _overridables() -> dict[Any, Overridable]:
 
 
 def resolve_name(f: Any) -> str | None:
-    """Return the name of an overridable function or method, or None.
+    """Return the public name of ``f``, an overridable function or method; None for other objects.
 
     >>> import retrograd as torch
     >>> resolve_name(torch.Tensor.add), resolve_name(torch.nn.functional.relu), resolve_name(len)
@@ -200,19 +213,22 @@ def is_tensor_method_or_property(func: Any) -> bool:
 
 
 def get_default_nowrap_functions() -> set[Any]:
-    """Return the functions whose results ``Tensor.__torch_function__`` does not convert to the subclass."""
+    """Return the set of functions whose results ``Tensor.__torch_function__`` does not convert to the subclass."""
     return Tensor._unwrapped()
 
 
 def get_ignored_functions() -> set[Any]:
-    """Return the public functions that do not dispatch to ``__torch_function__`` of classes; some dispatch to modes."""
+    """Return the set of public functions that do not call ``__torch_function__`` of classes.
+
+    Some of them call that of modes.
+    """
     names = torch_function_overrides.known().names
     wanted = names["ignored"] | names["nobody"] | names["only modes"]
     return {function for name in wanted if (function := torch_function_overrides.at(name)) is not None}
 
 
 def get_overridable_functions() -> dict[Any, list[Any]]:
-    """Return the overridable functions, by the module or class that has them."""
+    """Return the overridable functions, a dict of lists by the module or class that defines them."""
     listed_by: dict[Any, list[Any]] = defaultdict(list)
     ignored = get_ignored_functions()
     for function, each in _overridables().items():
@@ -222,7 +238,7 @@ def get_overridable_functions() -> dict[Any, list[Any]]:
 
 
 def get_testing_overrides() -> dict[Any, Callable[..., int]]:
-    """Return for every overridable function one with the same signature that returns -1."""
+    """Return a dict of all overridable functions, each with a function of the same signature that returns -1."""
     return {each: _dummy(each) for found in get_overridable_functions().values() for each in found}
 
 

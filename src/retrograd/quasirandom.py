@@ -1,4 +1,4 @@
-"""Sobol sequences, which fill a cube more evenly than random points, as ``torch.quasirandom``."""
+"""``SobolEngine``: Sobol sequences, which fill a cube more evenly than random points, as ``torch.quasirandom``."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ COORDINATE_BITS, MAX_DIMENSION = 30, 21201
 
 @functools.cache
 def _polynomials() -> tuple[Any, Any]:
-    """Return for each dimension a primitive polynomial, as bits, and the first odd numbers of its recurrence.
+    """Return primitive polynomials and initial direction numbers, two arrays with one row for each dimension.
 
-    These are Joe and Kuo's ("Constructing Sobol sequences with better two-dimensional projections", 2008), from SciPy's
-    data.
+    A polynomial is an integer whose bits are its coefficients. The numbers are those of Joe and Kuo ("Constructing
+    Sobol sequences with better two-dimensional projections", 2008), from SciPy's data.
     """
     place = resources.files("scipy.stats") / "_sobol_direction_numbers.npz"
     with place.open("rb") as file, numpy.load(file) as found:
@@ -30,7 +30,11 @@ def _polynomials() -> tuple[Any, Any]:
 
 
 def _direction_numbers(dimension: int) -> Any:
-    """Return the direction numbers: one row for each dimension, one column for each bit (Bratley and Fox 1988)."""
+    """Return the direction numbers of a Sobol sequence: one row for each of ``dimension`` dimensions, one column for
+    each bit.
+
+    Source: Bratley and Fox, "Algorithm 659: Implementing Sobol's quasirandom sequence generator", 1988.
+    """
     polynomials, first = (each[:dimension] for each in _polynomials())
     found = numpy.ones((dimension, COORDINATE_BITS), numpy.int64)
     degrees = numpy.frexp(polynomials)[1] - 1
@@ -49,9 +53,10 @@ def _direction_numbers(dimension: int) -> Any:
 
 
 class SobolEngine:
-    """Sobol sequence in ``dimension`` dimensions.
+    """Sobol sequence of points in the unit cube of ``dimension`` dimensions.
 
-    With ``scramble`` it is randomised by a matrix and a shift, drawn with ``seed`` if it is not None.
+    If ``scramble`` is true, the sequence is randomised by a matrix and a shift. They are drawn with ``seed`` if it is
+    not None, otherwise from the default generator.
 
     >>> SobolEngine(2).draw(3)
     tensor([[0.0000, 0.0000],
@@ -80,7 +85,7 @@ class SobolEngine:
         self.num_generated = 0
 
     def _scramble(self) -> None:
-        """Draw a random shift of all points, and multiply the directions' bits by a random triangular matrix."""
+        """Draw the random shift, and multiply the bits of the direction numbers by random lower triangular matrices."""
         generator = None
         if self.seed is not None:
             generator = torch.Generator()
@@ -95,7 +100,9 @@ class SobolEngine:
         state[...] = (odd * weights[:, None]).sum(1)
 
     def _steps(self, count: int) -> Any:
-        """Return the XOR differences between consecutive points, for the next ``count`` points."""
+        """Return the differences (XOR) between consecutive points, for the next ``count`` points: one row for each
+        point.
+        """
         if self.num_generated == 0:  # the first point needs no step
             count -= 1
         start = max(self.num_generated - 1, 0)
@@ -104,7 +111,10 @@ class SobolEngine:
         return self.sobolstate.numpy()[:, lowest].T
 
     def draw(self, n: int = 1, out: Tensor | None = None, dtype: Any = None) -> Tensor:
-        """Return the next ``n`` points as the rows of a tensor of ``dtype`` (float32 or float64)."""
+        """Return the next ``n`` points as the rows of a tensor of ``dtype``, float32 or float64.
+
+        ``dtype`` is the default dtype if it is None. If ``out`` is passed, it is resized and overwritten by the points.
+        """
         dtype = torch.get_default_dtype() if dtype is None else dtype
         if dtype not in (torch.float32, torch.float64):
             raise unsupported("_sobol_engine_draw", dtype.numpy)
@@ -123,7 +133,10 @@ class SobolEngine:
         return out.resize_(result.shape).copy_(result)
 
     def draw_base2(self, m: int, out: Tensor | None = None, dtype: Any = None) -> Tensor:
-        """Return the next ``2**m`` points. Raises ValueError unless the total count is then a power of two."""
+        """Return the next ``2**m`` points; ``out`` and ``dtype`` are those of :meth:`draw`.
+
+        Raises ValueError unless the number of points drawn so far is then a power of two.
+        """
         n = 2**m
         total = self.num_generated + n
         if total & (total - 1):
@@ -135,13 +148,13 @@ class SobolEngine:
         return self.draw(n, out, dtype)
 
     def reset(self) -> SobolEngine:
-        """Restart the sequence."""
+        """Restart the sequence at its first point."""
         self.quasi.copy_(self.shift)
         self.num_generated = 0
         return self
 
     def fast_forward(self, n: int) -> SobolEngine:
-        """Skip the next ``n`` points."""
+        """Skip the next ``n`` points of the sequence."""
         steps = self._steps(n)
         if len(steps):
             self.quasi.copy_(torch.from_numpy(numpy.bitwise_xor.reduce(steps, axis=0) ^ self.quasi.numpy()))

@@ -1,4 +1,4 @@
-"""Named tuple classes of results, as ``torch.return_types``: ``isinstance(x.max(0), torch.return_types.max)``."""
+"""Classes of results that are named tuples, as ``torch.return_types``: ``x.max(0)`` is a ``torch.return_types.max``."""
 
 from __future__ import annotations
 

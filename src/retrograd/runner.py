@@ -1,7 +1,7 @@
-"""Execution of a Python program as by ``python``, with ``import torch`` importing retrograd.
+"""Execution of Python programs as by ``python``, except that ``import torch`` imports this package.
 
-The program is ``__main__``: pickling, multiprocessing, ``sys.argv``, the path and tracebacks are as under ``python``.
-This module uses the import hook and knows no tensors.
+The program runs as ``__main__``, so that pickling, multiprocessing, ``sys.argv``, ``sys.path`` and tracebacks are as
+under ``python``. This module uses the import hook and knows no tensors.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from . import import_hook
 
 
 class CannotStart(Exception):
-    """Error if the program can not be found or read; the message gives the reason."""
+    """Error for a program that can not be found or read; the message gives the reason."""
 
 
 def run_file(path: str, arguments: Sequence[str] = ()) -> None:
-    """Run the program in a file (or the ``__main__.py`` of a folder), as ``python path arguments``."""
+    """Run the program at ``path``, a file or a folder with ``__main__.py``, as ``python path arguments`` does."""
     file = os.path.abspath(os.path.join(path, "__main__.py") if os.path.isdir(path) else path)
     try:
         with io.open_code(file) as stream:
@@ -40,7 +40,7 @@ def run_file(path: str, arguments: Sequence[str] = ()) -> None:
 
 
 def run_module(name: str, arguments: Sequence[str] = ()) -> None:
-    """Run a module found on the path, as ``python -m name arguments``."""
+    """Run the module ``name``, as ``python -m name arguments`` does."""
     main = main_module()
     with as_main(main, ["-m", *arguments], first_on_path=os.getcwd()):
         spec = find_runnable(name)
@@ -55,14 +55,14 @@ def run_module(name: str, arguments: Sequence[str] = ()) -> None:
 
 
 def run_text(source: str, arguments: Sequence[str] = ()) -> None:
-    """Run a program from a string, as ``python -c source arguments``."""
+    """Run the program text ``source``, as ``python -c source arguments`` does."""
     main = main_module()
     with as_main(main, ["-c", *arguments], first_on_path=""):
         exec(compile(source, "<string>", "exec", dont_inherit=True), main.__dict__)
 
 
 def run_stdin(name: str, arguments: Sequence[str] = ()) -> None:
-    """Run the program on standard input, as ``python - arguments``; ``name`` is ``"-"``."""
+    """Run the program on standard input, as ``python - arguments`` does; ``name`` is ``"-"``."""
     source = sys.stdin.buffer.read()  # bytes, so that the compiler reads an encoding declaration
     main = main_module(file="<stdin>")
     with as_main(main, [name, *arguments], first_on_path=""):
@@ -70,7 +70,7 @@ def run_stdin(name: str, arguments: Sequence[str] = ()) -> None:
 
 
 def find_runnable(name: str) -> ModuleSpec:
-    """Return the spec of a module, or of a package's ``__main__``."""
+    """Return the spec of the module ``name``, or of ``__main__`` in the package ``name``."""
     try:
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.submodule_search_locations is not None:
@@ -85,7 +85,7 @@ def find_runnable(name: str) -> ModuleSpec:
 
 
 def main_module(file: str | None = None) -> types.ModuleType:
-    """Return a new ``__main__`` module."""
+    """Return a new empty module ``__main__``; ``file`` is the path of the program, or None."""
     module = types.ModuleType("__main__")
     module.__dict__["__builtins__"] = builtins
     if file is not None:
@@ -96,7 +96,11 @@ def main_module(file: str | None = None) -> types.ModuleType:
 
 @contextmanager
 def as_main(main: types.ModuleType, argv: list[str], first_on_path: str) -> Iterator[None]:
-    """Make ``main`` the process's ``__main__``, under the import hook; restore everything afterwards."""
+    """Return a context manager in which ``main`` is the module ``__main__`` and the import hook is installed.
+
+    ``argv`` is ``sys.argv`` inside, and ``first_on_path`` the first entry of ``sys.path``. They are restored
+    afterwards.
+    """
     before = sys.argv, list(sys.path), sys.modules["__main__"]
     sys.argv = argv
     if not sys.flags.safe_path:
@@ -110,9 +114,10 @@ def as_main(main: types.ModuleType, argv: list[str], first_on_path: str) -> Iter
 
 
 def own_traceback(traceback: types.TracebackType | None) -> types.TracebackType | None:
-    """Return the program's part of a traceback, without the frames of this module and the import hook's last frames.
+    """Return the part of ``traceback`` that ``python`` would show for the program; None if nothing remains.
 
-    This is the part that ``python`` shows: from the program's first frame to the line of a failed import or attribute.
+    It starts at the first frame of the program, so that the frames of this module are removed. The last frames are
+    removed if they belong to the import hook, so that it ends at the line of a failed import.
     """
     entries: list[types.TracebackType] = []
     while traceback is not None:
@@ -132,9 +137,10 @@ def own_traceback(traceback: types.TracebackType | None) -> types.TracebackType 
 
 
 def show_own_traceback(error: BaseException) -> None:
-    """Let Python show an uncaught ``error`` with the program's part of the traceback only.
+    """Set ``sys.excepthook`` so that Python shows ``error``, if it is not caught, with the program's part of its
+    traceback.
 
-    Other errors are unchanged.
+    Other exceptions are shown unchanged.
     """
     shown_before = sys.excepthook
 

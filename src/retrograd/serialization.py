@@ -1,8 +1,8 @@
-"""``save`` and ``load``: PyTorch's checkpoints, read and written without PyTorch.
+"""``save`` and ``load``: PyTorch's checkpoints, written and read without PyTorch.
 
 By default no code in a file is executed: ``checkpoints/unpickler.py`` interprets the pickle, and
-``checkpoints/storages.py`` lists the objects that it may build. ``checkpoints/archive.py`` and ``legacy.py`` have the
-file formats.
+``checkpoints/storages.py`` lists the objects that it may create. ``checkpoints/archive.py`` and
+``checkpoints/legacy.py`` implement the file formats.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def save(
 
 
 class _WriteOnlyFile:
-    """File-like wrapper of a user's object that has only ``write``."""
+    """File-like wrapper of an object that has only the method ``write``."""
 
     def __init__(self, target: Any) -> None:
         self.target = target
@@ -117,7 +117,7 @@ def _write_legacy(obj: Any, file: Any, name: str, protocol: int, order: bool) ->
 
 
 class _SafeGlobals:
-    """User classes and functions that a checkpoint may name; one list for the process."""
+    """List of the user's classes and functions that a checkpoint may name; the process has one."""
 
     names: dict[str, Any]
 
@@ -137,9 +137,10 @@ def _full_name(value: Any) -> str:
 
 
 def add_safe_globals(safe_globals: list[Any]) -> None:
-    """Allow checkpoints to name these classes and functions, which are then called with arguments from the file.
+    """Allow checkpoints to name the classes and functions in ``safe_globals``.
 
-    Each is a class or a function, or a pair of one and its name in the file.
+    They are then called with arguments from the file. An entry of the list is a class or function, or a pair of it and
+    its name in the file.
     """
     found = {}
     for each in safe_globals:
@@ -161,7 +162,7 @@ def clear_safe_globals() -> None:
 
 
 class safe_globals:
-    """Context manager that also allows these classes and functions; see :func:`add_safe_globals`."""
+    """Context manager in which checkpoints may also name these classes and functions; see :func:`add_safe_globals`."""
 
     def __init__(self, safe_globals: list[Any]) -> None:
         self.given = safe_globals
@@ -176,7 +177,7 @@ class safe_globals:
 
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
-    """Return the names in a checkpoint of PyTorch's zip format that :func:`load` would refuse."""
+    """Return the names that :func:`load` would refuse in the checkpoint ``f``, a file in PyTorch's zip format."""
     with _opened(f) as file:
         data = Reader(file).bytes("data.pkl")
     names = [str(argument).replace(" ", ".") for code, argument, _ in pickletools.genops(data) if code.name == "GLOBAL"]
@@ -191,12 +192,14 @@ def load(
     f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool | None = None,
     mmap: bool | None = None, **pickle_load_args: Any,
 ) -> Any:  # fmt: skip
-    """Return the object that :func:`save`, or PyTorch's, wrote to ``f``, a path or a binary file open for reading.
+    """Return the object that :func:`save`, or PyTorch's ``save``, wrote to ``f``, a path or a binary file open for
+    reading.
 
-    No code in the file is executed: it may contain tensors, numbers, strings and plain containers, and name what
-    :func:`add_safe_globals` allows. ``weights_only=False`` removes this restriction, and the file can execute anything.
-    ``map_location`` (a device, a string, a dict of strings, a function of storage and location) chooses the device.
-    ``mmap=True`` maps the file into memory, so that only the parts used are read.
+    By default no code in the file is executed: the file may contain tensors, numbers, strings and plain containers, and
+    may name the classes and functions that :func:`add_safe_globals` allows. ``weights_only=False`` removes this
+    restriction, so that the file can execute any code. ``map_location`` (a device, a string, a dict of strings, or a
+    function of a storage and its location) chooses the device of the storages. ``mmap=True`` maps the file into memory,
+    so that only those parts are read that the program uses.
 
     Raises UnpicklingError for names that are not allowed, RuntimeError for a damaged file.
     """
@@ -263,13 +266,15 @@ def _read_zip(file: Any, to: _MapLocation, reading: _PickleReader, mapped: bool)
 
 
 class _MapLocation:
-    """Interpretation of ``map_location``."""
+    """Choice of the device for each storage by ``map_location``, the argument of :func:`load`."""
 
     def __init__(self, map_location: Any) -> None:
         self.given = map_location
 
     def move(self, array: Any, place: str) -> Any:
-        """Return the array on the device for the location ``place`` in the file."""
+        """Return ``array`` on the device that ``map_location`` chooses for ``place``, the location in the file
+        (``"cuda:0"``).
+        """
         given = self.given
         if given is None:
             return _to_location(array, place)
@@ -326,14 +331,20 @@ _TYPES_HINT = (
 
 
 class _PickleReader:
-    """Reader of the pickles of one file: by the restricted unpickler, or by Python's."""
+    """Reader of the pickles in one file; it uses the restricted unpickler, or ``pickle_module`` if ``weights_only`` is
+    false.
+    """
 
     def __init__(self, weights_only: bool, pickle_module: Any, options: dict[str, Any]) -> None:
         self.weights_only, self.pickle_module, self.options = weights_only, pickle_module, options
         self.known = allowed_names()
 
     def run(self, source: Source, persistent: Callable[[Any], Any]) -> Any:
-        """Return the object of the pickle at the position of ``source``, and move ``source`` behind it."""
+        """Return the object of the pickle at the current position of ``source``, and advance ``source`` to the end of
+        the pickle.
+
+        ``persistent(id)`` returns the storage with this persistent id.
+        """
         if not self.weights_only:
             return self._run_python_pickle(source, persistent)
         safe = dict(_safe.names)
@@ -402,7 +413,9 @@ class _PickleReader:
 
 
 class _StorageReader:
-    """Reader of storages that remembers its last error, which may be raised by the user's ``map_location``."""
+    """Callable that reads a storage with ``read`` and stores the last error, which the user's ``map_location`` may
+    raise.
+    """
 
     def __init__(self, read: Callable[[Any], Any]) -> None:
         self.read = read
@@ -424,7 +437,10 @@ _CPP_OWNERS = {("torch._C", "_VariableFunctionsClass"): ("torch", ""), ("torch._
 
 
 def _find_in_package(module: str, name: str) -> Any:
-    """Return this package's object for a name of PyTorch's, from the module with that path or from a parent module."""
+    """Return this package's object for ``name`` in ``module``, the path of a PyTorch module.
+
+    If no module of this package has this path, its parent modules are searched.
+    """
     if (module, name) in _CPP_OWNERS:
         module, name = _CPP_OWNERS[module, name]
     elif module.startswith("torch._C._"):  # the operation's name has the submodule as a prefix

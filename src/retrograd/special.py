@@ -38,22 +38,25 @@ globals().update(POLYNOMIALS)
 
 
 def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Tensor:
-    """Round to ``decimals`` decimal places, ties to even."""
+    """Return ``input`` rounded to ``decimals`` decimal places; ties are rounded to even."""
     return rounding.round(input, decimals=decimals)
 
 
 def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """Return ``exp(x) / sum(exp(x))`` along ``dim``."""
+    """Return ``exp(input) / sum(exp(input))`` along ``dim``, in ``dtype`` if it is passed."""
     return _softmax.softmax(input, dim, dtype=dtype)
 
 
 def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """Return the logarithm of :func:`softmax` along ``dim``."""
+    """Return the logarithm of :func:`softmax` of ``input`` along ``dim``, in ``dtype`` if it is passed."""
     return _softmax.log_softmax(input, dim, dtype=dtype)
 
 
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Return the logarithm of the sum of exponentials along ``dim``, without overflow."""
+    """Return the logarithm of the sum of ``exp(input)`` along ``dim``, computed without overflow.
+
+    If ``keepdim`` is true, the result keeps these dimensions with size 1.
+    """
     return sums.logsumexp(input, dim, keepdim)
 
 

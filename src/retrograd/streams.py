@@ -1,4 +1,7 @@
-"""``torch.Stream`` and ``torch.Event``: on a GPU the classes of ``torch.cuda``; the CPU has one stream, always idle."""
+"""``torch.Stream`` and ``torch.Event``: for a GPU the classes of ``torch.cuda``, for the CPU classes without effect.
+
+The CPU has one stream. All work on it is complete when it is submitted.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +19,13 @@ def _place(device: Any) -> devices.device:
 
 
 class Stream:
-    """Queue of work for a device, which is executed in order."""
+    """Queue of work for a device, which executes the work in order."""
 
     __module__ = "torch"
     stream_id, device_index, device_type = 0, -1, 0
 
     def __new__(cls, device: Any = None, *, priority: int = 0) -> Any:
-        """Return the CPU's stream, or a ``torch.cuda.Stream`` for a GPU."""
+        """Return the stream of the CPU, or a new ``torch.cuda.Stream`` with ``priority`` if ``device`` is a GPU."""
         place = _place(device)
         if place.type == "cuda":
             return cuda.Stream(place, priority)
@@ -34,18 +37,18 @@ class Stream:
         return devices.CPU
 
     def query(self) -> bool:
-        """Return True, because all work is completed."""
+        """Return True, because all work on the CPU is complete when it is submitted."""
         return True
 
     def synchronize(self) -> None:
-        """Return at once, because all work is completed."""
+        """Return immediately, because all work on the CPU is complete when it is submitted."""
 
     def record_event(self, event: Any = None) -> Any:
         """Raise RuntimeError, because the CPU has no events."""
         raise RuntimeError("cpu backend doesn't support events.")
 
     def wait_event(self, event: Any) -> None:
-        """Return at once."""
+        """Return immediately, because all work on the CPU is complete when it is submitted."""
 
     def wait_stream(self, stream: Any) -> None:
         """Raise RuntimeError, because the CPU has no events."""
@@ -68,7 +71,7 @@ class Stream:
 
 
 class Event:
-    """Point in the work of a device that can be waited for."""
+    """Point in the work of a device, for which a program can wait."""
 
     __module__ = "torch"
     event_id = 0
@@ -76,7 +79,10 @@ class Event:
     def __new__(
         cls, device: Any = None, *, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
     ) -> Any:
-        """Return an event of the CPU, or a ``torch.cuda.Event`` for a GPU."""
+        """Return an event of the CPU, or a new ``torch.cuda.Event`` if ``device`` is a GPU.
+
+        ``enable_timing``, ``blocking`` and ``interprocess`` are the options of ``torch.cuda.Event``.
+        """
         if _place(device).type == "cuda":
             return cuda.Event(enable_timing, blocking, interprocess)
         made = super().__new__(cls)
@@ -91,7 +97,7 @@ class Event:
         return devices.CPU
 
     def query(self) -> bool:
-        """Return True, because all work is completed."""
+        """Return True, because all work on the CPU is complete when it is submitted."""
         return True
 
     def record(self, stream: Any = None) -> None:
@@ -99,10 +105,10 @@ class Event:
         raise RuntimeError("cpu backend doesn't support events.")
 
     def wait(self, stream: Any = None) -> None:
-        """Return at once."""
+        """Return immediately, because all work on the CPU is complete when it is submitted."""
 
     def synchronize(self) -> None:
-        """Return at once."""
+        """Return immediately, because all work on the CPU is complete when it is submitted."""
 
     def elapsed_time(self, end_event: Event) -> float:
         """Raise ValueError, because events of the CPU can not be recorded."""
