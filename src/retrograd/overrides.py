@@ -53,8 +53,8 @@ class TorchFunctionMode:
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Return the result of ``func(*args, **kwargs)``, a public function that was called inside the context.
 
-        ``types`` are the classes of the arguments that override functions. If the result is NotImplemented, these
-        classes are asked for the result. A subclass overrides this method.
+        ``types`` are the classes of the arguments that override functions. If the method returns NotImplemented,
+        ``__torch_function__`` of these classes is called instead. A subclass overrides this method.
         """
         raise NotImplementedError
 

@@ -1,8 +1,10 @@
-"""Activation checkpointing: a function's intermediate values are not saved, but recomputed in the backward pass.
+"""Activation checkpointing (``checkpoint``): a function's saved tensors are discarded and recomputed in the backward
+pass.
 
-Without ``use_reentrant``, saved-tensor hooks store an empty :class:`Holder` in place of each saved tensor. Unpacking
-the first of them runs the function again, with hooks that put the tensors into the holders in the same order. The
-function's inputs are saved through the hooks of an outer checkpoint, if there is one, which recomputes them.
+With ``use_reentrant=False``, saved-tensor hooks store an empty :class:`Holder` in place of each saved tensor. When the
+backward pass unpacks the first of them, the function runs again, with hooks that put the tensors into the holders in
+the same order. If checkpoints are nested, the inner function's inputs are saved through the hooks of the outer
+checkpoint, which recomputes them.
 """
 
 from __future__ import annotations
@@ -29,18 +31,18 @@ Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
 
 
 class CheckpointError(RuntimeError):
-    """Error if the second run of a checkpointed function saves other tensors than the first."""
+    """Error if the second run of a checkpointed function saves tensors that differ from those of the first run."""
 
     __module__ = "torch.utils.checkpoint"
 
 
 def noop_context_fn() -> Contexts:
-    """Return two contexts that do nothing."""
+    """Return two context managers without effect."""
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
 class _Overrides:
-    """Values set by the context managers below, which take precedence over the arguments of :func:`checkpoint`."""
+    """Settings made by the context managers below, which take precedence over the arguments of :func:`checkpoint`."""
 
     early_stop: ClassVar[bool | None] = None
     debug: ClassVar[bool | None] = None
@@ -48,7 +50,10 @@ class _Overrides:
 
 @contextlib.contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """Set for checkpoints created in this block whether the second run stops once all needed tensors are computed."""
+    """Return a context manager that sets ``early_stop`` for all calls of :func:`checkpoint` inside.
+
+    If ``enable`` is true, the second run of a function ends as soon as all needed tensors are computed.
+    """
     before, _Overrides.early_stop = _Overrides.early_stop, enable
     try:
         yield
@@ -58,7 +63,7 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
-    """Set PyTorch's debug flag in this block. The errors name the lines with or without it."""
+    """Return a context manager that sets PyTorch's debug flag; the errors name the lines with or without it."""
     before, _Overrides.debug = _Overrides.debug, enabled
     try:
         yield
@@ -76,19 +81,21 @@ def checkpoint(
     early_stop: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """Return ``function(*args, **kwargs)``, whose saved values are recomputed in the backward pass.
+    """Return ``function(*args, **kwargs)`` without saving its intermediate tensors; the backward pass recomputes them.
 
     Args:
-        use_reentrant: False (recommended): all differentiation functions work, and so do keyword arguments. True: the
-            function runs unrecorded, and its node runs a nested backward pass; only ``backward()`` without ``inputs``
-            works.
-        preserve_rng_state: restore the random state for the second run, so that it draws the same numbers (True).
-        context_fn: returns two context managers, for the function and for its second run.
-        determinism_check: "default" compares shapes, dtypes and devices of the tensors that the two runs save,
-            "none" does not.
-        early_stop: end the second run as soon as all needed tensors are computed.
+        use_reentrant: If false (recommended), all differentiation functions and keyword arguments are supported. If
+            true, the function runs without recording and its node runs a nested backward pass; only ``backward()``
+            without ``inputs`` is supported.
+        preserve_rng_state: If true (default), the second run starts from the random state of the first, so that it
+            draws the same numbers.
+        context_fn: Function that returns two context managers, for the first and the second run.
+        determinism_check: "default" compares shapes, dtypes and devices of the tensors that the two runs save; "none"
+            compares only their number.
+        debug: PyTorch's debug flag; the errors name the lines with or without it.
+        early_stop: If true, the second run ends as soon as all needed tensors are computed.
 
-    Raises CheckpointError in the backward pass if the second run saves other tensors than the first.
+    Raises CheckpointError in the backward pass if the second run saves tensors that differ from those of the first.
 
     >>> import retrograd as torch
     >>> x = torch.tensor(2.0, requires_grad=True)
@@ -130,7 +137,7 @@ def checkpoint(
 
 
 class _Rerun:
-    """Callable that runs a checkpointed function again, with gradients enabled and the saved random state."""
+    """Callable that runs a checkpointed function again, with recording enabled and with the saved random state."""
 
     def __init__(
         self, function: Callable[..., Any], kwargs: dict[str, Any], context: AbstractContextManager[Any], preserve: bool
@@ -151,7 +158,10 @@ class _StopRecomputation(Exception):
 
 
 class Holder:
-    """Placeholder for a tensor that a checkpointed function saved; ``value`` is the recomputed tensor or None."""
+    """Placeholder for a tensor that a checkpointed function saved.
+
+    ``value`` is the recomputed tensor, or None before it is recomputed.
+    """
 
     __slots__ = ("__weakref__", "value")
 
@@ -160,7 +170,7 @@ class Holder:
 
 
 class Frame:
-    """One call of a checkpointed function: its inputs, and a holder for each tensor that it saved."""
+    """Record of one call of a checkpointed function: its inputs, and a holder for each tensor that it saved."""
 
     def __init__(self, rerun: _Rerun, args: tuple[Any, ...], check: bool) -> None:
         self.code, self.instruction = user_frame.user_location()
@@ -173,7 +183,7 @@ class Frame:
         self.lines: list[Any] = []
 
     def pack(self, tensor: Tensor) -> Holder:
-        """Return an empty holder for a tensor that the first run saves."""
+        """Return a new empty holder that replaces ``tensor``, which the first run saves."""
         holder = Holder()
         self.holders.append(weakref.ref(holder))
         self.facts.append(_metadata(tensor))
@@ -181,9 +191,9 @@ class Frame:
         return holder
 
     def unpack(self, holder: Holder) -> Tensor:
-        """Return the recomputed tensor of a holder and empty the holder.
+        """Return the recomputed tensor of ``holder`` and empty ``holder``.
 
-        Run the function again if it is empty already.
+        If it is empty already, the function runs again. Raises CheckpointError if this does not fill it.
         """
         if holder.value is None:
             self.run_again()
@@ -228,7 +238,7 @@ class Frame:
             )
 
     def _differing(self, again: _SecondRun) -> str:
-        """Describe the first tensor that the two runs saved at different lines."""
+        """Return a text about the first tensor that this run and the second run ``again`` saved at different lines."""
         for index in range(max(len(self.lines), len(again.lines))):
             before, after = (lines[index] if index < len(lines) else None for lines in (self.lines, again.lines))
             if before != after:
@@ -250,7 +260,7 @@ def _metadata(tensor: Tensor) -> dict[str, Any]:
 
 
 class _SecondRun:
-    """State of the second run of a checkpointed function."""
+    """State of the second run of a checkpointed function: descriptions and lines of the tensors saved so far."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
@@ -259,7 +269,11 @@ class _SecondRun:
         self.beyond = False  # the second run has saved more than the first, which is still running
 
     def pack(self, tensor: Tensor) -> Tensor:
-        """Put a saved tensor into the holder at its position; the graph of this run keeps it as well."""
+        """Put ``tensor``, which the second run saves, into the holder at its position, and return it without history.
+
+        Raises CheckpointError if the second run saves more tensors than the first, and ends the run after the last
+        holder if ``early_stop`` is true.
+        """
         tensor = tensor.detach() if tensor.requires_grad else tensor
         frame, index = self.frame, len(self.facts)
         if index >= len(frame.holders):
@@ -299,7 +313,7 @@ UNDECIDED_SEQUENTIAL = (
 
 
 def detach_variable(inputs: Any) -> tuple[Any, ...]:
-    """Return a tuple with its tensors detached, as leaves with the same ``requires_grad``."""
+    """Return the tuple ``inputs`` with its tensors detached: they are leaves with the same ``requires_grad``."""
     if not isinstance(inputs, tuple):
         raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
     return tuple(
@@ -314,13 +328,16 @@ def check_backward_validity(inputs: Iterable[Any]) -> None:
 
 
 class CheckpointFunction(Function):
-    """Node of the graph for ``checkpoint(…, use_reentrant=True)``."""
+    """Autograd function for ``checkpoint(…, use_reentrant=True)``."""
 
     __module__ = "torch.utils.checkpoint"
 
     @staticmethod
     def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
-        """Run the function unrecorded; only the inputs are saved."""
+        """Return ``run_function(*args)``, computed without recording; only ``args`` are saved.
+
+        If ``preserve_rng_state`` is true, the random state is saved too.
+        """
         check_backward_validity(args)
         AccumulateGrad.hooked = True  # makes the engine record its plan, which backward() reads
         ctx.rerun = _Rerun(run_function, {}, contextlib.nullcontext(), preserve_rng_state)
@@ -332,7 +349,7 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        """Run the function again, recorded, and a backward pass through it."""
+        """Return the gradients of the inputs: run the function again with recording, and a backward pass through it."""
         plan = engine.running()
         if plan is not None and plan.flow is not None:
             raise RuntimeError(
@@ -361,9 +378,10 @@ class CheckpointFunction(Function):
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
-    """Apply ``functions`` (a list or an ``nn.Sequential``) in order, in ``segments`` checkpointed segments.
+    """Return the result of ``functions``, a list or an ``nn.Sequential``, applied to ``input`` in order.
 
-    All segments but the last save only their input. The other arguments are those of :func:`checkpoint`.
+    They are divided into ``segments`` parts of about equal length, and each part but the last is checkpointed: only its
+    input is saved. The other arguments are those of :func:`checkpoint`.
 
     >>> import retrograd as torch
     >>> x = torch.tensor(1.0, requires_grad=True)

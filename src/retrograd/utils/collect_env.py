@@ -1,4 +1,4 @@
-"""Description of the environment for bug reports, as ``torch.utils.collect_env``."""
+"""``get_pretty_env_info``: description of the environment for bug reports, as ``torch.utils.collect_env``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..runtime import blas_threads
 
 
 def get_pretty_env_info() -> str:
-    """Return versions, devices and thread count, one a line."""
+    """Return a text with versions, devices and number of threads, one per line."""
     package = sys.modules[__name__.partition(".")[0]]
     lines = [
         ("PyTorch version", str(getattr(package, "__version__", ""))),
@@ -40,7 +40,7 @@ def _version(name: str) -> str:
 
 
 def main() -> None:
-    """Print the description of the environment."""
+    """Print the result of :func:`get_pretty_env_info`."""
     print(get_pretty_env_info())
 
 

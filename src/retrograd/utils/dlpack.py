@@ -9,7 +9,7 @@ from ..operations.creation.storage import to_dlpack
 
 
 class DLDeviceType(enum.IntEnum):
-    """Device types of DLPack, with its numbers."""
+    """Device types with their numbers in DLPack."""
 
     kDLCPU = 1  # noqa: N815 - DLPack's names
     kDLCUDA = 2  # noqa: N815

@@ -13,13 +13,13 @@ Hook = TypeVar("Hook", bound=Callable[..., Any])
 
 
 def unserializable_hook(f: Hook) -> Hook:
-    """Mark a hook that is not serialised with its tensor, so that :func:`warn_if_has_hooks` ignores it."""
+    """Mark ``f``, a hook of a tensor, as not serialised, so that :func:`warn_if_has_hooks` ignores it; return ``f``."""
     f.__torch_unserializable__ = True  # type: ignore[attr-defined]
     return f
 
 
 def warn_if_has_hooks(tensor: Tensor) -> None:
-    """Warn of each hook of ``tensor`` that serialisation would lose."""
+    """Warn about each hook of ``tensor`` that is lost when ``tensor`` is serialised."""
     hooks = getattr(tensor._grad_edge, "hooks", None)
     if hooks is None:
         return

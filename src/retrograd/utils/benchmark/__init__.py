@@ -1,4 +1,4 @@
-"""Timers, measurements and tables that compare them, as ``torch.utils.benchmark``."""
+"""``Timer``, ``Measurement`` and ``Compare``: times of statements and tables of them, as ``torch.utils.benchmark``."""
 
 from __future__ import annotations
 

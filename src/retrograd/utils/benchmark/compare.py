@@ -1,4 +1,4 @@
-"""``Compare``: measurements as a table."""
+"""``Compare``: prints measurements as a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ BEST, BAD, WORST, PLAIN = "\033[92m\033[1m", "\033[2m\033[91m", "\033[31m\033[1m
 
 
 class Colorize(enum.Enum):
-    """Cells with which a time is compared to choose its colour."""
+    """Choice of the cells with which the time in a cell is compared to choose its colour: same column, same row, or
+    none.
+    """
 
     NONE = "none"
     COLUMNWISE = "columnwise"
@@ -38,22 +40,22 @@ class Compare:
         self._trim, self._warnings, self._colors = False, False, Colorize.NONE
 
     def extend_results(self, results: Iterable[Measurement]) -> None:
-        """Add measurements."""
+        """Add the measurements ``results`` to the table."""
         for each in results:
             if not isinstance(each, Measurement):
                 raise ValueError(f"Expected an instance of `Measurement`, got {type(each)} instead.")
             self._results.append(each)
 
     def trim_significant_figures(self) -> None:
-        """Show only significant digits."""
+        """Show each time only with its significant digits."""
         self._trim = True
 
     def colorize(self, rowwise: bool = False) -> None:
-        """Colour the best and the worst of each column, or of each row."""
+        """Colour the best and the worst times of each column or, if ``rowwise`` is true, of each row."""
         self._colors = Colorize.ROWWISE if rowwise else Colorize.COLUMNWISE
 
     def highlight_warnings(self) -> None:
-        """Mark measurements with high variance."""
+        """Mark measurements with a high variance."""
         self._warnings = True
 
     def print(self) -> None:
@@ -68,7 +70,7 @@ class Compare:
         )
 
     def _table(self, label: str | None, results: list[Measurement]) -> str:
-        """Return the table of one label."""
+        """Return the text of the table of ``results``, the measurements whose tasks have the label ``label``."""
         unit, scale = select_unit(min(each.median for each in results))
         columns = ordered_unique(each.task_spec.description for each in results)
         cells: dict[Any, Measurement] = {(*_row(each), each.task_spec.description): each for each in results}
@@ -97,7 +99,10 @@ class Compare:
         return "\n".join([*lines, ""])
 
     def _column(self, found: list[Measurement | None], scale: float) -> list[str]:
-        """Return the texts of a column, aligned."""
+        """Return the texts of the cells in one column, aligned; a cell without a measurement (None) is empty.
+
+        Times are divided by ``scale``, the number of seconds in the unit of the table.
+        """
         there = [each for each in found if each is not None]
         leading = [math.ceil(math.log10(each.median / scale)) for each in there]
         decimals = 1
@@ -117,7 +122,10 @@ class Compare:
     def _among(
         self, cells: dict[Any, Measurement], columns: list[Any], rows: list[Any], row: Any, column: Any
     ) -> list[float]:
-        """Return the times with which the time of a cell is compared."""
+        """Return the times with which the time of the cell at ``row`` and ``column`` is compared to choose its colour.
+
+        ``cells`` has the measurements by row and column; ``rows`` and ``columns`` are all keys of the table.
+        """
         if self._colors is Colorize.NONE:
             return []
         if self._colors is Colorize.ROWWISE:
@@ -128,12 +136,15 @@ class Compare:
 
 
 def _row(each: Measurement) -> tuple[int, str, str]:
-    """Return the key of a measurement's row: number of threads, environment, name."""
+    """Return the row of the measurement ``each`` in the table, a tuple of number of threads, environment and name."""
     return each.task_spec.num_threads, each.task_spec.env or "", each.as_row_name
 
 
 def _row_names(rows: list[tuple[int, str, str]]) -> list[str]:
-    """Return the texts of the first column: the environment where it differs from the row above, and the name."""
+    """Return the texts of the first column, one for each of ``rows``.
+
+    A text has the name of the row, and its environment unless the row above has the same one.
+    """
     widest = max(len(env) for _, env, _ in rows) + 4
     names = []
     for number, (threads, env, name) in enumerate(rows):

@@ -1,4 +1,4 @@
-"""``Measurement``: times of a task, and ``TaskSpec``: the description of the task."""
+"""``Measurement``: times of a task, and ``TaskSpec``: description of a task."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNITS = {"ns": ("nanosecond", 1e-9), "us": ("microsecond", 1e-6), "ms": ("milli
 
 
 def select_unit(t: float) -> tuple[str, float]:
-    """Return the unit for a time in seconds, and the number of seconds in the unit.
+    """Return the unit in which to show the time ``t`` in seconds, such as ``"us"``, and the number of seconds in it.
 
     >>> select_unit(2e-5)
     ('us', 1e-06)
@@ -31,7 +31,7 @@ def select_unit(t: float) -> tuple[str, float]:
 
 
 def unit_to_english(u: str) -> str:
-    """Return the name of a unit: ``"us"`` is "microsecond"."""
+    """Return the name of the unit ``u``: for ``"us"`` it is "microsecond"."""
     return _UNITS[u][0]
 
 
@@ -48,18 +48,18 @@ def trim_sigfig(x: float, n: int) -> float:
 
 
 def ordered_unique(elements: Iterable[Any]) -> list[Any]:
-    """Return the distinct elements in order of first occurrence."""
+    """Return a list of the distinct elements in order of first occurrence."""
     return list(dict.fromkeys(elements))
 
 
 def _with_heading(name: str, text: str) -> str:
-    """Return ``text`` with a heading: in one line if it has one, else indented."""
+    """Return ``text`` after the heading ``name``; text of several lines is indented below it."""
     return f"{name}:\n{textwrap.indent(text, '  ')}\n" if "\n" in text else f"{name}: {text}"
 
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """Description of a task: the statement, its setup, and its labels in tables."""
+    """Description of a task: the statement, its setup (not timed), and its labels in tables."""
 
     stmt: str
     setup: str
@@ -79,16 +79,16 @@ class TaskSpec:
         return _with_heading(f"stmt{more}", self.stmt) if "\n" in self.stmt else self.stmt + more
 
     def setup_str(self) -> str:
-        """Return the setup with a heading, or an empty string."""
+        """Return the setup statement under a heading, or an empty string if the task has none."""
         return "" if self.setup == "pass" or not self.setup else _with_heading("setup", self.setup)
 
     def summarize(self) -> str:
-        """Return title, description and setup, one a line."""
+        """Return a text of title, description and setup, one per line."""
         return "\n".join(part for part in (self.title, self.description or "", self.setup_str()) if part)
 
 
 class Measurement:
-    """Times of a task. Each entry of ``raw_times`` is the time of ``number_per_run`` runs."""
+    """Times of a task in seconds; each entry of ``raw_times`` is the total time of ``number_per_run`` runs."""
 
     def __init__(
         self, number_per_run: int, raw_times: list[float], task_spec: TaskSpec, metadata: dict[Any, Any] | None = None
@@ -98,22 +98,22 @@ class Measurement:
 
     @property
     def times(self) -> list[float]:
-        """Seconds for one run."""
+        """List of times in seconds, each per run."""
         return [each / self.number_per_run for each in self.raw_times]
 
     @property
     def median(self) -> float:
-        """Median time."""
+        """Median of the times per run, in seconds."""
         return float(numpy.median(self._all()))
 
     @property
     def mean(self) -> float:
-        """Mean time."""
+        """Mean of the times per run, in seconds."""
         return float(numpy.mean(self._all()))
 
     @property
     def iqr(self) -> float:
-        """Interquartile range."""
+        """Interquartile range of the times per run, in seconds."""
         low, high = self._quartiles()
         return high - low
 
@@ -128,7 +128,10 @@ class Measurement:
 
     @property
     def significant_figures(self) -> int:
-        """Number of significant digits of the median (1 to 4), from the variation of the middle half of the times."""
+        """Number of significant digits of the median (1 to 4).
+
+        It is computed from the standard deviation of the middle half of the times.
+        """
         times = self._all()
         middle = times[len(times) // 4 : math.ceil(3 * len(times) / 4)]
         interval = max(1.645 * float(numpy.std(middle)) / math.sqrt(len(middle)), SMALLEST_INTERVAL)
@@ -140,7 +143,7 @@ class Measurement:
         return not self.meets_confidence()
 
     def meets_confidence(self, threshold: float = VARIES) -> bool:
-        """Whether the interquartile range, relative to the median, is below ``threshold``."""
+        """Whether the interquartile range is less than ``threshold`` times the median."""
         return self.iqr / self.median < threshold
 
     @property
@@ -150,7 +153,7 @@ class Measurement:
 
     @property
     def env(self) -> str | None:
-        """Environment of the task."""
+        """Label of the environment in which the task was measured."""
         return self.task_spec.env
 
     @property
@@ -192,7 +195,7 @@ class Measurement:
 
     @staticmethod
     def merge(measurements: Iterable[Measurement]) -> list[Measurement]:
-        """Return one measurement for each task, with the times of all its measurements."""
+        """Return a list with one measurement for each task, which has the times of all measurements of the task."""
         grouped: dict[TaskSpec, list[Measurement]] = {}
         for each in measurements:
             grouped.setdefault(each.task_spec, []).append(each)

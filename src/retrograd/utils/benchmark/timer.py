@@ -25,7 +25,7 @@ class Language(enum.Enum):
 
 
 def timer() -> float:
-    """Return the time in seconds, after synchronising with the GPU if there is one."""
+    """Return the time of a clock in seconds, after waiting for the GPU if there is one."""
     if "cupy" in sys.modules and devices.gpu_count():
         devices.cupy().cuda.Device().synchronize()
     return timeit.default_timer()
@@ -33,7 +33,7 @@ def timer() -> float:
 
 @contextmanager
 def set_torch_threads(n: int) -> Iterator[None]:
-    """Use ``n`` BLAS threads in this block."""
+    """Return a context manager in which BLAS uses ``n`` threads."""
     before = blas_threads.get_num_threads()
     try:
         blas_threads.set_num_threads(n)
@@ -43,9 +43,10 @@ def set_torch_threads(n: int) -> Iterator[None]:
 
 
 class Timer:
-    """Timer of a statement, with a ``setup`` that is not timed, in ``num_threads`` threads.
+    """Timer of the statement ``stmt``, which runs with ``num_threads`` BLAS threads; the statement ``setup`` is not
+    timed.
 
-    ``label``, ``sub_label``, ``description`` and ``env`` label the measurements in tables. The statement can use
+    ``label``, ``sub_label``, ``description`` and ``env`` label the measurements in tables. The statements can use
     ``torch`` and the names in ``globals``.
 
     >>> import retrograd as torch
@@ -86,7 +87,7 @@ class Timer:
         return max(self._timer.timeit(number), 1e-9)
 
     def timeit(self, number: int = 1000000) -> Measurement:
-        """Return one measurement of ``number`` runs, after a warm-up."""
+        """Return one measurement of ``number`` runs, made after a warm-up."""
         with set_torch_threads(self._task_spec.num_threads):
             self._timeit(max(number // 100, 2))
             return Measurement(number, [self._timeit(number)], self._task_spec)
@@ -100,7 +101,11 @@ class Timer:
         raise NotImplementedError("See `Timer.blocked_autorange.`")
 
     def _block_size(self, min_run_time: float) -> int:
-        """Return the number of runs to time at once so that reading the clock takes at most 1e-4 of the time."""
+        """Return the number of runs between two readings of the clock, so that a reading takes at most 1e-4 of the
+        time.
+
+        The number is also large enough that the runs take ``min_run_time / 1000`` seconds.
+        """
         with set_torch_threads(self._task_spec.num_threads):
             overhead = float(numpy.median([self._timeit(0) for _ in range(5)]))
             number = 1
@@ -122,16 +127,21 @@ class Timer:
         return Measurement(number, times, self._task_spec)
 
     def blocked_autorange(self, callback: Any = None, min_run_time: float = 0.2) -> Measurement:
-        """Measure for at least ``min_run_time`` seconds, in blocks of runs that make the clock's cost negligible."""
+        """Return a measurement of at least ``min_run_time`` seconds.
+
+        The clock is read once for many runs, so that reading it takes at most 1e-4 of the time. ``callback(number,
+        seconds)`` is called after each reading.
+        """
         number, times = self._block_size(min_run_time), list[float]()
         return self._until(number, times, lambda: sum(times) >= min_run_time, callback)
 
     def adaptive_autorange(
         self, threshold: float = 0.1, *, min_run_time: float = 0.01, max_run_time: float = 10.0, callback: Any = None
     ) -> Measurement:
-        """Measure until the interquartile range, relative to the median, is below ``threshold``.
+        """Return a measurement that ends when the interquartile range is less than ``threshold`` times the median.
 
-        Measure for at least ``min_run_time`` and at most about ``max_run_time`` seconds.
+        It takes at least ``min_run_time`` and at most about ``max_run_time`` seconds. ``callback(number, seconds)`` is
+        called after each reading of the clock.
         """
         number, times = self._block_size(0.05), list[float]()
 
@@ -146,5 +156,5 @@ class Timer:
 
 
 def _dedented(text: str) -> str:
-    """Return a statement without its common indentation."""
+    """Return the statement ``text`` without the indentation that all its lines share."""
     return textwrap.dedent(text[1:] if text.startswith("\n") else text).rstrip()

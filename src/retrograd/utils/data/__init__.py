@@ -1,4 +1,4 @@
-"""Data sets, samplers and batch loading: ``torch.utils.data``."""
+"""``Dataset``, ``Sampler``, ``DataLoader`` and others: loading of samples in batches, as ``torch.utils.data``."""
 
 from .collate import default_collate, default_convert
 from .dataloader import DataLoader

@@ -1,4 +1,4 @@
-"""Conversion of samples to batches (``default_collate``) and of single samples to tensors (``default_convert``)."""
+"""``default_collate``: combines samples into a batch, and ``default_convert``: converts a single sample to tensors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ Collators = dict[Any, Callable[..., Any]]
 
 
 def _like_container(like: Any, parts: Any) -> Any:
-    """Return a container like ``like`` that holds ``parts``; ``parts`` itself if no such container can be created."""
+    """Return a container of the class of ``like`` with the elements ``parts``; if it can not be created, ``parts``
+    itself.
+    """
     try:
         if isinstance(like, MutableMapping):
             clone = copy.copy(like)
@@ -38,9 +40,9 @@ def _like_container(like: Any, parts: Any) -> Any:
 
 
 def default_convert(data: Any) -> Any:
-    """Convert NumPy arrays and scalars to tensors, also within dicts, lists and tuples.
+    """Return ``data`` with NumPy arrays and scalars converted to tensors, also within dicts, lists and tuples.
 
-    Return other objects unchanged.
+    Other objects are returned unchanged.
     """
     if isinstance(data, numpy.ndarray | numpy.generic):
         unfit = isinstance(data, numpy.str_ | numpy.bytes_) or _TEXT.search(data.dtype.str)
@@ -56,9 +58,10 @@ def default_convert(data: Any) -> Any:
 
 
 def collate(batch: Any, *, collate_fn_map: Collators | None = None) -> Any:
-    """Combine samples into a batch by the function for their type in ``collate_fn_map``; containers element by element.
+    """Return the samples ``batch`` combined into a batch by the function for their type in ``collate_fn_map``.
 
-    Raises TypeError for other types, RuntimeError for lists of different lengths.
+    Samples that are dicts, lists or tuples are combined elementwise. Raises TypeError for other types, RuntimeError for
+    lists of different lengths.
     """
     first = batch[0]
     kind = type(first)
@@ -81,34 +84,34 @@ def collate(batch: Any, *, collate_fn_map: Collators | None = None) -> Any:
 
 
 def collate_tensor_fn(batch: Any, *, collate_fn_map: Collators | None = None) -> Tensor:
-    """Stack tensors."""
+    """Return the tensors ``batch`` stacked along a new first dimension."""
     return package_function("stack")(list(batch), 0)  # the public function, because samples may be of a tensor subclass
 
 
 def collate_numpy_array_fn(batch: Any, *, collate_fn_map: Collators | None = None) -> Any:
-    """Convert NumPy arrays to tensors and stack them."""
+    """Return the NumPy arrays ``batch`` converted to tensors and stacked along a new first dimension."""
     if _TEXT.search(batch[0].dtype.str):
         raise TypeError(_UNSUPPORTED.format(batch[0].dtype))
     return collate([as_tensor(each) for each in batch], collate_fn_map=collate_fn_map)
 
 
 def collate_numpy_scalar_fn(batch: Any, *, collate_fn_map: Collators | None = None) -> Tensor:
-    """Return a tensor of NumPy scalars, with their dtype."""
+    """Return a 1-d tensor of the NumPy scalars ``batch``, with their dtype."""
     return as_tensor(batch)
 
 
 def collate_float_fn(batch: Any, *, collate_fn_map: Collators | None = None) -> Tensor:
-    """Return a float64 tensor of Python floats."""
+    """Return a 1-d float64 tensor of the Python floats ``batch``."""
     return tensor(batch, dtype=dtypes.float64)
 
 
 def collate_int_fn(batch: Any, *, collate_fn_map: Collators | None = None) -> Tensor:
-    """Return a tensor of integers."""
+    """Return a 1-d tensor of the Python integers ``batch``."""
     return tensor(batch)
 
 
 def collate_str_fn(batch: Any, *, collate_fn_map: Collators | None = None) -> Any:
-    """Return the strings unchanged."""
+    """Return ``batch``, a list of strings or bytes, unchanged."""
     return batch
 
 
@@ -120,9 +123,9 @@ default_collate_fn_map: Collators = {
 
 
 def default_collate(batch: Any) -> Any:
-    """Combine a list of samples into a batch: tensors are stacked, numbers become a tensor.
+    """Return the list of samples ``batch`` combined into a batch: tensors are stacked, numbers become a tensor.
 
-    Dicts, lists and tuples are combined element by element.
+    Samples that are dicts, lists or tuples are combined elementwise.
 
     >>> import retrograd as torch
     >>> torch.utils.data.default_collate([(torch.ones(2), 0), (torch.zeros(2), 1)])

@@ -27,7 +27,7 @@ _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "per
 
 
 class _Endless:
-    """Sampler of an iterable data set: it yields None without end."""
+    """Sampler of an iterable data set, which has no indices: it yields None without end."""
 
     def __iter__(self) -> Iterator[None]:
         while True:
@@ -35,15 +35,17 @@ class _Endless:
 
 
 class DataLoader(Generic[Batch]):
-    """Iterable over a data set in batches, in order or ``shuffle``\\ d; each iteration is a new pass.
+    """Iterable over the samples of ``dataset`` in batches; each iteration is one pass over the data set.
 
-    ``batch_size=None`` yields single samples. ``sampler`` or ``batch_sampler`` replaces the order. ``collate_fn``
-    combines a list of samples into a batch. ``num_workers`` processes load ahead, up to ``prefetch_factor`` batches
-    each; ``worker_init_fn(id)`` is called in each, ``persistent_workers`` keeps them for the next pass, ``timeout`` is
-    the limit for one batch in seconds. ``generator`` draws the order and the workers' seeds. ``pin_memory`` has no
-    effect.
+    If ``shuffle`` is true, the order is random. ``sampler`` (of indices) or ``batch_sampler`` (of lists of indices)
+    determines another order. ``collate_fn`` combines a list of ``batch_size`` samples into a batch; ``batch_size=None``
+    yields single samples. If ``drop_last`` is true, an incomplete last batch is dropped.
 
-    For the same seed, the order and the workers' random numbers equal PyTorch's.
+    ``num_workers`` processes load in advance, up to ``prefetch_factor`` batches each. Each first calls
+    ``worker_init_fn(id)``. If ``persistent_workers`` is true, they are kept for the next pass. ``timeout`` is the limit
+    in seconds for one batch. ``generator`` draws the order and the seeds of the workers. ``pin_memory`` has no effect.
+
+    For the same seed, the order and the random numbers of the workers equal PyTorch's.
 
     >>> import retrograd as torch
     >>> data = torch.utils.data.TensorDataset(torch.arange(5))
@@ -105,7 +107,7 @@ class DataLoader(Generic[Batch]):
 
     @property
     def multiprocessing_context(self) -> Any:
-        """Context of ``multiprocessing`` in which workers are started, or None for the default."""
+        """Context of ``multiprocessing`` that starts the workers, or None for the default."""
         return self.__multiprocessing_context
 
     @multiprocessing_context.setter
@@ -156,7 +158,7 @@ class DataLoader(Generic[Batch]):
         return length // self.batch_size if self.drop_last else math.ceil(length / self.batch_size)
 
     def check_worker_number_rationality(self) -> None:
-        """Warn if there are more workers than processors."""
+        """Warn if the number of workers exceeds the number of processors."""
         known = hasattr(os, "sched_getaffinity")
         count = len(os.sched_getaffinity(0)) if known else os.cpu_count()
         if not self.num_workers or (count is not None and self.num_workers <= count):
@@ -215,9 +217,11 @@ def _check_order(
 
 
 def fetcher(batched: bool, collate: Callable[[Any], Any], drop_last: bool, dataset: Any) -> Callable[[Any], Any]:
-    """Return a function from an index (or a list of them) to a batch.
+    """Return a function that loads a batch of ``dataset``: its argument is a list of indices, or one index without
+    batching.
 
-    For an iterable data set it raises EndOfData at the end.
+    If ``batched`` is false, the function loads a single sample. The samples are combined by ``collate``. For an
+    iterable data set the function raises EndOfData at the end; if ``drop_last`` is true, also for an incomplete batch.
     """
     if not isinstance(dataset, IterableDataset):
         return lambda index: collate(fetch_samples(dataset, index) if batched else dataset[index])
@@ -244,7 +248,7 @@ def fetcher(batched: bool, collate: Callable[[Any], Any], drop_last: bool, datas
 
 
 class _BaseDataLoaderIter:
-    """One pass through a data set."""
+    """Base class of iterators of a DataLoader; each is one pass over the data set."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         if loader.pin_memory and loader.pin_memory_device:
@@ -302,7 +306,7 @@ class _BaseDataLoaderIter:
 
 
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
-    """Pass that loads in this process."""
+    """Iterator that loads in this process."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
@@ -318,7 +322,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 
 
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
-    """Pass that loads ahead in worker processes, to which the batches are assigned in turn."""
+    """Iterator that loads batches in advance in worker processes, to which they are assigned in turn."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
@@ -336,7 +340,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._fill()
 
     def again(self) -> None:
-        """Begin another pass with the same workers."""
+        """Start another pass over the data set with the same workers."""
         self._begin()
         for pipe in self._pipes:
             pipe.send((READY, None))
@@ -355,7 +359,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._ask()
 
     def _ask(self) -> None:
-        """Request the next batch from the next worker."""
+        """Request the next batch from the worker whose turn it is; do nothing if no batch or no worker is left."""
         if not any(self._open):
             return
         try:
@@ -386,7 +390,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         raise StopIteration
 
     def _next_ready(self) -> int | None:
-        """Remove the next available batch from the task list and return its number; None if there is none yet.
+        """Return the number of the next batch that has arrived and remove it from the tasks; None if none has arrived.
 
         Tasks of a worker whose iterable data set has ended are removed as well.
         """
@@ -400,7 +404,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         return None
 
     def _wait(self) -> None:
-        """Receive at least one answer from the workers."""
+        """Wait for at least one result from the workers and store it."""
         busy = {worker for number, worker in self._tasks if number not in self._results and self._open[worker]}
         if not busy:
             return
@@ -412,7 +416,11 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                 self._results[number] = (kind, data)
 
     def _received(self, workers: set[int]) -> list[tuple[int, Any]]:
-        """Return the answers of some workers, as soon as there is one. Raises RuntimeError if a worker has exited."""
+        """Wait for results from ``workers``, worker numbers, and return those that have arrived as pairs ``(worker,
+        result)``.
+
+        Raises RuntimeError if a worker has exited or ``timeout`` has passed.
+        """
         pipes = {self._pipes[worker]: worker for worker in workers}
         ends = {self._processes[worker].sentinel: worker for worker in workers}
         timeout = self._loader.timeout or None
@@ -433,7 +441,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         return found
 
     def shut_down(self) -> None:
-        """Stop the workers; terminate those that do not exit within 5 seconds."""
+        """Stop the workers, and terminate those that do not exit within 5 seconds."""
         for pipe in self._pipes:
             with contextlib.suppress(OSError):
                 pipe.send(None)

@@ -1,4 +1,4 @@
-"""Data sets: map-style and iterable base classes, and data sets that combine others."""
+"""``Dataset``, ``IterableDataset``, and data sets that combine others, such as ``ConcatDataset`` and ``Subset``."""
 
 from __future__ import annotations
 
@@ -64,7 +64,10 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
 
 class StackDataset(Dataset[Any]):
-    """Data sets of equal length in parallel: a sample is the tuple (with keyword arguments, the dict) of theirs."""
+    """Data set of tuples: sample ``i`` has sample ``i`` of each of several data sets of equal length.
+
+    If the data sets are passed as keyword arguments, a sample is a dict.
+    """
 
     datasets: Any
 
@@ -105,20 +108,20 @@ class StackDataset(Dataset[Any]):
 
 
 def fetch_samples(dataset: Any, indices: list[Any]) -> Any:
-    """Return several samples, in one call if the data set defines ``__getitems__``."""
+    """Return a list of the samples of ``dataset`` at ``indices``, in one call if it defines ``__getitems__``."""
     several = getattr(dataset, "__getitems__", None)
     return several(indices) if callable(several) else [dataset[index] for index in indices]
 
 
 class ConcatDataset(Dataset[Any]):
-    """Concatenation of data sets."""
+    """Concatenation of data sets with indices."""
 
     datasets: list[Any]
     cumulative_sizes: list[int]
 
     @staticmethod
     def cumsum(sequence: Iterable[Any]) -> list[int]:
-        """Return the cumulative lengths of the data sets."""
+        """Return the cumulative lengths of the data sets in ``sequence``."""
         return list(accumulate(len(each) for each in sequence))
 
     def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
@@ -148,7 +151,7 @@ class ConcatDataset(Dataset[Any]):
 
 
 class ChainDataset(IterableDataset[Any]):
-    """Concatenation of iterable data sets."""
+    """Concatenation of iterable data sets: their samples in order."""
 
     def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
         self.datasets = datasets
@@ -168,7 +171,7 @@ class ChainDataset(IterableDataset[Any]):
 
 
 class Subset(Dataset[Any]):
-    """Samples of ``dataset`` at ``indices``."""
+    """Data set of the samples of ``dataset`` at ``indices``."""
 
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
         self.dataset = dataset
@@ -195,7 +198,9 @@ class Subset(Dataset[Any]):
 def random_split(
     dataset: Any, lengths: Sequence[float], generator: Generator | None = default_generator
 ) -> list[Subset]:
-    """Split a data set at random into parts of these lengths, or (if they sum to 1) of these fractions.
+    """Return a list of subsets of ``dataset``, chosen at random without overlap.
+
+    ``lengths`` are their numbers of samples or, if they sum to 1, their fractions of ``dataset``.
 
     >>> import retrograd as torch
     >>> parts = torch.utils.data.random_split(range(10), [3, 7], torch.Generator().manual_seed(42))

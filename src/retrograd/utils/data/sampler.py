@@ -1,4 +1,4 @@
-"""Samplers: the order in which the samples of a data set are loaded, and their grouping into batches."""
+"""``Sampler``, ``RandomSampler``, ``BatchSampler`` and others: the order of samples and their grouping into batches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Index = TypeVar("Index", covariant=True)
 
 
 def draw_seed(generator: Generator | None = None) -> int:
-    """Draw a seed from a generator, by default the default generator."""
+    """Return a random seed drawn from ``generator``, by default the default generator."""
     return int(empty((), dtype=dtypes.int64).random_(generator=generator).item())
 
 
@@ -27,7 +27,7 @@ class Sampler(Generic[Index]):
 
 
 class SequentialSampler(Sampler[int]):
-    """Sampler of all indices in order."""
+    """Sampler of all indices of a data set in ascending order."""
 
     def __init__(self, data_source: Sized) -> None:
         self.data_source = data_source
@@ -40,9 +40,10 @@ class SequentialSampler(Sampler[int]):
 
 
 class RandomSampler(Sampler[int]):
-    """Sampler of ``num_samples`` indices (by default all) in random order; with ``replacement``, indices may repeat.
+    """Sampler of ``num_samples`` random indices, by default of all indices in random order.
 
-    Without ``generator`` each pass creates one, whose seed is drawn from the default generator.
+    If ``replacement`` is true, an index may be drawn more than once. If ``generator`` is None, each pass creates a
+    generator, whose seed is drawn from the default generator.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class RandomSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
-        """Number of samples in a pass; by default the current length of the data set."""
+        """Number of indices in a pass; by default the current length of the data set."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
@@ -98,7 +99,7 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """Sampler of ``num_samples`` random indices with probabilities proportional to ``weights``.
+    """Sampler of ``num_samples`` random indices, where index ``i`` has a probability proportional to ``weights[i]``.
 
     >>> import retrograd as torch
     >>> list(torch.utils.data.WeightedRandomSampler([0, 0, 1], 2))
@@ -137,7 +138,9 @@ def _check_switch(name: str, value: Any) -> None:
 
 
 class BatchSampler(Sampler[list[int]]):
-    """Sampler of lists of ``batch_size`` indices from ``sampler``; ``drop_last`` drops an incomplete last list.
+    """Sampler of batches: lists of ``batch_size`` consecutive indices of ``sampler``.
+
+    If ``drop_last`` is true, the last list is dropped if it is shorter.
 
     >>> import retrograd as torch
     >>> list(torch.utils.data.BatchSampler(range(5), batch_size=2, drop_last=False))

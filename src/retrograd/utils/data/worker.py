@@ -1,7 +1,7 @@
-"""Worker processes of a DataLoader, and their communication with the loader.
+"""Worker processes of a DataLoader, and the messages between them and the process that iterates (the loader).
 
-Each worker has its own pipe. Requests arrive in order; results are sent by a separate thread, so that the worker
-computes the next batch while the loader is busy.
+Each worker has its own pipe. Requests arrive in order. A separate thread sends the results, so that the worker computes
+the next batch while the loader is busy.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ...runtime.blas_threads import set_num_threads
 
 @dataclass(frozen=True, slots=True)
 class WorkerInfo:
-    """Worker's id, number of workers, seed, and copy of the data set."""
+    """Information about a worker: its id, the number of workers, its seed, and its copy of the data set."""
 
     id: int
     num_workers: int
@@ -37,13 +37,16 @@ class WorkerInfo:
 
 
 class _ProcessState:
-    """Holder of this process's worker info, None outside workers."""
+    """Holder of ``info``, the worker info of this process, which is None outside of workers."""
 
     info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """Return ``id``, ``num_workers``, ``seed`` and ``dataset`` in a worker process of a DataLoader; None elsewhere."""
+    """Return the :class:`WorkerInfo` (``id``, ``num_workers``, ``seed``, ``dataset``) of this process, or None.
+
+    It is None outside of the worker processes of a DataLoader.
+    """
     return _ProcessState.info
 
 
@@ -53,13 +56,13 @@ BATCH, ERROR, END, READY = "batch", "error", "end", "ready"
 
 @dataclass(frozen=True)
 class Failure:
-    """Error of a worker, in the form in which the loader raises it."""
+    """Error of a worker as the loader raises it: its class and its message."""
 
     kind: Any
     text: str
 
     def reraise(self) -> None:
-        """Raise an error of the same type, with the worker's traceback in its message."""
+        """Raise an error of the same class, with the worker's traceback in its message."""
         if self.kind is KeyError:
             raise KeyError(_Verbatim(self.text))
         try:
@@ -70,7 +73,7 @@ class Failure:
 
 
 class _Verbatim(str):
-    """Text that a KeyError shows without quotes."""
+    """String that is its own ``repr``, because KeyError shows the ``repr`` of its message."""
 
     __slots__ = ()
 
@@ -79,7 +82,7 @@ class _Verbatim(str):
 
 
 def failure(error: BaseException, where: str) -> Failure:
-    """Return a Failure that describes an error being handled."""
+    """Return a Failure that describes ``error``, which is being handled; ``where`` names the worker in the message."""
     shown = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     kind: Any = type(error)
     try:
@@ -93,7 +96,7 @@ def failure(error: BaseException, where: str) -> Failure:
 
 
 def send(pipe: Connection, message: Any) -> None:
-    """Send a message; its arrays are sent as separate buffers, without a copy in the pickle."""
+    """Send ``message`` through ``pipe``; the data of arrays is not copied into the pickle, but sent separately."""
     pieces: list[Any] = []
     body = pickle.dumps(message, 5, buffer_callback=lambda piece: pieces.append(piece.raw()))
     pipe.send([len(piece) for piece in pieces])
@@ -103,7 +106,7 @@ def send(pipe: Connection, message: Any) -> None:
 
 
 def receive(pipe: Connection) -> Any:
-    """Return a message that :func:`send` has sent; its arrays are writable."""
+    """Return the next message from ``pipe``, sent by :func:`send`; its arrays are writable."""
     lengths = pipe.recv()
     body = pipe.recv_bytes()
     pieces = []
@@ -115,7 +118,7 @@ def receive(pipe: Connection) -> Any:
 
 
 class _Sender:
-    """Thread that sends answers."""
+    """Thread that sends a worker's results to the loader."""
 
     def __init__(self, pipe: Connection, where: str) -> None:
         self.pipe, self.where = pipe, where
@@ -141,7 +144,7 @@ class _Sender:
 
 @dataclass
 class Job:
-    """Parameters of a worker."""
+    """Parameters with which a worker is started."""
 
     fetcher: Callable[[Any], Callable[[Any], Any]]  # called with the data set at the start of every pass
     dataset: Any
@@ -152,7 +155,7 @@ class Job:
 
 
 def seed_everything(base_seed: int, id: int) -> int:
-    """Seed the generators of this package, Python and NumPy in a worker; return the seed."""
+    """Seed the generators of this package, Python and NumPy in the worker ``id``; return the seed."""
     seed = base_seed + id
     random.seed(seed)
     manual_seed(seed)
@@ -164,7 +167,11 @@ def seed_everything(base_seed: int, id: int) -> int:
 
 
 def run(job: Job, pipe: Connection, inherited: list[Connection]) -> None:
-    """Run a worker: process ``(number, index)`` requests until the pipe is closed."""
+    """Process the requests of a worker, pairs ``(number, index)`` from ``pipe``, until the loader closes it or sends
+    None.
+
+    ``inherited`` are pipe ends that a forked process has copied from the loader; they are closed.
+    """
     for each in inherited:  # a forked process holds the loader's ends too, and would never see them closed
         each.close()
     where = f"in DataLoader worker process {job.id}"
@@ -206,13 +213,14 @@ def _serve(job: Job, pipe: Connection, sender: _Sender, where: str) -> None:
 
 
 class EndOfData(Exception):
-    """Signal that an iterable data set has no more samples."""
+    """Exception if an iterable data set has no more samples."""
 
 
 def start(context: Any, job: Job, others: list[Connection]) -> tuple[Any, Connection]:
-    """Start a worker; return its process and the loader's end of its pipe.
+    """Start a worker for ``job``; return its process and the loader's end of its pipe.
 
-    ``others`` are the loader's ends of the pipes of workers that were started before.
+    ``context`` is a context of ``multiprocessing``. ``others`` are the loader's ends of the pipes of workers that were
+    started before.
     """
     ours, theirs = context.Pipe()
     forked = context.get_start_method() == "fork"

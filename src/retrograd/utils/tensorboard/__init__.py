@@ -1,6 +1,7 @@
-"""``torch.utils.tensorboard``: logging of training programs for TensorBoard; requires the package tensorboard.
+"""``SummaryWriter``: logging of training programs for TensorBoard, as ``torch.utils.tensorboard``.
 
-Without that package the import raises ModuleNotFoundError, "No module named 'tensorboard'", as in PyTorch.
+Requires the package tensorboard. Without it the import raises ModuleNotFoundError, "No module named 'tensorboard'", as
+in PyTorch.
 """
 
 from __future__ import annotations

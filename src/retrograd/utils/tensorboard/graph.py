@@ -1,4 +1,4 @@
-"""Graph of a model for TensorBoard: the nodes that one call records, grouped by module."""
+"""``graph_of``: graph of a model for TensorBoard, with the nodes that one call records, grouped by module."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ def _tensors(value: Any) -> list[Tensor]:
 
 
 class _NodeNames:
-    """Nodes of a call, each named by the path of the innermost module whose output depends on it."""
+    """Names of the nodes that a call of ``model`` records.
+
+    A node's name begins with the path of the innermost module whose output depends on it.
+    """
 
     def __init__(self, model: Any) -> None:
         self.names: dict[Any, str] = {}
@@ -54,7 +57,7 @@ class _NodeNames:
         return "/".join(parts)
 
     def seen(self, module: Any, inputs: Any, output: Any) -> None:
-        """Assign the nodes that lead to a module's output, and have no name yet, to the module (a forward hook)."""
+        """Name the nodes that lead to ``output`` of ``module`` and have no name yet; called as a forward hook."""
         found, pending = [], [each.grad_fn for each in _tensors(output)]
         while pending:
             node = pending.pop()
@@ -71,7 +74,10 @@ class _NodeNames:
 
 
 def graph_of(model: Any, given: Any) -> Any:
-    """Return the graph that a call of ``model`` with ``given`` (a tensor or a tuple) records, as a GraphDef."""
+    """Return the graph that the call ``model(*given)`` records, as a GraphDef of TensorBoard.
+
+    ``given`` is a tuple of arguments, or a tensor as the only one.
+    """
     args = given if isinstance(given, (tuple, list)) else (given,)
     inputs = [
         each.detach().requires_grad_(each.is_floating_point()) if isinstance(each, Tensor) else each for each in args

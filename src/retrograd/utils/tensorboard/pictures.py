@@ -1,4 +1,4 @@
-"""Images for TensorBoard: arrays (height, width, channels), and their encodings by Pillow."""
+"""Images, videos and sounds for TensorBoard: conversion of arrays, and encoding as PNG (by Pillow), GIF or WAV."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import numpy
 
 
 def to_image(array: Any, order: str) -> Any:
-    """Return one image (height, width, channels) from an array with dimensions ``order`` ("NCHW", "HW", …).
+    """Return ``array`` as one image with dimensions (height, width, channels).
 
-    Several images are arranged in a grid.
+    ``order`` names the dimensions of ``array`` ("NCHW", "HW", …). Several images are arranged in a grid.
     """
     order = order.upper()
     if len(set(order)) != len(order):
@@ -36,13 +36,13 @@ def to_image(array: Any, order: str) -> Any:
 
 
 def to_images(pictures: Any) -> Any:
-    """Return images (number, channels, height, width) as (number, height, width, 3)."""
+    """Return ``pictures`` (number, channels, height, width) as an array (number, height, width, 3)."""
     pictures = pictures.transpose(0, 2, 3, 1)
     return numpy.concatenate([pictures] * 3, -1) if pictures.shape[-1] == 1 else pictures
 
 
 def grid(pictures: Any, columns: int) -> Any:
-    """Arrange images (number, height, width, channels) in rows of ``columns``; return one image."""
+    """Return one image of ``pictures`` (number, height, width, channels), arranged with ``columns`` in a row."""
     count, height, width, colours = pictures.shape
     columns = min(count, columns)
     made = numpy.zeros((math.ceil(count / columns) * height, columns * width, colours), pictures.dtype)
@@ -53,7 +53,7 @@ def grid(pictures: Any, columns: int) -> Any:
 
 
 def to_uint8(array: Any) -> Any:
-    """Convert an image to uint8; floats range from 0 to 1."""
+    """Return the image ``array`` as uint8; the elements of a float image are multiplied by 255."""
     factor = 1 if array.dtype == numpy.uint8 else 255
     return (array.astype(numpy.float32) * factor).clip(0, 255).astype(numpy.uint8)
 
@@ -63,7 +63,10 @@ def _drawable(array: Any) -> Any:
 
 
 def png(array: Any, rescale: float = 1) -> tuple[int, int, bytes]:
-    """Return the height, the width and the PNG encoding of a uint8 image."""
+    """Return the height, the width and the PNG encoding of the uint8 image ``array``.
+
+    The image is first enlarged by the factor ``rescale``.
+    """
     picture = _drawable(array)
     if rescale != 1:
         picture = picture.resize((int(picture.width * rescale), int(picture.height * rescale)))
@@ -73,7 +76,7 @@ def png(array: Any, rescale: float = 1) -> tuple[int, int, bytes]:
 
 
 def gif(frames: Any, per_second: float) -> bytes:
-    """Return uint8 images, in sequence, as an animated GIF that repeats."""
+    """Return the uint8 images ``frames`` as an animated GIF that repeats, with ``per_second`` frames a second."""
     first, *others = [_drawable(each.squeeze(-1) if each.shape[-1] == 1 else each) for each in frames]
     file = io.BytesIO()
     first.save(file, format="GIF", save_all=True, append_images=others, duration=1000 / per_second, loop=0)
@@ -81,7 +84,10 @@ def gif(frames: Any, per_second: float) -> bytes:
 
 
 def side_by_side(films: Any) -> Any:
-    """Arrange videos (number, frames, channels, height, width) in a grid: (frames, height, width, channels)."""
+    """Return one video (frames, height, width, channels) in which all ``films`` are arranged in a grid.
+
+    ``films`` has the dimensions (number, frames, channels, height, width).
+    """
     while films.shape[0] & (films.shape[0] - 1):
         films = numpy.concatenate([films, numpy.zeros_like(films[:1])])
     count, frames, colours, height, width = films.shape
@@ -91,7 +97,10 @@ def side_by_side(films: Any) -> Any:
 
 
 def with_boxes(array: Any, boxes: Any, labels: Any) -> Any:
-    """Return a uint8 image with red frames around ``boxes`` (left, top, right, bottom), and a label over each."""
+    """Return the uint8 image ``array`` with red frames around ``boxes`` and the texts ``labels`` over them.
+
+    A row of ``boxes`` is (left, top, right, bottom), in pixels.
+    """
     picture = _drawable(array)
     pen = importlib.import_module("PIL.ImageDraw").Draw(picture)
     for number, (left, top, right, bottom) in enumerate(boxes.tolist()):
@@ -105,7 +114,7 @@ def with_boxes(array: Any, boxes: Any, labels: Any) -> Any:
 
 
 def render_figures(figures: Any, close: bool) -> Any:
-    """Render matplotlib figures to uint8 images."""
+    """Return the matplotlib ``figures`` as uint8 images; if ``close`` is true, the figures are closed."""
     canvases = importlib.import_module("matplotlib.backends.backend_agg")
     found = []
     for figure in figures:
@@ -118,7 +127,9 @@ def render_figures(figures: Any, close: bool) -> Any:
 
 
 def wav(sound: Any, rate: int) -> bytes:
-    """Return samples between -1 and 1 as a WAV file with one channel."""
+    """Return ``sound``, samples between -1 and 1, as the bytes of a WAV file with one channel and ``rate`` samples a
+    second.
+    """
     file = io.BytesIO()
     with wave.open(file, "wb") as written:
         written.setnchannels(1)

@@ -1,4 +1,4 @@
-"""Embeddings for TensorBoard's projector: data files beside the events, and the configuration that lists them."""
+"""Files for TensorBoard's projector, which shows embeddings: their data, and the configuration that lists them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _texts = importlib.import_module("google.protobuf.text_format")
 
 
 def configuration() -> Any:
-    """Return an empty configuration."""
+    """Return an empty configuration of the projector."""
     return _configs.ProjectorConfig()
 
 
@@ -26,7 +26,12 @@ def _write(folder: str, name: str, rows: Any) -> None:
 
 
 def add(config: Any, log_dir: str, name: str, points: Any, labels: Any, header: Any, images: Any, tag: str) -> None:
-    """Write ``points`` and their labels and images to folder ``name`` below ``log_dir``; add them to ``config``."""
+    """Write the embeddings ``points`` to the folder ``name`` in ``log_dir``, and add them to ``config`` with the name
+    ``tag``.
+
+    ``points`` has one row for each embedding. ``labels`` and ``images``, which may be None, have one entry for each row
+    of ``points``. If ``header`` is passed, it has the names of the columns of ``labels``.
+    """
     if labels is not None and len(labels) != len(points):
         raise AssertionError("#labels should equal with #data points")
     if images is not None and len(images) != len(points):
@@ -50,7 +55,7 @@ def add(config: Any, log_dir: str, name: str, points: Any, labels: Any, header: 
 
 
 def _sprite(images: Any, path: str) -> None:
-    """Write the images of all points (number, channels, height, width) as one square image."""
+    """Write ``images`` (number, channels, height, width) to ``path``, arranged as one square PNG image."""
     side = math.ceil(math.sqrt(len(images)))
     if images.shape[2] != images.shape[3]:
         raise AssertionError("Image should be square, see tensorflow/tensorboard#670")

@@ -1,4 +1,4 @@
-"""TensorBoard's messages: each function returns a summary value built from arrays."""
+"""TensorBoard's messages: each function returns a summary value (a protobuf message) with the name ``tag``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ELEMENTS = {
 
 
 def array_of(value: Any) -> Any:
-    """Return an array, a Tensor or a number as an array. Raises NotImplementedError for other types."""
+    """Return ``value``, an array, a Tensor or a number, as an array. Raises NotImplementedError for other types."""
     if isinstance(value, Tensor):
         value = value.detach().cpu()
         return (value.float() if value.dtype.itemsize == 2 and value.is_floating_point() else value).numpy()
@@ -43,7 +43,7 @@ def array_of(value: Any) -> Any:
 
 
 def _message(array: Any, elements: str | None = None) -> Any:
-    """Return an array as a TensorProto."""
+    """Return ``array`` as a TensorProto; ``elements`` is the name of its dtype, by default that of ``array``."""
     name, field = _ELEMENTS[elements or array.dtype.name]
     flat = array.reshape(-1)
     if name == "DT_HALF":
@@ -74,7 +74,10 @@ def _value(tag: str, **fields: Any) -> Any:
 
 
 def scalar(tag: str, value: Any, new_style: bool, double: bool) -> Any:
-    """Return a summary of a number."""
+    """Return a summary of the number ``value``.
+
+    If ``new_style`` is true, it is written as a tensor, which is float64 if ``double`` is true.
+    """
     array = array_of(value).squeeze()
     if array.ndim:
         raise AssertionError(
@@ -89,12 +92,12 @@ def scalar(tag: str, value: Any, new_style: bool, double: bool) -> Any:
 
 
 def tensor(tag: str, value: Any) -> Any:
-    """Return a summary of an array."""
+    """Return a summary of the tensor or array ``value``."""
     return _value(tag, tensor=_message(array_of(value)), metadata=_plugin_metadata("tensor"))
 
 
 def text(tag: str, words: str) -> Any:
-    """Return a summary of a Markdown text."""
+    """Return a summary of the Markdown text ``words``."""
     return _value(f"{tag}/text_summary", tensor=_text([words.encode()], (1,)), metadata=_plugin_metadata("text"))
 
 
@@ -102,7 +105,7 @@ def text(tag: str, words: str) -> Any:
 
 
 def default_bins() -> list[float]:
-    """Return the default bin edges: 0 and ±1e-12 · 1.1^k up to 1e20."""
+    """Return the edges of the default bins of histograms: 0 and ±1e-12 · 1.1^k up to 1e20."""
     edges = [1e-12]
     while (last := edges[-1] * 1.1) < 1e20:
         edges.append(last)
@@ -112,7 +115,8 @@ def default_bins() -> list[float]:
 def histogram(tag: str, values: Any, bins: Any, most: int | None) -> Any:
     """Return a summary of a histogram of ``values``; empty bins at both ends are dropped.
 
-    If there are more than ``most`` bins, adjacent bins are merged.
+    ``bins`` are the edges of the bins or another argument of :func:`numpy.histogram`. If there are more than ``most``
+    bins, adjacent bins are merged.
     """
     if values.size == 0:
         raise ValueError("The input has no element.")
@@ -133,7 +137,7 @@ def histogram(tag: str, values: Any, bins: Any, most: int | None) -> Any:
 
 
 def raw_histogram(tag: str, **fields: Any) -> Any:
-    """Return a summary of a histogram from its fields."""
+    """Return a summary of a histogram; ``fields`` are the fields of TensorBoard's message HistogramProto."""
     return _value(tag, histo=_summaries.HistogramProto(**fields))
 
 
@@ -141,21 +145,28 @@ def raw_histogram(tag: str, **fields: Any) -> Any:
 
 
 def image(tag: str, array: Any, rescale: float = 1) -> Any:
-    """Return a summary of a uint8 image (height, width, channels)."""
+    """Return a summary of ``array``, a uint8 image (height, width, channels).
+
+    The image is first enlarged by the factor ``rescale``.
+    """
     height, width, data = pictures.png(array, rescale)
     fields = {"height": height, "width": width, "colorspace": array.shape[2], "encoded_image_string": data}
     return _value(tag, image=_summaries.Summary.Image(**fields))
 
 
 def video(tag: str, films: Any, per_second: float) -> Any:
-    """Return a summary of videos (number, frames, channels, height, width), in a grid, as an animated GIF."""
+    """Return a summary of the videos ``films``, arranged in a grid, as an animated GIF with ``per_second`` frames a
+    second.
+
+    ``films`` has the dimensions (number, frames, channels, height, width).
+    """
     frames = pictures.to_uint8(pictures.side_by_side(films))
     fields = {"height": frames.shape[1], "width": frames.shape[2], "colorspace": frames.shape[3]}
     return _value(tag, image=_summaries.Summary.Image(**fields, encoded_image_string=pictures.gif(frames, per_second)))
 
 
 def audio(tag: str, sound: Any, rate: int) -> Any:
-    """Return a summary of a sound with samples between -1 and 1."""
+    """Return a summary of ``sound``, samples between -1 and 1, with ``rate`` samples a second."""
     sound = sound.squeeze().clip(-1, 1)
     if sound.ndim != 1:
         raise AssertionError("input tensor should be 1 dimensional.")
@@ -172,7 +183,7 @@ def audio(tag: str, sound: Any, rate: int) -> Any:
 def curve(tag: str, labels: Any, chances: Any, count: int, weights: Any) -> Any:
     """Return a summary of a precision-recall curve at ``count`` thresholds.
 
-    ``labels`` are 0 or 1, ``chances`` the predicted probabilities.
+    ``labels`` are 0 or 1, ``chances`` are the predicted probabilities, and ``weights`` are the weights of the samples.
     """
     count = min(count, 127)  # more are not shown
     weights = 1.0 if weights is None else weights
@@ -189,9 +200,9 @@ def curve(tag: str, labels: Any, chances: Any, count: int, weights: Any) -> Any:
 
 
 def raw_curve(tag: str, rows: Any, count: int) -> Any:
-    """Return a summary of a precision-recall curve from its rows.
+    """Return a summary of a precision-recall curve with ``count`` thresholds.
 
-    The rows are true positives, false positives, true negatives, false negatives, precision and recall.
+    ``rows`` are its true positives, false positives, true negatives, false negatives, precision and recall.
     """
     content = _curves.PrCurvePluginData(version=0, num_thresholds=min(count, 127)).SerializeToString()
     return _value(tag, tensor=_message(rows, "float32"), metadata=_plugin_metadata("pr_curves", content))
@@ -203,7 +214,7 @@ def raw_curve(tag: str, rows: Any, count: int) -> Any:
 def layout(categories: dict[str, dict[str, Any]]) -> Any:
     """Return a summary that groups scalars in charts.
 
-    ``categories[title][name]`` is ("Multiline" or "Margin", tags).
+    ``categories[title][name]`` describes a chart: a pair of ``"Multiline"`` or ``"Margin"`` and a list of tags.
     """
     found = []
     for title, charts in categories.items():
@@ -222,7 +233,10 @@ def layout(categories: dict[str, dict[str, Any]]) -> Any:
 
 
 def mesh(tag: str, config: Any, **parts: Any) -> list[Any]:
-    """Return summaries of a mesh: vertices and, optionally, faces and colours."""
+    """Return summaries of a mesh, one for each array in ``parts``: ``VERTEX`` and, if not None, ``FACE`` and ``COLOR``.
+
+    ``config`` is a dict of options of TensorBoard's viewer, or None.
+    """
     kinds = _meshes.MeshPluginData.ContentType
     given = {name: array for name, array in parts.items() if array is not None}
     mask = sum(1 << kinds.Value(name) for name in given)
@@ -238,7 +252,7 @@ def mesh(tag: str, config: Any, **parts: Any) -> list[Any]:
 
 
 def _typed(value: Any) -> tuple[Any, str]:
-    """Return a hyperparameter as a protobuf value, and the name of its type."""
+    """Return the hyperparameter ``value`` as a protobuf value, and the name of its type."""
     if isinstance(value, Tensor):
         value = array_of(value).reshape(-1)[0].item()
     if isinstance(value, (int, float)):
@@ -249,7 +263,11 @@ def _typed(value: Any) -> tuple[Any, str]:
 
 
 def hyperparameters(given: dict[str, Any], measures: dict[str, Any], discrete: dict[str, Any] | None) -> list[Any]:
-    """Return three summaries of hyperparameters and metrics: of the experiment, of its start and of its end."""
+    """Return three summaries: of the experiment, of the start of the session, and of its end.
+
+    ``given`` are the hyperparameters, and ``measures`` the metrics, both by name. ``discrete`` has lists of possible
+    values of some hyperparameters.
+    """
     if not isinstance(given, dict) or not isinstance(measures, dict):
         raise TypeError("hparam_dict and metric_dict should be dictionary.")
     for name, values in (discrete or {}).items():

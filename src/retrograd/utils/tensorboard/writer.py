@@ -1,4 +1,4 @@
-"""``SummaryWriter``: writes event files; its methods log scalars, images, histograms and more."""
+"""``SummaryWriter``: writes TensorBoard's event files; its methods log scalars, images, histograms and more."""
 
 from __future__ import annotations
 
@@ -25,39 +25,39 @@ When = float | None
 
 
 class FileWriter:
-    """Writer of events to one file in ``log_dir``."""
+    """Writer of events to one event file in the folder ``log_dir``."""
 
     def __init__(self, log_dir: Any, max_queue: int = 10, flush_secs: int = 120, filename_suffix: str = "") -> None:
         self.event_writer = _files.EventFileWriter(str(log_dir), max_queue, flush_secs, filename_suffix)
 
     def get_logdir(self) -> str:
-        """Return the folder of the file."""
+        """Return the path of the folder of the file."""
         return self.event_writer.get_logdir()
 
     def add_event(self, event: Any, step: Step = None, walltime: When = None) -> None:
-        """Write an event, with a step and the time."""
+        """Write ``event`` with the step ``step`` and the time ``walltime`` in seconds, by default the current time."""
         event.wall_time = time.time() if walltime is None else walltime
         if step is not None:
             event.step = int(step)
         self.event_writer.add_event(event)
 
     def add_summary(self, summary: Any, global_step: Step = None, walltime: When = None) -> None:
-        """Write values."""
+        """Write ``summary``, a message with summary values, as an event."""
         self.add_event(_events.Event(summary=summary), global_step, walltime)
 
     def add_graph(self, graph_def: Any, walltime: When = None) -> None:
-        """Write a graph, and that it ran on the CPU."""
+        """Write ``graph_def``, the graph of a model, and metadata that it ran on the CPU."""
         self.add_event(_events.Event(graph_def=graph_def.SerializeToString()), None, walltime)
         stats = _steps.StepStats(dev_stats=[_steps.DeviceStepStats(device="/device:CPU:0")])
         run = _runs.RunMetadata(step_stats=stats).SerializeToString()
         self.add_event(_events.Event(tagged_run_metadata={"tag": "step1", "run_metadata": run}), None, walltime)
 
     def flush(self) -> None:
-        """Write all buffered events to disk."""
+        """Write all buffered events to the file."""
         self.event_writer.flush()
 
     def close(self) -> None:
-        """Write all buffered events and close the file."""
+        """Write all buffered events to the file and close it."""
         self.event_writer.close()
 
     def reopen(self) -> None:
@@ -66,11 +66,13 @@ class FileWriter:
 
 
 class SummaryWriter:
-    """Writer of TensorBoard event files in ``log_dir`` (by default a new folder below ``runs``).
+    """Writer of TensorBoard event files in the folder ``log_dir``, by default a new folder in ``runs``.
 
-    ``comment``: suffix of the default folder's name. ``purge_step``: events from this step on, from an earlier run, are
-    discarded. ``max_queue``, ``flush_secs``: number of events and seconds after which events are written. As a context
-    manager it closes the files.
+    ``comment`` is appended to the name of the default folder. With ``purge_step``, TensorBoard discards events of an
+    earlier run from this step on. Events are buffered, at most ``max_queue`` of them and at most ``flush_secs``
+    seconds. As a context manager the writer closes its files at the end. Most methods have the parameters ``tag``, the
+    name of the data, ``global_step``, the training step, and ``walltime``, the time in seconds (by default the current
+    time).
     """
 
     def __init__(
@@ -88,7 +90,7 @@ class SummaryWriter:
         self._get_file_writer()
 
     def _get_file_writer(self) -> FileWriter:
-        """Return the writer of the main file, opened again if it was closed."""
+        """Return the writer of the main event file, which is opened again if it was closed."""
         if self.file_writer is None:
             self.file_writer = self._below(self.log_dir)
             if self.purge_step is not None:
@@ -105,7 +107,7 @@ class SummaryWriter:
         return self.all_writers[folder]
 
     def get_logdir(self) -> str:
-        """Return the folder of the file."""
+        """Return the path of the folder of the event files."""
         return self.log_dir
 
     def _add(self, values: Any, step: Step, walltime: When) -> None:
@@ -118,27 +120,37 @@ class SummaryWriter:
         self, tag: str, scalar_value: Any, global_step: Step = None, walltime: When = None, new_style: bool = False,
         double_precision: bool = False,
     ) -> None:  # fmt: skip
-        """Write a number; with ``new_style`` as a tensor, in float64 if ``double_precision``."""
+        """Write the number ``scalar_value`` under the name ``tag``.
+
+        If ``new_style`` is true, it is written as a tensor, which is float64 if ``double_precision`` is true.
+        """
         self._add(summaries.scalar(tag, scalar_value, new_style, double_precision), global_step, walltime)
 
     def add_scalars(
         self, main_tag: str, tag_scalar_dict: dict[str, Any], global_step: Step = None, walltime: When = None
     ) -> None:
-        """Write several numbers of one chart, each to a separate file below the folder."""
+        """Write the numbers ``tag_scalar_dict``, by name, to be shown in one chart ``main_tag``.
+
+        Each is written to a file in a separate subfolder.
+        """
         for tag, value in tag_scalar_dict.items():
             writer = self._below(f"{self._get_file_writer().get_logdir()}/{main_tag.replace('/', '_')}_{tag}")
             found = summaries.scalar(main_tag, value, False, False)
             writer.add_summary(_summaries.Summary(value=[found]), global_step, walltime)
 
     def add_tensor(self, tag: str, tensor: Tensor, global_step: Step = None, walltime: When = None) -> None:
-        """Write a tensor."""
+        """Write ``tensor`` under the name ``tag``."""
         self._add(summaries.tensor(tag, tensor), global_step, walltime)
 
     def add_histogram(
         self, tag: str, values: Any, global_step: Step = None, bins: Any = "tensorflow", walltime: When = None,
         max_bins: int | None = None,
     ) -> None:  # fmt: skip
-        """Write a histogram. ``bins`` is ``"tensorflow"`` or an argument of :func:`numpy.histogram`."""
+        """Write a histogram of ``values`` under the name ``tag``.
+
+        ``bins`` is ``"tensorflow"`` for the default bins, or the argument of :func:`numpy.histogram`. If there are more
+        than ``max_bins`` bins, adjacent bins are merged.
+        """
         edges = self.default_bins if isinstance(bins, str) and bins == "tensorflow" else bins
         self._add(summaries.histogram(tag, array_of(values), edges, max_bins), global_step, walltime)
 
@@ -146,7 +158,11 @@ class SummaryWriter:
         self, tag: str, min: Any, max: Any, num: Any, sum: Any, sum_squares: Any, bucket_limits: Any,
         bucket_counts: Any, global_step: Step = None, walltime: When = None,
     ) -> None:  # fmt: skip
-        """Write a histogram from its counts. Raises ValueError unless there is a limit for each count."""
+        """Write a histogram from its statistics and its counts ``bucket_counts``, one for each of ``bucket_limits``.
+
+        ``num``, ``sum`` and ``sum_squares`` are those of the values. Raises ValueError if the numbers of limits and
+        counts differ.
+        """
         if len(bucket_limits) != len(bucket_counts):
             raise ValueError("len(bucket_limits) != len(bucket_counts), see the document.")
         found = summaries.raw_histogram(
@@ -159,7 +175,10 @@ class SummaryWriter:
         self, tag: str, labels: Any, predictions: Any, global_step: Step = None, num_thresholds: int = 127,
         weights: Any = None, walltime: When = None,
     ) -> None:  # fmt: skip
-        """Write a precision-recall curve at ``num_thresholds`` thresholds, from labels (0 or 1) and probabilities."""
+        """Write a precision-recall curve at ``num_thresholds`` thresholds under the name ``tag``.
+
+        ``labels`` are 0 or 1, ``predictions`` are probabilities, and ``weights`` are the weights of the samples.
+        """
         found = summaries.curve(tag, array_of(labels), array_of(predictions), num_thresholds, weights)
         self._add(found, global_step, walltime)
 
@@ -168,7 +187,9 @@ class SummaryWriter:
         false_negative_counts: Any, precision: Any, recall: Any, global_step: Step = None, num_thresholds: int = 127,
         weights: Any = None, walltime: When = None,
     ) -> None:  # fmt: skip
-        """Write a precision-recall curve from its counts."""
+        """Write a precision-recall curve under the name ``tag``, from its counts, precision and recall at each
+        threshold.
+        """
         rows = (
             true_positive_counts,
             false_positive_counts,
@@ -184,14 +205,20 @@ class SummaryWriter:
     def add_image(
         self, tag: str, img_tensor: Any, global_step: Step = None, walltime: When = None, dataformats: str = "CHW"
     ) -> None:
-        """Write an image: uint8, or floats between 0 and 1. ``dataformats`` names its dimensions."""
+        """Write the image ``img_tensor``, uint8 or floats between 0 and 1, under the name ``tag``.
+
+        ``dataformats`` names the dimensions of ``img_tensor``: C is channels, H height and W width.
+        """
         array = pictures.to_uint8(pictures.to_image(array_of(img_tensor), dataformats))
         self._add(summaries.image(tag, array), global_step, walltime)
 
     def add_images(
         self, tag: str, img_tensor: Any, global_step: Step = None, walltime: When = None, dataformats: str = "NCHW"
     ) -> None:
-        """Write several images as one, eight in a row."""
+        """Write the images ``img_tensor`` as one image with eight in a row, under the name ``tag``.
+
+        ``dataformats`` names the dimensions of ``img_tensor``: N is the number, C channels, H height and W width.
+        """
         if isinstance(img_tensor, list):
             img_tensor = numpy.stack([array_of(each) for each in img_tensor])
         self.add_image(tag, img_tensor, global_step, walltime, dataformats)
@@ -200,7 +227,12 @@ class SummaryWriter:
         self, tag: str, img_tensor: Any, box_tensor: Any, global_step: Step = None, walltime: When = None,
         rescale: float = 1, dataformats: str = "CHW", labels: Any = None,
     ) -> None:  # fmt: skip
-        """Write an image with labelled frames around boxes (left, top, right, bottom)."""
+        """Write the image ``img_tensor`` with red frames around boxes, and ``labels`` over them, under the name
+        ``tag``.
+
+        A row of ``box_tensor`` is (left, top, right, bottom), in pixels. The image is enlarged by the factor
+        ``rescale``.
+        """
         boxes = array_of(box_tensor)
         labels = [labels] if isinstance(labels, str) else labels
         labels = None if labels is None or len(labels) != len(boxes) else labels
@@ -210,24 +242,32 @@ class SummaryWriter:
     def add_figure(
         self, tag: str, figure: Any, global_step: Step = None, close: bool = True, walltime: When = None
     ) -> None:
-        """Write a matplotlib figure, or several as one image, and close them."""
+        """Write ``figure``, a matplotlib figure, under the name ``tag``; a list of figures is written as one image.
+
+        If ``close`` is true, the figures are closed.
+        """
         several = figure if isinstance(figure, list) else [figure]
         self.add_image(tag, pictures.render_figures(several, close), global_step, walltime, "NHWC")
 
     def add_video(
         self, tag: str, vid_tensor: Any, global_step: Step = None, fps: float = 4, walltime: When = None
     ) -> None:
-        """Write videos (number, frames, channels, height, width) in a grid, with ``fps`` frames a second."""
+        """Write the videos ``vid_tensor``, arranged in a grid, with ``fps`` frames a second, under the name ``tag``.
+
+        ``vid_tensor`` has the dimensions (number, frames, channels, height, width).
+        """
         self._add(summaries.video(tag, array_of(vid_tensor), fps), global_step, walltime)
 
     def add_audio(
         self, tag: str, snd_tensor: Any, global_step: Step = None, sample_rate: int = 44100, walltime: When = None
     ) -> None:
-        """Write a sound with samples between -1 and 1."""
+        """Write the sound ``snd_tensor``, samples between -1 and 1, with ``sample_rate`` samples a second, under the
+        name ``tag``.
+        """
         self._add(summaries.audio(tag, array_of(snd_tensor), sample_rate), global_step, walltime)
 
     def add_text(self, tag: str, text_string: str, global_step: Step = None, walltime: When = None) -> None:
-        """Write a Markdown text."""
+        """Write the Markdown text ``text_string`` under the name ``tag``."""
         self._add(summaries.text(tag, text_string), global_step, walltime)
 
     # -- Models, embeddings, meshes, hyperparameters
@@ -235,7 +275,11 @@ class SummaryWriter:
     def add_graph(
         self, model: Any, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True
     ) -> None:
-        """Write the graph that a call of ``model`` with ``input_to_model`` (a tensor or a tuple) records."""
+        """Write the graph that the call ``model(*input_to_model)`` records.
+
+        ``input_to_model`` is a tuple of arguments, or a tensor as the only one. If ``verbose`` is true, the graph is
+        also printed.
+        """
         found = graph.graph_of(model, () if input_to_model is None else input_to_model)
         if verbose:
             print(found)
@@ -245,7 +289,11 @@ class SummaryWriter:
         self, mat: Any, metadata: Any = None, label_img: Any = None, global_step: Step = None, tag: str = "default",
         metadata_header: Any = None,
     ) -> None:  # fmt: skip
-        """Write embeddings (number, dimensions) for the projector, with labels (or rows of them) and images."""
+        """Write the embeddings ``mat`` (number, dimensions) for the projector, under the name ``tag``.
+
+        ``metadata`` has a label for each embedding, or a row of labels whose columns are named ``metadata_header``.
+        ``label_img`` has an image for each embedding.
+        """
         number = str(global_step or 0).zfill(5)
         folder = f"{number}/{tag.replace('/', '%2F')}"
         images = None if label_img is None else array_of(label_img)
@@ -257,7 +305,11 @@ class SummaryWriter:
         self, tag: str, vertices: Any, colors: Any = None, faces: Any = None, config_dict: Any = None,
         global_step: Step = None, walltime: When = None,
     ) -> None:  # fmt: skip
-        """Write vertices (batch, number, 3) and, optionally, their colours and faces."""
+        """Write a mesh under the name ``tag``: ``vertices`` (batch, number, 3) and, if passed, ``colors`` and
+        ``faces``.
+
+        ``config_dict`` has options of TensorBoard's viewer.
+        """
         parts = {"VERTEX": vertices, "FACE": faces, "COLOR": colors}
         arrays = {name: None if each is None else array_of(each) for name, each in parts.items()}
         self._add(summaries.mesh(tag, config_dict, **arrays), global_step, walltime)
@@ -266,7 +318,12 @@ class SummaryWriter:
         self, hparam_dict: dict[str, Any], metric_dict: dict[str, Any], hparam_domain_discrete: Any = None,
         run_name: str | None = None, global_step: Step = None,
     ) -> None:  # fmt: skip
-        """Write hyperparameters and metrics to a separate file below the folder."""
+        """Write the hyperparameters ``hparam_dict`` and the metrics ``metric_dict`` to a file in the subfolder
+        ``run_name``.
+
+        The default of ``run_name`` is the current time. ``hparam_domain_discrete`` has lists of possible values of some
+        hyperparameters.
+        """
         found = summaries.hyperparameters(hparam_dict, metric_dict, hparam_domain_discrete)
         with SummaryWriter(os.path.join(self.log_dir, run_name or str(time.time()))) as writer:
             for each in found:
@@ -275,19 +332,22 @@ class SummaryWriter:
                 writer.add_scalar(name, value, global_step)
 
     def add_custom_scalars(self, layout: dict[str, dict[str, Any]]) -> None:
-        """Group scalars in charts: ``{category: {chart: ["Multiline", tags]}}`` (``"Margin"`` takes three tags)."""
+        """Group scalars in charts, as ``layout`` describes: ``{category: {chart: ["Multiline", tags]}}``.
+
+        ``"Margin"`` in place of ``"Multiline"`` takes three tags.
+        """
         self._add(summaries.layout(layout), None, None)
 
     def add_custom_scalars_multilinechart(
         self, tags: list[str], category: str = "default", title: str = "untitled"
     ) -> None:
-        """Show the scalars of these tags in one chart."""
+        """Show the scalars named ``tags`` in one chart named ``title``."""
         self.add_custom_scalars({category: {title: ["Multiline", tags]}})
 
     def add_custom_scalars_marginchart(
         self, tags: list[str], category: str = "default", title: str = "untitled"
     ) -> None:
-        """Show the first of three scalars between the other two, in one chart."""
+        """Show the scalar ``tags[0]`` between ``tags[1]`` and ``tags[2]`` in one chart named ``title``."""
         if len(tags) != 3:
             raise AssertionError
         self.add_custom_scalars({category: {title: ["Margin", tags]}})
@@ -295,12 +355,12 @@ class SummaryWriter:
     # -- Files
 
     def flush(self) -> None:
-        """Write all buffered events to disk."""
+        """Write all buffered events to the files."""
         for writer in self.all_writers.values():
             writer.flush()
 
     def close(self) -> None:
-        """Write all buffered events and close the files; the next event opens new ones."""
+        """Write all buffered events and close the files; the next event opens new files."""
         for writer in self.all_writers.values():
             writer.flush()
             writer.close()
