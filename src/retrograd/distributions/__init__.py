@@ -1,4 +1,4 @@
-"""Probability distributions with sampling, densities and gradients, as ``torch.distributions``.
+"""``Normal``, ``Categorical``, ``kl_divergence`` and others: probability distributions, as ``torch.distributions``.
 
 Imported lazily, on first access of ``torch.distributions``. Each distribution has its own file, under PyTorch's name;
 ``probability_utils`` is shared by distributions with ``probs`` or ``logits``.

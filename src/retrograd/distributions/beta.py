@@ -15,7 +15,10 @@ from .utils import broadcast_all
 
 
 class Beta(ExponentialFamily):
-    """Beta distribution on (0, 1): the first component of a two-dimensional Dirichlet distribution.
+    """Beta distribution on (0, 1), with density proportional to ``x ** (concentration1 - 1) * (1 - x) **
+    (concentration0 - 1)``.
+
+    Samples are the first component of samples of a two-dimensional Dirichlet distribution.
 
     >>> Beta(1.0, 3.0).mean
     tensor(0.2500)
@@ -33,12 +36,12 @@ class Beta(ExponentialFamily):
 
     @property
     def concentration1(self) -> Tensor:
-        """Return the exponent of ``x`` in the density, plus one."""
+        """Return the parameter of ``x`` in the density, which is its exponent plus 1."""
         return self._dirichlet.concentration[..., 0]
 
     @property
     def concentration0(self) -> Tensor:
-        """Return the exponent of ``1 - x`` in the density, plus one."""
+        """Return the parameter of ``1 - x`` in the density, which is its exponent plus 1."""
         return self._dirichlet.concentration[..., 1]
 
     @property

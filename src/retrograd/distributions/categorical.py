@@ -1,4 +1,4 @@
-"""The categorical distribution, and the base class of distributions derived from it."""
+"""``Categorical`` distribution, and the base class ``CategoricalBased`` of distributions derived from it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from .utils import given_one_of
 
 
 class Categorical(ProbsOrLogits):
-    """Categorical distribution over the classes 0 … n-1 with ``probs`` along the last dimension (normalised to sum to
-    one).
+    """Categorical distribution over the classes 0 … n-1, whose probabilities are the last dimension of ``probs``.
+
+    ``probs`` is normalised to sum to one.
+
+    ``probs`` is normalised to sum to one.
 
     >>> Categorical(torch.tensor([1.0, 3.0])).probs
     tensor([0.2500, 0.7500])
@@ -74,7 +77,7 @@ class Categorical(ProbsOrLogits):
 
 
 class CategoricalBased(Distribution):
-    """Base class of distributions built on a :class:`Categorical` whose events have one element per class."""
+    """Base class of distributions that use a :class:`Categorical` and whose events have one element per class."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     _stretched = ("_categorical",)
@@ -86,12 +89,12 @@ class CategoricalBased(Distribution):
 
     @property
     def probs(self) -> Tensor:
-        """Return the probabilities of the classes."""
+        """Return the probabilities of the classes, along the last dimension."""
         return self._categorical.probs
 
     @property
     def logits(self) -> Tensor:
-        """Return the logarithms of the probabilities."""
+        """Return the logarithms of the probabilities of the classes, along the last dimension."""
         return self._categorical.logits
 
     @property

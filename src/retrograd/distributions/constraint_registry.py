@@ -1,5 +1,7 @@
-"""Registries of transforms from the real numbers to a constraint's set: ``biject_to`` (bijective) and ``transform_to``
-(not necessarily bijective, suited to unconstrained optimisation).
+"""``biject_to`` and ``transform_to``: registries of transforms from the real numbers to the set of a constraint.
+
+The transforms of ``biject_to`` are bijective. Those of ``transform_to`` need not be, but suit unconstrained
+optimisation.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ Factory = Callable[[Any], transforms.Transform]
 
 
 class ConstraintRegistry:
-    """Mapping from constraint classes to transform factories; calling it with a constraint returns the transform.
+    """Mapping from classes of constraints to functions that create a transform.
+
+    Calling the registry with a constraint returns a transform from the real numbers to the set of the constraint.
 
     >>> from retrograd.distributions import biject_to, constraints
     >>> biject_to(constraints.simplex)
@@ -25,7 +29,11 @@ class ConstraintRegistry:
         self._registry: dict[type, Factory] = {}
 
     def register(self, constraint: Any, factory: Factory | None = None) -> Any:
-        """Register ``factory`` for a class of constraints (also usable as a decorator)."""
+        """Register ``factory``, a function from a constraint to a transform, for a class of constraints.
+
+        ``constraint`` is the class or an instance of it. Without ``factory``, return a decorator that registers a
+        function.
+        """
         if factory is None:
             return lambda given: self.register(constraint, given)
         if isinstance(constraint, constraints.Constraint):
@@ -36,7 +44,7 @@ class ConstraintRegistry:
         return factory
 
     def __call__(self, constraint: Any) -> transforms.Transform:
-        """Return the transform for a constraint."""
+        """Return a transform from the real numbers to the set of ``constraint``."""
         if type(constraint) not in self._registry:
             raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints") from None
         return self._registry[type(constraint)](constraint)
@@ -55,7 +63,11 @@ def _between(constraint: Any) -> transforms.Transform:
 
 
 def _shifted_exp(bound: str, scale: int) -> Factory:
-    """Return the factory of ``bound + scale * exp(x)``: values above the bound, or below it with ``scale`` -1."""
+    """Return a function that creates the transform ``bound + scale * exp(x)`` for a constraint.
+
+    ``bound`` is the name of the constraint's attribute. The results are above the bound if ``scale`` is 1, below it if
+    -1.
+    """
     return lambda constraint: transforms.ComposeTransform(
         [transforms.ExpTransform(), transforms.AffineTransform(getattr(constraint, bound), scale)]
     )

@@ -1,4 +1,4 @@
-"""Constraints on parameters and values of distributions: objects whose ``check`` tests each event of a tensor."""
+"""Constraints: sets to which parameters and values of a distribution belong. ``check`` tests each event of a tensor."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from ..compat.pickle_names import TorchNamed
 
 
 class Constraint(TorchNamed):
-    """Base class of constraints. ``is_discrete``: whether the set is countable; ``event_dim``: number of dimensions of
-    an event.
+    """Base class of constraints, sets of values.
+
+    ``is_discrete`` is true if the set is countable. ``event_dim`` is the number of dimensions of an event, an element
+    of the set.
     """
 
     is_discrete: Any = False
@@ -22,7 +24,7 @@ class Constraint(TorchNamed):
     bounds: ClassVar[tuple[str, ...]] = ()
 
     def check(self, value: Tensor) -> Tensor:
-        """Return a boolean tensor that is true for each event of ``value`` in the set."""
+        """Return a boolean tensor that is true for each event of ``value`` that belongs to the set."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -34,7 +36,7 @@ class Constraint(TorchNamed):
 
 
 class _Dependent(Constraint):
-    """Constraint that depends on other parameters and is not known on the class."""
+    """Constraint that depends on the values of parameters, so that the class of a distribution can not know it."""
 
     def __init__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> None:
         self._is_discrete, self._event_dim = is_discrete, event_dim
@@ -53,7 +55,7 @@ class _Dependent(Constraint):
         return self._known("event_dim")
 
     def __call__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> _Dependent:
-        """Return a copy with ``is_discrete`` or ``event_dim`` set."""
+        """Return a copy of this constraint with the passed ``is_discrete`` and ``event_dim``."""
         known = (self._is_discrete if is_discrete is NotImplemented else is_discrete,
                  self._event_dim if event_dim is NotImplemented else event_dim)  # fmt: skip
         return _Dependent(is_discrete=known[0], event_dim=known[1])
@@ -63,12 +65,12 @@ class _Dependent(Constraint):
 
 
 def is_dependent(constraint: Any) -> bool:
-    """Whether a constraint depends on other parameters."""
+    """Whether ``constraint`` depends on the values of parameters, so that it is not known on the class."""
     return isinstance(constraint, _Dependent)
 
 
 class _DependentProperty(property, _Dependent):
-    """Property that returns a constraint; on the class it is itself a dependent constraint."""
+    """Property of an instance that returns a constraint; accessed on the class, it is itself a dependent constraint."""
 
     def __init__(
         self,
@@ -81,7 +83,7 @@ class _DependentProperty(property, _Dependent):
         self._is_discrete, self._event_dim = is_discrete, event_dim
 
     def __call__(self, fn: Callable[..., Any]) -> _DependentProperty:  # type: ignore[override]
-        """Decorate ``fn``, as in ``@dependent_property(event_dim=1)``."""
+        """Return a property for the function ``fn``, as in ``@dependent_property(event_dim=1)``."""
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
@@ -89,14 +91,14 @@ class _DependentProperty(property, _Dependent):
 
 
 class _Real(Constraint):
-    """All real numbers; NaN is excluded."""
+    """Constraint to real numbers; NaN is excluded."""
 
     def check(self, value: Tensor) -> Tensor:
         return torch.eq(value, value)
 
 
 class _Boolean(Constraint):
-    """0 and 1."""
+    """Constraint to 0 and 1."""
 
     is_discrete = True
 
@@ -126,35 +128,35 @@ class _Between(Constraint):
 
 
 class _GreaterThan(_Above):
-    """Real numbers greater than a bound."""
+    """Constraint to real numbers greater than ``lower_bound``."""
 
     def check(self, value: Tensor) -> Tensor:
         return self.lower_bound < value
 
 
 class _GreaterThanEq(_Above):
-    """Real numbers greater than or equal to a bound."""
+    """Constraint to real numbers greater than or equal to ``lower_bound``."""
 
     def check(self, value: Tensor) -> Tensor:
         return self.lower_bound <= value
 
 
 class _LessThan(_Below):
-    """Real numbers less than a bound."""
+    """Constraint to real numbers less than ``upper_bound``."""
 
     def check(self, value: Tensor) -> Tensor:
         return value < self.upper_bound
 
 
 class _Interval(_Between):
-    """Real numbers in a closed interval."""
+    """Constraint to real numbers from ``lower_bound`` to ``upper_bound``, both included."""
 
     def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
 class _HalfOpenInterval(_Between):
-    """Real numbers in an interval that includes the lower bound and excludes the upper."""
+    """Constraint to real numbers from ``lower_bound``, included, to ``upper_bound``, excluded."""
 
     def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value < self.upper_bound)
@@ -165,7 +167,7 @@ def _whole(value: Any) -> Any:
 
 
 class _IntegerInterval(_Between):
-    """Integers in a closed interval."""
+    """Constraint to integers from ``lower_bound`` to ``upper_bound``, both included."""
 
     is_discrete = True
 
@@ -174,7 +176,7 @@ class _IntegerInterval(_Between):
 
 
 class _IntegerLessThan(_Below):
-    """Integers less than or equal to an upper bound."""
+    """Constraint to integers less than or equal to ``upper_bound``."""
 
     is_discrete = True
 
@@ -183,7 +185,7 @@ class _IntegerLessThan(_Below):
 
 
 class _IntegerGreaterThan(_Above):
-    """Integers greater than or equal to a lower bound."""
+    """Constraint to integers greater than or equal to ``lower_bound``."""
 
     is_discrete = True
 
@@ -195,7 +197,7 @@ class _IntegerGreaterThan(_Above):
 
 
 class _Simplex(Constraint):
-    """Vectors of non-negative numbers with sum one."""
+    """Constraint to vectors of non-negative numbers whose sum is 1."""
 
     event_dim = 1
 
@@ -204,7 +206,7 @@ class _Simplex(Constraint):
 
 
 class _OneHot(Constraint):
-    """Vectors with a single one and zeros elsewhere."""
+    """Constraint to vectors with one element 1 and all others 0."""
 
     is_discrete = True
     event_dim = 1
@@ -214,7 +216,7 @@ class _OneHot(Constraint):
 
 
 class _Multinomial(Constraint):
-    """Vectors of counts whose sum is at most ``upper_bound``."""
+    """Constraint to vectors of counts whose sum is at most ``upper_bound``."""
 
     is_discrete = True
     event_dim = 1
@@ -230,7 +232,7 @@ class _Multinomial(Constraint):
 
 
 class _LowerTriangular(Constraint):
-    """Lower triangular matrices."""
+    """Constraint to lower triangular matrices."""
 
     event_dim = 2
 
@@ -239,7 +241,7 @@ class _LowerTriangular(Constraint):
 
 
 class _LowerCholesky(Constraint):
-    """Lower triangular matrices with a positive diagonal."""
+    """Constraint to lower triangular matrices with a positive diagonal."""
 
     event_dim = 2
 
@@ -248,7 +250,9 @@ class _LowerCholesky(Constraint):
 
 
 class _CorrCholesky(Constraint):
-    """Cholesky factors of correlation matrices: lower triangular, with positive diagonal and rows of norm one."""
+    """Constraint to Cholesky factors of correlation matrices: lower triangular, with positive diagonal and rows of norm
+    1.
+    """
 
     event_dim = 2
 
@@ -259,7 +263,7 @@ class _CorrCholesky(Constraint):
 
 
 class _Square(Constraint):
-    """Square matrices."""
+    """Constraint to square matrices."""
 
     event_dim = 2
 
@@ -269,7 +273,7 @@ class _Square(Constraint):
 
 
 class _Symmetric(_Square):
-    """Symmetric matrices."""
+    """Constraint to symmetric matrices."""
 
     def check(self, value: Tensor) -> Tensor:
         square = super().check(value)
@@ -279,7 +283,7 @@ class _Symmetric(_Square):
 
 
 class _PositiveSemidefinite(_Symmetric):
-    """Symmetric matrices without negative eigenvalues."""
+    """Constraint to symmetric matrices without negative eigenvalues."""
 
     def check(self, value: Tensor) -> Tensor:
         symmetric = super().check(value)
@@ -287,7 +291,7 @@ class _PositiveSemidefinite(_Symmetric):
 
 
 class _PositiveDefinite(_Symmetric):
-    """Symmetric matrices with positive eigenvalues."""
+    """Constraint to symmetric matrices whose eigenvalues are positive."""
 
     def check(self, value: Tensor) -> Tensor:
         symmetric = super().check(value)
@@ -298,12 +302,15 @@ class _PositiveDefinite(_Symmetric):
 
 
 def _all_of_event(checked: Tensor, kept: int) -> Tensor:
-    """Reduce a check with ``all`` over the dimensions after the first ``kept``."""
+    """Return ``checked.all(...)`` over the dimensions of a boolean tensor after the first ``kept``."""
     return checked.all(tuple(range(kept, checked.dim()))) if kept < checked.dim() else checked
 
 
 class _IndependentConstraint(Constraint):
-    """Constraint in which the last ``reinterpreted_batch_ndims`` batch dimensions belong to the event."""
+    """Constraint whose events include the last ``reinterpreted_batch_ndims`` batch dimensions of ``base_constraint``.
+
+    An event belongs to the set if all its parts satisfy ``base_constraint``.
+    """
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         for name, value, kind in (
@@ -337,7 +344,7 @@ class _IndependentConstraint(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """Constraint of a mixture: the constraint of its components, checked for all of them."""
+    """Constraint to values that satisfy ``base_constraint``, that of a mixture's components, for every component."""
 
     def __init__(self, base_constraint: Constraint) -> None:
         if not isinstance(base_constraint, Constraint):
@@ -361,7 +368,7 @@ class MixtureSameFamilyConstraint(Constraint):
 
 
 class _PartwiseConstraint(Constraint):
-    """Base class of constraints on the parts of a tensor along ``dim``."""
+    """Base class of constraints that apply each constraint of ``cseq`` to one part of a tensor along ``dim``."""
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
         if not all(isinstance(each, Constraint) for each in cseq):
@@ -378,7 +385,10 @@ class _PartwiseConstraint(Constraint):
 
 
 class _Cat(_PartwiseConstraint):
-    """Constraints on consecutive parts of ``lengths`` (default 1) along ``dim``."""
+    """Constraint that applies the constraints ``cseq`` to consecutive parts along ``dim``.
+
+    ``lengths`` are the sizes of the parts along ``dim``, by default 1.
+    """
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None) -> None:
         super().__init__(cseq, dim)
@@ -400,7 +410,7 @@ class _Cat(_PartwiseConstraint):
 
 
 class _Stack(_PartwiseConstraint):
-    """Constraints on the slices along ``dim``."""
+    """Constraint that applies the constraints ``cseq`` to the slices along ``dim``."""
 
     @property
     def event_dim(self) -> int:

@@ -17,7 +17,11 @@ from .utils import broadcast_all, clamp_probs, uniform
 
 
 class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
-    """Continuous Bernoulli distribution on [0, 1]: density proportional to ``probs ** x * (1 - probs) ** (1 - x)``.
+    """Continuous Bernoulli distribution on [0, 1], with density proportional to ``probs ** x * (1 - probs) ** (1 -
+    x)``.
+
+    Its formulas are 0 / 0 for ``probs`` equal to 1/2. Therefore power series replace them for ``probs`` in the interval
+    ``lims``.
 
     For ``probs`` near 1/2, between ``lims``, power series replace the formulas, because they are 0 / 0 at 1/2.
     Source: Loaiza-Ganem and Cunningham, "The continuous Bernoulli", 2019.
@@ -45,15 +49,15 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         super().__init__(given.size(), validate_args=validate_args)
 
     def _outside_limits(self) -> Tensor:
-        """Return a boolean tensor that is true where ``probs`` is outside of ``lims``."""
+        """Return a boolean tensor that is true where ``probs`` is outside of the interval ``lims``."""
         return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
 
     def _safe_probs(self) -> Tensor:
-        """Return ``probs`` where it is outside of ``lims``, else the lower limit, to avoid a division by zero."""
+        """Return ``probs`` with elements in ``lims`` replaced by the lower limit, to avoid a division by zero."""
         return torch.where(self._outside_limits(), self.probs, self._lims[0] * torch.ones_like(self.probs))
 
     def _log_norm(self) -> Tensor:
-        """Return the logarithm of the normalising constant."""
+        """Return the logarithm of the factor that normalises the density."""
         cut = self._safe_probs()
         low = torch.where(cut <= 0.5, cut, torch.zeros_like(cut))
         high = torch.where(cut >= 0.5, cut, torch.ones_like(cut))

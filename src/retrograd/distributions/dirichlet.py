@@ -15,7 +15,9 @@ from .exp_family import ExponentialFamily
 
 
 class Dirichlet(ExponentialFamily):
-    """Dirichlet distribution on the simplex along the last dimension, with exponents ``concentration - 1``.
+    """Dirichlet distribution of vectors ``x`` along the last dimension, whose elements are positive and sum to 1.
+
+    The density is proportional to the product of ``x ** (concentration - 1)`` over the elements.
 
     >>> Dirichlet(torch.tensor([1.0, 3.0])).mean
     tensor([0.2500, 0.7500])

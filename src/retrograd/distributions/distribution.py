@@ -1,5 +1,4 @@
-"""``Distribution``: base class with batch and event shapes, validation of parameters and values, and the public
-methods.
+"""``Distribution``: base class of distributions, which checks parameters and values and defines the public methods.
 
 The parameters of a distribution are the attributes named in ``arg_constraints``; ``repr``, validation and ``expand``
 are derived from them.
@@ -24,7 +23,10 @@ OURS = ("retrograd.distributions", "torch.distributions")
 
 
 class Distribution(TorchNamed):
-    """Base class of distributions: ``batch_shape`` independent distributions over events of ``event_shape``.
+    """Base class of distributions.
+
+    ``batch_shape`` is the shape of the parameters: each element is an independent distribution. ``event_shape`` is the
+    shape of one event of such a distribution.
 
     >>> from retrograd.distributions import Normal
     >>> Normal(0.0, 1.0).log_prob(torch.tensor(0.0))
@@ -45,7 +47,7 @@ class Distribution(TorchNamed):
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Enable or disable validation of parameters and values for distributions created afterwards."""
+        """Set whether distributions that are created afterwards check their parameters and values."""
         if value not in [True, False]:
             raise ValueError
         Distribution._validate_args = value
@@ -93,16 +95,19 @@ class Distribution(TorchNamed):
 
     @property
     def arg_constraints(self) -> dict[str, constraints.Constraint]:
-        """Return the constraint of each parameter."""
+        """Return a dict of the constraints of the parameters, by name."""
         raise NotImplementedError
 
     @property
     def support(self) -> Any:
-        """Return the constraint of the values."""
+        """Return the constraint that the values of this distribution satisfy."""
         raise NotImplementedError
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """Return the distribution with its parameters expanded to ``batch_shape``."""
+        """Return this distribution with its parameters expanded to ``batch_shape``.
+
+        ``_instance`` is the object to use for the result; by default a new one is created.
+        """
         owner = _package_class(type(self))
         if owner in REQUIRE_OWN_EXPAND:
             raise NotImplementedError
@@ -114,7 +119,7 @@ class Distribution(TorchNamed):
         return new
 
     def _expand_into(self, new: Any, batch_shape: Size) -> None:
-        """Set the expanded parameters of this distribution on ``new``."""
+        """Set the parameters of this distribution, expanded to ``batch_shape``, on the distribution ``new``."""
         for name, constraint in self.arg_constraints.items():
             if name in self.__dict__:
                 value = self.__dict__[name]
@@ -147,11 +152,14 @@ class Distribution(TorchNamed):
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
-        """Return reparametrised samples of the same shape as :meth:`sample`, differentiable in the parameters."""
+        """Return reparametrised samples of the same shape as :meth:`sample`.
+
+        They are differentiable with respect to the parameters.
+        """
         raise NotImplementedError
 
     def sample_n(self, n: int) -> Tensor:
-        """Return ``n`` samples; deprecated form of :meth:`sample`."""
+        """Return ``n`` samples along a new first dimension (deprecated: use :meth:`sample`)."""
         warn("`sample_n(n)` will be deprecated. Use `sample((n,))` instead.", FutureWarning)
         return self.sample(Size((n,)))
 
@@ -162,19 +170,24 @@ class Distribution(TorchNamed):
         raise NotImplementedError
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Return the probability of a sample less than or equal to ``value``."""
+        """Return the cumulative distribution function at ``value``, the probability of a sample of at most
+        ``value``.
+        """
         raise NotImplementedError
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Return the quantile of probability ``value``: the inverse of :meth:`cdf`."""
+        """Return the quantile for the probability ``value``, which is the inverse of :meth:`cdf`."""
         raise NotImplementedError
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """Return all possible events along a new first dimension; ``expand``: expanded over the batch shape."""
+        """Return all possible events along a new first dimension.
+
+        If ``expand`` is true, they are expanded over the batch shape, otherwise the batch dimensions have size 1.
+        """
         raise NotImplementedError
 
     def _as_enumeration(self, values: Tensor, expand: bool) -> Tensor:
-        """Return the 1-d ``values``, all possible events, in the form of :meth:`enumerate_support`."""
+        """Return ``values``, a 1-d tensor of all possible events, in the shape of :meth:`enumerate_support`."""
         values = values.reshape(-1, *(1,) * len(self._batch_shape))
         return values.expand(-1, *self._batch_shape) if expand else values
 
@@ -211,7 +224,7 @@ class Distribution(TorchNamed):
     # -- Validation and repr
 
     def _validate_sample(self, value: Any) -> None:
-        """Raise ValueError for a value whose shape does not broadcast, or that is outside of the support."""
+        """Raise ValueError if ``value`` has events outside of the support, or a shape that does not broadcast."""
         if not isinstance(value, Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
         start = value.dim() - len(self._event_shape)
@@ -244,14 +257,14 @@ class Distribution(TorchNamed):
 
 
 def all_true(checked: Tensor) -> bool:
-    """Whether a check is true everywhere; under vmap, for all slices."""
+    """Whether all elements of ``checked`` are true; under vmap, in all slices."""
     while isinstance(checked, TransformTensor):
         checked = checked._inner
     return bool(checked.all())
 
 
 def _package_class(cls: type) -> Any:
-    """Return the class of this package that a user's class derives from, or the class itself."""
+    """Return the class of this package from which ``cls`` derives; ``cls`` itself if it belongs to this package."""
     return next(each for each in cls.__mro__ if each.__module__.startswith(OURS))
 
 

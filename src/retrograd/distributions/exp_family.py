@@ -1,5 +1,6 @@
-"""Exponential families, with densities ``exp(<t(x), θ> - F(θ) + k(x))``; entropies and divergences are derived from
-``F``.
+"""``ExponentialFamily``: base class of distributions with densities ``exp(<t(x), θ> - F(θ) + k(x))``.
+
+Entropies and divergences are computed from the gradients of ``F``.
 """
 
 from __future__ import annotations
@@ -13,30 +14,36 @@ from .distribution import REQUIRE_OWN_EXPAND, Distribution
 
 
 class ExponentialFamily(Distribution):
-    """Base class of distributions that define natural parameters ``θ`` and a log normaliser ``F``."""
+    """Base class of distributions that define natural parameters ``θ`` and a log normaliser ``F``.
+
+    Their density is ``exp(<t(x), θ> - F(θ) + k(x))``.
+    """
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:
-        """Return the natural parameters ``θ``."""
+        """Return the natural parameters ``θ``, a tuple of tensors."""
         raise NotImplementedError
 
     def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
-        """Return the log normaliser ``F`` at these natural parameters."""
+        """Return the log normaliser ``F`` at the natural parameters ``natural_params``."""
         raise NotImplementedError
 
     @property
     def _mean_carrier_measure(self) -> Any:
-        """Return the expected value of ``k(x)``."""
+        """Return the expected value of ``k(x)``, the term of the log density that does not depend on ``θ``."""
         raise NotImplementedError
 
     def _log_normalizer_grads(self) -> tuple[Tensor, tuple[Tensor, ...], tuple[Tensor, ...]]:
-        """Return the log normaliser, the natural parameters, and its gradients by them (the expected ``t(x)``)."""
+        """Return ``F(θ)``, the tuple of natural parameters ``θ``, and the tuple of gradients of ``F``.
+
+        The gradients are the expected values of ``t(x)``.
+        """
         params = tuple(each.detach().requires_grad_() for each in self._natural_params)
         normaliser = self._log_normalizer(*params)
         return normaliser, params, torch.autograd.grad(normaliser.sum(), params, create_graph=True)
 
     def entropy(self) -> Tensor:
-        """Return the entropy, computed from the gradients of the log normaliser."""
+        """Return the entropy, computed from the gradients of the log normaliser ``F``."""
         normaliser, params, slopes = self._log_normalizer_grads()
         result = -self._mean_carrier_measure + normaliser
         for param, slope in zip(params, slopes, strict=True):

@@ -14,7 +14,7 @@ from .utils import broadcast_all
 
 
 class Exponential(ExponentialFamily):
-    """Exponential distribution of rate ``rate``.
+    """Exponential distribution, with density ``rate * exp(-rate * x)``.
 
     >>> Exponential(2.0).mean
     tensor(0.5000)

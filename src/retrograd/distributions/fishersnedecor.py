@@ -15,7 +15,9 @@ from .utils import broadcast_all
 
 
 class FisherSnedecor(Distribution):
-    """F-distribution: the ratio of two chi-squared variables, divided by their degrees of freedom ``df1``, ``df2``."""
+    """F-distribution: the ratio of two chi-squared variables, each divided by its degrees of freedom ``df1`` or
+    ``df2``.
+    """
 
     arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
     support = constraints.positive

@@ -14,7 +14,7 @@ from .utils import broadcast_all, uniform
 
 
 class GeneralizedPareto(Distribution):
-    """Generalised Pareto distribution of values above a threshold ``loc``; ``concentration`` is the tail index.
+    """Generalised Pareto distribution of values above the threshold ``loc``, with tail index ``concentration``.
 
     >>> GeneralizedPareto(0.0, 1.0, 0.0).cdf(torch.tensor(1.0))
     tensor(0.6321)
@@ -33,7 +33,11 @@ class GeneralizedPareto(Distribution):
         return constraints.interval(self.loc, torch.where(self.concentration < 0, end, math.inf))
 
     def _exponential(self) -> tuple[Tensor, Tensor]:
-        """Return a mask of zero concentrations (exponential tail), and the concentration with 1 at these elements."""
+        """Return a boolean tensor that is true where ``concentration`` is 0, and ``concentration`` with 1 in place of
+        0.
+
+        Where it is 0, the tail of the distribution is exponential, and the general formula would divide by zero.
+        """
         zero = torch.isclose(self.concentration, self.concentration.new_zeros(()))
         return zero, torch.where(zero, torch.ones_like(self.concentration), self.concentration)
 
@@ -50,7 +54,7 @@ class GeneralizedPareto(Distribution):
         return -self.scale.log() - torch.where(zero, z, tail)
 
     def log_survival_function(self, value: Tensor) -> Tensor:
-        """Return the logarithm of the probability of a sample above ``value``."""
+        """Return the logarithm of the probability of a sample greater than ``value``."""
         if self._validate_args:
             self._validate_sample(value)
         z = (value - self.loc) / self.scale
@@ -58,7 +62,7 @@ class GeneralizedPareto(Distribution):
         return torch.where(zero, -z, -torch.log1p(concentration * z) / concentration)
 
     def log_cdf(self, value: Tensor) -> Tensor:
-        """Return the logarithm of :meth:`cdf`."""
+        """Return the logarithm of :meth:`cdf` at ``value``."""
         return torch.log1p(-torch.exp(self.log_survival_function(value)))
 
     def cdf(self, value: Tensor) -> Tensor:

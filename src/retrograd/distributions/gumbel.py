@@ -16,7 +16,7 @@ from .utils import broadcast_all, euler_constant
 
 
 class Gumbel(TransformedDistribution):
-    """Gumbel distribution, with distribution function ``exp(-exp(-(x - loc) / scale))``.
+    """Gumbel distribution, whose cumulative distribution function is ``exp(-exp(-(x - loc) / scale))``.
 
     >>> Gumbel(0.0, 1.0).mean
     tensor(0.5772)

@@ -12,7 +12,7 @@ from .half_normal import HalfDistribution
 
 
 class HalfCauchy(HalfDistribution):
-    """Half-Cauchy distribution: the absolute value of a Cauchy variable with median 0."""
+    """Half-Cauchy distribution: the absolute value of a Cauchy variable with median 0 and scale ``scale``."""
 
     whole = Cauchy
 

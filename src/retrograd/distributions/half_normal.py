@@ -1,4 +1,4 @@
-"""The half-normal distribution, and the base class of half distributions."""
+"""``HalfNormal`` distribution, and ``HalfDistribution``, the base class for absolute values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .transforms import AbsTransform
 
 
 class HalfDistribution(TransformedDistribution):
-    """Base class of the distribution of the absolute value of a symmetric variable around 0."""
+    """Base class of distributions of the absolute value of a variable that is symmetric around 0."""
 
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
@@ -28,7 +28,7 @@ class HalfDistribution(TransformedDistribution):
 
     @property
     def scale(self) -> Tensor:
-        """Return the scale of the symmetric distribution."""
+        """Return the scale of the symmetric variable."""
         return self.base_dist.scale  # type: ignore[attr-defined]
 
     @property
@@ -53,7 +53,7 @@ class HalfDistribution(TransformedDistribution):
 
 
 class HalfNormal(HalfDistribution):
-    """Half-normal distribution: the absolute value of a normal variable with mean 0."""
+    """Half-normal distribution: the absolute value of a normal variable of mean 0 and standard deviation ``scale``."""
 
     whole = Normal
 

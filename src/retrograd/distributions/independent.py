@@ -1,4 +1,4 @@
-"""Reinterpretation of batch dimensions as event dimensions."""
+"""``Independent``: a distribution with some batch dimensions reinterpreted as event dimensions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from .utils import sum_rightmost
 
 
 class Independent(Distribution):
-    """``base_distribution`` with its last ``reinterpreted_batch_ndims`` batch dimensions moved to the event.
+    """Distribution ``base_distribution`` with its last ``reinterpreted_batch_ndims`` batch dimensions as event
+    dimensions.
 
     >>> from retrograd.distributions import Normal
     >>> Independent(Normal(torch.zeros(3), 1.0), 1).event_shape

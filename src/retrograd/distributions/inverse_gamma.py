@@ -15,7 +15,7 @@ from .transforms import PowerTransform
 
 
 class InverseGamma(TransformedDistribution):
-    """Inverse gamma distribution: the reciprocal of a gamma variable.
+    """Inverse gamma distribution: the reciprocal of a gamma variable with ``concentration`` and ``rate``.
 
     >>> InverseGamma(3.0, 2.0).mean
     tensor(1.)
@@ -31,12 +31,12 @@ class InverseGamma(TransformedDistribution):
 
     @property
     def concentration(self) -> Tensor:
-        """Return the shape parameter of the gamma distribution."""
+        """Return the concentration of the gamma variable."""
         return self.base_dist.concentration  # type: ignore[attr-defined]
 
     @property
     def rate(self) -> Tensor:
-        """Return the rate of the gamma distribution."""
+        """Return the rate of the gamma variable."""
         return self.base_dist.rate  # type: ignore[attr-defined]
 
     @property

@@ -1,7 +1,7 @@
-"""Kullback-Leibler divergences: the registry by pair of distribution classes, and the formulas.
+"""``kl_divergence`` and ``register_kl``: Kullback-Leibler divergences by pair of distribution classes.
 
-Source of most formulas: Nielsen and Garcia, "Statistical exponential families: a digest with flash cards", 2009; those
-between families follow from the expected values of the terms of the second distribution's ``log_prob``.
+Source of most formulas: Nielsen and Garcia, "Statistical exponential families: a digest with flash cards", 2009. Those
+between different families follow from the expected values of the terms of the second distribution's ``log_prob``.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ _FOUND: dict[tuple[type, type], Formula | None] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
-    """Return a decorator that registers a function for divergences from ``type_p`` to ``type_q`` and their subclasses.
+    """Return a decorator that registers a function of ``(p, q)`` as the divergence from ``type_p`` to ``type_q``.
 
-    ``kl_divergence`` selects the formula registered for the closest base classes.
+    It is also used for their subclasses: ``kl_divergence`` calls the function registered for the closest base classes.
     """
     for each in (type_p, type_q):
         if not issubclass(each, Distribution):
@@ -68,7 +68,10 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
 
 
 def _formula_for(type_p: type, type_q: type) -> Formula | None:
-    """Return the registered formula of the closest classes, compared by ``type_p`` first; None without a match."""
+    """Return the function registered for the closest base classes of ``type_p`` and ``type_q``, or None.
+
+    Functions are first compared by the base class of ``type_p``.
+    """
     if (type_p, type_q) not in _FOUND:
         places = {
             pair: (type_p.__mro__.index(pair[0]), type_q.__mro__.index(pair[1]))
@@ -139,7 +142,10 @@ def _infinite_unless(inside: Any, found: Tensor) -> Tensor:
 
 @register_kl(ExponentialFamily, ExponentialFamily)
 def _exponential_families(p: Any, q: Any) -> Tensor:
-    """Return the Bregman divergence of the log normaliser between the natural parameters of p and q."""
+    """Return the divergence of two distributions of the same exponential family.
+
+    It is the Bregman divergence of the log normaliser between the natural parameters of ``q`` and ``p``.
+    """
     if type(p) is not type(q):
         raise NotImplementedError(
             "The cross KL-divergence between different exponential families cannot                             be computed "
@@ -177,9 +183,10 @@ def _beta(p: Any, q: Any) -> Tensor:
 
 @register_kl(Binomial, Binomial)
 def _binomial(p: Any, q: Any) -> Tensor:
-    """Return the divergence if no ``q.total_count`` is larger; infinite where it is smaller.
+    """Return the divergence of two binomial distributions.
 
-    A larger ``q.total_count`` raises NotImplementedError, because the divergence has no closed form.
+    It is infinite where ``q.total_count`` is less than ``p.total_count``. Raises NotImplementedError if it is greater,
+    because the divergence has no closed form.
     """
     if (p.total_count < q.total_count).any():
         raise NotImplementedError("KL between Binomials where q.total_count > p.total_count is not implemented")
@@ -202,8 +209,9 @@ def _one_hot_categorical(p: Any, q: Any) -> Tensor:
 
 @register_kl(Cauchy, Cauchy)
 def _cauchy(p: Any, q: Any) -> Tensor:
-    """Return the divergence. Source: Chyzak and Nielsen, "A closed-form formula for the KL divergence between Cauchy
-    distributions", 2019.
+    """Return the divergence of two Cauchy distributions.
+
+    Source: Chyzak and Nielsen, "A closed-form formula for the KL divergence between Cauchy distributions", 2019.
     """
     return ((p.scale + q.scale).pow(2) + (p.loc - q.loc).pow(2)).log() - (4 * p.scale * q.scale).log()
 
@@ -278,7 +286,10 @@ def _normal(p: Any, q: Any) -> Tensor:
 
 @register_kl(Pareto, Pareto)
 def _pareto(p: Any, q: Any) -> Tensor:
-    """Return the divergence. Source: Gil, "On Rényi divergence measures for continuous alphabet sources", 2011."""
+    """Return the divergence of two Pareto distributions.
+
+    Source: Gil, "On Rényi divergence measures for continuous alphabet sources", 2011.
+    """
     ratio = q.alpha / p.alpha
     found = q.alpha * (p.scale / q.scale).log() - ratio.log() + ratio - 1
     return _infinite_unless(p.support.lower_bound >= q.support.lower_bound, found)
@@ -307,7 +318,10 @@ def _independent(p: Any, q: Any) -> Tensor:
 
 @register_kl(TransformedDistribution, TransformedDistribution)
 def _transformed(p: Any, q: Any) -> Tensor:
-    """Return the divergence of the base distributions, because a shared bijective transform does not change it."""
+    """Return the divergence of the base distributions of ``p`` and ``q``.
+
+    It equals that of ``p`` and ``q``, because both have the same bijective transforms.
+    """
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
         raise NotImplementedError
     return kl_divergence(p.base_dist, q.base_dist)
@@ -325,7 +339,7 @@ def _same_events(p: Any, q: Any, which: str) -> None:
 
 
 def _trace_of_squares(*matrices: Tensor) -> Tensor:
-    """Return the traces of ``M @ M.mT``."""
+    """Return the sum over ``matrices`` of the traces of ``M @ M.mT``, one for each matrix of a batch."""
     return sum(each.pow(2).sum((-2, -1)) for each in matrices)
 
 
@@ -353,8 +367,10 @@ def _lowrank_multivariate(p: Any, q: Any) -> Tensor:
 
 
 def _to_lowrank(p: Any, q: Any, our_log_det: Tensor, parts: tuple[Tensor, ...]) -> Tensor:
-    """Return the divergence to a low-rank normal distribution; the covariance of p is the sum of ``M @ M.mT`` over
-    ``parts``.
+    """Return the divergence from a multivariate normal distribution ``p`` to a low-rank one, ``q``.
+
+    The covariance of ``p`` is the sum of ``M @ M.mT`` over ``parts``, and ``our_log_det`` is the logarithm of its
+    determinant.
     """
     factor, diagonal, capacitance = q._unbroadcasted_cov_factor, q._unbroadcasted_cov_diag, q._capacitance_tril
     log_dets = lowrank_logdet(diagonal, capacitance) - our_log_det
@@ -387,7 +403,10 @@ def _lowrank(p: Any, q: Any) -> Tensor:
 
 
 def _to_normal(p: Any, q: Any) -> Tensor:
-    """Return the divergence from a distribution with mean and variance to a normal distribution."""
+    """Return the cross entropy of ``p`` and the normal distribution ``q``: the expected ``-q.log_prob(x)``.
+
+    ``x`` is a sample of ``p``. The divergence is the cross entropy minus the entropy of ``p``.
+    """
     square = (q.scale * q.scale) * 2
     return 0.5 * (square * math.pi).log() + (p.variance + (p.mean - q.loc).pow(2)) / square
 
@@ -412,9 +431,7 @@ def _pareto_normal(p: Any, q: Any) -> Tensor:
 
 
 def _to_exponential(p: Any, q: Any) -> Tensor:
-    """Return the divergence from a positive distribution to an exponential distribution, which depends only on the
-    mean.
-    """
+    """Return the divergence from ``p``, a distribution of positive values, to the exponential distribution ``q``."""
     return -p.entropy() - q.rate.log() + q.rate * p.mean
 
 
@@ -433,7 +450,11 @@ def _uniform_exponential(p: Any, q: Any) -> Tensor:
 
 
 def _to_gamma(log_mean: Tensor, p: Any, q: Any) -> Tensor:
-    """Return the divergence from a positive distribution to a gamma distribution; ``log_mean``: expected logarithm."""
+    """Return the cross entropy of ``p`` and the gamma distribution ``q``: the expected ``-q.log_prob(x)``.
+
+    ``x`` is a sample of ``p``, and ``log_mean`` is its expected logarithm. The divergence is the cross entropy minus
+    the entropy of ``p``.
+    """
     norm = q.concentration.lgamma() - q.concentration * q.rate.log()
     return norm - (q.concentration - 1) * log_mean + q.rate * p.mean
 
@@ -459,7 +480,7 @@ def _x_log_x(x: Tensor) -> Tensor:
 
 
 def _mean_of_log(p: Any) -> Tensor:
-    """Return the expected logarithm of a uniform variable."""
+    """Return the expected logarithm of a sample of the uniform distribution ``p``."""
     return (_x_log_x(p.high) - _x_log_x(p.low)) / (p.high - p.low) - 1
 
 
@@ -509,7 +530,11 @@ def _continuous_bernoulli_uniform(p: Any, q: Any) -> Tensor:
 
 
 def _to_gumbel(p: Any, q: Any, growth: Tensor) -> Tensor:
-    """Return the divergence to a Gumbel distribution; ``growth``: expected ``exp(-(x - loc) / scale)``."""
+    """Return the cross entropy of ``p`` and the Gumbel distribution ``q``: the expected ``-q.log_prob(x)``.
+
+    ``x`` is a sample of ``p``, and ``growth`` is the expected ``exp(-(x - q.loc) / q.scale)``. The divergence is the
+    cross entropy minus the entropy of ``p``.
+    """
     return q.scale.log() + (p.mean - q.loc) / q.scale + growth
 
 

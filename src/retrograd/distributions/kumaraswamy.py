@@ -1,4 +1,4 @@
-"""Kumaraswamy's distribution."""
+"""The Kumaraswamy distribution."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from .utils import broadcast_all, euler_constant
 
 
 class Kumaraswamy(TransformedDistribution):
-    """Kumaraswamy distribution on (0, 1): similar to the beta distribution, with a closed-form inverse of its
-    distribution function.
+    """Kumaraswamy distribution on (0, 1), with density proportional to ``x ** (a - 1) * (1 - x ** a) ** (b - 1)``.
+
+    ``a`` is ``concentration1`` and ``b`` is ``concentration0``. It resembles the beta distribution, but its quantiles
+    have a closed form.
     """
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}

@@ -15,8 +15,10 @@ from .utils import broadcast_all
 
 
 class LKJCholesky(Distribution):
-    """LKJ distribution of Cholesky factors of correlation matrices, whose density is proportional to the determinant to
-    the power ``concentration - 1``; with concentration 1 it is uniform over correlation matrices.
+    """LKJ distribution of the Cholesky factors of correlation matrices of size ``dim``.
+
+    The density of a correlation matrix is proportional to its determinant to the power ``concentration - 1``. With
+    ``concentration=1`` it is uniform.
 
     Source: Lewandowski, Kurowicka and Joe, "Generating random correlation matrices based on vines and extended onion
     method", 2009, section 3 (the onion method).
@@ -42,7 +44,10 @@ class LKJCholesky(Distribution):
         new._beta = self._beta.expand((*batch_shape, self.dim))
 
     def sample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
-        """Return samples, built row by row: a random direction, scaled by a beta variable."""
+        """Return samples of shape ``sample_shape + batch_shape + event_shape``.
+
+        Each row of a sample is a random direction, whose length is the root of a beta variable.
+        """
         with torch.no_grad():
             y = self._beta.sample(Size(sample_shape)).unsqueeze(-1)
             noise = torch.randn(self._extended_shape(sample_shape), dtype=y.dtype, device=y.device).tril(-1)

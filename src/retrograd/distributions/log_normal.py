@@ -13,7 +13,7 @@ from .transforms import ExpTransform
 
 
 class LogNormal(TransformedDistribution):
-    """Log-normal distribution: the logarithm is normal with mean ``loc`` and standard deviation ``scale``.
+    """Log-normal distribution: the logarithm of a sample is normal, with mean ``loc`` and standard deviation ``scale``.
 
     >>> LogNormal(0.0, 1.0).mean
     tensor(1.6487)
@@ -28,12 +28,12 @@ class LogNormal(TransformedDistribution):
 
     @property
     def loc(self) -> Tensor:
-        """Return the mean of the logarithm."""
+        """Return the mean of the logarithm of a sample."""
         return self.base_dist.loc  # type: ignore[attr-defined]
 
     @property
     def scale(self) -> Tensor:
-        """Return the standard deviation of the logarithm."""
+        """Return the standard deviation of the logarithm of a sample."""
         return self.base_dist.scale  # type: ignore[attr-defined]
 
     @property

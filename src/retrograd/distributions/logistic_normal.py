@@ -13,7 +13,11 @@ from .transforms import StickBreakingTransform
 
 
 class LogisticNormal(TransformedDistribution):
-    """Logistic-normal distribution on the simplex: normal variables mapped by stick breaking (one more component)."""
+    """Logistic-normal distribution of vectors with positive elements that sum to 1.
+
+    A sample is a vector of normal variables, with means ``loc`` and standard deviations ``scale``, transformed by
+    :class:`StickBreakingTransform`, which adds one element.
+    """
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.simplex
@@ -26,12 +30,12 @@ class LogisticNormal(TransformedDistribution):
 
     @property
     def loc(self) -> Tensor:
-        """Return the means of the normal variables."""
+        """Return the means of the normal variables before the transform."""
         return self.base_dist.base_dist.loc  # type: ignore[attr-defined]
 
     @property
     def scale(self) -> Tensor:
-        """Return the standard deviations of the normal variables."""
+        """Return the standard deviations of the normal variables before the transform."""
         return self.base_dist.base_dist.scale  # type: ignore[attr-defined]
 
 

@@ -15,25 +15,37 @@ from .utils import lazy_property, standard_normal
 
 
 def capacitance_tril(factor: Tensor, diagonal: Tensor) -> Tensor:
-    """Return the Cholesky factor of ``I + W.mT @ D^-1 @ W``, a matrix of the size of the rank."""
+    """Return the Cholesky factor of ``I + W.mT @ D^-1 @ W``, the capacitance matrix of the covariance ``W @ W.mT + D``.
+
+    ``W`` is ``factor`` (size, rank) and ``D`` the diagonal matrix of ``diagonal`` (size). The result has the shape
+    (rank, rank).
+    """
     capacitance = torch.matmul(factor.mT / diagonal.unsqueeze(-2), factor).contiguous()
     capacitance.view(-1, factor.shape[-1] ** 2)[:, :: factor.shape[-1] + 1] += 1
     return torch.linalg.cholesky(capacitance)
 
 
 def lowrank_logdet(diagonal: Tensor, capacitance: Tensor) -> Tensor:
-    """Return the logarithm of the determinant of ``W @ W.mT + D``, by the matrix determinant lemma."""
+    """Return the logarithm of the determinant of ``W @ W.mT + D``, by the matrix determinant lemma.
+
+    ``D`` is the diagonal matrix of ``diagonal``. ``capacitance`` is the result of :func:`capacitance_tril` for ``W``
+    and ``D``.
+    """
     return 2 * log_diagonal(capacitance) + diagonal.log().sum(-1)
 
 
 def lowrank_mahalanobis(factor: Tensor, diagonal: Tensor, vectors: Tensor, capacitance: Tensor) -> Tensor:
-    """Return ``x @ (W @ W.mT + D)^-1 @ x`` for each vector, by Woodbury's formula."""
+    """Return ``x @ (W @ W.mT + D)^-1 @ x`` for each vector ``x`` in ``vectors``, by Woodbury's formula.
+
+    ``W`` is ``factor`` and ``D`` the diagonal matrix of ``diagonal``. ``capacitance`` is the result of
+    :func:`capacitance_tril`.
+    """
     projected = times_vectors(factor.mT / diagonal.unsqueeze(-2), vectors)
     return (vectors.pow(2) / diagonal).sum(-1) - mahalanobis(capacitance, projected)
 
 
 class LowRankMultivariateNormal(Distribution):
-    """Multivariate normal distribution of covariance ``cov_factor @ cov_factor.mT + diag(cov_diag)``.
+    """Multivariate normal distribution of mean ``loc`` and covariance ``cov_factor @ cov_factor.mT + diag(cov_diag)``.
 
     >>> LowRankMultivariateNormal(torch.zeros(2), torch.ones(2, 1), torch.ones(2)).covariance_matrix
     tensor([[2., 1.],
@@ -89,7 +101,7 @@ class LowRankMultivariateNormal(Distribution):
 
     @lazy_property
     def scale_tril(self) -> Tensor:
-        """Return the Cholesky factor of the covariance."""
+        """Return the Cholesky factor of the covariance matrix."""
         # Factoring out D^1/2 on both sides leaves I + (D^-1/2 W) (D^-1/2 W)^T, which is well conditioned.
         root = self._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)
         scaled = self._unbroadcasted_cov_factor / root
@@ -100,13 +112,13 @@ class LowRankMultivariateNormal(Distribution):
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
-        """Return the covariance."""
+        """Return the covariance matrix."""
         factor = self._unbroadcasted_cov_factor
         return self._full(torch.matmul(factor, factor.mT) + torch.diag_embed(self._unbroadcasted_cov_diag))
 
     @lazy_property
     def precision_matrix(self) -> Tensor:
-        """Return the inverse of the covariance."""
+        """Return the inverse of the covariance matrix."""
         diagonal = self._unbroadcasted_cov_diag
         scaled = self._unbroadcasted_cov_factor.mT / diagonal.unsqueeze(-2)
         solved = torch.linalg.solve_triangular(self._capacitance_tril, scaled, upper=False)

@@ -1,4 +1,4 @@
-"""Mixtures of distributions of one family."""
+"""``MixtureSameFamily``: mixtures of distributions of one class."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from .distribution import SINGLE_SAMPLE, Distribution
 
 
 class MixtureSameFamily(Distribution):
-    """Mixture of the distributions along the last batch dimension of ``component_distribution``, with the probabilities
-    of the Categorical ``mixture_distribution``.
+    """Mixture of distributions, the components, which are the last batch dimension of ``component_distribution``.
+
+    Their probabilities are those of ``mixture_distribution``, a :class:`Categorical`.
     """
 
     arg_constraints = {}
@@ -57,21 +58,21 @@ class MixtureSameFamily(Distribution):
 
     @property
     def mixture_distribution(self) -> Categorical:
-        """Return the categorical distribution of the component."""
+        """Return the categorical distribution over the components."""
         return self._mixture_distribution
 
     @property
     def component_distribution(self) -> Distribution:
-        """Return the components, along the last batch dimension."""
+        """Return the distribution whose last batch dimension are the components."""
         return self._component_distribution
 
     def _average(self, value: Tensor) -> Tensor:
-        """Return the mean over the components, weighted by their probabilities."""
+        """Return the mean of ``value`` over the components, weighted by their probabilities."""
         probs, dims = self.mixture_distribution.probs, len(self.event_shape)
         return (probs.reshape(*probs.shape, *(1,) * dims) * value).sum(-1 - dims)
 
     def _with_component_dim(self, value: Tensor) -> Tensor:
-        """Return ``value`` with a dimension inserted for the components."""
+        """Return ``value`` with a dimension for the components inserted before the event dimensions."""
         return value.unsqueeze(-1 - len(self.event_shape))
 
     @property

@@ -1,4 +1,4 @@
-"""The multivariate normal distribution, and its triangular solves."""
+"""``MultivariateNormal`` distribution, and functions of Cholesky factors."""
 
 from __future__ import annotations
 
@@ -14,17 +14,23 @@ from .utils import lazy_property, standard_normal
 
 
 def times_vectors(matrices: Tensor, vectors: Tensor) -> Tensor:
-    """Return batched matrix-vector products."""
+    """Return the products of ``matrices`` (…, m, n) and ``vectors`` (…, n), of shape (…, m)."""
     return torch.matmul(matrices, vectors.unsqueeze(-1)).squeeze(-1)
 
 
 def log_diagonal(triangular: Tensor) -> Tensor:
-    """Return half the logarithm of the determinant of ``L @ L.mT``."""
+    """Return the sum of the logarithms of the diagonal of ``triangular``.
+
+    For a Cholesky factor ``L`` it is half of the logarithm of the determinant of ``L @ L.mT``.
+    """
     return triangular.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
 def mahalanobis(triangular: Tensor, vectors: Tensor) -> Tensor:
-    """Return ``x @ (L @ L.mT)^-1 @ x`` for each vector; vectors that share a matrix are solved together."""
+    """Return ``x @ (L @ L.mT)^-1 @ x`` for each vector ``x`` in ``vectors``, where ``L`` is ``triangular``.
+
+    Vectors that share a matrix ``L`` are solved together.
+    """
     more = vectors.dim() + 1 - triangular.dim()
     if more <= 0:
         solved = torch.linalg.solve_triangular(triangular, vectors.unsqueeze(-1), upper=False)
@@ -36,8 +42,9 @@ def mahalanobis(triangular: Tensor, vectors: Tensor) -> Tensor:
 
 
 def precision_to_scale_tril(precision: Tensor) -> Tensor:
-    """Return the Cholesky factor of the inverse of ``precision``, from the Cholesky factor of the matrix with rows and
-    columns reversed.
+    """Return the Cholesky factor of the inverse of ``precision``, computed without inverting ``precision``.
+
+    The Cholesky factor of ``precision`` with rows and columns in reverse order is used.
     """
     factor = torch.linalg.cholesky(torch.flip(precision, (-2, -1)))
     inverse = torch.transpose(torch.flip(factor, (-2, -1)), -2, -1)
@@ -53,8 +60,10 @@ ONE_OF = "Exactly one of covariance_matrix or precision_matrix or scale_tril may
 
 
 class MultivariateNormal(Distribution):
-    """Multivariate normal distribution of mean ``loc`` and a covariance specified by itself, by its inverse or by its
-    Cholesky factor (the fastest).
+    """Multivariate normal distribution of mean ``loc``.
+
+    The covariance is specified by ``covariance_matrix``, by its inverse ``precision_matrix``, or by its Cholesky factor
+    ``scale_tril``, which is the fastest.
 
     >>> MultivariateNormal(torch.zeros(2), torch.eye(2)).log_prob(torch.zeros(2))
     tensor(-1.8379)
@@ -100,17 +109,17 @@ class MultivariateNormal(Distribution):
 
     @lazy_property
     def scale_tril(self) -> Tensor:
-        """Return the Cholesky factor of the covariance."""
+        """Return the Cholesky factor of the covariance matrix."""
         return self._full(self._unbroadcasted_scale_tril)
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
-        """Return the covariance."""
+        """Return the covariance matrix."""
         return self._full(torch.matmul(self._unbroadcasted_scale_tril, self._unbroadcasted_scale_tril.mT))
 
     @lazy_property
     def precision_matrix(self) -> Tensor:
-        """Return the inverse of the covariance."""
+        """Return the inverse of the covariance matrix."""
         return self._full(torch.cholesky_inverse(self._unbroadcasted_scale_tril))
 
     @property

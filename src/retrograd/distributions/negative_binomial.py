@@ -16,8 +16,9 @@ from .utils import lazy_property
 
 
 class NegativeBinomial(ProbsOrLogits):
-    """Negative binomial distribution: the number of successes, of probability ``probs``, before ``total_count``
-    failures.
+    """Negative binomial distribution: the number of successes before ``total_count`` failures.
+
+    ``probs`` is the probability of a success.
 
     >>> NegativeBinomial(3.0, torch.tensor(0.5)).mean
     tensor(3.)

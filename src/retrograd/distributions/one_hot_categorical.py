@@ -14,7 +14,7 @@ from .distribution import SINGLE_SAMPLE
 
 
 class OneHotCategorical(CategoricalBased):
-    """:class:`Categorical` whose samples are one-hot vectors."""
+    """Categorical distribution whose samples are one-hot vectors; ``probs`` are the probabilities of the classes."""
 
     support = constraints.one_hot
     has_enumerate_support = True

@@ -1,4 +1,7 @@
-"""Base class of distributions with ``probs`` or ``logits``; the other one is computed lazily."""
+"""``ProbsOrLogits``: base class of distributions with the parameter ``probs`` or ``logits``.
+
+The parameter that is not passed is computed on first access.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from .utils import broadcast_all, given_one_of, lazy_property, logits_to_probs, 
 
 
 class ProbsOrLogits(Distribution):
-    """Base class of distributions parametrised by either ``probs`` or ``logits``."""
+    """Base class of distributions whose parameter is either ``probs`` or ``logits``."""
 
     #: True for the probability of one event, False for classes along the last dimension.
     _is_binary = True
@@ -20,7 +23,11 @@ class ProbsOrLogits(Distribution):
 
     @lazy_property
     def logits(self) -> Tensor:
-        """Return the logits: log-odds, or for classes the logarithms of the probabilities up to a constant."""
+        """Return the logits: the log-odds or, for several classes, the logarithms of the probabilities up to a
+        constant.
+
+        The constant is the same for all classes.
+        """
         return probs_to_logits(self.probs, self._is_binary)
 
     @lazy_property
@@ -34,11 +41,11 @@ class ProbsOrLogits(Distribution):
 
     @property
     def param_shape(self) -> torch.Size:
-        """Return the shape of the probabilities."""
+        """Return the shape of the parameter ``probs`` or ``logits``."""
         return self._param.size()
 
     def _set_parameter(self, probs: Any, logits: Any) -> Tensor:
-        """Store the argument that is not None and return it as a tensor."""
+        """Store ``probs`` or ``logits``, the one that is not None, as a tensor and return it."""
         if given_one_of(probs, logits):
             (self.probs,) = broadcast_all(probs)
         else:
@@ -46,7 +53,9 @@ class ProbsOrLogits(Distribution):
         return self._param
 
     def _set_parameter_and_count(self, total_count: Any, probs: Any, logits: Any) -> Tensor:
-        """Store the argument that is not None, and ``total_count`` broadcast to its shape and dtype."""
+        """Store ``probs`` or ``logits``, the one that is not None, and ``total_count`` as tensors of one shape and
+        dtype.
+        """
         if given_one_of(probs, logits):
             count, self.probs = broadcast_all(total_count, probs)
         else:

@@ -1,4 +1,4 @@
-"""The relaxed Bernoulli distribution: a continuous approximation with differentiable samples."""
+"""``RelaxedBernoulli``: a continuous approximation of the Bernoulli distribution with differentiable samples."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .utils import broadcast_all, clamp_probs, uniform
 
 
 class LogitRelaxedBernoulli(ProbsOrLogits):
-    """Distribution of the logits of :class:`RelaxedBernoulli` samples."""
+    """Distribution of the logits (log-odds) of :class:`RelaxedBernoulli` samples."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.real
@@ -42,18 +42,25 @@ class LogitRelaxedBernoulli(ProbsOrLogits):
 
 
 class RelaxedDistribution(TransformedDistribution):
-    """Base class of relaxed distributions: with smaller ``temperature`` the samples are closer to discrete values."""
+    """Base class of continuous approximations of discrete distributions.
+
+    The smaller ``temperature`` is, the closer the samples are to discrete values.
+    """
 
     has_rsample = True
 
     @property
     def temperature(self) -> Tensor:
-        """Return the temperature; 0 is the discrete limit."""
+        """Return the temperature; in the limit 0 the samples are discrete."""
         return self.base_dist.temperature  # type: ignore[attr-defined]
 
     @property
     def logits(self) -> Tensor:
-        """Return the logits: log-odds, or for classes the logarithms of the probabilities up to a constant."""
+        """Return the logits: the log-odds or, for several classes, the logarithms of the probabilities up to a
+        constant.
+
+        The constant is the same for all classes.
+        """
         return self.base_dist.logits  # type: ignore[attr-defined]
 
     @property
@@ -63,7 +70,7 @@ class RelaxedDistribution(TransformedDistribution):
 
 
 class RelaxedBernoulli(RelaxedDistribution):
-    """Relaxed Bernoulli distribution on (0, 1); the smaller ``temperature``, the closer the samples are to 0 or 1.
+    """Relaxed Bernoulli distribution on (0, 1); the smaller ``temperature`` is, the closer the samples are to 0 or 1.
 
     Source: Maddison, Mnih and Teh, "The concrete distribution", 2017.
     """

@@ -1,4 +1,4 @@
-"""The relaxed categorical distribution: a continuous approximation with differentiable samples."""
+"""``RelaxedOneHotCategorical``: a continuous approximation of the one-hot distribution with differentiable samples."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ class ExpRelaxedCategorical(CategoricalBased):
 
 
 class RelaxedOneHotCategorical(RelaxedDistribution):
-    """Relaxed categorical distribution (Gumbel-softmax) on the simplex; close to one-hot for small ``temperature``.
+    """Relaxed categorical distribution (Gumbel-softmax) of vectors with positive elements that sum to 1.
+
+    The smaller ``temperature`` is, the closer the samples are to one-hot vectors.
 
     Sources: Jang, Gu and Poole, "Categorical reparameterization with Gumbel-softmax", 2017; Maddison, Mnih and Teh, "The
     concrete distribution", 2017.

@@ -1,4 +1,4 @@
-"""Base class of transforms, and composite transforms.
+"""``Transform``: base class of transforms, and composite transforms such as ``ComposeTransform``.
 
 The classes are exported by ``transforms``; pickles refer to that module.
 """
@@ -20,8 +20,9 @@ from .utils import lazy_property, sum_rightmost
 
 
 class Transform(TorchNamed):
-    """Base class of transforms from ``domain`` to ``codomain``. With ``cache_size=1`` the last argument and result are
-    cached, so that the inverse of that result is exact.
+    """Base class of transforms, functions from the set ``domain`` to the set ``codomain``.
+
+    If ``cache_size`` is 1, the last argument and result are cached, so that the inverse of this result is exact.
 
     A subclass defines ``_call``, ``_inverse`` and ``log_abs_det_jacobian``.
     """
@@ -42,14 +43,14 @@ class Transform(TorchNamed):
 
     @property
     def event_dim(self) -> int:
-        """Return the number of dimensions of an event; raise ValueError if domain and codomain differ in it."""
+        """Return the number of dimensions of an event. Raises ValueError if it differs between domain and codomain."""
         if self.domain.event_dim == self.codomain.event_dim:
             return self.domain.event_dim
         raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
 
     @property
     def inv(self) -> Transform:
-        """Return the inverse transform; ``t.inv.inv`` is ``t``."""
+        """Return the inverse of this transform; ``t.inv.inv`` is ``t``."""
         found = self._inv() if self._inv is not None else None
         if found is None:
             found = self._inverted()
@@ -65,7 +66,7 @@ class Transform(TorchNamed):
         raise NotImplementedError
 
     def with_cache(self, cache_size: int = 1) -> Any:
-        """Return the same transform with another cache size."""
+        """Return this transform with the cache size ``cache_size``."""
         if self._cache_size == cache_size:
             return self
         new = self.__new__(type(self))
@@ -88,23 +89,25 @@ class Transform(TorchNamed):
         return self._cached_x_y[0]
 
     def _call(self, x: Any) -> Any:
-        """Return the transform of ``x``."""
+        """Return the value of this transform at ``x``."""
         raise NotImplementedError
 
     def _inverse(self, y: Any) -> Any:
-        """Return the inverse transform of ``y``."""
+        """Return the argument for which this transform has the value ``y``."""
         raise NotImplementedError
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        """Return the logarithm of the absolute Jacobian determinant at ``x`` for each event."""
+        """Return the logarithm of the absolute value of the Jacobian determinant, for each event of ``x``; ``y`` is the
+        result.
+        """
         raise NotImplementedError
 
     def forward_shape(self, shape: Any) -> Any:
-        """Return the shape of the results for arguments of ``shape``."""
+        """Return the shape of the result for an argument of shape ``shape``."""
         return shape
 
     def inverse_shape(self, shape: Any) -> Any:
-        """Return the shape of the arguments for results of ``shape``."""
+        """Return the shape of the argument for a result of shape ``shape``."""
         return shape
 
     def __repr__(self) -> str:
@@ -122,7 +125,7 @@ class _ParameterlessTransform(Transform):
 
 
 class _InverseTransform(Transform):
-    """Inverse of a transform."""
+    """Inverse of ``transform``."""
 
     def __init__(self, transform: Transform) -> None:
         super().__init__(transform._cache_size)
@@ -177,13 +180,13 @@ class _InverseTransform(Transform):
 
 
 def _behind(constraint: Any, event_dim: int) -> Any:
-    """Return the constraint extended to events of ``event_dim`` dimensions."""
+    """Return ``constraint`` extended to events of ``event_dim`` dimensions, by batch dimensions before its own."""
     more = event_dim - constraint.event_dim
     return constraints.independent(constraint, more) if more > 0 else constraint
 
 
 class ComposeTransform(Transform):
-    """Composition of transforms; the first of ``parts`` is applied first."""
+    """Composition of the transforms ``parts``; ``parts[0]`` is applied first."""
 
     def __init__(self, parts: list[Transform], cache_size: int = 0) -> None:
         super().__init__(cache_size)
@@ -256,7 +259,7 @@ class ComposeTransform(Transform):
 
 
 class IndependentTransform(Transform):
-    """Transform whose last ``reinterpreted_batch_ndims`` batch dimensions belong to the event."""
+    """Transform ``base_transform`` whose events include its last ``reinterpreted_batch_ndims`` batch dimensions."""
 
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
         super().__init__(cache_size)
@@ -308,7 +311,7 @@ class IndependentTransform(Transform):
 
 
 class _PartwiseTransform(Transform):
-    """Base class of transforms that apply one transform to each part of a tensor along ``dim``."""
+    """Base class of transforms that apply each transform of ``tseq`` to one part of a tensor along ``dim``."""
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
         if not all(isinstance(each, Transform) for each in tseq):
@@ -328,7 +331,7 @@ class _PartwiseTransform(Transform):
         return all(each.bijective for each in self.transforms)
 
     def _size(self) -> tuple[int, str]:
-        """Return the expected size along ``dim``, and its name in error messages."""
+        """Return the expected size along ``dim``, and the name of this size in error messages."""
         raise NotImplementedError
 
     def _check(self, **values: Tensor) -> None:
@@ -341,7 +344,10 @@ class _PartwiseTransform(Transform):
 
 
 class CatTransform(_PartwiseTransform):
-    """Transforms of consecutive parts of ``lengths`` (default 1) along ``dim``."""
+    """Transform that applies the transforms ``tseq`` to consecutive parts along ``dim``.
+
+    ``lengths`` are the sizes of the parts along ``dim``, by default 1.
+    """
 
     def __init__(
         self, tseq: Sequence[Transform], dim: int = 0, lengths: Sequence[int] | None = None, cache_size: int = 0
@@ -353,12 +359,12 @@ class CatTransform(_PartwiseTransform):
 
     @lazy_property
     def event_dim(self) -> int:
-        """Return the largest number of event dimensions of any part."""
+        """Return the largest number of event dimensions of the parts."""
         return max(each.event_dim for each in self.transforms)
 
     @lazy_property
     def length(self) -> int:
-        """Return the total length of all parts."""
+        """Return the sum of the sizes of all parts along ``dim``."""
         return sum(self.lengths)
 
     def _size(self) -> tuple[int, str]:
@@ -394,7 +400,7 @@ class CatTransform(_PartwiseTransform):
 
 
 class StackTransform(_PartwiseTransform):
-    """Transforms of the slices along ``dim``."""
+    """Transform that applies the transforms ``tseq`` to the slices along ``dim``."""
 
     def _size(self) -> tuple[int, str]:
         return len(self.transforms), "len(transforms)"
@@ -424,7 +430,7 @@ class StackTransform(_PartwiseTransform):
 
 
 class ReshapeTransform(Transform):
-    """Transform that reshapes an event from ``in_shape`` to ``out_shape``."""
+    """Transform that reshapes each event from ``in_shape`` to ``out_shape``."""
 
     bijective = True
 
@@ -459,7 +465,7 @@ class ReshapeTransform(Transform):
 
 
 def _reshaped(shape: Any, before: Size, after: Size) -> Any:
-    """Return ``shape`` with its trailing ``before`` replaced by ``after``."""
+    """Return ``shape``, which ends with ``before``, with this end replaced by ``after``."""
     cut = len(shape) - len(before)
     if cut < 0:
         raise ValueError("Too few dimensions on input")

@@ -1,4 +1,4 @@
-"""Distributions of transformed variables."""
+"""``TransformedDistribution``: distribution of a transformed random variable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .utils import sum_rightmost
 
 
 class TransformedDistribution(Distribution):
-    """Distribution of samples of ``base_distribution`` mapped by ``transforms``, in order.
+    """Distribution of samples of ``base_distribution`` to which ``transforms`` are applied in order.
 
     >>> from retrograd.distributions import ExpTransform, Normal
     >>> TransformedDistribution(Normal(0.0, 1.0), ExpTransform()).log_prob(torch.tensor(1.0))
@@ -84,7 +84,7 @@ class TransformedDistribution(Distribution):
         return total + sum_rightmost(self.base_dist.log_prob(y), event_dim - len(self.base_dist.event_shape))
 
     def _monotonized(self, probability: Tensor) -> Tensor:
-        """Return the probability, or its complement where the transforms are decreasing."""
+        """Return ``probability``; where the transforms together are decreasing, return ``1 - probability``."""
         sign: Any = 1
         for each in self.transforms:
             sign = sign * each.sign
@@ -102,8 +102,10 @@ class TransformedDistribution(Distribution):
 
 
 def _expand_base(base: Distribution, transform: Transform) -> tuple[Distribution, Any, int]:
-    """Return ``base`` expanded to the batch and event dimensions that ``transform`` requires, the shape of the result,
-    and the number of its event dimensions.
+    """Return ``base`` expanded to the shape that ``transform`` requires, and the shape and event dimensions of the
+    result.
+
+    The last is the number of dimensions of an event of the transformed distribution.
     """
     shape, dims = base.batch_shape + base.event_shape, len(base.event_shape)
     wanted = transform.domain.event_dim

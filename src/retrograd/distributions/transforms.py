@@ -1,4 +1,5 @@
-"""Transforms between sets, most of them invertible, with the logarithms of their Jacobian determinants.
+"""``ExpTransform``, ``AffineTransform``, ``StickBreakingTransform`` and other transforms, with their Jacobian
+determinants.
 
 The base class and the composite transforms are in ``transform.py``.
 """
@@ -34,7 +35,7 @@ _JOINED = (CatTransform, ComposeTransform, IndependentTransform, ReshapeTransfor
 
 
 class ExpTransform(_ParameterlessTransform):
-    """``exp(x)``."""
+    """Transform ``exp(x)``."""
 
     domain = constraints.real
     codomain = constraints.positive
@@ -52,7 +53,7 @@ class ExpTransform(_ParameterlessTransform):
 
 
 class PowerTransform(Transform):
-    """``x ** exponent``."""
+    """Transform ``x ** exponent``."""
 
     domain = constraints.positive
     codomain = constraints.positive
@@ -90,7 +91,7 @@ def _clipped_sigmoid(x: Tensor) -> Tensor:
 
 
 class SigmoidTransform(_ParameterlessTransform):
-    """``1 / (1 + exp(-x))``, clamped away from 0 and 1; the inverse is the logit function."""
+    """Transform ``1 / (1 + exp(-x))``, clamped to exclude 0 and 1; the inverse is the logit function."""
 
     domain = constraints.real
     codomain = constraints.unit_interval
@@ -110,7 +111,7 @@ class SigmoidTransform(_ParameterlessTransform):
 
 
 class SoftplusTransform(_ParameterlessTransform):
-    """``log(1 + exp(x))``."""
+    """Transform ``log(1 + exp(x))``."""
 
     domain = constraints.real
     codomain = constraints.positive
@@ -128,7 +129,10 @@ class SoftplusTransform(_ParameterlessTransform):
 
 
 class TanhTransform(_ParameterlessTransform):
-    """``tanh(x)``. A cache is useful, because the inverse of a result rounded to ±1 is infinite."""
+    """Transform ``tanh(x)``.
+
+    Use ``cache_size=1``, because the inverse of a result that is rounded to ±1 is infinite.
+    """
 
     domain = constraints.real
     codomain = constraints.interval(-1.0, 1.0)
@@ -146,7 +150,7 @@ class TanhTransform(_ParameterlessTransform):
 
 
 class AbsTransform(_ParameterlessTransform):
-    """``abs(x)``; the inverse returns the positive argument."""
+    """Transform ``abs(x)``; the inverse returns its argument, which is not negative."""
 
     domain = constraints.real
     codomain = constraints.positive
@@ -159,7 +163,7 @@ class AbsTransform(_ParameterlessTransform):
 
 
 class AffineTransform(Transform):
-    """``loc + scale * x``; the last ``event_dim`` dimensions belong to the event."""
+    """Transform ``loc + scale * x``, whose events are the last ``event_dim`` dimensions."""
 
     bijective = True
 
@@ -212,7 +216,7 @@ class AffineTransform(Transform):
 
 
 class CumulativeDistributionTransform(Transform):
-    """The distribution function of ``distribution``, which maps its samples to uniform values."""
+    """Cumulative distribution function of ``distribution``; it transforms samples of it to uniform values."""
 
     bijective = True
     codomain = constraints.unit_interval
@@ -240,14 +244,17 @@ class CumulativeDistributionTransform(Transform):
 
 
 def _one_more(shape: Any, by: int) -> Any:
-    """Return ``shape`` with its last dimension longer by ``by``."""
+    """Return ``shape`` with its last dimension increased by ``by``."""
     if len(shape) < 1:
         raise ValueError("Too few dimensions on input")
     return (*shape[:-1], shape[-1] + by)
 
 
 class SoftmaxTransform(_ParameterlessTransform):
-    """``exp(x)`` divided by its sum; the inverse is the logarithm, one of several."""
+    """Transform ``exp(x) / sum(exp(x))`` along the last dimension.
+
+    It is not invertible; the inverse returns the logarithm, one of the possible arguments.
+    """
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -267,7 +274,11 @@ class SoftmaxTransform(_ParameterlessTransform):
 
 
 class StickBreakingTransform(_ParameterlessTransform):
-    """Transform to the simplex by stick breaking: the sigmoid of each element is the share of the remaining length."""
+    """Transform from vectors of n elements to vectors of n + 1 positive elements that sum to 1 (stick breaking).
+
+    A stick of length 1 is broken n times. The sigmoid of each element, shifted by a constant, is the fraction of the
+    remaining stick that is broken off.
+    """
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -275,8 +286,9 @@ class StickBreakingTransform(_ParameterlessTransform):
 
     @staticmethod
     def _remaining(x: Tensor, pieces: int) -> Tensor:
-        """Return the number of remaining pieces at each break; its logarithm is subtracted so that zeros map to equal
-        pieces.
+        """Return, for each of ``pieces`` breaks of the stick, the number of pieces that remain, in the dtype of ``x``.
+
+        Its logarithm is subtracted from the elements of ``x``, so that a vector of zeros gives equal pieces.
         """
         return pieces + 1 - x.new_ones(pieces).cumsum(-1)
 
@@ -302,7 +314,9 @@ class StickBreakingTransform(_ParameterlessTransform):
 
 
 class LowerCholeskyTransform(_ParameterlessTransform):
-    """Transform of a matrix to its lower triangle with exponentiated diagonal."""
+    """Transform from a square matrix to its lower triangle, in which the elements of the diagonal are replaced by their
+    ``exp``.
+    """
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
@@ -315,7 +329,7 @@ class LowerCholeskyTransform(_ParameterlessTransform):
 
 
 class PositiveDefiniteTransform(_ParameterlessTransform):
-    """``L @ L.mT`` for the result ``L`` of :class:`LowerCholeskyTransform`."""
+    """Transform from a square matrix to ``L @ L.mT``, where ``L`` is its :class:`LowerCholeskyTransform`."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
@@ -329,8 +343,9 @@ class PositiveDefiniteTransform(_ParameterlessTransform):
 
 
 class CorrCholeskyTransform(Transform):
-    """Transform of a vector to the Cholesky factor of a correlation matrix; ``tanh`` of the elements are partial
-    correlations.
+    """Transform from a vector to the Cholesky factor of a correlation matrix.
+
+    The ``tanh`` of the elements are the partial correlations.
 
     Source: Lewandowski, Kurowicka and Joe, "Generating random correlation matrices based on vines and extended onion
     method", 2009.

@@ -14,7 +14,7 @@ from .utils import broadcast_all, uniform
 
 
 class Uniform(Distribution):
-    """Uniform distribution on [``low``, ``high``).
+    """Uniform distribution on the interval from ``low``, included, to ``high``, excluded.
 
     >>> Uniform(0.0, 4.0).mean
     tensor(2.)

@@ -1,6 +1,4 @@
-"""Helpers for distributions: broadcasting of parameters, probabilities and logits, lazy properties, triangular matrices
-as vectors.
-"""
+"""``broadcast_all``, ``probs_to_logits``, ``lazy_property`` and other helpers for distributions."""
 
 from __future__ import annotations
 
@@ -17,7 +15,8 @@ euler_constant = 0.57721566490153286060
 
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
-    """Return tensors and numbers as tensors of one shape; numbers take the dtype of the first tensor.
+    """Return ``values``, tensors or numbers, as a tuple of tensors of one shape; numbers take the dtype of the first
+    tensor.
 
     >>> from retrograd.distributions.utils import broadcast_all
     >>> broadcast_all(1, 2.0)
@@ -36,47 +35,49 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
 
 
 def given_one_of(probs: Any, logits: Any) -> bool:
-    """Whether ``probs`` is passed; raise ValueError unless exactly one of ``probs`` and ``logits`` is."""
+    """Whether ``probs`` is not None. Raises ValueError unless exactly one of ``probs`` and ``logits`` is None."""
     if (probs is None) == (logits is None):
         raise ValueError("Either `probs` or `logits` must be specified, but not both.")
     return probs is not None
 
 
 def standard_normal(shape: torch.Size, like: Tensor) -> Tensor:
-    """Return standard normal values of the dtype and on the device of ``like``."""
+    """Return a tensor of standard normal samples of shape ``shape``, with the dtype and on the device of ``like``."""
     zeros = torch.zeros(shape, dtype=like.dtype, device=like.device)
     return torch.normal(zeros, torch.ones_like(zeros))
 
 
 def uniform(shape: torch.Size, like: Tensor) -> Tensor:
-    """Return uniform values in [0, 1) of the dtype and on the device of ``like``."""
+    """Return a tensor of uniform samples in [0, 1) of shape ``shape``, with the dtype and on the device of ``like``."""
     return torch.rand(shape, dtype=like.dtype, device=like.device)
 
 
 def sum_rightmost(value: Tensor, dims: int) -> Tensor:
-    """Return the sum over the last ``dims`` dimensions."""
+    """Return the sum of ``value`` over its last ``dims`` dimensions."""
     return value.sum(tuple(range(-dims, 0))) if dims else value
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
-    """Return the probabilities of logits: the sigmoid (``is_binary``), or the softmax along the last dimension."""
+    """Return the probabilities for ``logits``: their softmax along the last dimension, or their sigmoid if
+    ``is_binary``.
+    """
     return torch.sigmoid(logits) if is_binary else torch.nn.functional.softmax(logits, dim=-1)
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
-    """Return the probabilities clamped to [eps, 1 - eps] of their dtype."""
+    """Return ``probs`` clamped to [eps, 1 - eps], where eps is the machine epsilon of the dtype."""
     eps = torch.finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 
 
 def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
-    """Return the logits of clamped probabilities: the inverse of :func:`logits_to_probs`."""
+    """Return the logits for the clamped ``probs``, which is the inverse of :func:`logits_to_probs`."""
     clamped = clamp_probs(probs)
     return torch.log(clamped) - torch.log1p(-clamped) if is_binary else torch.log(clamped)
 
 
 class lazy_property:
-    """Property that is computed with recording enabled on first access, and then stored as an instance attribute."""
+    """Property that is computed with recording enabled on first access, and is then an attribute of the instance."""
 
     def __init__(self, wrapped: Callable[..., Any]) -> None:
         self.wrapped = wrapped
@@ -92,14 +93,17 @@ class lazy_property:
 
 
 class _LazyOfClass(lazy_property, property):
-    """Class-level view of a lazy property; a ``property``, so that documentation tools recognise it."""
+    """Value of a lazy property on the class: it is a ``property``, so that documentation tools recognise it."""
 
     def __init__(self, wrapped: Callable[..., Any]) -> None:
         property.__init__(self, wrapped)
 
 
 def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
-    """Return matrices whose lower triangles (row by row up to diagonal ``diag``) are the rows of ``vec``."""
+    """Return matrices whose lower triangles have the elements of ``vec`` (along its last dimension), row by row.
+
+    The triangles include the diagonal ``diag``: 0 is the main diagonal and -1 the one below it.
+    """
     # With c = |diag| (diag + 1), n rows have (n² + (1 + 2 diag) n - c) / 2 elements; solved for n.
     linear, corner = 1 + 2 * diag, abs(diag) * (diag + 1)
     n = (math.sqrt(linear**2 + 4 * corner + 8 * vec.shape[-1]) - linear) / 2
@@ -116,7 +120,10 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
 
 
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
-    """Return the lower triangles of matrices, up to the diagonal ``diag``, row by row as vectors."""
+    """Return the elements of the lower triangles of ``mat``, row by row along the last dimension.
+
+    The triangles include the diagonal ``diag``: 0 is the main diagonal and -1 the one below it.
+    """
     n = mat.shape[-1]
     if not -n <= diag < n:
         raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")

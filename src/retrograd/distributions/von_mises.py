@@ -14,7 +14,7 @@ from .utils import broadcast_all, lazy_property
 
 
 class VonMises(Distribution):
-    """Von Mises distribution of angles around ``loc``; a greater ``concentration`` gives a narrower distribution.
+    """Von Mises distribution of angles around ``loc``; the greater ``concentration`` is, the narrower the distribution.
 
     >>> VonMises(torch.tensor(0.0), torch.tensor(1.0)).variance
     tensor(0.5536)
@@ -36,7 +36,9 @@ class VonMises(Distribution):
 
     @torch.no_grad()
     def sample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
-        """Return samples, by rejection from a wrapped Cauchy distribution in double precision.
+        """Return samples of shape ``sample_shape + batch_shape``, computed in float64.
+
+        They are accepted or rejected samples of a wrapped Cauchy distribution.
 
         Source: Best and Fisher, "Efficient simulation of the von Mises distribution", 1979.
         """
@@ -58,7 +60,7 @@ class VonMises(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        """Return the mean direction."""
+        """Return the mean direction, ``loc``."""
         return self.loc
 
     @property
@@ -72,7 +74,7 @@ class VonMises(Distribution):
 
 
 def _proposal_parameter(concentration: Tensor) -> Tensor:
-    """Return the parameter of the wrapped Cauchy proposal distribution."""
+    """Return the parameter of the wrapped Cauchy distribution whose samples are accepted or rejected."""
     tau = 1 + (1 + 4 * concentration**2).sqrt()
     rho = (tau - (2 * tau).sqrt()) / (2 * concentration)
     return torch.where(concentration < 1e-5, 1 / concentration + concentration, (1 + rho**2) / (2 * rho))

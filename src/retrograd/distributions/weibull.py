@@ -15,7 +15,10 @@ from .utils import broadcast_all, euler_constant
 
 
 class Weibull(TransformedDistribution):
-    """Weibull distribution: failure times whose hazard rate rises (``concentration`` above 1) or falls with time."""
+    """Weibull distribution: failure times with scale ``scale``.
+
+    The failure rate rises with time if ``concentration`` is above 1, and falls if it is below 1.
+    """
 
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive

@@ -18,7 +18,7 @@ from .utils import lazy_property
 
 
 def mvdigamma(x: Tensor, p: int) -> Tensor:
-    """Return the derivative of the multivariate log-gamma function."""
+    """Return the derivative of ``mvlgamma(x, p)``, the multivariate log-gamma function, by ``x``."""
     if not (x > (p - 1) / 2).all():
         raise AssertionError("Wrong domain for multivariate digamma function.")
     steps = torch.arange(p, dtype=x.dtype, device=x.device)
@@ -26,7 +26,10 @@ def mvdigamma(x: Tensor, p: int) -> Tensor:
 
 
 class Wishart(ExponentialFamily):
-    """Wishart distribution: the sum of ``x @ x.mT`` over ``df`` normal vectors of mean 0, a positive definite matrix.
+    """Wishart distribution of positive definite matrices: the sum of ``x x^T`` over ``df`` normal vectors ``x`` of mean
+    0.
+
+    The covariance of the vectors is specified by ``covariance_matrix``, ``precision_matrix`` or ``scale_tril``.
 
     Source of the draws: Odell and Feiveson, "A numerical procedure to generate a sample covariance matrix", 1966
     (Bartlett's decomposition).
@@ -68,7 +71,7 @@ class Wishart(ExponentialFamily):
         self._dist_chi2 = self._diagonal_squares()
 
     def _diagonal_squares(self) -> Chi2:
-        """Return the distribution of the squared diagonal of a sample's Cholesky factor."""
+        """Return the chi-squared distributions of the squares on the diagonal of a sample's Cholesky factor."""
         fewer = torch.arange(self._event_shape[-1], dtype=self.df.dtype, device=self.df.device)
         return Chi2(self.df.unsqueeze(-1) - fewer.expand(*self._batch_shape, -1))
 
@@ -90,17 +93,17 @@ class Wishart(ExponentialFamily):
 
     @lazy_property
     def scale_tril(self) -> Tensor:
-        """Return the Cholesky factor of the covariance."""
+        """Return the Cholesky factor of the covariance matrix of the vectors."""
         return self._full(self._unbroadcasted_scale_tril)
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
-        """Return the covariance of the vectors."""
+        """Return the covariance matrix of the vectors."""
         return self._full(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
 
     @lazy_property
     def precision_matrix(self) -> Tensor:
-        """Return the inverse of the covariance."""
+        """Return the inverse of the covariance matrix of the vectors."""
         return self._full(torch.cholesky_inverse(self._unbroadcasted_scale_tril))
 
     @property
@@ -132,8 +135,10 @@ class Wishart(ExponentialFamily):
         return factor @ factor.mT
 
     def rsample(self, sample_shape: Any = SINGLE_SAMPLE, max_try_correction: int | None = None) -> Tensor:
-        """Return samples; matrices singular in the dtype are drawn again up to ``max_try_correction`` times (default
-        10).
+        """Return samples of shape ``sample_shape + batch_shape + event_shape``, differentiable with respect to the
+        parameters.
+
+        Samples that are singular in the dtype are drawn again, up to ``max_try_correction`` times (10 if it is None).
         """
         sample_shape, tries = Size(sample_shape), 10 if max_try_correction is None else max_try_correction
         value = self._drawn(sample_shape)
@@ -150,7 +155,9 @@ class Wishart(ExponentialFamily):
         return value
 
     def _singular(self, value: Tensor) -> Tensor:
-        """Return a mask of the samples (each over the whole batch) that contain a singular matrix."""
+        """Return a boolean tensor of shape ``sample_shape`` that is true where a matrix of ``value`` in the batch is
+        singular.
+        """
         wrong = self.support.check(value.detach()).logical_not()
         batch = tuple(range(-len(self._batch_shape), 0))
         return wrong.any(batch) if batch else wrong
