@@ -51,7 +51,7 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """Set the determinism mode: 0 or "default", 1 or "warn", 2 or "error"."""
+    """Set the determinism mode to ``debug_mode``: 0 or "default", 1 or "warn", 2 or "error"."""
     if not isinstance(debug_mode, (int, str)):
         raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
     if isinstance(debug_mode, str):
@@ -76,7 +76,7 @@ def get_float32_matmul_precision() -> str:
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Set the precision of float32 matrix products: "highest", "high" or "medium".
+    """Set the precision of float32 matrix products to ``precision``: "highest", "high" or "medium".
 
     The setting has no effect, because products are always computed in float32.
     """
@@ -99,7 +99,7 @@ def set_flush_denormal(mode: bool) -> bool:
 
 
 def set_warn_always(b: bool) -> None:
-    """Set whether warnings are repeated. It has no effect, because Python's warning filters decide it."""
+    """Set whether warnings are repeated to ``b``. It has no effect, because Python's warning filters decide it."""
     if b.__class__ is not bool:
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type_name(b)}")
     _state.warn_always = b

@@ -64,7 +64,7 @@ def register_event_handler(callback: Callable[[Event], None]) -> EventHandlerHan
 
 
 def unregister_event_handler(handler: EventHandlerHandle) -> None:
-    """Remove the event handler of ``handler``; if it is not registered, nothing is done."""
+    """Remove the event handler that ``handler`` refers to; do nothing if it is not registered."""
     if not isinstance(handler, EventHandlerHandle):
         raise TypeError(f"unregister_event_handler(): incompatible function arguments: {handler!r} is no handle")
     if handler in _handles:

@@ -344,8 +344,9 @@ def _backends_kleidiai() -> Names:
 
 @namespace("backends.mha")
 def _backends_mha() -> Names:
-    """Fast path of transformer layers in evaluation mode, as ``torch.backends.mha``: not used. The setting has no
-    effect.
+    """Fast path of transformer layers in evaluation mode, as ``torch.backends.mha``: not used.
+
+    The setting has no effect.
     """
     return getter_and_setter("get_fastpath_enabled", "set_fastpath_enabled(value)", {"fastpath": True}, "fastpath")
 
@@ -549,13 +550,13 @@ class Stream:
         pass
 
     def wait_stream(self, stream: Any) -> None:
-        """Do nothing."""
+        """Do nothing, because work on the CPU is complete when it is submitted."""
 
     def record_event(self) -> None:
         """Do nothing."""
 
     def wait_event(self, event: Any) -> None:
-        """Do nothing."""
+        """Do nothing, because work on the CPU is complete when it is submitted."""
 
 
 class Event:
@@ -568,13 +569,13 @@ class Event:
         return True
 
     def record(self, stream: Any = None) -> None:
-        """Do nothing."""
+        """Do nothing, because work on the CPU is complete when it is submitted."""
 
     def synchronize(self) -> None:
         """Do nothing."""
 
     def wait(self, stream: Any = None) -> None:
-        """Do nothing."""
+        """Do nothing, because work on the CPU is complete when it is submitted."""
 
 
 class StreamContext:
@@ -602,7 +603,7 @@ def _cpu() -> Names:
         return StreamContext(stream)
 
     def current_stream(device: Any = None) -> Stream:
-        """Return the CPU's only stream."""
+        """Return the CPU's only stream; ``device`` has no effect."""
         return only
 
     def get_capabilities() -> Mapping[str, Any]:
@@ -680,7 +681,7 @@ def _accelerator() -> Names:
     def nothing() -> None: ...
 
     def current_accelerator(check_available: bool = False) -> devices.device | None:
-        """Return the device ``cuda`` if there is a GPU, else None."""
+        """Return the device ``cuda`` if CuPy finds a GPU, else None; ``check_available`` has no effect."""
         return devices.device("cuda") if cuda.is_available() else None
 
     def get_device_capability(device: Any) -> dict[str, Any]:
@@ -736,7 +737,7 @@ def _dynamo() -> Names:
         return fn
 
     def graph_break(msg: str = "") -> None:
-        """End the recording of a compiled function at this point; outside of one, do nothing."""
+        """End the recording of the compiled function that is running, if there is one; ``msg`` has no effect."""
         exclude(lambda: None)()
 
     taken = ("OptimizedModule", "allow_in_graph", "assume_constant_result", "disable", "explain", "is_compiling",

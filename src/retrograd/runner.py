@@ -137,8 +137,8 @@ def own_traceback(traceback: types.TracebackType | None) -> types.TracebackType 
 
 
 def show_own_traceback(error: BaseException) -> None:
-    """Set ``sys.excepthook`` so that Python shows ``error``, if it is not caught, with the program's part of its
-    traceback.
+    """Set ``sys.excepthook`` so that Python shows only the program's part of the traceback of ``error``, if it is not
+    caught.
 
     Other exceptions are shown unchanged.
     """

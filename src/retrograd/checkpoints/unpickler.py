@@ -48,8 +48,9 @@ _PUSHED_CONSTANTS: dict[str, Callable[[], Any]] = {
 
 
 class Source:
-    """Bytes with a position and the methods of a file, as the functions of ``pickletools`` require; no read exceeds the
-    data.
+    """Bytes with a position and the methods of a file that the functions of ``pickletools`` require.
+
+    No read exceeds the data.
     """
 
     def __init__(self, data: bytes, position: int = 0) -> None:

@@ -47,7 +47,9 @@ class Distribution(TorchNamed):
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Set whether distributions that are created afterwards check their parameters and values."""
+        """Set whether distributions that are created afterwards check their parameters and values; true if ``value``
+        is.
+        """
         if value not in [True, False]:
             raise ValueError
         Distribution._validate_args = value
@@ -152,7 +154,7 @@ class Distribution(TorchNamed):
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
-        """Return reparametrised samples of the same shape as :meth:`sample`.
+        """Return reparametrised samples of shape ``sample_shape + batch_shape + event_shape``.
 
         They are differentiable with respect to the parameters.
         """
@@ -170,9 +172,7 @@ class Distribution(TorchNamed):
         raise NotImplementedError
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Return the cumulative distribution function at ``value``, the probability of a sample of at most
-        ``value``.
-        """
+        """Return the cumulative distribution function at ``value``: the probability of a sample up to ``value``."""
         raise NotImplementedError
 
     def icdf(self, value: Tensor) -> Tensor:

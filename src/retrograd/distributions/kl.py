@@ -209,7 +209,7 @@ def _one_hot_categorical(p: Any, q: Any) -> Tensor:
 
 @register_kl(Cauchy, Cauchy)
 def _cauchy(p: Any, q: Any) -> Tensor:
-    """Return the divergence of two Cauchy distributions.
+    """Return the divergence of the Cauchy distributions ``p`` and ``q``.
 
     Source: Chyzak and Nielsen, "A closed-form formula for the KL divergence between Cauchy distributions", 2019.
     """
@@ -286,7 +286,7 @@ def _normal(p: Any, q: Any) -> Tensor:
 
 @register_kl(Pareto, Pareto)
 def _pareto(p: Any, q: Any) -> Tensor:
-    """Return the divergence of two Pareto distributions.
+    """Return the divergence of the Pareto distributions ``p`` and ``q``.
 
     Source: Gil, "On Rényi divergence measures for continuous alphabet sources", 2011.
     """

@@ -74,7 +74,7 @@ class VonMises(Distribution):
 
 
 def _proposal_parameter(concentration: Tensor) -> Tensor:
-    """Return the parameter of the wrapped Cauchy distribution whose samples are accepted or rejected."""
+    """Return the parameter of the wrapped Cauchy distribution that proposes samples for ``concentration``."""
     tau = 1 + (1 + 4 * concentration**2).sqrt()
     rho = (tau - (2 * tau).sqrt()) / (2 * concentration)
     return torch.where(concentration < 1e-5, 1 / concentration + concentration, (1 + rho**2) / (2 * rho))

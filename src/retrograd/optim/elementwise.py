@@ -1,12 +1,9 @@
 """``ElementwiseOptimizer`` and ``WholeParameterOptimizer``: base classes of optimisers by the kind of their update
 rule.
 
-An elementwise rule updates each element from the same element of the gradient and the state. Other rules need all
-elements of a parameter.
-
-Adafactor and Muon derive from ``WholeParameterOptimizer``, all others except LBFGS from ``ElementwiseOptimizer``. A subclass of
-``ElementwiseOptimizer`` defines the initial state of a parameter, the scalars of a step, and the rule, written with the
-operations of ``fused.py``.
+An elementwise rule updates each element from the same element of the gradient and the state, by the operations of
+``fused.py``. Other rules, those of Adafactor and Muon, need all elements of a parameter. LBFGS derives from neither
+class, because its step depends on all parameters.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class ArrayOps:
             rule(self, *[line[start : start + length] for line in lines], **numbers)
 
     def new(self, like: Any) -> Any:
-        """Return an uninitialised temporary array of the shape of ``like``, whose buffer is reused when the rule has
+        """Return an uninitialised temporary array of the shape of ``like``; its buffer is reused when the rule has
         ended.
         """
         if like.ndim != 1 or like.size > self.length or not self.on_cpu:
@@ -285,9 +285,9 @@ def _is_on(weight_decay: Any) -> bool:
 
 
 def as_flat_views(arrays: list[Any]) -> list[Any] | None:
-    """Return the arrays as 1-d views in memory order, or None if their layouts differ.
+    """Return ``arrays`` as 1-d views in memory order, or None if they have no common contiguous layout.
 
-    The views exist if all arrays are C-contiguous or all are Fortran-contiguous.
+    The layout is common if all arrays are C-contiguous or all are Fortran-contiguous.
     """
     if all(array.flags.c_contiguous for array in arrays):
         return arrays if arrays[0].ndim == 1 else [array.reshape(-1) for array in arrays]

@@ -166,7 +166,8 @@ class Optimizer:
     # -- groups
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add a parameter group ``{"params": ..., options}``; missing options are taken from the defaults.
+        """Add the parameter group ``param_group``, a dict of ``"params"`` and options; missing options are the
+        defaults.
 
         Raises TypeError for values that are not Tensors, ValueError for non-leaf Tensors and for parameters that are
         already in a group.
@@ -329,10 +330,10 @@ class Optimizer:
         return packed_state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore the state returned by :meth:`state_dict` of an optimiser with the same numbers of groups and
-        parameters.
+        """Restore the state ``state_dict``, which :meth:`state_dict` returned.
 
-        Raises ValueError, without any change, if these numbers differ.
+        Raises ValueError, without any change, if the numbers of groups or parameters differ from those of this
+        optimiser.
         """
         state_dict = state_dict.copy()
         for hook in self._hooks("load_state_dict_pre").values():

@@ -37,9 +37,9 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Tensor]:
 
 
 def get_swa_avg_fn() -> Callable[..., Tensor]:
-    """Return a function ``(average, value, count)`` that returns the mean of ``count`` values and one more, ``value``.
+    """Return a function ``(average, value, count)`` that adds ``value`` to an arithmetic mean.
 
-    ``average`` is the mean of the ``count`` values.
+    ``average`` is the mean of ``count`` values; the result is the mean of these and ``value``.
     """
 
     @no_grad()
@@ -114,7 +114,7 @@ class AveragedModel(Module):
         self.use_buffers = use_buffers
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the output of the averaged module."""
+        """Return the output of the averaged module for ``args`` and ``kwargs``."""
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model: Module) -> None:
@@ -140,10 +140,10 @@ class AveragedModel(Module):
 
 @no_grad()
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
-    """Recompute the running means and variances of all batch normalisations of ``model`` over the batches of
-    ``loader``.
+    """Recompute the running statistics of all batch normalisations of ``model`` over the batches of ``loader``.
 
-    If a batch is a list or tuple, its first element is the input. The input is moved to ``device`` if that is passed.
+    If a batch is a list or tuple, its first element is the input of ``model``. The input is moved to ``device`` if that
+    is passed.
     """
     momenta = {module: module.momentum for module in model.modules() if isinstance(module, _BatchNorm)}
     if not momenta:

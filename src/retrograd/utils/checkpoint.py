@@ -349,7 +349,10 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        """Return the gradients of the inputs: run the function again with recording, and a backward pass through it."""
+        """Return the gradients of the inputs for ``grads``, the gradients of the outputs.
+
+        The function runs again with recording, and a backward pass runs through its graph.
+        """
         plan = engine.running()
         if plan is not None and plan.flow is not None:
             raise RuntimeError(

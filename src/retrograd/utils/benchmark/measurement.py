@@ -139,7 +139,7 @@ class Measurement:
 
     @property
     def has_warnings(self) -> bool:
-        """Whether the interquartile range is 10 % of the median or more."""
+        """Whether the times vary: the interquartile range is at least 10 % of the median."""
         return not self.meets_confidence()
 
     def meets_confidence(self, threshold: float = VARIES) -> bool:
@@ -195,7 +195,9 @@ class Measurement:
 
     @staticmethod
     def merge(measurements: Iterable[Measurement]) -> list[Measurement]:
-        """Return a list with one measurement for each task, which has the times of all measurements of the task."""
+        """Return ``measurements`` merged by task: a list with one measurement for each task, which has all times of the
+        task.
+        """
         grouped: dict[TaskSpec, list[Measurement]] = {}
         for each in measurements:
             grouped.setdefault(each.task_spec, []).append(each)

@@ -21,8 +21,9 @@ Collators = dict[Any, Callable[..., Any]]
 
 
 def _like_container(like: Any, parts: Any) -> Any:
-    """Return a container of the class of ``like`` with the elements ``parts``; if it can not be created, ``parts``
-    itself.
+    """Return a container of the class of ``like`` with the elements ``parts``.
+
+    If such a container can not be created, return ``parts``.
     """
     try:
         if isinstance(like, MutableMapping):
