@@ -49,8 +49,8 @@ class RelaxedOneHotCategorical(RelaxedDistribution):
 
     The smaller ``temperature`` is, the closer the samples are to one-hot vectors.
 
-    Sources: Jang, Gu and Poole, "Categorical reparameterization with Gumbel-softmax", 2017; Maddison, Mnih and Teh, "The
-    concrete distribution", 2017.
+    Sources: Jang, Gu and Poole, "Categorical reparameterization with Gumbel-softmax", 2017; Maddison, Mnih and Teh,
+    "The concrete distribution", 2017.
     """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}

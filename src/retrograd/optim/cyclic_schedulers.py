@@ -144,7 +144,8 @@ class OneCycleLR(_WithMomentum):
     it rose, and to the last value after these.
 
     The number of steps is ``total_steps``, or ``epochs * steps_per_epoch``.
-    Source: Smith and Topin, "Super-Convergence: Very Fast Training of Neural Networks Using Large Learning Rates", 2017.
+    Source: Smith and Topin, "Super-Convergence: Very Fast Training of Neural Networks Using Large Learning Rates",
+    2017.
     """
 
     def __init__(
