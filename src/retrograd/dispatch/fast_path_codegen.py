@@ -343,7 +343,7 @@ class FunctionWriter:
         return _brief([*lines, *watched, f"    {self.slow}"])
 
     def watched(self) -> list[str]:
-        """Lines for a call whose work is done, but what is saved has to be shown to hooks (see ``grad_mode.HOOKED``)."""
+        """Return lines that record a computed result by the generic path if the recording mode is ``grad_mode.HOOKED``."""
         operands, params = range(self.count), [self.values[each] for each in self.op.params]
         outs = ["*_y"] if self.op.several else [f"_y{k}" if k in self.shown else f"_r{k}" for k in self.every]
         parts = (self.names, [f"_a{i}" for i in operands], params, [f"_n{i}" for i in operands], outs)
