@@ -99,7 +99,7 @@ def info() -> str:
     """Return the text that ``retrograd info`` prints."""
     lines: list[tuple[str, str]] = [
         ("retrograd", f"{OWN} ({os.path.dirname(retrograd.__file__)})"),
-        ("pages", missing_names.PAGES),
+        ("pages", missing_names.DOCS_FOLDER),
         ("Python", f"{platform.python_version()} ({platform.python_implementation()}, {sys.executable})"),
         ("platform", platform.platform()),
         *((name, version_of(name)) for name in ("numpy", "scipy", "ml_dtypes")),

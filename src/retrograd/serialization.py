@@ -314,7 +314,7 @@ def _to_location(array: Any, place: str) -> Any:
             f"Attempting to deserialize object on CUDA device {index} but torch.cuda.device_count() is {count}. Please "
             "use torch.load with map_location to map your storages to an existing device."
         )
-    return devices.move(array, devices.device("cuda", index))
+    return devices.to_device(array, devices.device("cuda", index))
 
 
 # -- Reading pickles -------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from retrograd.compat import unsupported
-from retrograd.compat.missing_names import PAGE
+from retrograd.compat.missing_names import DIFFERENCES_PAGE
 from tests.conformance import name_families as families
 from tests.conformance.name_families import below_torch, equivalent, recorded, supported_names
 
@@ -48,7 +48,7 @@ def test_unsupported_names_raise_with_the_reason(place: str) -> None:
     for name, why in ((name, why) for where, name, why in LEFT_OUT if where == place and found is not None):
         with pytest.raises(AttributeError, match="has no attribute") as caught:
             getattr(found, name)
-        assert f"{name!r} (left out of retrograd on purpose: {why}; see {PAGE})" in str(caught.value)
+        assert f"{name!r} (left out of retrograd on purpose: {why}; see {DIFFERENCES_PAGE})" in str(caught.value)
 
 
 def test_every_reason_has_names() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import retrograd
 from retrograd import cli
-from retrograd.compat.missing_names import PAGE
+from retrograd.compat.missing_names import DIFFERENCES_PAGE
 from retrograd.version import OWN
 from tests import ROOT
 
@@ -103,7 +103,7 @@ def test_traceback_of_missing_name_ends_in_the_program(tmp_path: Path) -> None:
     lines = done.stderr.splitlines()
     assert done.returncode == 1
     assert lines[-1].startswith("ModuleNotFoundError: No module named 'torch.nowhere'")
-    assert lines[-1].endswith(f"see {PAGE})")
+    assert lines[-1].endswith(f"see {DIFFERENCES_PAGE})")
     assert all("program.py" in line for line in lines if line.startswith("  File"))
 
 
@@ -210,7 +210,11 @@ def test_info_lists_versions_and_settings(capsys: pytest.CaptureFixture[str]) ->
     ]
     assert OWN in printed and numpy.__version__ in printed
     pages = next(line.split(maxsplit=1)[1] for line in printed.splitlines() if line.startswith("pages"))
-    assert Path(pages, "differences.md") == Path(PAGE) and Path(PAGE).is_file() and Path(PAGE).is_absolute()
+    assert (
+        Path(pages, "differences.md") == Path(DIFFERENCES_PAGE)
+        and Path(DIFFERENCES_PAGE).is_file()
+        and Path(DIFFERENCES_PAGE).is_absolute()
+    )
 
 
 def test_pages_are_installed() -> None:

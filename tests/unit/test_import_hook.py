@@ -17,7 +17,7 @@ import pytest
 import retrograd
 from retrograd import import_hook
 from retrograd.compat.lazy_imports import module_getattr
-from retrograd.compat.missing_names import PAGE, torch_name, why_missing
+from retrograd.compat.missing_names import DIFFERENCES_PAGE, torch_name, why_missing
 from retrograd.compat.unsupported import LEFT_OUT
 from tests.conformance.golden import GOLDEN
 
@@ -118,7 +118,7 @@ def test_errors_for_missing_names_point_to_the_page(
         imports(text)
     assert type(caught.value) is kind
     assert str(caught.value).startswith(words)
-    assert PAGE in str(caught.value)
+    assert DIFFERENCES_PAGE in str(caught.value)
     assert state() == before
 
 
@@ -127,7 +127,7 @@ def test_hasattr_and_getattr_with_a_default_work(standin: types.ModuleType) -> N
     assert getattr(standin, "nothing", 3) == 3
     with pytest.raises(AttributeError) as caught:
         _ = standin.__wrapped__
-    assert PAGE not in str(caught.value)
+    assert DIFFERENCES_PAGE not in str(caught.value)
     with pytest.raises(AttributeError) as caught:
         _ = standin.valeu
     assert caught.value.name == "valeu" and str(caught.value).endswith("Did you mean: 'value'?")
@@ -161,12 +161,12 @@ def test_hasattr_and_getattr_with_a_default_work(standin: types.ModuleType) -> N
 )
 def test_unsupported_names(name: str, what: str) -> None:
     assert what in LEFT_OUT
-    assert why_missing(name) == f"left out of retrograd on purpose: {what}; see {PAGE}"
+    assert why_missing(name) == f"left out of retrograd on purpose: {what}; see {DIFFERENCES_PAGE}"
 
 
 @pytest.mark.parametrize("name", ["torch.exp", "torch.quantile", "torch.names_of", "torch.nn.Quiet", "torch.qr"])
 def test_other_names_are_just_not_there(name: str) -> None:
-    assert why_missing(name) == f"not in retrograd; see {PAGE}"
+    assert why_missing(name) == f"not in retrograd; see {DIFFERENCES_PAGE}"
 
 
 def test_names_of_modules() -> None:
@@ -232,7 +232,7 @@ def test_other_packages_are_unaffected() -> None:
         assert importlib.util.find_spec("torchvision_of_nobody") is None
         with pytest.raises(ModuleNotFoundError) as caught:
             importlib.import_module("torchvision_of_nobody")
-    assert PAGE not in str(caught.value)
+    assert DIFFERENCES_PAGE not in str(caught.value)
 
 
 _WALK = """

@@ -68,10 +68,15 @@ def test_kept_memory_is_bounded() -> None:
 @on_glibc
 def test_bound_from_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RETROGRAD_POOL", raising=False)
-    assert 0 < malloc.bound() <= malloc.MOST
-    for said, bytes_kept in (("0", 0), ("100", 10**8), ("99999", malloc.MOST), ("much", malloc.bound())):
+    assert 0 < malloc.max_kept_bytes() <= malloc.MAX_SETTING
+    for said, bytes_kept in (
+        ("0", 0),
+        ("100", 10**8),
+        ("99999", malloc.MAX_SETTING),
+        ("much", malloc.max_kept_bytes()),
+    ):
         monkeypatch.setenv("RETROGRAD_POOL", said)
-        assert malloc.bound() == bytes_kept
+        assert malloc.max_kept_bytes() == bytes_kept
 
 
 def test_small_arrays_do_not_change_malloc_settings() -> None:

@@ -350,11 +350,14 @@ print(blas_threads.SHORT_SPIN, blas_threads.sleep_soon())
 
 
 @compiled
-@pytest.mark.skipif(not blas_threads.gemm("f") or not hasattr(os, "fork"), reason="another BLAS under NumPy")
+@pytest.mark.skipif(not blas_threads.gemm_address("f") or not hasattr(os, "fork"), reason="another BLAS under NumPy")
 def test_blas_spin_timeout_after_numpy_import() -> None:
     """Not while another thread may be in a product, nor if the user has set the timeout."""
     waits = "threading.Event().wait(0.3)"
-    assert run(IMPORTED_LATER.format(environment={}, other=waits)) == f"False {blas_threads.restartable() is not None}"
+    assert (
+        run(IMPORTED_LATER.format(environment={}, other=waits))
+        == f"False {blas_threads.restartable_openblas() is not None}"
+    )
     assert run(IMPORTED_LATER.format(environment={}, other="x[:50] @ x")) == "False False"
     assert run(IMPORTED_LATER.format(environment={"OPENBLAS_THREAD_TIMEOUT": "26"}, other=waits)) == "False False"
 

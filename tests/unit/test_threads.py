@@ -69,7 +69,7 @@ def test_fork_during_accumulation() -> None:
     holding, done = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with accumulate._accumulating:
+        with accumulate.accumulation_lock:
             holding.set()
             done.wait()
 

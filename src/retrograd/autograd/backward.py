@@ -9,7 +9,7 @@ from typing import Any
 import numpy
 
 from ..core import engine, gradients
-from ..core.devices import module_of
+from ..core.devices import array_module_of
 from ..core.error_context import describe_origin, with_remedy
 from ..core.grad_mode import restore_recording, set_recording
 from ..core.graph import AccumulateGrad, dead_ref
@@ -97,7 +97,7 @@ def _initial_gradient(index: int, out: Any, edge: Any, grad: Any) -> Any:
             text = f"grad can be implicitly created only for real scalar outputs but got {out.dtype}"
             text += _output_origin(index, array, edge)
             raise RuntimeError(with_remedy(text, "reduce it to a real number, as by .abs(), or pass its gradient"))
-        return module_of(array).ones(array.shape, dtype)
+        return array_module_of(array).ones(array.shape, dtype)
     if not isinstance(grad, Tensor):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
     if grad._array.shape != array.shape:
@@ -462,7 +462,7 @@ def gradients_of_tensors(
 
 def _initial_value(out: Tensor, grad: Any, as_tensors: bool) -> Any:
     if grad is None:
-        ones = module_of(out._array).ones(out._array.shape, out._array.dtype)
+        ones = array_module_of(out._array).ones(out._array.shape, out._array.dtype)
         return wrap(ones) if as_tensors else ones
     return grad if as_tensors else grad._array
 

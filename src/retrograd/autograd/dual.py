@@ -19,7 +19,7 @@ from ..core.error_context import describe_definition
 from ..core.grad_mode import in_inference, recording, restore_recording, set_recording
 from ..core.gradients import validate_gradient
 from ..core.graph import AccumulateGrad
-from ..core.tensor import Tensor, element_strides, memory_of, new, preserve_format
+from ..core.tensor import Tensor, element_strides, memory_owner, new, preserve_format
 from ..dispatch.generic_path import apply, modify
 from ..dispatch.op import TENSORS, arguments, is_shared
 from ..dispatch.operand_promotion import common_dtype
@@ -453,7 +453,7 @@ def _same_layout(primals: Any, tangents: Any) -> bool:
         and a._array.shape == b._array.shape
         and element_strides(a._array) == element_strides(b._array)
         and a.storage_offset() == b.storage_offset()
-        and memory_of(a._array).size <= memory_of(b._array).size
+        and memory_owner(a._array).size <= memory_owner(b._array).size
         for a, b in zip(primals, tangents, strict=True)
     )
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from ..core import anomaly_mode
-from ..core.devices import module_of
+from ..core.devices import array_module_of
 from ..core.error_context import describe_definition, describe_origin, with_remedy
 from ..core.error_context import describe_recording as recorded_at
 from ..core.grad_mode import no_grad, recording, restore_recording, set_recording
@@ -446,7 +446,7 @@ def _recorded_results(ctx: Any, args: tuple[Any, ...], output: Any, recorded: An
     for position, out in enumerate(outs):
         if isinstance(out, Tensor):
             array = out._array
-            forms.append((array.shape, array.dtype, module_of(array)))
+            forms.append((array.shape, array.dtype, array_module_of(array)))
             if id(out) not in arguments or id(out) in dirty:
                 results[id(out)] = position
             outs[position] = _recorded_result(ctx, out, position, id(out) in arguments, id(out) in dirty, recorded)

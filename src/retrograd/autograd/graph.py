@@ -14,7 +14,7 @@ import numpy
 from ..compat.lazy_imports import module_getattr
 from ..core import engine, hooks, saved_tensor_hooks
 from ..core.error_context import with_remedy
-from ..core.graph import AccumulateGrad, Handle, OutputEdge, plan_for
+from ..core.graph import AccumulateGrad, Handle, OutputEdge, require_plan
 from ..core.graph import Node as RecordedNode
 from ..core.tensor import REQUIRE, Tensor, at_edge, wrap
 from ..core.views import bump_version
@@ -106,7 +106,7 @@ def register_multi_grad_hook(tensors: Any, fn: Callable[..., Any], *, mode: str 
     edges = [_edge_of(each) for each in tensors]
     hooks = [_hook_for_first(fn)] * len(tensors) if mode == "any" else _hooks_for_all(fn, edges)
     for edge in edges:
-        plan_for(edge)
+        require_plan(edge)
     return MultiHandle(tuple(each.register_hook(hook) for each, hook in zip(tensors, hooks, strict=True)))
 
 
@@ -122,7 +122,7 @@ def _hook_for_first(fn: Callable[[Tensor], None]) -> Callable[[Tensor], None]:
 
     @functools.wraps(fn)
     def hook(grad: Tensor) -> None:
-        plan = engine.running()
+        plan = engine.running_plan()
         with lock:
             if plan in done:
                 return
@@ -143,7 +143,7 @@ def _hooks_for_all(fn: Callable[[list[Any]], None], edges: list[Any]) -> list[Ca
     lock = threading.Lock()
 
     def collect(index: int, grad: Tensor) -> None:
-        plan = engine.running()
+        plan = engine.running_plan()
         if plan is None:
             raise AssertionError("expected this hook to be called inside a backward call")
         with lock:
@@ -309,11 +309,11 @@ def allow_mutation_on_saved_tensors() -> Iterator[AllowMutation]:
     context = AllowMutation()
     try:
         with saved_tensors_hooks(context.pack, context.unpack):
-            saved_tensor_hooks.before_writing.append(context.copy)
+            saved_tensor_hooks.before_modification.append(context.copy)
             try:
                 yield context
             finally:
-                saved_tensor_hooks.before_writing.remove(context.copy)
+                saved_tensor_hooks.before_modification.remove(context.copy)
     finally:
         context.over = True
         _mutable.release()

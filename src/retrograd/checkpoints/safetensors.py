@@ -41,7 +41,7 @@ def to_bytes(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None)
     for name, tensor in sorted(tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])):
         if tensor.dtype not in _NAMES:
             raise ValueError(f"safetensors has no dtype {tensor.dtype} (tensor {name!r})")
-        array = devices.move(tensor._array, devices.CPU) if tensor.device.type != "cpu" else tensor._array
+        array = devices.to_device(tensor._array, devices.CPU) if tensor.device.type != "cpu" else tensor._array
         line = numpy.ascontiguousarray(array).reshape(-1).view(numpy.uint8)
         end = position + line.size
         header[name] = {"dtype": _NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [position, end]}

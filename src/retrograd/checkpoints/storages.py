@@ -16,7 +16,7 @@ from ..core import devices, dtypes
 from ..core.devices import device
 from ..core.dtypes import dtype
 from ..core.size import Size
-from ..core.tensor import Tensor, address, element_strides, memory_of, offset_in_memory, strided, wrap
+from ..core.tensor import Tensor, address, element_strides, memory_owner, offset_in_memory, strided, wrap
 from ..nn.parameter import Parameter
 from .formatting import shortened
 from .unpickler import Refused, check_attributes
@@ -133,7 +133,7 @@ def _view(storage: Any, offset: Any, size: Any, stride: Any, kind: dtype | None 
         )
     if not needed:
         return array[:0].reshape(size)
-    module = devices.module_of(array)
+    module = devices.array_module_of(array)
     steps = [step * array.itemsize for step in stride]
     return module.lib.stride_tricks.as_strided(array[offset:], size, steps)
 
@@ -164,7 +164,7 @@ def rebuild_tensor_v3(
 def _apply_metadata(tensor: Tensor, requires_grad: Any, metadata: Any) -> Tensor:
     # PyTorch saves lazy conjugation and negation as flags; they are applied here.
     metadata = metadata if isinstance(metadata, dict) else {}
-    if metadata and tensor.numel() > memory_of(tensor._array).size:
+    if metadata and tensor.numel() > memory_owner(tensor._array).size:
         raise RuntimeError("a tensor that repeats its elements is marked as conjugated or negated")
     if metadata.get("conj"):
         tensor = tensor.conj_physical()
@@ -263,11 +263,11 @@ class StorageTable:
 
         Raises RuntimeError if arrays of two dtypes share the storage.
         """
-        owner = memory_of(array)
+        owner = memory_owner(array)
         offset = offset_in_memory(array)
         if not (owner.flags.c_contiguous or owner.flags.f_contiguous) or address(owner) > address(array):
             owner, offset = array, 0  # memory of another library: only this array of it is saved
-        kind = dtypes.of(array.dtype)
+        kind = dtypes.dtype_of(array.dtype)
         key, _, known = self.found.setdefault(id(owner), (str(len(self.found)), owner, kind))
         if known is not kind:
             raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
@@ -282,7 +282,7 @@ class StorageTable:
         for key, owner, _ in self.found.values():
             line = owner if owner.flags.c_contiguous else owner.T
             if devices.device_of(owner) is not devices.CPU:
-                line = devices.move(line, devices.CPU)
+                line = devices.to_device(line, devices.CPU)
             records.append((key, numpy.ascontiguousarray(line).reshape(-1).view(numpy.uint8)))
         return records
 

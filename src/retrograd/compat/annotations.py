@@ -11,14 +11,14 @@ from types import FunctionType
 from typing import Any
 
 
-class Written(str):
+class UnquotedAnnotation(str):
     """Text of an annotation, whose ``repr`` has no quotes."""
 
     __slots__ = ()
     __repr__ = str.__str__
 
 
-_KNOWN: dict[str, Written] = {}
+_KNOWN: dict[str, UnquotedAnnotation] = {}
 
 
 def show_annotations(shown: Iterable[Any]) -> None:
@@ -28,15 +28,15 @@ def show_annotations(shown: Iterable[Any]) -> None:
     """
     for each in shown:
         for function in _functions(each):
-            as_written(function)
+            unquote_annotations(function)
 
 
-def as_written(function: Any) -> Any:
+def unquote_annotations(function: Any) -> Any:
     """Replace the annotations of ``function`` by text that is shown without quotes, and return the function."""
     annotations = function.__annotations__
     for argument, text in annotations.items():
         if text.__class__ is str:
-            annotations[argument] = _KNOWN.get(text) or _KNOWN.setdefault(text, Written(text))
+            annotations[argument] = _KNOWN.get(text) or _KNOWN.setdefault(text, UnquotedAnnotation(text))
     return function
 
 
@@ -54,4 +54,4 @@ def _functions(shown: Any) -> Iterator[FunctionType]:
             yield each
 
 
-__all__ = ["Written", "as_written", "show_annotations"]
+__all__ = ["UnquotedAnnotation", "unquote_annotations", "show_annotations"]

@@ -97,7 +97,7 @@ def _execute(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
     namespace = vars(module)
     namespace[user_frame.MARK] = True
     execute(module)
-    if "__all__" in namespace and module.__name__.split(".")[1] not in INSIDE:
+    if "__all__" in namespace and module.__name__.split(".")[1] not in INTERNAL:
         namespace.setdefault("__getattr__", module_getattr(module.__name__))
         namespace["__dir__"] = module_dir(namespace)
 
@@ -105,7 +105,7 @@ def _execute(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
 #: Folders of the package for internal use. They are no attributes of the package.
 FOLDERS = ("compat", "core", "dispatch", "inspection", "kernels", "operations", "runtime")
 #: Everything in the package for internal use.
-INSIDE = (*FOLDERS, "cli", "import_hook", "namespaces", "runner")
+INTERNAL = (*FOLDERS, "cli", "import_hook", "namespaces", "runner")
 
 
 def hide_folders(package: ModuleType) -> None:
@@ -160,7 +160,7 @@ def _complete(namespace: dict[str, Any]) -> None:
 def _is_part(name: str, value: Any) -> bool:
     """Whether ``value`` is a public module of the package whose own name is ``name``."""
     parts = value.__name__.split(".") if isinstance(value, ModuleType) else []
-    return len(parts) > 1 and parts[0] == "retrograd" and parts[1] not in INSIDE and parts[-1] == name
+    return len(parts) > 1 and parts[0] == "retrograd" and parts[1] not in INTERNAL and parts[-1] == name
 
 
 __all__ = ["ModuleCompletion", "hide_folders", "module_dir", "module_getattr"]

@@ -30,7 +30,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 IMPORT_FROM = opcode.opmap.get("IMPORT_FROM")
 
 #: The folder of the documentation: inside an installed package, beside ``src`` in a checkout.
-PAGES = next(
+DOCS_FOLDER = next(
     (
         folder
         for folder in (os.path.join(_PACKAGE, "docs"), os.path.join(os.path.dirname(os.path.dirname(_PACKAGE)), "docs"))
@@ -38,7 +38,7 @@ PAGES = next(
     ),
     "docs",
 )
-PAGE = os.path.join(PAGES, "differences.md")
+DIFFERENCES_PAGE = os.path.join(DOCS_FOLDER, "differences.md")
 
 
 def torch_name(module_name: str) -> str:
@@ -62,7 +62,11 @@ def why_missing(full_name: str) -> str:
     'not in retrograd; see ...differences.md'
     """
     what = reason(full_name.partition(".")[2])
-    return f"left out of retrograd on purpose: {what}; see {PAGE}" if what else f"not in retrograd; see {PAGE}"
+    return (
+        f"left out of retrograd on purpose: {what}; see {DIFFERENCES_PAGE}"
+        if what
+        else f"not in retrograd; see {DIFFERENCES_PAGE}"
+    )
 
 
 def missing_name_error(module_name: str, name: str, frame: FrameType) -> AttributeError | ImportError:
@@ -147,4 +151,4 @@ class UnsupportedAttribute:
         raise AttributeError(f"{subject} has no attribute {self.name!r} ({why})", name=self.name, obj=obj)
 
 
-__all__ = ["PAGE", "UnsupportedAttribute", "missing_name_error", "torch_name", "why_missing"]
+__all__ = ["DIFFERENCES_PAGE", "UnsupportedAttribute", "missing_name_error", "torch_name", "why_missing"]

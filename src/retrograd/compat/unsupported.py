@@ -91,7 +91,7 @@ LEFT_OUT = {
 }
 
 #: Methods and properties of Tensor in the table, each of which gets an ``UnsupportedAttribute``.
-TENSOR = tuple(
+TENSOR_ATTRIBUTES = tuple(
     name.removeprefix("Tensor.")
     for names in LEFT_OUT.values()
     for name in names.split()

@@ -17,7 +17,7 @@ from numpy import ndarray
 
 from ..autograd import grad as grad_of
 from ..core import dtypes, torch_function
-from ..core.accumulate import _accumulate
+from ..core.accumulate import accumulate_grad
 from ..core.grad_mode import in_inference, recording, restore_recording, set_recording
 from ..core.graph import Node, OutputEdge, next_number
 from ..core.pytree import tree_flatten
@@ -259,7 +259,7 @@ class _CallWatcher:
 
 def _of_user(frame: Any) -> bool:
     space = frame.f_globals
-    if user_frame.MARK in space or str(space.get("__name__")).partition(".")[0] in user_frame.OTHERS:
+    if user_frame.MARK in space or str(space.get("__name__")).partition(".")[0] in user_frame.LIBRARIES:
         return False
     while (frame := frame.f_back) is not None:
         ours = user_frame.MARK in frame.f_globals and not _is_in(frame, _CALLING_MODULES)
@@ -416,7 +416,7 @@ class Plan:
             again = getattr(step.op, "again", None)
             result = again(operands, params) if again else apply(step.op, operands, params)
             for value, each in zip(step.results, result if step.several else (result,), strict=True):
-                known[value] = each if each._array.dtype == value.dtype else each.to(dtypes.of(value.dtype))
+                known[value] = each if each._array.dtype == value.dtype else each.to(dtypes.dtype_of(value.dtype))
         set_recording(True)
         return [known[each] for each in self.outs if each.graded]
 
@@ -562,7 +562,7 @@ class Plan:
         The objects that these lines use are added to ``space``, the namespace of the generated function.
         """
         lines: list[str] = []
-        space["accumulate"] = _accumulate
+        space["accumulate"] = accumulate_grad
         given: set[Value] = set()
         for kind, *rest in self.trace.events:
             if kind == "backward":

@@ -151,8 +151,8 @@ def _expression(writer: Writer, step: Step) -> str:
         return text
     operands, target = (_cast_operands(writer, step)) if op.kind == "pointwise" else (_named(writer, step), None)
     params = [writer.literal(each) for each in step.params]
-    short = op.opmath and any(each.dtype in dtypes.SHORT for each in step.values())
-    if short or (target is not None and target in dtypes.SHORT):
+    short = op.opmath and any(each.dtype in dtypes.HALF_PRECISION for each in step.values())
+    if short or (target is not None and target in dtypes.HALF_PRECISION):
         return f"{writer.name(_half_precision_step(step), op.name)}({', '.join(operands)})"
     result = step.results[0]
     whole = not result.shape  # a kernel may return a NumPy scalar
@@ -266,7 +266,7 @@ def _named(writer: Writer, step: Step) -> list[str]:
 def _cast_operands(writer: Writer, step: Step) -> tuple[list[str], Any]:
     """Return the expressions for the operands of the pointwise ``step``, and the dtype to which they are converted."""
     common = common_dtype_of(step)
-    if common in dtypes.SHORT:
+    if common in dtypes.HALF_PRECISION:
         return [each.name if each.__class__ is Value else writer.literal(each) for each in step.operands], common
     found = []
     for each in step.operands:

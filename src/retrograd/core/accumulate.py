@@ -14,23 +14,23 @@ from typing import Any
 
 import numpy
 
-from .devices import module_of
+from .devices import array_module_of
 from .error_context import describe_recording
 from .gradients import as_tensor
 from .graph import AccumulateGrad
-from .hooks import _check_hook, _hook_hint, _run_node_pre_hooks, _run_pre_hooks
+from .hooks import check_hook_result, hook_hint, run_node_pre_hooks, run_tensor_hooks
 from .rule_namespace import arithmetic
 from .tensor import Tensor, wrap
 from .views import check_overlap
 
 #: Lock for adding to a leaf's ``grad``. Reentrant, because a recorded addition may call the user's code.
-_accumulating = threading.RLock()
+accumulation_lock = threading.RLock()
 
 
 def _after_fork() -> None:
     """Replace the lock in a forked child, where the thread that held it does not exist."""
-    global _accumulating
-    _accumulating = threading.RLock()
+    global accumulation_lock
+    accumulation_lock = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -39,13 +39,13 @@ if hasattr(os, "register_at_fork"):
 LARGE = 1 << 15
 
 
-def _sum(first: Any, second: Any) -> Any:
+def sum_gradients(first: Any, second: Any) -> Any:
     if first.__class__ is second.__class__ is numpy.ndarray and first.size >= LARGE:
         return arithmetic.add(first, second)
     return first + second
 
 
-def _add(pending: dict[Any, Any], owned: set[Any], edge: Any, arrived: Any) -> None:
+def add_pending(pending: dict[Any, Any], owned: set[Any], edge: Any, arrived: Any) -> None:
     """Add the gradient ``arrived`` to ``pending[edge]``, in place if nothing else refers to the array there.
 
     ``owned`` is the set of edges whose pending gradient is a sum that only the engine refers to.
@@ -61,12 +61,12 @@ def _add(pending: dict[Any, Any], owned: set[Any], edge: Any, arrived: Any) -> N
         owned.add(edge)
         _add_to(held, arrived)
         return
-    pending[edge] = _sum(held, arrived)
+    pending[edge] = sum_gradients(held, arrived)
     owned.add(edge)
 
 
 def _references_pending(pending: dict[Any, Any], edge: Any) -> int:
-    """Return the reference count that :func:`_add` finds for a pending gradient that only the engine refers to."""
+    """Return the reference count that :func:`add_pending` finds for a pending gradient that only the engine refers to."""
     held = pending[edge]
     return sys.getrefcount(held)
 
@@ -74,7 +74,7 @@ def _references_pending(pending: dict[Any, Any], edge: Any) -> int:
 _HELD = _references_pending({0: numpy.zeros(1)}, 0)
 
 
-def _visit_leaf(
+def visit_leaf(
     leaf: AccumulateGrad, grad: Any, owned: bool, record: bool, wanted: dict[Any, Any] | None, write: bool
 ) -> None:
     """Run the hooks of ``leaf`` with the gradient ``grad``, and store the gradient.
@@ -84,9 +84,9 @@ def _visit_leaf(
     backward pass is recorded.
     """
     if leaf.hooks is not None:
-        hooked = _run_pre_hooks(leaf.hooks, grad, record)
+        hooked = run_tensor_hooks(leaf.hooks, grad, record)
         if write and leaf.hooks.before:
-            hooked = _run_node_pre_hooks(leaf, (hooked,), record)[0]
+            hooked = run_node_pre_hooks(leaf, (hooked,), record)[0]
         owned = owned and not leaf.hooks.tensor and not leaf.hooks.before  # a hook may have stored its argument
         grad = hooked
     if wanted is not None:
@@ -97,13 +97,13 @@ def _visit_leaf(
         return
     variable = leaf.variable_ref()
     if variable is not None and grad is not None and (variable._grad_edge is leaf or _is_still_leaf(variable)):
-        _accumulate(leaf, variable, grad, owned, record)
+        accumulate_grad(leaf, variable, grad, owned, record)
     if leaf.hooks is not None and (leaf.hooks.accumulated or leaf.hooks.after):
         for hook in list(leaf.hooks.accumulated.values()):
             result = hook(leaf.variable)
             if result is not None:
-                _check_hook(hook, result, leaf.variable)
-                raise RuntimeError(f"Tensor post accumulate grad hooks should return None.{_hook_hint(hook)}")
+                check_hook_result(hook, result, leaf.variable)
+                raise RuntimeError(f"Tensor post accumulate grad hooks should return None.{hook_hint(hook)}")
         for hook in list(leaf.hooks.after.values()):
             hook((), (as_tensor(grad),))
 
@@ -122,13 +122,13 @@ def _is_still_leaf(variable: Any) -> bool:
     return variable._grad_edge is not None
 
 
-def _accumulate(leaf: AccumulateGrad, variable: Any, grad: Any, owned: bool, record: bool) -> None:
+def accumulate_grad(leaf: AccumulateGrad, variable: Any, grad: Any, owned: bool, record: bool) -> None:
     """Add ``grad`` to the ``grad`` of ``variable``, in place unless the backward pass is recorded.
 
     ``leaf`` is the tensor's AccumulateGrad. If ``owned`` is true, only the engine refers to the array of ``grad``. If
     ``record`` is true, the backward pass is recorded.
     """
-    with _accumulating:
+    with accumulation_lock:
         held = variable._grad
         if held is None:
             variable._grad = _copied(leaf, grad) if record else _own(leaf, grad, owned)
@@ -159,7 +159,7 @@ def _add_to(held: Any, grad: Any) -> None:
 
 def _copied(leaf: AccumulateGrad, grad: Tensor) -> Any:
     """Return a recorded copy of ``grad`` in the memory layout of the leaf's array."""
-    module = module_of(leaf.array)
+    module = array_module_of(leaf.array)
     return wrap(module.empty_like(leaf.array, dtype=grad._array.dtype)).copy_(grad)
 
 

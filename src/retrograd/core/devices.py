@@ -145,20 +145,22 @@ class _Defaults(threading.local):
 
 
 _defaults = _Defaults()
-asked = False  # whether any thread has set a default device; if not, the slow access to thread-local data is skipped
+default_changed = (
+    False  # whether any thread has set a default device; if not, the slow access to thread-local data is skipped
+)
 
 
 def _set_default(**fields: Any) -> None:
     """Set the attributes ``fields`` of the thread's :class:`_Defaults`."""
-    global asked
-    asked = True
+    global default_changed
+    default_changed = True
     for name, value in fields.items():
         setattr(_defaults, name, value)
 
 
 def get_default_device() -> device:
     """Return the device of tensors created without ``device=``."""
-    if not asked:
+    if not default_changed:
         return CPU
     stack = _defaults.stack
     return stack[-1] if stack else _defaults.default
@@ -169,7 +171,7 @@ def set_default_device(device: Any) -> None:
     """Set the device of tensors created without ``device=`` (None: the CPU)."""
     default = CPU if device is None else as_device(device)
     if default.type != "cuda":  # CUDA may be set before it is known whether a GPU is present
-        module_for(default)
+        array_module_for(default)
     _set_default(default=default)
 
 
@@ -204,14 +206,14 @@ def gpu_count() -> int:
         return 0
 
 
-def module_of(array: Any) -> ModuleType:
+def array_module_of(array: Any) -> ModuleType:
     """Return the array module of an array: ``numpy`` or ``cupy``."""
     if isinstance(array, (numpy.ndarray, numpy.generic)):
         return numpy
     return sys.modules["cupy"]
 
 
-def module_for(target: device) -> Any:
+def array_module_for(target: device) -> Any:
     """Return the array module of a device; raise RuntimeError for devices other than the CPU and CUDA."""
     if target.type == "cpu":
         return numpy
@@ -227,12 +229,12 @@ def device_of(array: Any) -> device:
     return device("cuda", int(array.device.id))
 
 
-def move(array: Any, target: device) -> Any:
+def to_device(array: Any, target: device) -> Any:
     """Return ``array`` on the device ``target``: the array itself if it is stored there, else a copy."""
     source = device_of(array)
     if target.type == "cpu":
         return array if source.type == "cpu" else sys.modules["cupy"].asnumpy(array)
-    gpu = module_for(target)
+    gpu = array_module_for(target)
     if source.type == "cuda" and target.index in (None, source.index):
         return array
     with gpu.cuda.Device(target.index or 0):

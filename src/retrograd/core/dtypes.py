@@ -108,7 +108,7 @@ _BY_NAME = {each.name: each for each in ALL}
 _BY_NUMPY: Final = {each.numpy: each for each in ALL}
 
 #: Half-precision dtypes, whose elements are computed in float32.
-SHORT: Final = frozenset({float16.numpy, bfloat16.numpy})
+HALF_PRECISION: Final = frozenset({float16.numpy, bfloat16.numpy})
 
 
 @pickled_as("dtype")
@@ -117,7 +117,7 @@ def named(name: str) -> dtype:
     return _BY_NAME[name]
 
 
-def of(array_dtype: Any) -> dtype:
+def dtype_of(array_dtype: Any) -> dtype:
     """Return the ``dtype`` for a NumPy dtype; raise TypeError if it is not supported."""
     try:
         return _BY_NUMPY[array_dtype]
@@ -194,7 +194,7 @@ def _cpp(each: dtype) -> str:
     )
 
 
-def c_name(each: Any) -> str:
+def cpp_name(each: Any) -> str:
     """Return the C++ type of ``each``, a ``dtype`` or a NumPy dtype, as some of PyTorch's errors show it."""
     return _C_NAMES.get(each.name, each.name)
 
@@ -214,7 +214,7 @@ def scalar_name(each: dtype) -> str:
     }.get(each.name) or _cpp(each)  # fmt: skip
 
 
-def old_name(each: dtype) -> str:
+def legacy_type_name(each: dtype) -> str:
     """Return the name in PyTorch's errors of the legacy tensor type with the dtype ``each``: ``CPUBoolType`` …"""
     scalar = scalar_name(each)
     return f"CPU{scalar}Type" if scalar in ("Bool", "BFloat16") or each.is_complex else f"torch.{scalar}Tensor"
@@ -222,10 +222,10 @@ def old_name(each: dtype) -> str:
 
 def unsupported(name: str, array_dtype: Any) -> NotImplementedError:
     """Return PyTorch's error for the kernel ``name`` that does not support the NumPy dtype ``array_dtype``."""
-    return NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(of(array_dtype))}'")
+    return NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(dtype_of(array_dtype))}'")
 
 
-def converted(value: Any, target: Any) -> Any:
+def number_to_array(value: Any, target: Any) -> Any:
     """Return the Python number ``value`` as a 0-d array of the NumPy dtype ``target``.
 
     Raises PyTorch's RuntimeError if the number is out of range.
@@ -245,10 +245,10 @@ def converted(value: Any, target: Any) -> Any:
         number = int(number) % (limits.max + 1) if fits and kind == "u" else number
     elif fits and math.isfinite(number):
         fits = (
-            abs(number) <= 65504 or abs(number) <= finfo(of(target)).max
+            abs(number) <= 65504 or abs(number) <= finfo(dtype_of(target)).max
         )  # the range of float16 is part of all ranges
     if not fits:
-        raise RuntimeError(f"value cannot be converted to type {_FIXED_WIDTH[of(target).name]} without overflow")
+        raise RuntimeError(f"value cannot be converted to type {_FIXED_WIDTH[dtype_of(target).name]} without overflow")
     return numpy.asarray(int(number) if kind in "iu" else number).astype(target)
 
 

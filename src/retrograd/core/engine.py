@@ -21,12 +21,12 @@ from typing import Any
 
 from ..runtime.fp_warnings import IGNORED, errors
 from . import anomaly_mode
-from .accumulate import _add, _sum, _visit_leaf
+from .accumulate import add_pending, sum_gradients, visit_leaf
 from .error_context import add_origin_note
 from .grad_mode import recording, restore_recording, set_recording
-from .gradients import _as_level, as_tensor, validate_gradient
+from .gradients import as_tensor, unwrap_unless_recorded, validate_gradient
 from .graph import AccumulateGrad, Node, OutputEdge
-from .hooks import _run_node_pre_hooks, _run_post_hooks, _run_pre_hooks
+from .hooks import run_node_post_hooks, run_node_pre_hooks, run_tensor_hooks
 
 
 def run_backward(
@@ -80,7 +80,7 @@ def _note_origin(error: Exception) -> None:
         frame, trace = trace.tb_frame, trace.tb_next
         if frame.f_code is _run.__code__:
             edge = frame.f_locals.get("current") or frame.f_locals.get("previous")
-        elif frame.f_globals is _visit_leaf.__globals__ and "leaf" in frame.f_locals:
+        elif frame.f_globals is visit_leaf.__globals__ and "leaf" in frame.f_locals:
             edge = frame.f_locals["leaf"]
     add_origin_note(error, edge)
 
@@ -164,9 +164,9 @@ def _run(
                 ) or array.dtype is not edge.dtype:
                     arrived = validate_gradient(arrived, edge, previous)
                 if edge is current:
-                    grad = _sum(grad, arrived)
+                    grad = sum_gradients(grad, arrived)
                 elif edge in pending:
-                    _add(pending, owned, edge, arrived)
+                    add_pending(pending, owned, edge, arrived)
                 elif edge.__class__ is AccumulateGrad:
                     pending[edge] = arrived
                     leaves[edge] = None
@@ -184,10 +184,10 @@ def _run(
                 if not awaited[edge] and (edge in pending or edge.hooks is not None):
                     array = arrived = None
                     leaves.pop(edge, None)
-                    _visit_leaf(edge, pending.pop(edge, None), edge in owned, record, wanted, write)
+                    visit_leaf(edge, pending.pop(edge, None), edge in owned, record, wanted, write)
         grads = arrived = array = None
     for leaf in leaves:
-        _visit_leaf(leaf, pending.pop(leaf), leaf in owned, record, wanted, write)
+        visit_leaf(leaf, pending.pop(leaf), leaf in owned, record, wanted, write)
 
 
 def _enter(
@@ -229,16 +229,16 @@ def _visit(
     """
     if edge in inner:
         if not inner[edge]:
-            wanted[edge] = grad if edge.hooks is None else _run_pre_hooks(edge.hooks, grad, record)
+            wanted[edge] = grad if edge.hooks is None else run_tensor_hooks(edge.hooks, grad, record)
             return _WAITING
         wanted[edge] = grad  # before the hooks, as in PyTorch: they change only the gradients passed on
     if edge.__class__ is OutputEdge:
         _collect_output_grad(edge, grad, several, heap)
         return _WAITING
     if edge.hooks is not None:
-        grad = _run_pre_hooks(edge.hooks, grad, record)
+        grad = run_tensor_hooks(edge.hooks, grad, record)
         if edge.hooks.before and edge.single:
-            grad = _run_node_pre_hooks(edge, (grad,), record)[0]
+            grad = run_node_pre_hooks(edge, (grad,), record)[0]
     return _apply(edge, grad, edges, keep, record, several)
 
 
@@ -266,11 +266,11 @@ def _apply(node: Any, grad: Any, edges: Any, keep: bool, record: bool, several: 
         grad = several.pop(node)
         if node.result_hooks is not None:
             for position, hooks in sorted(node.result_hooks.items()):
-                grad[position] = _run_pre_hooks(hooks, grad[position], record)
+                grad[position] = run_tensor_hooks(hooks, grad[position], record)
         if all(each is None for each in grad) and not node.takes_none:
             grad = None
         elif node.hooks is not None and node.hooks.before:
-            grad = _run_node_pre_hooks(node, tuple(grad), record)
+            grad = run_node_pre_hooks(node, tuple(grad), record)
     if grad is None and not node.takes_none:
         grads: Any = None if len(edges) == 1 else (None,) * len(edges)
     elif anomaly_mode.setting.enabled:
@@ -278,7 +278,7 @@ def _apply(node: Any, grad: Any, edges: Any, keep: bool, record: bool, several: 
     else:
         grads = node.vjp_recorded(grad, edges, keep) if record else node.vjp(grad, edges, keep)
     if node.hooks is not None and node.hooks.after:
-        grads = _run_post_hooks(node, grads, grad, record)
+        grads = run_node_post_hooks(node, grads, grad, record)
     return grads
 
 
@@ -347,7 +347,7 @@ class Plan:
 
 _running: ContextVar[Plan | None] = ContextVar("running", default=None)
 #: Return the plan of the backward pass that is running in this thread, if ``AccumulateGrad.hooked``.
-running = _running.get
+running_plan = _running.get
 
 
 _by_number = attrgetter("number")
@@ -376,9 +376,9 @@ def run_one(node: Any, grads: tuple[Any, ...]) -> Any:
     return an empty tuple.
     """
     record = bool(recording())
-    values = tuple(_as_level(each, record) for each in grads)
+    values = tuple(unwrap_unless_recorded(each, record) for each in grads)
     if node.__class__ is AccumulateGrad:
-        _visit_leaf(node, values[0], False, record, None, True)
+        visit_leaf(node, values[0], False, record, None, True)
         return ()
     grad = values[0] if node.single else values
     if record:

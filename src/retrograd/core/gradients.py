@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from .dtypes import of
+from .dtypes import dtype_of
 from .error_context import describe_recording
 from .rule_namespace import rule_namespace_of
 from .tensor import Tensor, wrap
@@ -34,7 +34,7 @@ def validate_gradient(grad: Any, edge: Any, node: Any) -> Any:
     if dtype != edge.dtype:
         if dtype.kind == "c" and edge.dtype.kind != "c":
             grad = level.real(grad)
-        grad = level.to_dtype(grad, of(edge.dtype))
+        grad = level.to_dtype(grad, dtype_of(edge.dtype))
     return grad
 
 
@@ -51,7 +51,7 @@ def as_tensor(grad: Any) -> Any:
     return wrap(numpy.asarray(grad) if isinstance(grad, numpy.generic) else grad)
 
 
-def _as_level(value: Any, record: bool) -> Any:
+def unwrap_unless_recorded(value: Any, record: bool) -> Any:
     """Return the gradient ``value`` as a Tensor if ``record`` is true, else as an array.
 
     ``record`` is true in a backward pass that is recorded.

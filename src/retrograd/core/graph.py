@@ -79,7 +79,7 @@ class HookList(dict[int, Callable[..., Any]]):
 
 
 #: An empty list of hooks, never modified.
-NONE = HookList()
+NO_HOOKS = HookList()
 
 
 class Hooks:
@@ -93,7 +93,7 @@ class Hooks:
 
     def __init__(self) -> None:
         self.tensor = HookList()
-        self.before = self.after = self.accumulated = NONE
+        self.before = self.after = self.accumulated = NO_HOOKS
         self.retaining: int | None = None  # key in `tensor` of the hook that retains the gradient
 
     def own(self, when: str) -> HookList:
@@ -102,7 +102,7 @@ class Hooks:
         The first call creates the list.
         """
         hooks: HookList = getattr(self, when)
-        if hooks is NONE:
+        if hooks is NO_HOOKS:
             hooks = HookList()
             setattr(self, when, hooks)
         return hooks
@@ -113,7 +113,7 @@ def hooks_of(edge: Any) -> Hooks:
     if edge.hooks is None:
         edge.hooks = Hooks()
         if edge.__class__ is AccumulateGrad:
-            plan_for(edge)
+            require_plan(edge)
         elif edge.__class__ is OutputEdge:  # the node runs these hooks, and it has no reference to its OutputEdges
             by_result = edge.node.__dict__.setdefault("result_hooks", {})
             edge.hooks = by_result.setdefault(edge.position, edge.hooks)
@@ -124,7 +124,7 @@ def hooks_of(edge: Any) -> Hooks:
 _planned: set[weakref.ref[Any]] = set()
 
 
-def plan_for(edge: Any) -> None:
+def require_plan(edge: Any) -> None:
     """Let every backward pass make a plan as long as ``edge`` exists.
 
     Making the plan takes time (see Note [The order of leaves] in ``engine.py``).
@@ -322,7 +322,7 @@ class AccumulateGrad:
         "__weakref__", "_notes", "array", "cell", "code", "dtype", "hooks", "instruction", "number", "shape", "variable_ref",
     )  # fmt: skip
     __module__ = "builtins"
-    hooked: ClassVar[bool] = False  # whether any existing leaf has had a hook; see `plan_for`
+    hooked: ClassVar[bool] = False  # whether any existing leaf has had a hook; see `require_plan`
     next_functions: ClassVar[tuple[Any, ...]] = ()
     edges: ClassVar[tuple[Any, ...]] = ()
     lone: ClassVar[bool] = False

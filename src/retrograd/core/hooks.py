@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .error_context import describe_definition
-from .gradients import _as_level, as_tensor, validate_gradient
+from .gradients import as_tensor, unwrap_unless_recorded, validate_gradient
 from .graph import Hooks
 from .tensor import Retain, Tensor
 
@@ -13,7 +13,7 @@ from .tensor import Retain, Tensor
 retain_last = False
 
 
-def _run_pre_hooks(hooks: Hooks, grad: Any, record: bool) -> Any:
+def run_tensor_hooks(hooks: Hooks, grad: Any, record: bool) -> Any:
     """Call the tensor's hooks in order with the gradient ``grad``, and return the gradient as changed by them.
 
     ``hooks`` are those of the tensor's gradient edge. If ``record`` is true, the backward pass is recorded.
@@ -29,12 +29,12 @@ def _run_pre_hooks(hooks: Hooks, grad: Any, record: bool) -> Any:
             continue
         result = hook(shown)
         if result is not None:
-            _check_hook(hook, result, shown)
-        grad = _as_level(shown if result is None else result, record)
+            check_hook_result(hook, result, shown)
+        grad = unwrap_unless_recorded(shown if result is None else result, record)
     return grad
 
 
-def _run_node_pre_hooks(node: Any, grads: tuple[Any, ...], record: bool) -> tuple[Any, ...]:
+def run_node_pre_hooks(node: Any, grads: tuple[Any, ...], record: bool) -> tuple[Any, ...]:
     """Call the hooks registered to run before ``node``, and return the gradients of its results as changed by them.
 
     ``grads`` are the gradients of its results. If ``record`` is true, the backward pass is recorded.
@@ -47,7 +47,7 @@ def _run_node_pre_hooks(node: Any, grads: tuple[Any, ...], record: bool) -> tupl
     return grads
 
 
-def _run_post_hooks(node: Any, grads: Any, grad: Any, record: bool) -> Any:
+def run_node_post_hooks(node: Any, grads: Any, grad: Any, record: bool) -> Any:
     """Call the hooks registered to run after ``node``, and return the gradients of its inputs as changed by them.
 
     ``grads`` are the gradients that the node computed from ``grad``, the gradient of its result. A hook gets one
@@ -78,35 +78,35 @@ def _checked(hook: Any, results: Any, shown: tuple[Any, ...], record: bool) -> t
     else arrays.
     """
     if not isinstance(results, tuple):
-        raise TypeError(f"expected tuple, but hook returned '{type(results).__name__}'{_hook_hint(hook)}")
+        raise TypeError(f"expected tuple, but hook returned '{type(results).__name__}'{hook_hint(hook)}")
     if len(results) != len(shown):
         raise RuntimeError(
             f"hook '{_name(hook)}' has returned an incorrect number of values (got {len(results)}, but expected "
-            f"{len(shown)}){_hook_hint(hook)}"
+            f"{len(shown)}){hook_hint(hook)}"
         )
     for result, original in zip(results, shown, strict=True):
         if result is not None:
-            _check_hook(hook, result, original)
-    return tuple(_as_level(each, record) for each in results)
+            check_hook_result(hook, result, original)
+    return tuple(unwrap_unless_recorded(each, record) for each in results)
 
 
-def _check_hook(hook: Any, result: Any, shown: Tensor | None) -> None:
+def check_hook_result(hook: Any, result: Any, shown: Tensor | None) -> None:
     """Raise PyTorch's error unless ``result``, returned by ``hook``, can replace the gradient ``shown`` to it."""
     error: Exception | None = None
     if not isinstance(result, Tensor):
-        error = TypeError(f"expected Variable, but hook returned '{type(result).__name__}'{_hook_hint(hook)}")
+        error = TypeError(f"expected Variable, but hook returned '{type(result).__name__}'{hook_hint(hook)}")
     elif shown is None:
-        error = RuntimeError(f"can't replace a None gradient with a non-None value{_hook_hint(hook)}")
+        error = RuntimeError(f"can't replace a None gradient with a non-None value{hook_hint(hook)}")
     elif result._array.dtype != shown._array.dtype:
         change = f"type of value (was {shown.type()} got {result.type()})"
-        error = RuntimeError(f"hook '{_name(hook)}' has changed the {change}{_hook_hint(hook)}")
+        error = RuntimeError(f"hook '{_name(hook)}' has changed the {change}{hook_hint(hook)}")
     elif result._array.shape != shown._array.shape:
-        error = RuntimeError(f"hook '{_name(hook)}' has changed the size of value{_hook_hint(hook)}")
+        error = RuntimeError(f"hook '{_name(hook)}' has changed the size of value{hook_hint(hook)}")
     if error is not None:
         raise error
 
 
-def _hook_hint(hook: Any) -> str:
+def hook_hint(hook: Any) -> str:
     """Return the location where ``hook`` is defined, and a remedy, for errors about its result."""
     location = describe_definition(hook)
     remedy = "Remedy: return None, or a gradient of the same shape and dtype"

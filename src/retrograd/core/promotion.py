@@ -81,7 +81,7 @@ def _no_promotion(a: dtype, b: dtype) -> RuntimeError:
     )
 
 
-def of_number(value: Any) -> dtype:
+def dtype_of_number(value: Any) -> dtype:
     """Return the dtype of the Python number ``value`` in an operation without tensors."""
     if value.__class__ is bool:
         return bool_
@@ -92,7 +92,7 @@ def of_number(value: Any) -> dtype:
     return default.complex
 
 
-def result_of(dimensioned: dtype | None, zero_dim: dtype | None, number: dtype | None) -> dtype:
+def promoted_dtype(dimensioned: dtype | None, zero_dim: dtype | None, number: dtype | None) -> dtype:
     """Return the common dtype of operands.
 
     ``dimensioned`` is the promoted dtype of the tensors with dimensions, ``zero_dim`` that of the 0-d tensors, and

@@ -20,7 +20,7 @@ Hooks = tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]]
 _stack: ContextVar[tuple[Hooks, ...]] = ContextVar("hooks", default=())
 _refusal: ContextVar[str | None] = ContextVar("refusal", default=None)
 #: Functions called with a tensor before it is modified (see ``autograd.graph.allow_mutation_on_saved_tensors``).
-before_writing: Final[list[Callable[[Tensor], None]]] = []
+before_modification: Final[list[Callable[[Tensor], None]]] = []
 
 
 def active_hooks() -> Hooks | None:

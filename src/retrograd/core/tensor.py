@@ -162,7 +162,7 @@ class Tensor:
 
         If ``require_grad`` is true, the leaf requires gradients.
         """
-        return leaf_of(cls, data, require_grad)
+        return leaf_sharing_memory(cls, data, require_grad)
 
     @property
     def _version_counter(self) -> list[Any] | None:
@@ -187,7 +187,7 @@ class Tensor:
         if dim is None:
             return size_of(Size, self._array.shape)
         try:
-            return self._array.shape[dimension(dim, self._array.ndim)]
+            return self._array.shape[normalize_dim(dim, self._array.ndim)]
         except TypeError:
             raise TypeError(f"size(): argument 'dim' (position 1) must be int, not {type_name(dim)}") from None
         except IndexError as error:
@@ -197,7 +197,7 @@ class Tensor:
         """Return the strides in elements, or the stride of dimension ``dim``."""
         strides = element_strides(self._array)
         try:
-            return strides if dim is None else strides[dimension(dim, len(strides))]
+            return strides if dim is None else strides[normalize_dim(dim, len(strides))]
         except IndexError as error:
             raise strip_frames(error) or error from None
 
@@ -238,7 +238,7 @@ class Tensor:
     @property
     def dtype(self) -> dtype:
         """Data type of the elements."""
-        return dtypes.of(self._array.dtype)
+        return dtypes.dtype_of(self._array.dtype)
 
     @property
     def device(self) -> device:
@@ -263,7 +263,7 @@ class Tensor:
         if memory_format is channels_last or memory_format is channels_last_3d:
             array = self._array
             return array.ndim == (4 if memory_format is channels_last else 5) and bool(
-                numpy_moveaxis(array).flags.c_contiguous
+                channels_last_view(array).flags.c_contiguous
             )
         return bool(self._array.flags.c_contiguous)
 
@@ -396,7 +396,7 @@ class Tensor:
             raise RuntimeError("can't assign Variable as its own grad")
         if value.dtype is not self.dtype:
             raise RuntimeError(
-                f"attempting to assign a gradient with dtype '{dtypes.c_name(value.dtype)}' to a tensor with grad_dtype "
+                f"attempting to assign a gradient with dtype '{dtypes.cpp_name(value.dtype)}' to a tensor with grad_dtype "
                 f"'{dtypes.scalar_name(self.dtype)}'. The gradient must match the tensor's grad_dtype (defaults to the "
                 "tensor's dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow "
                 "any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break "
@@ -558,7 +558,7 @@ def at_edge(array: Any, counter: list[Any] | None, edge: Any) -> Tensor:
     return out
 
 
-def graded_leaf(array: Any) -> Tensor:
+def leaf_from_array(array: Any) -> Tensor:
     """Return a Tensor of ``array`` that is a leaf and requires gradients."""
     if array.dtype.kind not in "fcV":
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
@@ -585,7 +585,7 @@ def _freeze(x: Tensor) -> None:
     x._grad_edge = None
 
 
-def leaf_of(cls: type, data: Tensor, requires_grad: Any, function: str = "_make_subclass") -> Any:
+def leaf_sharing_memory(cls: type, data: Tensor, requires_grad: Any, function: str = "_make_subclass") -> Any:
     """Return a leaf of class ``cls`` that shares memory and version counter with ``data``.
 
     If ``requires_grad`` is true, the leaf requires gradients. ``function`` is the function's name in errors.
@@ -653,7 +653,7 @@ def _without_node(x: Tensor) -> bool:
 # --- Arrays and their memory ----------------------------------------------------------------------------------------
 
 
-def dimension(dim: int, ndim: int, *, wrap_scalar: bool = True) -> int:
+def normalize_dim(dim: int, ndim: int, *, wrap_scalar: bool = True) -> int:
     """Return the dimension ``dim`` of a tensor with ``ndim`` dimensions as a non-negative index.
 
     Raises PyTorch's IndexError if it is out of range. A 0-d tensor has the dimensions 0 and -1, unless ``wrap_scalar``
@@ -684,7 +684,7 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(strides[::-1])
 
 
-def memory_of(array: Any) -> Any:
+def memory_owner(array: Any) -> Any:
     """Return the array that owns the memory of ``array``."""
     owner = array
     while (below := owner.base) is not None:
@@ -698,7 +698,7 @@ def memory_of(array: Any) -> Any:
 
 def share_memory(a: Any, b: Any) -> bool:
     """Whether the arrays ``a`` and ``b`` are views of the same memory (their elements need not overlap)."""
-    return a is b if a.base is None and b.base is None else memory_of(a) is memory_of(b)
+    return a is b if a.base is None and b.base is None else memory_owner(a) is memory_owner(b)
 
 
 def address(array: Any) -> int:
@@ -708,10 +708,10 @@ def address(array: Any) -> int:
 
 def offset_in_memory(array: Any) -> int:
     """Return the number of elements in memory between the start of the memory of ``array`` and its first element."""
-    return (address(array) - address(memory_of(array))) // array.itemsize
+    return (address(array) - address(memory_owner(array))) // array.itemsize
 
 
-def numpy_moveaxis(array: Any) -> Any:
+def channels_last_view(array: Any) -> Any:
     """Return a view of ``array`` in which the channels (dimension 1) are the last dimension."""
     return array.transpose(0, *range(2, array.ndim), 1)
 

@@ -173,8 +173,8 @@ class _Watch:
     take: Callable[[type], None] = staticmethod(lambda kind: None)  # add a subclass of Tensor to the operand classes
 
 
-watch = _Watch()
-ON_LOAD.append(lambda: watch.loaded())
+installer = _Watch()
+ON_LOAD.append(lambda: installer.loaded())
 _registered = _entered = _removals = 0
 #: How often the checks are removed when the last mode ends. A removal takes as long as a thousand calls.
 MAX_REMOVALS = 10
@@ -191,8 +191,8 @@ def register_class(kind: type) -> bool:
         return False
     with _counting:
         _registered += 1
-        watch.look()
-        watch.take(kind)
+        installer.look()
+        installer.take(kind)
     return True
 
 
@@ -202,7 +202,7 @@ def forget_classes() -> None:
     with _counting:
         _registered = _removals = 0
         if not _entered:
-            watch.rest()
+            installer.rest()
 
 
 def register_overriding(values: Iterable[Any], ordinary: type) -> bool:
@@ -219,7 +219,7 @@ def enter_mode(mode: Any) -> None:
     global _entered
     with _counting:
         _entered += 1
-        watch.look()
+        installer.look()
     level, modes = _state.get()
     _state.set((level, (*modes, mode)))
 
@@ -236,4 +236,4 @@ def leave_mode(rest: bool = False) -> None:
         _entered -= 1
         if not _entered and not _registered and (rest or _removals < MAX_REMOVALS):
             _removals += not rest
-            watch.rest()
+            installer.rest()

@@ -29,13 +29,13 @@ from typing import Any
 
 from ..runtime import user_frame
 from . import anomaly_mode
-from .dtypes import of, scalar_name
+from .dtypes import dtype_of, scalar_name
 from .error_context import describe_origin, with_remedy
 from .grad_mode import in_inference, recording, restore_recording, set_recording
 from .graph import AccumulateGrad, Node, dead_ref, next_number
 from .rule_namespace import RULE_NAMESPACES, rule_namespace_of
-from .saved_tensor_hooks import before_writing
-from .tensor import Tensor, address, element_strides, memory_of, share_memory
+from .saved_tensor_hooks import before_modification
+from .tensor import Tensor, address, element_strides, memory_owner, share_memory
 
 #: Creation of a view: default, under no_grad, in inference mode, by an operation with several views, by a custom
 #: function.
@@ -53,7 +53,7 @@ class StridedLayout:
 
 def strided_layout(array: Any, origin: Any) -> StridedLayout:
     """Return the layout of ``array``; its offset is counted from the start of the memory of ``origin``."""
-    owner = memory_of(origin)
+    owner = memory_owner(origin)
     offset = 0 if array is owner else (address(array) - address(owner)) // array.itemsize
     return StridedLayout(array.shape, element_strides(array), offset)
 
@@ -218,7 +218,7 @@ def check_in_place(x: Tensor, recorded: bool, overlap: bool = False) -> None:
     ``recorded`` is true if the operation is recorded because an operand requires gradients. If ``overlap`` is true,
     elements of ``x`` may overlap in memory, otherwise this is an error.
     """
-    for callback in before_writing:
+    for callback in before_modification:
         callback(x)
     if x._version_counter is None and not in_inference():
         raise RuntimeError(
@@ -516,7 +516,7 @@ def bare_name(node: Any) -> str:
 
 def type_string(array: Any) -> str:
     """Return the type of the tensor with the elements ``array`` in some of PyTorch's errors: ``torch.FloatTensor``."""
-    name = scalar_name(of(array.dtype))
+    name = scalar_name(dtype_of(array.dtype))
     return f"torch.{'cuda.' if type(array).__module__.startswith('cupy') else ''}{name}Tensor"
 
 

@@ -19,7 +19,7 @@ import numpy
 from ..core import devices, dtypes
 from ..core.grad_mode import in_inference, recording
 from ..core.graph import AccumulateGrad, OutputEdge, next_number
-from ..core.saved_tensor_hooks import before_writing
+from ..core.saved_tensor_hooks import before_modification
 from ..core.tensor import Tensor, new, share_memory, wrap
 from ..core.views import current_edge, rebase_history, view_of, views_of
 from ..kernels.numba_dispatch import for_ufunc, stretched
@@ -64,7 +64,8 @@ def install_fast_path(op: Any, function: FunctionType, slow: Any) -> None:
         wrap=wrap, numbers_in=numbers_in,
         CPU=devices.CPU, MISSING=MISSING, taken=taken, unite=promote_operands, Output=OutputEdge,
         brief=user_frame.strip_frames, counted=counted,
-        Leaf=AccumulateGrad, share_memory=share_memory, before_writing=before_writing, Node=all_results_class(op, in_place=over),
+        Leaf=AccumulateGrad, share_memory=share_memory,
+        before_writing=before_modification, Node=all_results_class(op, in_place=over),
         **{f"default_{key}": value for key, value in (front or op).defaults.items()},
         **{f"Node{i}": node_class(op, in_place=over, only=i) for i in range(len(op.tensors)) if i == 0 or len(op.tensors) < 3},
     )  # fmt: skip
@@ -127,12 +128,12 @@ def supported_dtypes(op: Any) -> frozenset[Any]:
     with ``opmath``, float16 and bfloat16 are excluded.
     """
     if op.kind != "pointwise":
-        return frozenset({F32, F64} | OTHERS - dtypes.SHORT if op.opmath else {F32, F64} | OTHERS)
+        return frozenset({F32, F64} | OTHERS - dtypes.HALF_PRECISION if op.opmath else {F32, F64} | OTHERS)
     found = set()
     for dtype in OTHERS:
-        short = dtype in dtypes.SHORT
+        short = dtype in dtypes.HALF_PRECISION
         kinds = "" if op.refuses is None else op.refuses[1]
-        refused = "bif"[dtypes.of(dtype).category] in kinds or (short and "h" in kinds)
+        refused = "bif"[dtypes.dtype_of(dtype).category] in kinds or (short and "h" in kinds)
         if refused or (op.floats and not short) or (short and op.ufunc is None) or (op.check and dtype.kind == "b"):
             continue
         one = numpy.ones(1, dtype)

@@ -16,8 +16,8 @@ from ..compat.type_names import type_name
 from ..core import anomaly_mode, devices, dtypes, promotion, torch_function
 from ..core.grad_mode import in_inference, recording
 from ..core.graph import Node, OutputEdge, next_number
-from ..core.saved_tensor_hooks import PackedValue, active_hooks, before_writing
-from ..core.tensor import Tensor, at_edge, memory_of, new, offset_in_memory, wrap
+from ..core.saved_tensor_hooks import PackedValue, active_hooks, before_modification
+from ..core.tensor import Tensor, at_edge, memory_owner, new, offset_in_memory, wrap
 from ..core.views import (
     bump_version,
     check_in_place,
@@ -172,19 +172,21 @@ def run(
     np = numpy
     if not all([each.__class__ is numpy.ndarray for each in arrays]):
         arrays = _same_device(op, arrays)
-        np = devices.module_of(next((each for each in arrays if hasattr(each, "dtype")), numpy.float32(0)))
+        np = devices.array_module_of(next((each for each in arrays if hasattr(each, "dtype")), numpy.float32(0)))
     target = None
     if op.kind == "pointwise":
         arrays, target = _promoted(op, np, tensors, arrays, into)
     inputs = arrays
     keywords = dict(zip(op.params[op.positional :], params[op.positional :], strict=True))
     if op.opmath:
-        short = [each.dtype for each in arrays if getattr(each, "dtype", None) in dtypes.SHORT]
+        short = [each.dtype for each in arrays if getattr(each, "dtype", None) in dtypes.HALF_PRECISION]
         if short:
             others = [each.dtype for each in arrays if hasattr(each, "dtype") and each.dtype.kind in "fcV"]
             if op.kind != "pointwise" and not op.mixes and any([each != short[0] for each in others]):
                 _refuse_mixed(op, np, arrays, params[: op.positional], keywords)
-            inputs = [each.astype(F32) if getattr(each, "dtype", None) in dtypes.SHORT else each for each in arrays]
+            inputs = [
+                each.astype(F32) if getattr(each, "dtype", None) in dtypes.HALF_PRECISION else each for each in arrays
+            ]
             target = op.result or short[0]
     heeded = errors.get()
     try:
@@ -214,9 +216,12 @@ def half_precision_kernel(op: Any) -> Callable[..., Any]:
     kernel, made = op.kernel, None
 
     def by_dtype(first: Any, *rest: Any, **named: Any) -> Any:
-        if getattr(first, "dtype", None) not in dtypes.SHORT:
+        if getattr(first, "dtype", None) not in dtypes.HALF_PRECISION:
             return kernel(numpy, first, *rest, **named)
-        wide = [each.astype(F32) if getattr(each, "dtype", None) in dtypes.SHORT else each for each in (first, *rest)]
+        wide = [
+            each.astype(F32) if getattr(each, "dtype", None) in dtypes.HALF_PRECISION else each
+            for each in (first, *rest)
+        ]
         return _retype(op, kernel(numpy, *wide, **named), first.dtype)
 
     def first_call(*given: Any, **named: Any) -> Any:
@@ -280,14 +285,14 @@ def _promoted(op: Any, np: Any, tensors: Any, arrays: Any, into: Tensor | None) 
     if op.refuses is not None:
         _refuse(op, common)
     # Numbers beside short floats keep the precision in which these are calculated.
-    wide = F32 if common.numpy in dtypes.SHORT else common.numpy
+    wide = F32 if common.numpy in dtypes.HALF_PRECISION else common.numpy
     arrays = [_cast(np, each, common.numpy if hasattr(each, "dtype") else wide) for each in arrays]
     return arrays, op.result or common.numpy
 
 
 def _refuse(op: Any, common: dtypes.dtype) -> None:
     name, kinds = op.refuses
-    if "bifc"[common.category] in kinds or ("h" in kinds and common.numpy in dtypes.SHORT):
+    if "bifc"[common.category] in kinds or ("h" in kinds and common.numpy in dtypes.HALF_PRECISION):
         raise dtypes.unsupported(name, common.numpy)
 
 
@@ -299,7 +304,7 @@ def _check_target(op: Any, tensors: tuple[Any, ...], x: Tensor, common: dtypes.d
         if error is not None:
             raise error
         _check_shape(x, numpy.broadcast_shapes(*shapes))
-    check_cast(common if op.result is None else dtypes.of(op.result), x.dtype)
+    check_cast(common if op.result is None else dtypes.dtype_of(op.result), x.dtype)
 
 
 def _retype(op: Any, result: Any, target: Any) -> Any:
@@ -309,7 +314,7 @@ def _retype(op: Any, result: Any, target: Any) -> Any:
     """
     if isinstance(result, tuple):
         return tuple(_retype(op, each, target) for each in result)
-    if op.kind != "pointwise" and (result.dtype != F32 or target not in dtypes.SHORT):
+    if op.kind != "pointwise" and (result.dtype != F32 or target not in dtypes.HALF_PRECISION):
         return result
     kind = result.dtype.kind
     if (
@@ -344,7 +349,7 @@ def _same_device(op: Any, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
         raise RuntimeError(
             f"Expected all tensors to be on the same device, but found at least two devices, {gpu} and cpu!"
         )
-    return tuple(devices.move(each, gpu) if hasattr(each, "dtype") else each for each in arrays)
+    return tuple(devices.to_device(each, gpu) if hasattr(each, "dtype") else each for each in arrays)
 
 
 def record(
@@ -475,7 +480,7 @@ def is_untracked(x: Any) -> bool:
 
 def is_directly_writable(x: Any) -> bool:
     """Whether the memory of ``x`` may be written without recording the change, calling hooks or raising an error."""
-    if not is_untracked(x) or x._version_counter is None or before_writing:
+    if not is_untracked(x) or x._version_counter is None or before_modification:
         return False
     return x._array.base is None or 0 not in x._array.strides  # stride 0: elements may overlap
 
@@ -515,7 +520,7 @@ def modify(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Tensor
         check_partial_overlap(x, tensors[1:])
     arrays, result = run(op, tensors, params, x)
     _check_shape(x, result.shape)
-    check_cast(dtypes.of(result.dtype), x.dtype)
+    check_cast(dtypes.dtype_of(result.dtype), x.dtype)
     if recorded and any([each.kind == "tensor" for each in op.saved()]):
         # What is overwritten, or shares memory with it, is kept as it was.
         arrays = tuple(
@@ -589,10 +594,10 @@ def resized(array: Any, shape: tuple[int, ...]) -> Any:
 
     Memory that is too small is copied into a larger one.
     """
-    memory, need, start = memory_of(array), math.prod(shape), offset_in_memory(array)
+    memory, need, start = memory_owner(array), math.prod(shape), offset_in_memory(array)
     flat = memory.ravel(order="K").view(array.dtype)
     if flat.size - start < need:
-        grown = devices.module_of(array).empty(start + need, array.dtype)
+        grown = devices.array_module_of(array).empty(start + need, array.dtype)
         grown[: flat.size] = flat
         flat = grown
     return flat[start : start + need].reshape(shape)

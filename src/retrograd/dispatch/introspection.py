@@ -13,7 +13,7 @@ from collections.abc import Callable
 from inspect import Parameter, Signature, signature
 from typing import Any
 
-from ..compat.annotations import as_written
+from ..compat.annotations import unquote_annotations
 from . import signatures
 
 
@@ -81,7 +81,7 @@ class RecordedSignature:
         """Signature in PyTorch's errors, or the function's own if PyTorch implements the function in Python."""
         known = [each for each in signatures.signatures(self.space, self.name) if not each.hidden]
         if not known:
-            return signature(as_written(self.__wrapped__))
+            return signature(unquote_annotations(self.__wrapped__))
         longest = max(known, key=lambda each: (len(each.parameters), each.spread))
         parameters = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)] if self.space == "Tensor" else []
         for index, each in enumerate(longest.parameters):

@@ -144,7 +144,7 @@ def unpack_saved(node: Any, each: Any, value: Any) -> Any:
             else at_edge(array, [0, None], edge)
         )
     if value.__class__ in NUMBERS or value.__class__ is complex:
-        return wrap(numpy.asarray(value, promotion.of_number(value).numpy))
+        return wrap(numpy.asarray(value, promotion.dtype_of_number(value).numpy))
     counter, version = getattr(node, each.cell), getattr(node, each.seen)
     edge = node.edge_of(each.index) if each.kind == "tensor" else node.place(each.index, value)
     if counter[0] != version:

@@ -18,7 +18,7 @@ NUMBERS = frozenset({float, int, bool})
 F32, F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 INTEGERS = frozenset(map(numpy.dtype, (numpy.int64, numpy.int32, numpy.int16, numpy.int8, numpy.uint8)))
 #: The dtypes besides float32 and float64 that kernels may take without conversion.
-OTHERS = INTEGERS | {numpy.dtype(bool)} | dtypes.SHORT
+OTHERS = INTEGERS | {numpy.dtype(bool)} | dtypes.HALF_PRECISION
 
 
 #: NumPy's scalar types, which are treated as Python numbers. float64 and complex128 are also subclasses of these.
@@ -54,10 +54,10 @@ def common_dtype(operands: Sequence[Any]) -> dtypes.dtype:
         if isinstance(each, Tensor):
             kind, dtype = (0 if each._array.ndim else 1), each.dtype
         else:
-            kind, dtype = 2, promotion.of_number(plain_number(each))
+            kind, dtype = 2, promotion.dtype_of_number(plain_number(each))
         previous = groups[kind]
         groups[kind] = dtype if previous is None else promotion.promote_types(previous, dtype)
-    return promotion.result_of(*groups)
+    return promotion.promoted_dtype(*groups)
 
 
 def promote_operands(op: Any, taken: frozenset[Any], *operands: Any) -> tuple[list[Any], Any]:
@@ -90,7 +90,7 @@ def _common_numpy_dtype(op: Any, taken: frozenset[Any], operands: Sequence[Any])
         common = dtypes.default.floating
     target = common.numpy
     numbers = any(each.__class__ in NUMBERS for each in operands)
-    if target in dtypes.SHORT and numbers:
+    if target in dtypes.HALF_PRECISION and numbers:
         return None
     return target if target in (F32, F64) or target in taken else None
 

@@ -41,7 +41,7 @@ def call_into_out(call: Callable[..., Any], space: str, name: str, args: Sequenc
     rest, out = dict(named), named["out"]
     del rest["out"]
     if name in TAKE_NUMBERS and isinstance(out, (bool, int, float, complex)):
-        out = wrap(dtypes.converted(out, promotion.of_number(out).numpy))
+        out = wrap(dtypes.number_to_array(out, promotion.dtype_of_number(out).numpy))
     outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
     if not all(isinstance(each, Tensor) for each in outs):
         raise TypeError(f"{name}(): argument 'out' must be Tensor")
@@ -115,7 +115,7 @@ def _check_dtype_argument(key: str, dtype: Any, out: dtypes.dtype) -> None:
         scalars = f"Got {dtypes.scalar_name(out)} and {dtypes.scalar_name(dtype)}."
         raise RuntimeError(f"nansum: provided dtype must match dtype of result. {scalars}")
     raise RuntimeError(
-        f"Expected out tensor to have dtype {dtypes.c_name(dtype)}, but got {dtypes.c_name(out)} instead"
+        f"Expected out tensor to have dtype {dtypes.cpp_name(dtype)}, but got {dtypes.cpp_name(out)} instead"
     )
 
 
@@ -212,9 +212,9 @@ def _error(recorded: str, result: dtypes.dtype, out: dtypes.dtype) -> Exception:
     """
     kind, _, text = recorded.rpartition("Error: ")
     names = {"result": dtypes.scalar_name(result), "out": dtypes.scalar_name(out)}
-    names |= {"c_result": dtypes.c_name(result), "c_out": dtypes.c_name(out)}
+    names |= {"c_result": dtypes.cpp_name(result), "c_out": dtypes.cpp_name(out)}
     names |= {"int32": str(result.name == "int32")}
-    names |= {"type_result": dtypes.old_name(result), "type_out": dtypes.old_name(out)}
+    names |= {"type_result": dtypes.legacy_type_name(result), "type_out": dtypes.legacy_type_name(out)}
     kinds: dict[str, Any] = {"": RuntimeError, "Type": TypeError, "NotImplemented": NotImplementedError}
     error: Exception = kinds[kind](text.format(**names))
     return error

@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import Any
 
 from ..core.grad_mode import in_inference
-from ..core.tensor import Tensor, graded_leaf, new
+from ..core.tensor import Tensor, leaf_from_array, new
 from ..runtime import user_frame
 from . import signatures
 from .argument_errors import explain, retry_with_override
@@ -63,7 +63,7 @@ def _write(function: FunctionType) -> None:
     space.update(
         _call=target, _explain=explain, _noticed=retry_with_override, _brief=user_frame.strip_frames, _vet=vet,
         _MISSING=MISSING, _defaults=passed,
-        _common=getattr(target, "common", None), _new=new, _Tensor=Tensor, _leaf=graded_leaf, _in_inference=in_inference,
+        _common=getattr(target, "common", None), _new=new, _Tensor=Tensor, _leaf=leaf_from_array, _in_inference=in_inference,
         _known=frozenset(target.__kwdefaults__ or ()), _into=call_into_out, _space=space["space"], _name=name,
         _SCALARS=SCALARS, _plain=plain_number,
         **{f"_{each}": value for each, value in defaults.items()},

@@ -350,7 +350,7 @@ def _take(kind: type) -> None:
         PLAIN.add(kind)
 
 
-watch = torch_function.watch
+watch = torch_function.installer
 watch.look, watch.loaded, watch.rest, watch.take = look, loaded, rest, _take
 
 __all__ = ["ALL", "MODES", "look", "overridable", "rest"]

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, ClassVar
 
-from ..core.devices import module_of
+from ..core.devices import array_module_of
 from ..core.tensor import Tensor, new, wrap
 from ..core.torch_function import DISABLED
 
@@ -276,4 +276,4 @@ def placeholder(members: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> T
     if special is not None:
         return special.blank(members, shape, dtype)
     array = next(each._array for each in members if isinstance(each, Tensor))
-    return wrap(module_of(array).zeros(shape, dtype)).requires_grad_()
+    return wrap(array_module_of(array).zeros(shape, dtype)).requires_grad_()

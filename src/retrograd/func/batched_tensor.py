@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ..autograd.dual import Dual
 from ..autograd.function import Function
-from ..core.devices import module_of
+from ..core.devices import array_module_of
 from ..core.error_context import describe_definition
 from ..core.grad_mode import recording
 from ..core.pytree import broadcast_to_and_flatten, tree_flatten, tree_map
@@ -389,7 +389,7 @@ def picked(run: VmapRun, x: Any, picks: list[Any]) -> Any:
     adjacent = positions[-1] - positions[0] + 1 == len(positions)
     if dim is None:
         return batch(run, index_with_tensors(value, indices), positions[0] if adjacent else 0)
-    rows = wrap(module_of(value._array).arange(run.size).reshape(run.size, *(1,) * rank))
+    rows = wrap(array_module_of(value._array).arange(run.size).reshape(run.size, *(1,) * rank))
     result = index_with_tensors(move_dim(value, dim, 0), [rows, *indices])
     if adjacent and positions[0]:  # move the dimensions before the indexed ones to their front
         before = [1 + rank + i for i in range(positions[0])]

@@ -72,7 +72,7 @@ def _expand_for_vmap(x: Any, around: Sequence[TransformLevel]) -> Any:
 
 def _without_inference(x: Any) -> Any:
     """Return a tensor on the memory of an inference tensor that derivatives may be taken of; any other value as it is."""
-    return wrap(x._array) if x.__class__ in PLAIN and x.is_inference() else x
+    return wrap(x._array) if isinstance(x, Tensor) and x.__class__ in PLAIN and x.is_inference() else x
 
 
 def _alias(x: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy
 
-from ..core.devices import module_of
+from ..core.devices import array_module_of
 from ..core.tensor import Tensor, channels_last, channels_last_3d, contiguous_format, wrap
 from ..core.views import StridedLayout, strided_layout
 from ..dispatch.generic_path import apply
@@ -509,7 +509,7 @@ def _embedded(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any
         return batch(run, apply(op, (weight, move_dim(value, dim or 0, 0)), params))
     rows = weight._array.shape[0]
     flat = F.reshape(slices_to_front(weight, run), (run.size * rows, *weight._array.shape[1:]))
-    start = wrap(module_of(flat._array).arange(run.size) * rows)
+    start = wrap(array_module_of(flat._array).arange(run.size) * rows)
     places = slices_to_front(index, run) + F.reshape(start, (run.size, *(1,) * rank_of(index)))
     return batch(run, apply(op, (flat, places), params))
 
@@ -632,7 +632,7 @@ def _by_mask(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
         return RULES["unique_block"](run, op, tensors, params)
     shape = numpy.broadcast_shapes(tensors[0]._array.shape, known._array.shape)
     rows = F.reshape(F.expand(slices_with_rank(tensors[0], run, len(shape)), (run.size, *shape)), (run.size, -1))
-    places = module_of(known._array).flatnonzero(module_of(known._array).broadcast_to(known._array, shape))
+    places = array_module_of(known._array).flatnonzero(array_module_of(known._array).broadcast_to(known._array, shape))
     return batch(run, F.index_select_block(rows, wrap(places), 1))
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..core.dtypes import of
+from ..core.dtypes import dtype_of
 from ..core.graph import AccumulateGrad, dead_ref
-from ..core.tensor import Tensor, memory_of
+from ..core.tensor import Tensor, memory_owner
 from .graph_reader import (
     GraphRecord,
     Leaf,
@@ -165,7 +165,7 @@ def total_bytes(kept: Sequence[SavedValue]) -> int:
         if each.array is None:
             packed += each.nbytes
         else:
-            owner = memory_of(each.array)
+            owner = memory_owner(each.array)
             seen[id(owner)] = max(owner.nbytes, each.nbytes)
     return packed + sum(seen.values())
 
@@ -195,7 +195,7 @@ def format_count(number: int, what: str) -> str:
 
 def format_shape_dtype(shape: Any, dtype: Any) -> str:
     """Return ``shape`` and ``dtype`` as text, such as ``[2, 3] float32``; either may be None."""
-    name = "" if dtype is None else of(dtype).name
+    name = "" if dtype is None else dtype_of(dtype).name
     return " ".join(filter(None, [str(list(shape)) if shape is not None else "", name]))
 
 
@@ -349,13 +349,15 @@ def _kept(found: Explanation) -> Iterator[str]:
     ] = {}  # identity of the memory -> the first value in it, which counts its bytes
     rows: dict[Any, list[tuple[Step, SavedValue]]] = {}
     for step, each in kept:
-        other = None if each.array is None else first.setdefault(id(memory_of(each.array)), (step, each))
+        other = None if each.array is None else first.setdefault(id(memory_owner(each.array)), (step, each))
         source = None if other is None or other[1] is each else (folding_key(other[0]), other[1].name)
         key = source, folding_key(step), each.name, each.shape, each.dtype, each.nbytes, each.packed, each.changed
         rows.setdefault(key, []).append((step, each))
     # Values that share the memory of others come last.
     ordered = sorted(rows.items(), key=lambda row: -sum(each.nbytes for _, each in row[1]) if row[0][0] is None else 0)
-    lines = [_kept_line(row, None if key[0] is None else first[id(memory_of(row[0][1].array))]) for key, row in ordered]
+    lines = [
+        _kept_line(row, None if key[0] is None else first[id(memory_owner(row[0][1].array))]) for key, row in ordered
+    ]
     yield from _clipped(lines, None if found.limit is None else max(found.limit // 3, 3), "values")
 
 

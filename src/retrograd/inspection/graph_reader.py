@@ -20,7 +20,7 @@ from ..autograd.function import BackwardCFunction
 from ..core.error_context import describe_definition
 from ..core.graph import AccumulateGrad, Hooks, OutputEdge, dead_ref
 from ..core.saved_tensor_hooks import PackedValue
-from ..core.tensor import Tensor, memory_of
+from ..core.tensor import Tensor, memory_owner
 from ..core.views import CopySlices
 from ..dispatch.op import FUNCTIONS, METHODS
 from ..runtime import user_frame as frames
@@ -374,7 +374,7 @@ class _MemoryIndex:
         for edge in node.edges:
             if edge.__class__ is AccumulateGrad and edge.variable_ref is not dead_ref:
                 called = names.places.get(id(edge), "")
-                self.inside.setdefault(id(memory_of(edge.array)), f"the leaf {called}" if called else "a leaf")
+                self.inside.setdefault(id(memory_owner(edge.array)), f"the leaf {called}" if called else "a leaf")
         for each in getattr(node, "arrays", ()):
             value = getattr(node, each.held, None)
             place = node if each.kind == "result" else node.edge_of(each.index)
@@ -383,14 +383,15 @@ class _MemoryIndex:
             owner = place.node
             line = line_of(owner.code, owner.instruction)
             self.inside.setdefault(
-                id(memory_of(value)), f"the result of {operation_of(owner)}" + (f" at {line.short()}" if line else "")
+                id(memory_owner(value)),
+                f"the result of {operation_of(owner)}" + (f" at {line.short()}" if line else ""),
             )
 
     def why(self, array: Any) -> str:
         """Return the reason why ``array``, an operand without a gradient edge, has no gradient; "" if it is unknown."""
         if array.dtype.kind not in "fcV":
             return f"{_dtype_name(array.dtype)} has no gradients"
-        origin = self.inside.get(id(memory_of(array)))
+        origin = self.inside.get(id(memory_owner(array)))
         if origin is not None:
             return f"detached from {origin}, whose memory it shares (by detach(), .data or under no_grad)"
         named = self.names.tensors.get(id(array))

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from ..core.graph import AccumulateGrad, Node, next_number
-from ..core.tensor import memory_of
+from ..core.tensor import memory_owner
 from ..runtime.user_frame import warn
 from .explain import format_bytes, format_count, total_bytes
 from .graph_reader import (
@@ -105,7 +105,7 @@ def memory(tensor: Any, params: Mapping[str, Any] | None = None, *, limit: int |
     (400, 400, [('mm', 200), ('tanh', 200)])
     """
     reading = read_graph(as_tensor_list(tensor, "memory"), names_in_scope(calling_frame(), params))
-    own = {id(memory_of(leaf.place.array)): memory_of(leaf.place.array).nbytes for leaf in reading.leaves}
+    own = {id(memory_owner(leaf.place.array)): memory_owner(leaf.place.array).nbytes for leaf in reading.leaves}
     seen = set(own)
     rows: dict[Any, Holding] = {}
     packed = 0
@@ -129,7 +129,7 @@ def _hold(rows: dict[Any, Holding], step: Step, seen: set[int]) -> None:
         if each.array is None:
             row.nbytes += each.nbytes
             continue
-        owner = memory_of(each.array)
+        owner = memory_owner(each.array)
         if id(owner) in seen:
             row.shared += each.nbytes
         else:
@@ -283,9 +283,9 @@ def _nodes_of(ends: list[Any]) -> list[Any]:
 def _alive(ends: list[Any]) -> int:
     """Return the number of bytes that the graphs of ``ends`` keep alive, without the leaves themselves."""
     nodes = _nodes_of(ends)
-    own = {id(memory_of(edge.array)) for node in nodes for edge in node.edges if edge.__class__ is AccumulateGrad}
+    own = {id(memory_owner(edge.array)) for node in nodes for edge in node.edges if edge.__class__ is AccumulateGrad}
     kept = [each for node in nodes for each in saved_values_of(node)[0]]
-    return total_bytes([each for each in kept if each.array is None or id(memory_of(each.array)) not in own])
+    return total_bytes([each for each in kept if each.array is None or id(memory_owner(each.array)) not in own])
 
 
 __all__ = ["Holding", "Leak", "Memory", "memory", "watch_leaks"]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, NoReturn
 
-from ..compat.missing_names import PAGE
+from ..compat.missing_names import DIFFERENCES_PAGE
 from ..core.grad_mode import no_grad
 from ..nn import Module
 from ..runtime.user_frame import warn
@@ -184,7 +184,7 @@ def wait(future: Any) -> Any:
 def _raise_no_archives(what: str) -> NoReturn:
     raise RuntimeError(
         f"torch.jit.{what}: there are no archives of TorchScript in retrograd, where a script is the Python that it is made "
-        f"of. Remedy: torch.save(module.state_dict(), f) and module.load_state_dict(torch.load(f)); see {PAGE}"
+        f"of. Remedy: torch.save(module.state_dict(), f) and module.load_state_dict(torch.load(f)); see {DIFFERENCES_PAGE}"
     )
 
 

@@ -28,10 +28,10 @@ def _sizes(query: Any, key: Any, value: Any) -> tuple[int, ...] | None:
     owners, keys = key.shape[1], key.shape[2]
     if not numba_dispatch.suits(batch * heads * length * keys, query, key, value) or not (size and value.shape[3]):
         return None
-    if not blas_threads.gemm(query.dtype.char):
+    if not blas_threads.gemm_address(query.dtype.char):
         return None
     some = min(length, max(LEAST, min(MOST, BLOCK // keys)))
-    pieces = 1 if batch * owners >= blas_threads.limit() else blas_threads.limit()
+    pieces = 1 if batch * owners >= blas_threads.max_threads() else blas_threads.max_threads()
     return batch, heads, owners, length, keys, size, value.shape[3], some, pieces
 
 
@@ -67,8 +67,8 @@ def forward(query: Any, key: Any, value: Any, causal: bool, scale: float) -> tup
     sums = numpy.empty((batch, heads, length), out.dtype)
     lines, steps = zip(*map(_line, (query, key, value)), (_line(out, True)), strict=True)
     room = numba_operands.room(keys * (size + some) + some, out.dtype)
-    with blas_threads.ALONE:
-        address = blas_threads.gemm(out.dtype.char)
+    with blas_threads.SINGLE_THREADED:
+        address = blas_threads.gemm_address(out.dtype.char)
         numba_dispatch.loops("attention").forward(
             *lines[:3], numpy.array(steps), sizes, causal, scale, address, room, lines[3], sums
         )
@@ -97,8 +97,8 @@ def backward(
     steps += tuple([tuple([step // g.itemsize for step in each]) for each in inner])
     room = numba_operands.room(keys * (size + wide + 2 * some), g.dtype)
     flat = [x.reshape(len(x), -1) for x in backs]
-    with blas_threads.ALONE:
-        address = blas_threads.gemm(g.dtype.char)
+    with blas_threads.SINGLE_THREADED:
+        address = blas_threads.gemm_address(g.dtype.char)
         numba_dispatch.loops("attention").backward(
             *lines,
             numpy.ascontiguousarray(sums),

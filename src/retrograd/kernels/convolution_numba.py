@@ -56,7 +56,7 @@ class Shape:
         large enough to give every thread work for ``groups`` groups.
         """
         some = max(1, min(self.out[0], BLOCK // row))
-        pieces = max(-(-self.out[0] // some), -(-2 * blas_threads.limit() // (self.batch * groups)))
+        pieces = max(-(-self.out[0] // some), -(-2 * blas_threads.max_threads() // (self.batch * groups)))
         return -(-self.out[0] // min(pieces, self.out[0]))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-from ..core.dtypes import SHORT
+from ..core.dtypes import HALF_PRECISION
 
 F32 = numpy.dtype(numpy.float32)
 #: One as an array: NumPy takes 0.3 µs to make an array of a number.
@@ -20,4 +20,4 @@ def upcast_half(x: Any) -> Any:
 
 def upcast_all_half(*arrays: Any) -> tuple[Any, ...]:
     """Return ``arrays`` with those of float16 or bfloat16 cast to float32; None is passed through."""
-    return tuple(each.astype(F32) if each is not None and each.dtype in SHORT else each for each in arrays)
+    return tuple(each.astype(F32) if each is not None and each.dtype in HALF_PRECISION else each for each in arrays)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy
 
-from ..core.dtypes import SHORT, unsupported
+from ..core.dtypes import HALF_PRECISION, unsupported
 from . import numba_operands
 from .gather_scatter import FEW, advanced_index, equal_except_axis, put_along, take_along, take_axis
 from .half_precision import upcast_all_half
@@ -195,7 +195,7 @@ def scatter_reduce(np: Any, x: Any, index: Any, values: Any, dim: int, reduce: s
 
     If ``include_self`` is true, the elements of ``x`` take part in the reduction.
     """
-    if x.dtype in SHORT and reduce in ("sum", "mean", "prod"):
+    if x.dtype in HALF_PRECISION and reduce in ("sum", "mean", "prod"):
         wide, added = upcast_all_half(x, values)
         return scatter_reduce(np, wide, index, added, dim, reduce, include_self).astype(x.dtype)
     out = np.array(x, order="C")

@@ -98,8 +98,8 @@ def routine(name: str, x: Any) -> Any:
 
 def on_one_thread(function: Callable[..., Any], *args: Any) -> Any:
     """Return ``function(*args)``, called while SciPy's BLAS is limited to one thread (Note [One thread])."""
-    count = blas_threads.limit()
-    set_threads = blas_threads.of_scipy() if count > 1 else None
+    count = blas_threads.max_threads()
+    set_threads = blas_threads.scipy_setter() if count > 1 else None
     if set_threads is None:
         return function(*args)
     set_threads(1)
@@ -114,7 +114,7 @@ def split_columns(work: Callable[[Any], Any], x: Any) -> Any:
 
     This pays only for routines that release the GIL, which most of SciPy's do not.
     """
-    count = min(blas_threads.limit(), x.shape[1] // COLUMNS) if len(x) >= BLOCK else 1
+    count = min(blas_threads.max_threads(), x.shape[1] // COLUMNS) if len(x) >= BLOCK else 1
     if count < 2:
         return work(x)
     out = cpu.empty(x.shape[::-1], x.dtype).T

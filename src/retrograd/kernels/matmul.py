@@ -57,7 +57,7 @@ def _by_loop(a: Any, b: Any, out: Any) -> Any:
         return None
     if not (a.__class__ is b.__class__ is numpy.ndarray) or a.ndim != b.ndim or a.shape[:-2] != b.shape[:-2]:
         return None
-    m, k, n, count = a.shape[-2], a.shape[-1], b.shape[-1], blas_threads.limit()
+    m, k, n, count = a.shape[-2], a.shape[-1], b.shape[-1], blas_threads.max_threads()
     if (
         k != b.shape[-2]
         or min(m, n) < 2
@@ -67,10 +67,10 @@ def _by_loop(a: Any, b: Any, out: Any) -> Any:
     ):
         return None
     if work <= SHARED:
-        with blas_threads.ALONE:
+        with blas_threads.SINGLE_THREADED:
             return _by_numpy(a, b, out)
     straight, turned = _line(a), _line(b)
-    address = blas_threads.gemm(kind.char)
+    address = blas_threads.gemm_address(kind.char)
     if straight is None or turned is None or not address:
         return None
     if out is None:
@@ -78,7 +78,7 @@ def _by_loop(a: Any, b: Any, out: Any) -> Any:
     batch = a.size // (m * k)
     pieces = (1, 1) if batch >= 2 * count else (count, 1) if m >= n else (1, count)
     sizes = (batch, m, n, k)
-    with blas_threads.ALONE:
+    with blas_threads.SINGLE_THREADED:
         loop = numba_dispatch.loops("gemm").products
         loop(straight[0], turned[0], (straight[1], turned[1]), sizes, pieces, address, out.reshape(-1))
     return out

@@ -47,7 +47,7 @@ def available() -> bool:
 
     The first call, for the first large array, also lets the allocator keep freed memory (``runtime/malloc.py``).
     """
-    malloc.keep()
+    malloc.keep_freed_memory()
     return os.environ.get("RETROGRAD_FAST", "1") != "0" and find_spec("numba") is not None
 
 
@@ -65,7 +65,7 @@ def suits(size: int, *arrays: Any) -> bool:
 @cache
 def loops(topic: str) -> Any:
     """Return the module ``retrograd.kernels.numba.<topic>``. The first call imports Numba, which takes 0.3 s."""
-    short = blas_threads.SHORT_SPIN or blas_threads.sleep_soon()
+    short = blas_threads.SHORT_SPIN or blas_threads.shorten_spin()
     if "GOMP_SPINCOUNT" not in os.environ and "OMP_WAIT_POLICY" not in os.environ:
         os.environ["GOMP_SPINCOUNT"] = PATIENCE if short else LITTLE  # read when the library of threads is loaded
     return import_module(f"retrograd.kernels.numba.{topic}")
@@ -451,7 +451,7 @@ class Running:
         (False, None) means that the caller has to run the loop on its own thread. ``size`` is the number of elements to
         compute.
         """
-        count = blas_threads.limit()
+        count = blas_threads.max_threads()
         if count == 1 or self.forked or (self.layer == "workqueue" and size < WAKING):
             return False, None
         if getattr(self.told, "count", 0) != count:
@@ -479,8 +479,8 @@ class Running:
 
         found = loop(*args)
         self.layer = numba.threading_layer()
-        self._tell(blas_threads.limit())
-        blas_threads.followers.append(self._count_changed)
+        self._tell(blas_threads.max_threads())
+        blas_threads.on_change.append(self._count_changed)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._after_fork)
         return found

@@ -74,6 +74,6 @@ _MEMORY = _Memory()
 def room(size: int, dtype: Any) -> Any:
     """Return scratch memory (threads, elements) with at least ``size`` elements of ``dtype`` for each thread."""
     row = -(-size * dtype.itemsize // 64) * 64 + 64
-    if _MEMORY.kept.size < row * blas_threads.limit():
-        _MEMORY.kept = numpy.empty(row * blas_threads.limit(), numpy.uint8)
-    return _MEMORY.kept[: row * blas_threads.limit()].reshape(blas_threads.limit(), row).view(dtype)
+    if _MEMORY.kept.size < row * blas_threads.max_threads():
+        _MEMORY.kept = numpy.empty(row * blas_threads.max_threads(), numpy.uint8)
+    return _MEMORY.kept[: row * blas_threads.max_threads()].reshape(blas_threads.max_threads(), row).view(dtype)

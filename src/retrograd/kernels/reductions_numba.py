@@ -73,7 +73,7 @@ def seen(x: Any, axes: tuple[int, ...]) -> Seen | None:
 def _parts(outer: int, many: int, inner: int) -> int:
     """Return the number of parts into which ``many`` rows are divided for a sum of columns, to occupy all threads."""
     across = outer * -(-inner // 1024)
-    return max(1, min(many // 64, -(-blas_threads.limit() // across)))
+    return max(1, min(many // 64, -(-blas_threads.max_threads() // across)))
 
 
 def summed(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:

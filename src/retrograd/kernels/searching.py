@@ -19,7 +19,7 @@ def min_max(x: Any) -> tuple[int, int]:
     loops = numba_operands.movers("gather_scatter", x.size, x) if x.dtype is numba_operands.INT else None
     if loops is None:
         return int(x.min()), int(x.max())
-    least, most = numpy.empty((2, blas_threads.limit()), numpy.int64)
+    least, most = numpy.empty((2, blas_threads.max_threads()), numpy.int64)
     loops.limits(numpy.ascontiguousarray(x).reshape(-1), least, most)
     return int(least.min()), int(most.max())
 
@@ -29,7 +29,7 @@ def bincount_range(x: Any, low: int, high: int) -> Any:
 
     All elements of ``x`` must be in this range.
     """
-    parts = blas_threads.limit()
+    parts = blas_threads.max_threads()
     few = x.dtype is numba_operands.INT and (high - low) * parts < x.size
     loops = numba_operands.movers("gather_scatter", x.size, x) if few else None
     if loops is None:

@@ -73,7 +73,7 @@ def together(part: Callable[[int], None], parts: int) -> None:
             if next(done) == parts:
                 finished.set()
 
-    helpers = min(blas_threads.limit(), parts) - 1
+    helpers = min(blas_threads.max_threads(), parts) - 1
     if helpers > 0:
         CREW.ask(helpers, job)
     job()
@@ -141,7 +141,9 @@ def _overlaps(out: Any, arrays: tuple[Any, ...]) -> bool:
 def by_threads(ufunc: Any, arrays: tuple[Any, ...], out: Any = None) -> Any:
     """Return ``ufunc(*arrays, out=out)``, computed in slices by several threads if the arrays are large."""
     seen = (
-        _in_lines(arrays if out is None else (*arrays, out)) if blas_threads.limit() > 1 and ufunc.nout == 1 else None
+        _in_lines(arrays if out is None else (*arrays, out))
+        if blas_threads.max_threads() > 1 and ufunc.nout == 1
+        else None
     )
     if seen is None or math.prod(seen[1]) < MOST or (out is not None and _overlaps(out, arrays)):
         return ufunc(*arrays, out=out)
@@ -150,11 +152,11 @@ def by_threads(ufunc: Any, arrays: tuple[Any, ...], out: Any = None) -> Any:
         kinds = [each.dtype if isinstance(each, (numpy.ndarray, numpy.generic)) else each.__class__ for each in arrays]
         out = numpy.empty(shape, ufunc.resolve_dtypes((*kinds, None))[-1])
         lines.append(out.reshape(-1))
-    length = -(-lines[-1].size // blas_threads.limit())
+    length = -(-lines[-1].size // blas_threads.max_threads())
 
     def part(place: int) -> None:
         *given, into = _part(lines, place, length)
         ufunc(*given, out=into)
 
-    together(part, blas_threads.limit())
+    together(part, blas_threads.max_threads())
     return out

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from ..compat.pickle_names import pickled_as
-from ..core.tensor import Tensor, leaf_of
+from ..core.tensor import Tensor, leaf_sharing_memory
 from ..core.torch_function import DISABLED
 from ..dispatch.operand_promotion import PACKAGE_CLASSES, PLAIN
 from ..dispatch.transform_tensor import WrapperTensor
@@ -59,7 +59,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         if data is None:
             data = empty(0)
         if type(data) in PACKAGE_CLASSES:
-            return leaf_of(cls, data, requires_grad)
+            return leaf_sharing_memory(cls, data, requires_grad)
         if not isinstance(data, Tensor):
             data = data.detach()
         created = data.detach().requires_grad_(requires_grad)
@@ -88,7 +88,7 @@ def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any
     ``cls`` is its class (None for Parameter), ``array`` its elements, ``place`` its device. ``attributes`` are set on
     it.
     """
-    created = leaf_of(cls or Parameter, rebuild_tensor(None, array, False, {}, place), requires_grad)
+    created = leaf_sharing_memory(cls or Parameter, rebuild_tensor(None, array, False, {}, place), requires_grad)
     created.__dict__.update(attributes)
     return created
 
@@ -229,7 +229,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
     cls_to_become = Parameter
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
-        return leaf_of(cls, empty(0, device=device, dtype=dtype), requires_grad)
+        return leaf_sharing_memory(cls, empty(0, device=device, dtype=dtype), requires_grad)
 
 
 class UninitializedBuffer(UninitializedTensorMixin):
@@ -242,7 +242,7 @@ class UninitializedBuffer(UninitializedTensorMixin):
     def __new__(
         cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
     ) -> Any:
-        created = leaf_of(cls, empty(0, device=device, dtype=dtype), requires_grad)
+        created = leaf_sharing_memory(cls, empty(0, device=device, dtype=dtype), requires_grad)
         created.persistent, created._is_buffer = persistent, True
         return created
 

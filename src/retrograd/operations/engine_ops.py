@@ -12,7 +12,7 @@ from typing import Any
 import numpy
 from numpy.lib.stride_tricks import as_strided as _as_strided
 
-from ..core.dtypes import SHORT
+from ..core.dtypes import HALF_PRECISION
 from ..core.views import StridedLayout, type_string
 from ..dispatch.declare import ARRAYS, op, pointwise
 from ..kernels.half_precision import F32
@@ -34,7 +34,7 @@ def to_dtype(np: Any, self: Any, /, dtype: Any) -> Any:
     if self.dtype.kind == "c" and not dtype.is_complex and dtype.numpy.kind != "b":
         self = self.real
     kind = dtype.numpy
-    if self.size >= LARGE and kind not in SHORT and (large := looped("copy", self, kind=kind)) is not None:
+    if self.size >= LARGE and kind not in HALF_PRECISION and (large := looped("copy", self, kind=kind)) is not None:
         return large
     return self.astype(kind)
 

@@ -68,7 +68,7 @@ def install() -> None:
         setattr(Tensor, dunder, operator_form(function, dunder))
     for name, shown in views.PROPERTIES.items():
         setattr(Tensor, name, shown)
-    for name in unsupported.TENSOR:
+    for name in unsupported.TENSOR_ATTRIBUTES:
         setattr(Tensor, name, UnsupportedAttribute(name))
     # __array_priority__: NumPy's scalars and arrays leave binary operators with a tensor to Tensor.
     for name, given in (("__invert__", tensor_operators.invert), ("__array_priority__", 1000), ("__dir__", _listed)):
@@ -87,7 +87,7 @@ def install() -> None:
 
 def _listed(self: Tensor) -> list[str]:
     """Return the attribute names for ``dir()``, without the names of PyTorch's Tensor that are not supported here."""
-    return [name for name in object.__dir__(self) if name not in unsupported.TENSOR or name in vars(self)]
+    return [name for name in object.__dir__(self) if name not in unsupported.TENSOR_ATTRIBUTES or name in vars(self)]
 
 
 def _unwritable(name: str) -> Callable[..., None]:

@@ -12,8 +12,8 @@ from ..core.error_context import with_remedy
 from ..core.tensor import (
     Tensor,
     address,
-    leaf_of,
-    memory_of,
+    leaf_sharing_memory,
+    memory_owner,
     wrap,
 )
 from ..dispatch.declare import public
@@ -197,16 +197,16 @@ def _copied(array: Any, memo: dict[Any, Any]) -> Any:
     ``memo`` is the dictionary of ``copy.deepcopy``. Arrays of one storage that are copied with one ``memo`` share the
     copy.
     """
-    memory = memory_of(array)
+    memory = memory_owner(array)
     key = "memory", id(memory)
     if key not in memo:
-        memo[key] = devices.module_of(memory).array(memory, order="K")
+        memo[key] = devices.array_module_of(memory).array(memory, order="K")
     copied = memo[key]
     if array is memory:
         return copied
     flat = copied.ravel(order="K").view(array.dtype)
     start = (address(array) - address(memory)) // array.itemsize
-    return as_strided_of(devices.module_of(array))(flat[start:], array.shape, array.strides)
+    return as_strided_of(devices.array_module_of(array))(flat[start:], array.shape, array.strides)
 
 
 def _like(x: Tensor, array: Any) -> Tensor:
@@ -227,7 +227,7 @@ def _like(x: Tensor, array: Any) -> Tensor:
 
 def _shallow(self: Tensor) -> Tensor:
     with torch_function.disabled_overrides(torch_function.MODES):  # modes must not see it without its attributes
-        out: Tensor = leaf_of(self.__class__, self, self.requires_grad)
+        out: Tensor = leaf_sharing_memory(self.__class__, self, self.requires_grad)
     out.__dict__.update(self.__dict__)
     return out
 
@@ -239,9 +239,9 @@ def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any
     ``attributes`` are the attributes in its ``__dict__``. ``place`` is the name of the tensor's device. It is ignored
     if no GPU is available.
     """
-    tensor: Tensor = leaf_of(cls or Tensor, wrap(array), False)
+    tensor: Tensor = leaf_sharing_memory(cls or Tensor, wrap(array), False)
     if place != "cpu" and devices.gpu_count():
-        tensor._array = devices.move(tensor._array, devices.device(place))
+        tensor._array = devices.to_device(tensor._array, devices.device(place))
     with torch_function.disabled_overrides(torch_function.MODES):
         tensor.requires_grad_(requires_grad)
     tensor.__dict__.update(attributes)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from ..core import dtypes
-from ..core.devices import module_of
+from ..core.devices import array_module_of
 from ..core.tensor import Tensor, wrap
 from ..core.views import bump_version, check_in_place
 from .fused import apply_rule
@@ -125,7 +125,7 @@ _FUSED = ["mps", "cuda", "xpu", "hpu", "cpu", "mtia", "privateuseone"]
 def full_like_param(param: Tensor, value: Any = 0) -> Tensor:
     """Return a Tensor of the shape, dtype and memory layout of ``param``, filled with ``value``."""
     array = param._array
-    return wrap(module_of(array).full_like(array, value))
+    return wrap(array_module_of(array).full_like(array, value))
 
 
 def initial_step_count(group: dict[str, Any], param: Tensor) -> Tensor:

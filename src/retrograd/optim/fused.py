@@ -353,5 +353,5 @@ def array_ops_for(array: Any, dtype: Any) -> ArrayOps:
     key = (array.__class__, dtype)
     level = _levels.made.get(key)
     if level is None:
-        level = _levels.made[key] = ArrayOps(devices.module_of(array), dtype)
+        level = _levels.made[key] = ArrayOps(devices.array_module_of(array), dtype)
     return level

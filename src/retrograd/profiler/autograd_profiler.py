@@ -348,7 +348,7 @@ def _type_name(described: tuple[Any, ...]) -> str:
     if described[0] is recorder.SEVERAL:
         return "TensorList"
     if described[0] is not None:
-        return dtypes.scalar_name(dtypes.of(described[2])).lower().replace("long", "long int")
+        return dtypes.scalar_name(dtypes.dtype_of(described[2])).lower().replace("long", "long int")
     return "Scalar" if described[1].__class__ in (int, float, bool) else ""
 
 

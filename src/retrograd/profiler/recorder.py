@@ -31,7 +31,7 @@ from ..core import accumulate, engine
 from ..core.graph import AccumulateGrad, OutputEdge, next_number
 from ..core.rule_namespace import RULE_NAMESPACES
 from ..core.tensor import Tensor
-from ..core.torch_function import watch
+from ..core.torch_function import installer
 from ..dispatch.codegen import TIMED as TIMED_CODE
 from ..dispatch.codegen import UNWRITTEN, compile_source
 from ..dispatch.op import TENSORS
@@ -325,7 +325,7 @@ def _line(place: Any) -> tuple[CodeType, int] | None:
 
 
 def _begin_leaf(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-    """Record that a gradient is added to a leaf's ``grad``; this is called before ``accumulate._visit_leaf``."""
+    """Record that a gradient is added to a leaf's ``grad``; this is called before ``accumulate.visit_leaf``."""
     session = sessions.get(get_ident())
     if session is None:
         return None
@@ -337,7 +337,7 @@ def _begin_leaf(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
 
 
 def _end_leaf(call: Call | None, result: Any, args: tuple[Any, ...]) -> None:
-    """Record that ``accumulate._visit_leaf`` has ended, and the memory of the leaf's ``grad`` if it is new."""
+    """Record that ``accumulate.visit_leaf`` has ended, and the memory of the leaf's ``grad`` if it is new."""
     _end(call, None, args)
     session, variable = sessions.get(get_ident()), args[0].variable_ref()
     if call is not None and session is not None and session.memory and variable is not None:
@@ -432,7 +432,7 @@ class _Exchange:
         self.states: dict[FunctionType, tuple[_State, CodeType, CodeType]] = {}  # with both codes
         self.exchanged: dict[FunctionType, CodeType] = {}  # with the code to restore
         self.kernels: list[tuple[dict[str, Any], str, Any]] = []
-        self.watch: Any = None  # the hooks of ``torch_function.watch`` before the first profiler
+        self.watch: Any = None  # the hooks of ``torch_function.installer`` before the first profiler
 
     def start(self) -> None:
         """Count one more running profiler; for the first one replace the code of functions."""
@@ -440,11 +440,14 @@ class _Exchange:
             self.running += 1
             if self.running > 1:
                 return
-            self.watch = watch.look, watch.loaded, watch.rest
+            self.watch = installer.look, installer.loaded, installer.rest
             try:
                 self._exchange()
-                watch.look, watch.rest = partial(self._changing, watch.look), partial(self._changing, watch.rest)
-                watch.loaded = partial(self._loading, watch.loaded)
+                installer.look, installer.rest = (
+                    partial(self._changing, installer.look),
+                    partial(self._changing, installer.rest),
+                )
+                installer.loaded = partial(self._loading, installer.loaded)
             except BaseException:
                 self.stop()
                 raise
@@ -454,7 +457,7 @@ class _Exchange:
         with self.lock:
             self.running -= 1
             if not self.running:
-                watch.look, watch.loaded, watch.rest = self.watch
+                installer.look, installer.loaded, installer.rest = self.watch
                 self._put_back()
 
     def _changing(self, change: Callable[[], None]) -> None:
@@ -487,7 +490,7 @@ class _Exchange:
         function: Any
         for function, begin, end in (
             (engine.run_backward, _begin_sweep, _end), (engine._visit, _begin_place, _end), (engine._apply, _begin_node, _end),
-            (accumulate._visit_leaf, _begin_leaf, _end_leaf), (engine.Plan.__init__, _begin_plan, _end_plan),
+            (accumulate.visit_leaf, _begin_leaf, _end_leaf), (engine.Plan.__init__, _begin_plan, _end_plan),
         ):  # fmt: skip
             self._function(function, begin, end, brief=lambda error: None)
         for level in {id(each): each for each in RULE_NAMESPACES.values() if each is not TENSORS}.values():

@@ -9,7 +9,7 @@ for 26 ms before it sleeps. Compiled loops have another pool (OpenMP), which nee
 small convolutional network took three times as long with all threads as with one. OpenBLAS reads its timeout when it
 starts its threads. If NumPy was imported before this package, the threads already run; then they are shut down when the
 first compiled loop is loaded, as OpenBLAS does before a fork, and the next product starts new ones
-(:func:`sleep_soon`). Where this is not possible, threads of loops spin less (Note [Threads of loops] in
+(:func:`shorten_spin`). Where this is not possible, threads of loops spin less (Note [Threads of loops] in
 ``kernels/numba_dispatch.py``).
 """
 
@@ -90,7 +90,7 @@ def set_num_threads(num: int) -> None:
     >>> torch.set_num_threads(before)
     """
     count = _chosen["count"] = _positive("set_num_threads", num)
-    for follower in followers:
+    for follower in on_change:
         follower()
     controls = list(_controls())
     if not controls:
@@ -104,10 +104,10 @@ def set_num_threads(num: int) -> None:
 
 _chosen: dict[str, int] = {}
 #: Functions called after the number of threads has changed.
-followers: list[Callable[[], None]] = []
+on_change: list[Callable[[], None]] = []
 
 
-def limit() -> int:
+def max_threads() -> int:
     """Return the number of threads of the package's own compiled loops: the same as for matrix products."""
     if not _chosen:
         _chosen["count"] = get_num_threads()
@@ -115,7 +115,7 @@ def limit() -> int:
 
 
 @cache
-def gemm(kind: str) -> int:
+def gemm_address(kind: str) -> int:
     """Return the address of ``sgemm`` (``kind="f"``) or ``dgemm`` (``kind="d"``) in NumPy's BLAS.
 
     The result is 0 if the function is not found. It is also 0 if the number of threads of the library can not be set,
@@ -145,7 +145,7 @@ def _other_threads_wait() -> bool:
 
 
 @cache
-def sleep_soon() -> bool:
+def shorten_spin() -> bool:
     """Shorten the spin timeout of an OpenBLAS that is already running, and return whether that was possible.
 
     Its threads are shut down, and the next product starts new ones. This is not done if another thread of the program
@@ -153,7 +153,7 @@ def sleep_soon() -> bool:
     """
     if SPIN_VARIABLE in os.environ or not hasattr(os, "fork") or not _other_threads_wait():
         return False
-    library = restartable()
+    library = restartable_openblas()
     if library is None:
         return False
     os.environ[SPIN_VARIABLE] = str(SHORT_TIMEOUT)
@@ -162,7 +162,7 @@ def sleep_soon() -> bool:
     return True
 
 
-def restartable() -> Any:
+def restartable_openblas() -> Any:
     """Return NumPy's OpenBLAS if it exports functions that restart its threads, else None.
 
     The OpenBLAS of NumPy 2.5 does not export them.
@@ -213,7 +213,7 @@ class _SingleThreaded:
                 control[1](self.before)
 
 
-ALONE = _SingleThreaded()
+SINGLE_THREADED = _SingleThreaded()
 
 
 def get_num_interop_threads() -> int:
@@ -250,7 +250,7 @@ def _controls() -> Iterator[tuple[Callable[[], Any], Callable[[int], Any]]]:
                 yield control
 
 
-def of_scipy() -> Callable[[int], Any] | None:
+def scipy_setter() -> Callable[[int], Any] | None:
     """Return the function that sets the number of threads of SciPy's copy of the BLAS, or None if it is not loaded."""
     if LINKED[1] not in sys.modules:
         return None

@@ -19,7 +19,7 @@ from typing import Any
 #: Parameters of ``mallopt`` (from malloc.h).
 TRIM_THRESHOLD, TOP_PAD, MMAP_MAX = -1, -2, -4
 #: The largest value that ``mallopt`` accepts, in bytes.
-MOST = 2**31 - 1
+MAX_SETTING = 2**31 - 1
 #: Bytes by which the heap grows beyond a request, for fewer system calls. Pages that are never used take no memory.
 STEP = 1 << 26
 #: Functions that a C library must have for these settings.
@@ -38,22 +38,22 @@ def glibc() -> Any:
     return library if all(hasattr(library, name) for name in NEEDED) else None
 
 
-def bound() -> int:
+def max_kept_bytes() -> int:
     """Return the maximum number of freed bytes to keep.
 
     It is ``RETROGRAD_POOL`` megabytes, or a quarter of the machine's memory up to 2 GiB.
     """
     setting = os.environ.get("RETROGRAD_POOL", "")
     if setting.isdigit():
-        return min(int(setting) * 10**6, MOST)
-    return min(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4, MOST)
+        return min(int(setting) * 10**6, MAX_SETTING)
+    return min(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4, MAX_SETTING)
 
 
 @cache
-def keep() -> bool:
-    """Keep up to :func:`bound` bytes of freed memory in the process; return False if this is impossible or disabled."""
+def keep_freed_memory() -> bool:
+    """Keep up to :func:`max_kept_bytes` bytes of freed memory in the process; return False if this is impossible or disabled."""
     library = glibc()
-    if library is None or not (most := bound()):
+    if library is None or not (most := max_kept_bytes()):
         return False
     settings = {MMAP_MAX: 0, TRIM_THRESHOLD: most, TOP_PAD: min(STEP, most)}
     return all(library.mallopt(parameter, value) for parameter, value in settings.items())

@@ -46,7 +46,7 @@ def warn(text: str, category: type[Warning] = UserWarning) -> None:
 #: Errors addressed to the user. Any other error is a defect of the package, and keeps its whole traceback.
 FOR_USERS = (RuntimeError, TypeError, ValueError, IndexError, ArithmeticError, AssertionError, Warning)
 #: Packages whose frames are not code of the user.
-OTHERS = frozenset({"numpy", "scipy", "cupy", "ml_dtypes"}) | sys.stdlib_module_names
+LIBRARIES = frozenset({"numpy", "scipy", "cupy", "ml_dtypes"}) | sys.stdlib_module_names
 
 
 def strip_frames(error: Exception) -> Exception | None:
@@ -63,7 +63,7 @@ def strip_frames(error: Exception) -> Exception | None:
     entry = error.__traceback__
     while entry is not None:
         space = entry.tb_frame.f_globals
-        if MARK not in space and str(space.get("__name__")).partition(".")[0] not in OTHERS:
+        if MARK not in space and str(space.get("__name__")).partition(".")[0] not in LIBRARIES:
             return None
         entry = entry.tb_next
     return error.with_traceback(None)

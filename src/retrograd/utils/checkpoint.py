@@ -353,7 +353,7 @@ class CheckpointFunction(Function):
 
         The function runs again with recording, and a backward pass runs through its graph.
         """
-        plan = engine.running()
+        plan = engine.running_plan()
         if plan is not None and plan.flow is not None:
             raise RuntimeError(
                 "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` "

@@ -78,7 +78,7 @@ def contiguous(input: Tensor, *, memory_format: Any = contiguous_format) -> Tens
 @op(backward="ToCopyBackward0", name="to_device", function=False, method=False)
 def to_device(np: Any, self: Any, /, place: Any) -> Any:
     """Return a copy of ``self`` on the device ``place``."""
-    return devices.move(self, place)
+    return devices.to_device(self, place)
 
 
 to_device.derivative(self=lambda F, g, self_device: F.to_device(g, self_device))
@@ -127,7 +127,7 @@ def _elsewhere(place: Any, input: Tensor) -> bool:
         return False
     if place.type == "cpu" and here.type == "cpu":
         return False
-    devices.module_for(place)
+    devices.array_module_for(place)
     return True
 
 
@@ -240,7 +240,7 @@ def cuda(
 def numpy_array_of(x: Tensor) -> Any:
     """Return the elements of ``x`` as a NumPy array, which is a copy if ``x`` is on a GPU."""
     array = x._array
-    return array if array.__class__ is numpy.ndarray else devices.move(array, devices.CPU)
+    return array if array.__class__ is numpy.ndarray else devices.to_device(array, devices.CPU)
 
 
 @public(function=False)

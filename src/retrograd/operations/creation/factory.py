@@ -14,7 +14,16 @@ from ...compat.type_names import type_name
 from ...core import devices, dtypes, promotion
 from ...core.dtypes import dtype
 from ...core.size import Size
-from ...core.tensor import Tensor, channels_last, channels_last_3d, graded_leaf, layout, preserve_format, strided, wrap
+from ...core.tensor import (
+    Tensor,
+    channels_last,
+    channels_last_3d,
+    layout,
+    leaf_from_array,
+    preserve_format,
+    strided,
+    wrap,
+)
 from ...dispatch.declare import public
 from ...dispatch.operand_promotion import PLAIN, common_dtype, plain_number, stores_like_pytorch
 from ...dispatch.transform_tensor import copy_per_slice
@@ -29,14 +38,14 @@ def new_leaf(array: Any, requires_grad: bool = False) -> Tensor:
         return wrap(array)
     if requires_grad is not True:
         raise TypeError("requires_grad must be a bool")
-    return graded_leaf(array)
+    return leaf_from_array(array)
 
 
 def array_module_for(device: Any) -> Any:
     """Return the module for arrays on ``device``: NumPy or CuPy; None is the default device."""
     if device is None and devices.get_default_device() is devices.CPU:
         return numpy
-    return devices.module_for(devices.as_device(device))
+    return devices.array_module_for(devices.as_device(device))
 
 
 def simple_shape(given: tuple[Any, ...]) -> tuple[int, ...] | None:
@@ -53,7 +62,7 @@ def simple_shape(given: tuple[Any, ...]) -> tuple[int, ...] | None:
     for each in given:
         if each.__class__ is not int or each < 0:
             return None
-    return None if devices.asked and devices.get_default_device() is not devices.CPU else given
+    return None if devices.default_changed and devices.get_default_device() is not devices.CPU else given
 
 
 def parse_sizes(name: str, size: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
@@ -134,7 +143,7 @@ def _filled(
         array = np.zeros(size, kind)
     else:
         array = np.empty(size, kind)
-        value = fill if stores_like_pytorch(fill, kind) else dtypes.converted(fill, kind).item()
+        value = fill if stores_like_pytorch(fill, kind) else dtypes.number_to_array(fill, kind).item()
         if array.size < LARGE:
             array.fill(value)
         else:
@@ -302,7 +311,7 @@ def full(
         raise OverflowError("int too big to convert")
     if not isinstance(value, (int, float, complex)):
         raise TypeError("a tensor is filled with a number")
-    kind = promotion.of_number(value) if dtype is None else dtype
+    kind = promotion.dtype_of_number(value) if dtype is None else dtype
     return _filled("full", parse_sizes("full", tuple(size), ()), value, kind, layout, device, requires_grad)
 
 
@@ -349,7 +358,9 @@ def eye(
 
 def _like(name: str, input: Tensor, dtype: Any, device: Any, memory_format: Any) -> tuple[Any, Any, Any]:
     kind = input._array.dtype if dtype is None else numpy_dtype_for(name, dtype)
-    np = devices.module_of(input._array) if device is None else devices.module_for(devices.as_device(device))
+    np = (
+        devices.array_module_of(input._array) if device is None else devices.array_module_for(devices.as_device(device))
+    )
     return np, kind, memory_format
 
 
@@ -411,7 +422,7 @@ def full_like(
     """Return a tensor with ``fill_value`` in every element and by default the shape, dtype and device of ``input``."""
     np, kind, order = _like("full_like", input, dtype, device, memory_format)
     array, value = empty_array_like(np, input, kind, order), as_python_number(fill_value)
-    array[...] = value if stores_like_pytorch(value, kind) else dtypes.converted(value, kind)
+    array[...] = value if stores_like_pytorch(value, kind) else dtypes.number_to_array(value, kind)
     return copy_per_slice(input, new_leaf(array, requires_grad))
 
 
@@ -427,7 +438,7 @@ def _new(create: Any, doc: str) -> None:
         requires_grad: bool = False, pin_memory: bool = False,
     ) -> Tensor:  # fmt: skip
         sizes, target = parse_sizes(new.__name__, shape, size), input.device if device is None else device
-        kind = dtypes.of(input._array.dtype) if dtype is None else dtype
+        kind = dtypes.dtype_of(input._array.dtype) if dtype is None else dtype
         if fill is None:
             created = empty(sizes, dtype=kind, layout=layout, device=target, requires_grad=requires_grad)
         else:

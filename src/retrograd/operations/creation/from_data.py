@@ -40,9 +40,9 @@ def tensor(
             return new_leaf(array, requires_grad)
     if isinstance(data, Tensor):
         _warn_of_copy("torch.tensor")
-    array = array_from_data(data, None if dtype is None else dtypes.of(numpy_dtype_for("tensor", dtype)))
+    array = array_from_data(data, None if dtype is None else dtypes.dtype_of(numpy_dtype_for("tensor", dtype)))
     place = devices.as_device(device) if device is not None else _device_of(data)
-    return new_leaf(devices.move(array, place), requires_grad)
+    return new_leaf(devices.to_device(array, place), requires_grad)
 
 
 def _warn_of_copy(name: str) -> None:
@@ -64,9 +64,11 @@ def new_tensor(
     """Return a tensor with a copy of ``data``, by default with the dtype and device of ``input``."""
     if isinstance(data, Tensor):
         _warn_of_copy("tensor.new_tensor")
-    array = array_from_data(data, input.dtype if dtype is None else dtypes.of(numpy_dtype_for("new_tensor", dtype)))
+    array = array_from_data(
+        data, input.dtype if dtype is None else dtypes.dtype_of(numpy_dtype_for("new_tensor", dtype))
+    )
     place = input.device if device is None else devices.as_device(device)
-    return new_leaf(devices.move(array, place), requires_grad)
+    return new_leaf(devices.to_device(array, place), requires_grad)
 
 
 _FLOATS, _INTEGERS, _LISTS = frozenset({float}), frozenset({int}), frozenset({list})
@@ -101,7 +103,7 @@ def array_from_data(data: Any, target: dtype | None) -> Any:
         _check_array(array)
         return _converted(array, target) if target else array.copy("K")
     if isinstance(data, (bool, int, float, complex)):
-        return _array_of_numbers([data], target or promotion.of_number(data)).reshape(())
+        return _array_of_numbers([data], target or promotion.dtype_of_number(data)).reshape(())
     if isinstance(data, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type_name(data)}'")
     if hasattr(data, "__array__") and not isinstance(data, Sequence):
@@ -157,9 +159,9 @@ def _inferred(data: Any) -> dtype | None:
         if isinstance(each, Tensor):
             own = each.dtype
         elif isinstance(each, (numpy.ndarray, numpy.generic)):
-            own = dtypes.of(each.dtype)
+            own = dtypes.dtype_of(each.dtype)
         elif isinstance(each, (bool, int, float, complex)):
-            own = promotion.of_number(each)
+            own = promotion.dtype_of_number(each)
         elif isinstance(each, (str, bytes)):
             raise TypeError(f"new(): invalid data type '{type_name(each)}'")
         elif each is data:
@@ -254,7 +256,7 @@ def _check_array(array: Any) -> None:
                 "given numpy array has byte order different from the native byte order. Conversion between byte orders "
                 "is currently not supported."
             )
-        dtypes.of(array.dtype)
+        dtypes.dtype_of(array.dtype)
     if any(step < 0 for step in array.strides):
         raise ValueError(
             "At least one stride in the given numpy array is negative, and tensors with negative strides are not "

@@ -66,7 +66,7 @@ def _is_count(value: Any) -> bool:
 def _options(kind: dtype) -> str:
     """Return the description of the legacy type for the dtype ``kind`` in PyTorch's error messages."""
     return (
-        f"TensorOptions(dtype={dtypes.c_name(kind)}, device=cpu, layout=Strided, requires_grad=false (default), "
+        f"TensorOptions(dtype={dtypes.cpp_name(kind)}, device=cpu, layout=Strided, requires_grad=false (default), "
         "pinned_memory=false (default), memory_format=(nullopt))"
     )
 

@@ -16,8 +16,8 @@ import numpy
 from ...compat.pickle_names import pickled_as
 from ...compat.type_names import type_name
 from ...core import devices, dtypes
-from ...core.dtypes import c_name
-from ...core.saved_tensor_hooks import before_writing
+from ...core.dtypes import cpp_name
+from ...core.saved_tensor_hooks import before_modification
 from ...core.tensor import Tensor, preserve_format, strided, wrap
 from ...core.views import bump_version
 from ...dispatch.declare import op, public
@@ -168,7 +168,7 @@ def _drawn(sample: Any, shape: tuple[int, ...], device: Any, requires_grad: bool
     place = devices.get_default_device() if device is None else devices.as_device(device)
     if place is devices.CPU and requires_grad is False:
         return wrap(array)
-    return new_leaf(array if place.type == "cpu" else devices.move(array, place), requires_grad)
+    return new_leaf(array if place.type == "cpu" else devices.to_device(array, place), requires_grad)
 
 
 def _drawn_like(
@@ -311,7 +311,7 @@ def randint(
     shape = parse_sizes("randint", (size,))
     if kind.kind == "c":
         raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
-    _check_span(low, high, dtypes.of(kind))
+    _check_span(low, high, dtypes.dtype_of(kind))
     stream = _stream(generator)
     return _drawn(lambda full: samplers.integers(stream, full, kind, low, high), shape, device, requires_grad)
 
@@ -322,7 +322,7 @@ def _check_span(low: int, high: int, dtype: Any) -> None:
     least, greatest = samplers.bounds(dtype.numpy)
     for name, bound in (("from", low), ("to - 1", high - 1)):
         if not least <= bound <= greatest:
-            raise RuntimeError(f"{name} is out of bounds for {c_name(dtype)}")
+            raise RuntimeError(f"{name} is out of bounds for {cpp_name(dtype)}")
 
 
 @public(method=False)
@@ -337,7 +337,7 @@ def randint_like(
     if high is None:
         low, high = 0, low
     kind = input._array.dtype if dtype is None else numpy_dtype_for("randint_like", dtype)
-    _check_span(low, high, dtypes.of(kind))
+    _check_span(low, high, dtypes.dtype_of(kind))
     stream = _stream(None)
     return _drawn_like(
         input,
@@ -368,7 +368,7 @@ def randperm(
     kind = numpy_dtype_for("randperm", dtype, dtypes.int64)
     if kind.kind in "cb":
         raise dtypes.unsupported("randperm", kind)
-    dtypes.converted(n, kind)
+    dtypes.number_to_array(n, kind)
     stream = _stream(generator)
 
     def permutations(shape: tuple[int, ...]) -> Any:
@@ -525,7 +525,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     if count.dtype is not prob.dtype:
         found, expected = (dtypes.scalar_name(each.dtype) for each in (prob, count))
         raise RuntimeError(f"Found dtype {found} but expected {expected}")
-    if count.dtype.numpy in dtypes.SHORT:
+    if count.dtype.numpy in dtypes.HALF_PRECISION:
         raise dtypes.unsupported("binomial_cpu", count.dtype.numpy)
     error = broadcast_mismatch(count._array.shape, prob._array.shape)
     if error is not None:
@@ -606,7 +606,10 @@ def _writable_directly(x: Tensor) -> bool:
     if x._grad_edge is not None or x._view is not None:
         return is_directly_writable(x) and array.dtype in (F32, F64) and not active_levels()
     return (
-        (array.dtype is F32 or array.dtype is F64) and x._counter != () and not before_writing and not active_levels()
+        (array.dtype is F32 or array.dtype is F64)
+        and x._counter != ()
+        and not before_modification
+        and not active_levels()
     )
 
 
@@ -660,7 +663,7 @@ def uniform_(
     least, greatest = samplers.bounds(input._array.dtype)
     for name, bound in (("from", low), ("to", high)):
         if not least <= bound <= greatest:
-            raise RuntimeError(f"{name} is out of bounds for {c_name(input.dtype)}")
+            raise RuntimeError(f"{name} is out of bounds for {cpp_name(input.dtype)}")
     return _write(
         "UniformBackward0",
         input,
@@ -805,7 +808,7 @@ _filler(
 _filler(
     "cauchy_", samplers.cauchy, {"median": 0.0, "sigma": 1.0}, "samples of the Cauchy distribution",
     lambda median, sigma: "" if sigma > 0 else f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}",
-    _continuous("Cauchy", c_name),
+    _continuous("Cauchy", cpp_name),
 )  # fmt: skip
 _filler(
     "log_normal_", samplers.log_normal, {"mean": 1.0, "std": 2.0}, "samples of the log-normal distribution",

@@ -95,7 +95,7 @@ def _common_linspace(start: Any, end: Any, steps: Any) -> Any:
     """Return the array of ``linspace`` for int or float ends and 2 to 4096 ``steps``, or None for the generic path."""
     kind = dtypes.default.floating.numpy
     numbers = (start.__class__ is int or start.__class__ is float) and (end.__class__ is int or end.__class__ is float)
-    if not numbers or steps.__class__ is not int or not 1 < steps <= 4096 or kind in dtypes.SHORT:
+    if not numbers or steps.__class__ is not int or not 1 < steps <= 4096 or kind in dtypes.HALF_PRECISION:
         return None
     if array_module_for(None) is not numpy:
         return None
@@ -145,7 +145,7 @@ def _bounds(name: str, start: Any, end: Any, steps: Any, dtype: Any) -> tuple[An
     if inferred is not None and kind.kind != "c":
         raise RuntimeError(
             f"torch.{name}(): inferred dtype c10::complex<{'double' if inferred is dtypes.complex128 else 'float'}> can't "
-            f"be safely cast to passed dtype {dtypes.scalar_name(dtypes.of(kind))}"
+            f"be safely cast to passed dtype {dtypes.scalar_name(dtypes.dtype_of(kind))}"
         )
     if kind.kind == "b":
         raise dtypes.unsupported(f"{name}_cpu", kind)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 from ...core import devices, dtypes
-from ...core.tensor import Tensor, address, dimension, memory_of
+from ...core.tensor import Tensor, address, memory_owner, normalize_dim
 from ...dispatch.declare import op, public
 from ...runtime.user_frame import warn
 from ..linalg.norms import matrix_norm
@@ -33,7 +33,7 @@ class UntypedStorage:
             source = numpy.zeros(source, numpy.uint8)
         elif not hasattr(source, "base"):
             source = numpy.array([int(each) & 255 for each in source], numpy.uint8)
-        self._memory = memory_of(source)
+        self._memory = memory_owner(source)
 
     @property
     def _bytes(self) -> Any:
@@ -81,12 +81,12 @@ class UntypedStorage:
 
     def cpu(self) -> UntypedStorage:
         """Return this storage if it is on the CPU, else a copy there."""
-        return UntypedStorage(devices.move(self._memory, devices.CPU))
+        return UntypedStorage(devices.to_device(self._memory, devices.CPU))
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
         """Return a copy of this storage on the GPU ``device``; ``non_blocking`` has no effect."""
         place = devices.device("cuda", device) if isinstance(device, int) else devices.device(device or "cuda")
-        return UntypedStorage(devices.move(self._memory, place))
+        return UntypedStorage(devices.to_device(self._memory, place))
 
     def is_shared(self) -> bool:
         """Whether the memory is shared with processes that this process forks."""
@@ -168,7 +168,7 @@ def hash_block(np: Any, self: Any, /, dim: tuple[int, ...], keepdim: bool) -> An
 
     If ``keepdim`` is true, the dimensions ``dim`` stay with size 1.
     """
-    wide = self.astype("float64" if dtypes.of(self.dtype).is_floating_point else "int64")
+    wide = self.astype("float64" if dtypes.dtype_of(self.dtype).is_floating_point else "int64")
     return np.bitwise_xor.reduce(wide.view("uint64"), axis=dim, keepdims=keepdim)
 
 
@@ -191,7 +191,7 @@ def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: in
             "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
             "'dim' argument."
         )
-    return hash_block(input, tuple(dimension(each, count) for each in dims), keepdim)
+    return hash_block(input, tuple(normalize_dim(each, count) for each in dims), keepdim)
 
 
 # -- Pinned and shared memory -----------------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ def is_shared(input: Tensor) -> bool:
 
 
 def _buffer_of(array: Any) -> Any:
-    base = memory_of(array).base
+    base = memory_owner(array).base
     return base.obj if isinstance(base, memoryview) else base
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from ...core.dtypes import c_name, of
+from ...core.dtypes import cpp_name, dtype_of
 from ...core.tensor import Tensor
 from ...dispatch.declare import pointwise, public
 from ...dispatch.generic_path import modify
@@ -430,7 +430,7 @@ def sgn(np: Any, self: Any, /) -> Any:
 def _same_dtype(input: Any, *others: Any) -> None:
     for each, name in zip(others, ("end", "weight"), strict=False):
         if each.dtype != input.dtype:
-            wanted, given = (c_name(of(array.dtype)) for array in (input, each))
+            wanted, given = (cpp_name(dtype_of(array.dtype)) for array in (input, each))
             raise RuntimeError(f"expected dtype {wanted} for `{name}` but got dtype {given}")
 
 

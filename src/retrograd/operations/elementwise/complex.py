@@ -57,7 +57,7 @@ def view_as_complex(np: Any, self: Any, /) -> Any:
     """
     if self.dtype.kind != "f":
         raise RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a tensor of "
-                           f"scalar type: {dtypes.scalar_name(dtypes.of(self.dtype))}")  # fmt: skip
+                           f"scalar type: {dtypes.scalar_name(dtypes.dtype_of(self.dtype))}")  # fmt: skip
     if self.itemsize == 2:
         raise RuntimeError("view_as_complex: there are no tensors of complex32 here")
     if self.ndim == 0:

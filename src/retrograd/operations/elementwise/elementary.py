@@ -207,11 +207,11 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Any:
     elif isinstance(exponent, Tensor):
         if isinstance(input, Tensor):
             return pow_tensor(input, exponent)
-        target = promotion.result_of(*operand_dtypes(exponent), promotion.of_number(input))
+        target = promotion.promoted_dtype(*operand_dtypes(exponent), promotion.dtype_of_number(input))
         return pow_of_number(exponent.to(target), input)
     if not isinstance(input, Tensor):
         raise TypeError(f"pow(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-    target = promotion.result_of(*operand_dtypes(input), promotion.of_number(exponent))
+    target = promotion.promoted_dtype(*operand_dtypes(input), promotion.dtype_of_number(exponent))
     return pow_scalar(input.to(target), exponent)
 
 
@@ -220,7 +220,7 @@ def pow_(input: Tensor, exponent: Any) -> Tensor:
     """In-place version of :func:`pow`."""
     if isinstance(exponent, Tensor):
         return modify(pow_tensor.op, (input, exponent), ())
-    target = promotion.result_of(*operand_dtypes(input), promotion.of_number(exponent))
+    target = promotion.promoted_dtype(*operand_dtypes(input), promotion.dtype_of_number(exponent))
     if target.category == dtypes.INTEGER and exponent < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
     check_cast(target, input.dtype)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 from ...core import dtypes, promotion
-from ...core.dtypes import converted
+from ...core.dtypes import number_to_array
 from ...core.tensor import Tensor
 from ...dispatch.declare import op, pointwise, public
 from ...dispatch.generic_path import check_cast, modify
@@ -200,7 +200,7 @@ def _limit(np: Any, value: Any, dtype: Any) -> Any:
     """
     if dtype.kind == "f":
         return np.asarray(value, dtype)
-    return converted(value, dtype)[()] if dtype.kind in "iu" else np.asarray(value).astype(dtype)
+    return number_to_array(value, dtype)[()] if dtype.kind in "iu" else np.asarray(value).astype(dtype)
 
 
 @pointwise(
@@ -334,7 +334,7 @@ def _promoted(input: Tensor, bounds: tuple[Any, ...]) -> Tensor:
     """
     for each in bounds:
         if each is not None:
-            target = promotion.result_of(*operand_dtypes(input), promotion.of_number(each))
+            target = promotion.promoted_dtype(*operand_dtypes(input), promotion.dtype_of_number(each))
             if target is not input.dtype:
                 input = input.to(target)
     return input
@@ -494,7 +494,7 @@ def nan_to_num(np: Any, self: Any, /, nan: Any = None, posinf: Any = None, negin
     """
     if self.dtype.kind in "biu":
         return self.copy()
-    limits = dtypes.finfo(dtypes.of(self.dtype))
+    limits = dtypes.finfo(dtypes.dtype_of(self.dtype))
     values = (0 if nan is None else nan, limits.max if posinf is None else posinf,
               limits.min if neginf is None else neginf)  # fmt: skip
     if self.dtype.kind != "c":

@@ -293,7 +293,7 @@ def _tiny(F: Any, self: Any, dtype: Any) -> tuple[Any, Any]:
 
     Division by these elements is too inexact. eps is the machine epsilon of ``dtype``.
     """
-    eps = dtypes.finfo(dtypes.of(dtype)).eps
+    eps = dtypes.finfo(dtypes.dtype_of(dtype)).eps
     near = ~(F.abs(self) > eps)  # nan counts as near, as in PyTorch
     return near, F.masked_fill_scalar(self, near, eps)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy
 
 from ...core import dtypes
-from ...core.tensor import Tensor, dimension, wrap
+from ...core.tensor import Tensor, normalize_dim, wrap
 from ...core.views import check_partial_overlap
 from ...dispatch.declare import TENSORS, op, public
 from ...dispatch.generic_path import modify
@@ -85,7 +85,7 @@ def index_select_backward(np: Any, self: Any, index: Any, /, shape: tuple[int, .
     if not shape:
         return self.reshape(shape)
     return indexing.add(
-        np, np.zeros(shape, self.dtype), (None,) * dimension(dim, len(shape)) + (index.reshape(-1),), self
+        np, np.zeros(shape, self.dtype), (None,) * normalize_dim(dim, len(shape)) + (index.reshape(-1),), self
     )
 
 
@@ -100,7 +100,7 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Any = None) -> 
     >>> torch.index_select(torch.tensor([[1, 2], [3, 4]]), 0, torch.tensor([1]))
     tensor([[3, 4]])
     """
-    at = dimension(dim, input._array.ndim)
+    at = normalize_dim(dim, input._array.ndim)
     if index._array.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
     if index.dtype not in INDEX_DTYPES:
@@ -155,7 +155,7 @@ def _check_along(name: str, input: Tensor, dim: int, index: Tensor, src: Any = N
 
     ``name`` is the function's name in error messages, and ``src`` its source tensor or number, if there is one.
     """
-    at = dimension(dim, input._array.ndim)
+    at = normalize_dim(dim, input._array.ndim)
     shape, picked = input._array.shape or (1,), index._array.shape or (1,)
     if index.dtype not in INDEX_DTYPES and index._array.size:
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
@@ -183,7 +183,7 @@ def _check_source(shape: tuple[int, ...], picked: tuple[int, ...], given: tuple[
     if len(given) == 1 < len(picked):
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
     for axis, (have, want) in enumerate(zip(picked, shape, strict=True)):
-        if (axis != dim and have > want) or have > given[dimension(axis, len(given))]:
+        if (axis != dim and have > want) or have > given[normalize_dim(axis, len(given))]:
             raise RuntimeError(
                 f"Expected index {list(picked)} to be no larger than self {list(shape)} apart from dimension {dim} and to "
                 f"be no larger size than src {list(given)}"
@@ -227,7 +227,7 @@ def scatter_value(np: Any, self: Any, index: Any, /, dim: int, value: Any) -> An
 
     For ``dim=0`` in two dimensions: ``out[index[i, j], j] = value``.
     """
-    return indexing.scatter(np, _c_order_copy(np, self), index, dtypes.converted(value, self.dtype), dim)
+    return indexing.scatter(np, _c_order_copy(np, self), index, dtypes.number_to_array(value, self.dtype), dim)
 
 
 scatter_value.derivative(self=lambda F, g, index, dim: F.scatter_value(g, index, dim, 0))
@@ -289,7 +289,7 @@ def _scatter(
                 "PyTorch release. Use torch.scatter_reduce instead for more reduction options.",
             )
         else:
-            src = wrap(numpy.full(index._array.shape, dtypes.converted(src, input._array.dtype)))
+            src = wrap(numpy.full(index._array.shape, dtypes.number_to_array(src, input._array.dtype)))
         return scatter_reduce_block, (input, index, src), (at, {"add": "sum", "multiply": "prod"}[reduce], True)
     if not isinstance(src, Tensor):
         return scatter_value, (input, index), (at, src)
@@ -555,7 +555,7 @@ index_reduce_block.derivative(self=_index_reduce_self, source=_index_reduce_sour
 @op(name="index_add_block", backward="IndexAddBackward0", function=False, method=False, linear=True)
 def index_add_block(np: Any, self: Any, index: Any, source: Any, /, dim: int, alpha: Any) -> Any:
     """Return a copy of ``self`` with ``alpha * source`` added to the slices at the indices ``index`` along ``dim``."""
-    added = source if alpha == 1 else source * dtypes.converted(alpha, source.dtype)
+    added = source if alpha == 1 else source * dtypes.number_to_array(alpha, source.dtype)
     if not self.ndim:
         return self + added.reshape(())
     return indexing.add(np, _c_order_copy(np, self), (None,) * dim + (index.reshape(-1),), added)
@@ -587,9 +587,9 @@ index_copy_block.derivative(
 def index_fill_number(np: Any, self: Any, index: Any, /, dim: int, value: Any) -> Any:
     """Return a copy of ``self`` with the number ``value`` written to the slices at ``index`` along ``dim``."""
     if not self.ndim:
-        return dtypes.converted(value, self.dtype)
+        return dtypes.number_to_array(value, self.dtype)
     return indexing.put(
-        np, _c_order_copy(np, self), (None,) * dim + (index.reshape(-1),), dtypes.converted(value, self.dtype)
+        np, _c_order_copy(np, self), (None,) * dim + (index.reshape(-1),), dtypes.number_to_array(value, self.dtype)
     )
 
 
@@ -704,7 +704,7 @@ def _non_negative(index: Tensor, size: int) -> Tensor:
 
 
 def _index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Any:
-    at = dimension(dim, input._array.ndim)
+    at = normalize_dim(dim, input._array.ndim)
     _check_slices("index_add", input, at, index, source)
     return index_add_block, (input, index, source), (at, alpha)
 
@@ -715,7 +715,7 @@ def _index_reduce(
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     warn("index_reduce() is in beta and the API may change at any time.")
-    at = dimension(dim, input._array.ndim)
+    at = normalize_dim(dim, input._array.ndim)
     _check_slices("index_reduce", input, at, index, source)
     if input._array.dtype.kind in "bc":
         raise dtypes.unsupported("index_func_", input._array.dtype)
@@ -723,14 +723,14 @@ def _index_reduce(
 
 
 def _index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Any:
-    at = dimension(dim, input._array.ndim)
+    at = normalize_dim(dim, input._array.ndim)
     _check_copy(input, at, index, source)
     return index_copy_block, (input, index, source), (at,)
 
 
 def _index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Any:
     value = plain_number(value)
-    at = dimension(dim, input._array.ndim)
+    at = normalize_dim(dim, input._array.ndim)
     index = _check_fill(input, at, index, value)
     if isinstance(value, Tensor):
         return index_fill_tensor, (input, index, value), (at,)
@@ -840,7 +840,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
         )
     if dim is None:
         return input.reshape(-1).gather(0, indices.reshape(-1))
-    at = dimension(dim, ndim)
+    at = normalize_dim(dim, ndim)
     size = input._array.shape[at]
     index = _non_negative(indices, size)
     have = (*input._array.shape[:at], 1, *input._array.shape[at + 1 :])

@@ -578,7 +578,7 @@ def _number(value: Any, x: Tensor) -> Any:
     elif not isinstance(value, (float, complex)):
         kind = f"numpy.{type(value).__name__}" if type(value).__module__ == "numpy" else type(value).__name__
         raise TypeError(f"can't assign a {kind} to a torch.{dtypes.scalar_name(x.dtype)}Tensor")
-    return dtypes.converted(value, x._array.dtype)
+    return dtypes.number_to_array(value, x._array.dtype)
 
 
 def _copy_into(target: Tensor, value: Tensor) -> None:
@@ -620,7 +620,7 @@ def _values_to_assign(source: Tensor, x: Tensor, where: tuple[Any, ...], fills: 
                 "Index put requires the source and destination dtypes match, got "
                 f"{dtypes.scalar_name(x.dtype)} for the destination and {dtypes.scalar_name(source.dtype)} for the source."
             )
-        dtypes.converted(source._array.item(), x._array.dtype)
+        dtypes.number_to_array(source._array.item(), x._array.dtype)
     return source
 
 

@@ -67,7 +67,7 @@ def _check_fits(target: tuple[int, ...], given: tuple[int, ...]) -> None:
 )  # fmt: skip
 def fill_block(np: Any, self: Any, /, value: Any) -> Any:
     """Return an array of the shape and dtype of ``self`` with the number ``value`` in every element."""
-    return np.full(self.shape, dtypes.converted(value, self.dtype))
+    return np.full(self.shape, dtypes.number_to_array(value, self.dtype))
 
 
 fill_block.derivative(self=lambda F, g: F.zeros_as(g))
@@ -152,7 +152,7 @@ def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor
         bump_version(input)
         return input
     if not isinstance(fill_value, Tensor):
-        dtypes.converted(fill_value, input._array.dtype)
+        dtypes.number_to_array(fill_value, input._array.dtype)
     steps, start = element_strides(input._array), input.storage_offset()
     fill_(input.as_strided((min(shape),), (sum(steps),), start), fill_value)
     if wrap and len(shape) == 2 and shape[0] > shape[1] + 1:
@@ -225,7 +225,7 @@ def masked_fill_number(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
         out[mask] = value
         return out
     _broadcast_shape(mask, self)
-    return np.where(mask, dtypes.converted(value, self.dtype), self)
+    return np.where(mask, dtypes.number_to_array(value, self.dtype), self)
 
 
 masked_fill_number.derivative(self=lambda F, g, mask: F.masked_fill_number(g, mask, 0))
@@ -236,7 +236,7 @@ def masked_fill_tensor(np: Any, self: Any, mask: Any, value: Any, /) -> Any:
     """Return a copy of ``self`` with the 0-d ``value`` where ``mask`` is true."""
     _broadcast_shape(mask, self)
     if value.dtype.kind == "c" and self.dtype.kind != "c":
-        value = dtypes.converted(value.item(), self.dtype)
+        value = dtypes.number_to_array(value.item(), self.dtype)
     return np.where(mask, value.astype(self.dtype), self)
 
 
@@ -249,7 +249,7 @@ masked_fill_tensor.derivative(
 def _masked_fill(input: Tensor, mask: Tensor, value: Any) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
     if mask.dtype is not dtypes.bool_:
         raise RuntimeError(
-            f"masked_fill_ only supports boolean masks, but got mask with dtype {dtypes.c_name(mask.dtype)}"
+            f"masked_fill_ only supports boolean masks, but got mask with dtype {dtypes.cpp_name(mask.dtype)}"
         )
     if isinstance(value, Tensor):
         if value._array.ndim:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 from ...core import dtypes
-from ...core.tensor import Tensor, dimension, wrap
+from ...core.tensor import Tensor, normalize_dim, wrap
 from ...dispatch.declare import op, public
 from ...dispatch.transform_tensor import innermost_batch, slicewise
 from ...kernels import searching
@@ -209,7 +209,7 @@ def _requested(found: Any, return_inverse: bool, return_counts: bool) -> Any:
 
 
 def _unique_axis(input: Tensor, dim: int | None) -> int | None:
-    return None if dim is None else dimension(dim, input._array.ndim, wrap_scalar=False)
+    return None if dim is None else normalize_dim(dim, input._array.ndim, wrap_scalar=False)
 
 
 @public()

@@ -8,7 +8,7 @@ import numpy
 
 from ...core import dtypes
 from ...core.dtypes import unsupported
-from ...core.tensor import Tensor, dimension, wrap
+from ...core.tensor import Tensor, normalize_dim, wrap
 from ...dispatch.declare import op, public
 from ...dispatch.return_types import named
 from ...dispatch.transform_tensor import slicewise
@@ -25,7 +25,7 @@ def _sorted(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
     if self.dtype.kind == "c":
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
     if not self.ndim:
-        dimension(dim, 0)
+        normalize_dim(dim, 0)
         return self.copy(), np.asarray(0)
     order = stable_argsort(np, self, dim, descending)
     sorted_values = take_along(np, self, order, dim)
@@ -70,7 +70,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool
     indices=tensor([0, 2, 1]))
     """
     block = sort_block if stable is None else stable_sort_block
-    return _Sort(block(input, dimension(dim, input._array.ndim), descending))
+    return _Sort(block(input, normalize_dim(dim, input._array.ndim), descending))
 
 
 @op(function=False, method=False)
@@ -82,7 +82,7 @@ def argsort_block(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
 @public(fast_path=argsort_block, when=INT_DIM)
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False, out: Any = None) -> Tensor:
     """Return the indices that sort ``input`` along ``dim``; equal elements keep their order."""
-    return argsort_block(input, dimension(dim, input._array.ndim), descending)
+    return argsort_block(input, normalize_dim(dim, input._array.ndim), descending)
 
 
 @public()
@@ -110,7 +110,7 @@ def topk_block(np: Any, self: Any, /, k: int, dim: int, largest: bool) -> Any:
     if self.dtype.kind == "b":
         raise RuntimeError("topk does not support bool dtypes on CPU")
     if not self.ndim:
-        dimension(dim, 0)
+        normalize_dim(dim, 0)
     if not 0 <= k <= (self.shape[dim] if self.ndim else 1):
         raise RuntimeError("selected index k out of range")
     if not self.ndim:
@@ -138,7 +138,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     values=tensor([3, 2]),
     indices=tensor([0, 2]))
     """
-    at = dimension(dim, input._array.ndim)
+    at = normalize_dim(dim, input._array.ndim)
     if not 0 <= k <= (input._array.shape[at] if input._array.ndim else 1):
         raise RuntimeError("selected index k out of range")
     return _Topk(topk_block(input, k, at, largest))
@@ -169,7 +169,7 @@ kthvalue_block.derivative(self=select_one_rule)
 @public()
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
     """Return the ``k``-th smallest element of ``input`` along ``dim``, where ``k`` counts from 1, and its index."""
-    at = dimension(dim, input._array.ndim)
+    at = normalize_dim(dim, input._array.ndim)
     if not 1 <= k <= (input._array.shape[at] if input._array.ndim else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {at}")
     return _Kth(kthvalue_block(input, k, at, keepdim))

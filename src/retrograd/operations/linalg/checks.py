@@ -36,7 +36,7 @@ def linalg_op(name: str, backward: str | None = None, **options: Any) -> Any:
 
 def scalar_type_name(x: Any) -> str:
     """Return the name of the dtype of ``x`` as in PyTorch's messages, such as ``Float``."""
-    return dtypes.scalar_name(dtypes.of(x.dtype))
+    return dtypes.scalar_name(dtypes.dtype_of(x.dtype))
 
 
 def check_tensors(name: str, **given: Any) -> None:
@@ -80,7 +80,7 @@ def check_floating(name: str, x: Any, short: bool = True) -> None:
 
     If ``short`` is false, half precision is an error, too. ``name`` is the name of the function in the message.
     """
-    if x.dtype in dtypes.SHORT:
+    if x.dtype in dtypes.HALF_PRECISION:
         if not short:
             raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {scalar_type_name(x)}")
     elif x.dtype.kind not in "fc":
@@ -92,7 +92,7 @@ def check_implemented(kernel: str, x: Any) -> None:
 
     ``kernel`` is the name of PyTorch's kernel in the message.
     """
-    if x.dtype.kind not in "fc" or x.dtype in dtypes.SHORT:
+    if x.dtype.kind not in "fc" or x.dtype in dtypes.HALF_PRECISION:
         raise dtypes.unsupported(kernel, x.dtype)
 
 

@@ -175,7 +175,7 @@ def eigvalsh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Tensor:
 def _check_eig(np: Any, x: Any) -> None:
     check_square("linalg.eig", x)
     if x.dtype.kind not in "fc":
-        raise RuntimeError(f"Unknown Complex ScalarType for {dtypes.scalar_name(dtypes.of(x.dtype))}")
+        raise RuntimeError(f"Unknown Complex ScalarType for {dtypes.scalar_name(dtypes.dtype_of(x.dtype))}")
     if not bool(np.isfinite(x).all()):
         raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
     check_implemented("linalg_eig_out_cpu", x)

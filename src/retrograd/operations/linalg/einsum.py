@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy
 
-from ...core.tensor import Tensor, dimension
+from ...core.tensor import Tensor, normalize_dim
 from ...dispatch.declare import TENSORS, public
 from ..reductions import sums as _reduce
 from ..shape.views import permute_block, reshape, unsqueeze_block, view, view_block
@@ -43,8 +43,8 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
             if isinstance(each, int):
                 raise TypeError(f"tensordot(): argument 'dims_{side}' (position 3) must be tuple of ints, not int")
         pair = list(dims)
-        first = [dimension(each, a._array.ndim) for each in pair[0]]
-        second = [dimension(each, b._array.ndim) for each in pair[1]]
+        first = [normalize_dim(each, a._array.ndim) for each in pair[0]]
+        second = [normalize_dim(each, b._array.ndim) for each in pair[1]]
     if len(first) != len(second):
         raise RuntimeError("both dimension lists should have same length")
     for x, y in zip(first, second, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.tensor import Tensor, dimension
+from ...core.tensor import Tensor, normalize_dim
 from ...dispatch.declare import exported, public, shared
 from ...dispatch.return_types import named
 from ...kernels import lapack
@@ -782,7 +782,7 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False,
     check_tensors("linalg_ldl_solve", LD=LD, pivots=pivots, B=B)
     factors, b = LD._array, B._array
     check_square("torch.linalg.ldl_solve", factors)
-    dimension(-2, b.ndim)
+    normalize_dim(-2, b.ndim)
     if b.shape[-2] != factors.shape[-1]:
         raise RuntimeError(
             f"Incompatible matrix sizes for torch.linalg.ldl_solve: each A matrix is {factors.shape[-1]} by "

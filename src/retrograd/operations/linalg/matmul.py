@@ -15,8 +15,8 @@ from typing import Any
 import numpy
 
 from ...core import dtypes, promotion
-from ...core.dtypes import c_name
-from ...core.tensor import Tensor, dimension, wrap
+from ...core.dtypes import cpp_name
+from ...core.tensor import Tensor, normalize_dim, wrap
 from ...dispatch.argument_errors import ERROR_OVERRIDES
 from ...dispatch.declare import ARRAYS, TENSORS, exported, op, public
 from ...dispatch.operand_promotion import PLAIN, broadcast_error, broadcast_mismatch
@@ -32,7 +32,7 @@ F: Any = TENSORS
 
 def _same_dtype(a: Any, b: Any, *, what: str = "expected m1 and m2 to have the same dtype, but got: {} != {}") -> None:
     if a.dtype != b.dtype:
-        raise RuntimeError(what.format(c_name(a.dtype), c_name(b.dtype)))
+        raise RuntimeError(what.format(cpp_name(a.dtype), cpp_name(b.dtype)))
 
 
 # -- Products --------------------------------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ def _check_summand(self: Any, shape: tuple[int, ...], first: Any, second: Any, n
 
 
 def _scalar(x: Any) -> str:
-    return dtypes.scalar_name(dtypes.of(x.dtype))
+    return dtypes.scalar_name(dtypes.dtype_of(x.dtype))
 
 
 @op(name="mT", view=True, function=False, method=False, holomorphic=False, backward="MtBackward0")
@@ -215,8 +215,8 @@ def _check_vectors(self: Any, tensor: Any) -> None:
         )
     if self.dtype != tensor.dtype:
         raise RuntimeError(
-            f"dot : expected both vectors to have same dtype, but found {dtypes.scalar_name(dtypes.of(self.dtype))} and "
-            f"{dtypes.scalar_name(dtypes.of(tensor.dtype))}"
+            f"dot : expected both vectors to have same dtype, but found {dtypes.scalar_name(dtypes.dtype_of(self.dtype))} and "
+            f"{dtypes.scalar_name(dtypes.dtype_of(tensor.dtype))}"
         )
 
 
@@ -480,8 +480,8 @@ def addr(np: Any, self: Any, vec1: Any, vec2: Any, /, *, beta: Any = 1, alpha: A
     for name, factor in (("beta", beta), ("alpha", alpha)):
         if self.dtype.kind in "iu" and vec1.dtype.kind in "iu" and isinstance(factor, float):
             raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
-    kind = reduce(promotion.promote_types, (dtypes.of(each.dtype) for each in (self, vec1, vec2))).numpy
-    wide = F32 if kind in dtypes.SHORT else kind
+    kind = reduce(promotion.promote_types, (dtypes.dtype_of(each.dtype) for each in (self, vec1, vec2))).numpy
+    wide = F32 if kind in dtypes.HALF_PRECISION else kind
     self, vec1, vec2 = (each.astype(wide, copy=False) for each in (self, vec1, vec2))
     return _combine(np, self, vec1[:, None] * vec2[None, :], beta, alpha).astype(kind, copy=False)
 
@@ -501,8 +501,8 @@ def baddbmm(np: Any, self: Any, batch1: Any, batch2: Any, /, *, beta: Any = 1, a
     shape = (batch1.shape[0], batch1.shape[1], batch2.shape[2])
     if not self.dtype == batch1.dtype == batch2.dtype:
         raise RuntimeError(
-            f"Input dtypes must be the same, got: input {c_name(self.dtype)}, batch1: {c_name(batch1.dtype)}, batch2: "
-            f"{c_name(batch2.dtype)}"
+            f"Input dtypes must be the same, got: input {cpp_name(self.dtype)}, batch1: {cpp_name(batch1.dtype)}, batch2: "
+            f"{cpp_name(batch2.dtype)}"
         )
     _check_summand(self, shape, batch1, batch2, ("batch1", "batch2"))
     if batch1.shape[0] != batch2.shape[0] or batch1.shape[2] != batch2.shape[1]:
@@ -642,7 +642,7 @@ def _check_chain(given: list[Tensor]) -> None:
         if each._array.dtype != given[0]._array.dtype:
             raise RuntimeError(
                 "multi_dot(): all tensors must have be the same dtype but tensor 0 is "
-                f"{c_name(given[0].dtype)} and tensor {i} {c_name(each.dtype)}"
+                f"{cpp_name(given[0].dtype)} and tensor {i} {cpp_name(each.dtype)}"
             )
 
 
@@ -690,7 +690,7 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Any = None) -> Te
     """
     if input._array.ndim != other._array.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
-    at = dimension(dim, input._array.ndim)
+    at = normalize_dim(dim, input._array.ndim)
     if input._array.shape[at] != 3 or other._array.shape[at] != 3:
         raise RuntimeError(
             f"linalg.cross: inputs dimension {dim} must have length 3. Got {input._array.shape[at]} and "

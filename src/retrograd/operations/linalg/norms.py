@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 from ...core import dtypes, promotion
-from ...core.tensor import Tensor, dimension, wrap
+from ...core.tensor import Tensor, normalize_dim, wrap
 from ...dispatch.declare import FUNCTIONS, TENSORS, exported, public
 from ...dispatch.operand_promotion import broadcast_mismatch
 from ...kernels import lapack
@@ -64,7 +64,7 @@ def matrix_norm(
     if len(dim) != 2:
         raise RuntimeError(f"{name}: dim must be a 2-tuple. Got {', '.join(map(str, dim))}")
     ndim = input._array.ndim
-    over, beside = (dimension(each, ndim) for each in dim)
+    over, beside = (normalize_dim(each, ndim) for each in dim)
     if over == beside:
         raise RuntimeError(f"{name}: dims must be different. Got ({dim[0]}, {dim[1]})")
     if isinstance(ord, str) and ord not in ("fro", "nuc"):
@@ -209,7 +209,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Any = None) -> Tensor:
             f"{scalar_type_name(x._array)} and y of type {scalar_type_name(y._array)} instead"
         )
     if x._array.ndim == y._array.ndim == 1:
-        dimension(dim, 1)
+        normalize_dim(dim, 1)
         return vdot(x, y)
     error = broadcast_mismatch(x._array.shape, y._array.shape)
     if error is not None:

@@ -14,7 +14,7 @@ import numpy
 
 from ...core import devices
 from ...core.dtypes import scalar_name, unsupported
-from ...core.tensor import Tensor, dimension, wrap
+from ...core.tensor import Tensor, normalize_dim, wrap
 from ...dispatch.declare import in_place_form, op, pointwise, public
 from ...dispatch.generic_path import modify
 from ...dispatch.transform_tensor import innermost_batch
@@ -727,7 +727,7 @@ def rrelu(
     noise = numpy.ones(array.shape, wide.dtype)
     low = wide <= 0
     noise[low] = _stream(generator).doubles(int(low.sum())) * (upper - lower) + lower
-    slopes = wrap(devices.move(noise.astype(array.dtype, copy=False), input.device))
+    slopes = wrap(devices.to_device(noise.astype(array.dtype, copy=False), input.device))
     return modify(rrelu_with_noise.op, (input, slopes), ()) if inplace else rrelu_with_noise(input, slopes)
 
 
@@ -810,7 +810,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     """Return the first half of ``input`` along ``dim`` times the sigmoid of the second half."""
     if not input.ndim:
         raise RuntimeError("glu does not support scalars because halving size must be even")
-    at = dimension(dim, input.ndim)
+    at = normalize_dim(dim, input.ndim)
     if input.shape[at] % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {at} is size {input.shape[at]}")
     return glu_block(input, at)

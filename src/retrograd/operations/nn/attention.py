@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy
 
-from ...core.devices import module_of
-from ...core.dtypes import c_name
+from ...core.devices import array_module_of
+from ...core.dtypes import cpp_name
 from ...core.tensor import Tensor, wrap
 from ...dispatch.declare import ARRAYS, FUNCTIONS, TENSORS, op, shared
 from ...dispatch.operand_promotion import broadcast_mismatch
@@ -103,7 +103,7 @@ def _attention_back(g: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: 
     return grads
 
 
-ARRAYS.__dict__["attention_back"] = lambda g, *rest: attention.backward(module_of(g), g, *rest)
+ARRAYS.__dict__["attention_back"] = lambda g, *rest: attention.backward(array_module_of(g), g, *rest)
 TENSORS.__dict__["attention_back"] = _attention_back
 
 
@@ -157,7 +157,7 @@ def _check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | N
     if is_causal and mask is not None and query._array.ndim != 4:
         raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
     if len({each.dtype for each in arrays}) > 1:
-        names = [c_name(each.dtype) for each in arrays]
+        names = [cpp_name(each.dtype) for each in arrays]
         raise RuntimeError(
             f"Expected query, key, and value to have the same dtype, but got query.dtype: {names[0]} key.dtype: {names[1]} "
             f"and value.dtype: {names[2]} instead."
@@ -170,7 +170,7 @@ def _check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | N
     if mask is not None and str(mask._array.dtype) not in ("bool", "float32", str(query._array.dtype)):
         raise RuntimeError(
             "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
-            f"{c_name(mask.dtype)} and  query.dtype: {c_name(query.dtype)} instead."
+            f"{cpp_name(mask.dtype)} and  query.dtype: {cpp_name(query.dtype)} instead."
         )
     if not 0 <= p <= 1:
         if p < 0:

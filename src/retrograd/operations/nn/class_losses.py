@@ -52,7 +52,7 @@ def _nll_and_weight(np: Any, x: Any, target: Any, weight: Any, reduction: str, i
         if reduction == "none":
             return -result, np.zeros((), x.dtype)
         return -sum_elements(np, result) / count if reduction == "mean" else -sum_elements(np, result), count
-    short = x.dtype in dtypes.SHORT
+    short = x.dtype in dtypes.HALF_PRECISION
     kind = np.dtype(np.float32) if short else x.dtype
     target, share = class_losses.class_weights(np, target, counts, weight, kind)
     result = -upcast_all_half(class_losses.pick(np, x, target))[0]
@@ -694,7 +694,7 @@ def ctc_loss(
             f"Expected input_lengths to have value at most {steps}, but got value {int(have.max())} {WHILE_CHECKING}"
         )
     labels = ctc.with_blanks(numpy, _padded_targets(targets, want, blank), blank)
-    given = [wrap(devices.move(each, probs.device)) for each in (labels, have, want)]
+    given = [wrap(devices.to_device(each, probs.device)) for each in (labels, have, want)]
     each = ctc_loss_block(probs, *given, zero_infinity)[0]
     if zero_infinity:
         each = where_(isinf(each), zeros_like(each), each)

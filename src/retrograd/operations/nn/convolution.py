@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from ...core import dtypes
-from ...core.dtypes import c_name, unsupported
+from ...core.dtypes import cpp_name, unsupported
 from ...core.tensor import Tensor
 from ...dispatch.declare import op, public
 from ...kernels import convolution as convolution_kernels
@@ -149,14 +149,14 @@ def _check_dtypes(input: Any, weight: Any, bias: Any, transposed: bool) -> None:
     kind = input.dtype
     fast = str(kind) in ("float32", "bfloat16")
     if bias is not None and bias.dtype != kind and not fast:
-        raise RuntimeError(f"Input type ({c_name(kind)}) and bias type ({c_name(bias.dtype)}) should be the same")
+        raise RuntimeError(f"Input type ({cpp_name(kind)}) and bias type ({cpp_name(bias.dtype)}) should be the same")
     if weight.dtype != kind:
         if fast:
             raise RuntimeError(
                 f"Input type ({_type_name(kind)}) and weight type ({_type_name(weight.dtype)}) should be the same or "
                 "input should be a MKLDNN tensor and weight is a dense tensor"
             )
-        names = dtypes.scalar_name(dtypes.of(kind)), dtypes.scalar_name(dtypes.of(weight.dtype))
+        names = dtypes.scalar_name(dtypes.dtype_of(kind)), dtypes.scalar_name(dtypes.dtype_of(weight.dtype))
         raise RuntimeError(f"expected scalar type {names[0]} but found {names[1]}")
     if bias is not None and bias.dtype != kind:
         if transposed:
@@ -165,7 +165,7 @@ def _check_dtypes(input: Any, weight: Any, bias: Any, transposed: bool) -> None:
                 "should be a MKLDNN tensor and bias is a dense tensor"
             )
         raise RuntimeError(
-            f"Input type ({c_name(input.dtype)}) and bias type ({c_name(bias.dtype)}) should be the same"
+            f"Input type ({cpp_name(input.dtype)}) and bias type ({cpp_name(bias.dtype)}) should be the same"
         )
     rank = input.ndim - 2
     if kind.kind == "b" or (transposed and kind.kind in "iu" and kind.itemsize < 8):
@@ -174,7 +174,7 @@ def _check_dtypes(input: Any, weight: Any, bias: Any, transposed: bool) -> None:
 
 
 def _type_name(kind: Any) -> str:
-    return dtypes.old_name(dtypes.of(kind))
+    return dtypes.legacy_type_name(dtypes.dtype_of(kind))
 
 
 @lru_cache(maxsize=64)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy
 
-from ...core.devices import module_of
+from ...core.devices import array_module_of
 from ...core.tensor import Tensor, wrap
 from ...dispatch.declare import op, public
 from ...dispatch.operand_promotion import F32, F64
@@ -31,7 +31,7 @@ def _keep_mask(input: Tensor, p: float, feature: bool) -> Tensor:
     If ``feature`` is true, one value is drawn per channel of each sample, and the result broadcasts to the shape of
     ``input``.
     """
-    np = module_of(input._array)
+    np = array_module_of(input._array)
     if feature:
         if input.ndim < 2:
             raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
@@ -44,7 +44,7 @@ def _keep_mask(input: Tensor, p: float, feature: bool) -> Tensor:
 
 
 def _zero(input: Tensor) -> Tensor:
-    return wrap(module_of(input._array).zeros((), input._array.dtype))
+    return wrap(array_module_of(input._array).zeros((), input._array.dtype))
 
 
 def scaled_keep_mask(input: Tensor, p: float, feature: bool) -> Tensor:
@@ -61,7 +61,7 @@ def scaled_keep_mask(input: Tensor, p: float, feature: bool) -> Tensor:
         or feature
         or array.dtype not in (F32, F64)
         or not array.flags.c_contiguous
-        or module_of(array) is not numpy
+        or array_module_of(array) is not numpy
     ):
         return _keep_mask(input, p, feature).div_(1 - p)
     scale = array.dtype.type(1) / array.dtype.type(1 - p)
@@ -153,7 +153,7 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
     element is dropped.
     """
     if p == 0 or not train or input._array.size == 0:
-        every = wrap(module_of(input._array).ones(input.shape, bool))
+        every = wrap(array_module_of(input._array).ones(input.shape, bool))
         return native_dropout_block(input, every, 1.0), every
     mask = ne(_keep_mask(input, p, False), 0)
     return native_dropout_block(input, mask, 0.0 if p == 1 else 1 / (1 - p)), mask

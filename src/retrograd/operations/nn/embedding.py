@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from ...core import dtypes
-from ...core.devices import module_of
+from ...core.devices import array_module_of
 from ...core.tensor import Tensor, wrap
 from ...core.views import bump_version
 from ...dispatch.declare import op, public
@@ -85,7 +85,7 @@ def _check_indices(name: str, indices: Tensor) -> None:
     if indices.dtype not in (dtypes.int64, dtypes.int32):
         raise RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
-            f"{dtypes.old_name(indices.dtype)} instead (while checking arguments for {name})"
+            f"{dtypes.legacy_type_name(indices.dtype)} instead (while checking arguments for {name})"
         )
 
 
@@ -108,7 +108,9 @@ def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type
         special.by_slices(embedding_renorm_, (input, indices, max_norm, norm_type), {})
         return input
     _check_indices("embedding_renorm_", indices)
-    if embedding_kernels.renormalise_rows(module_of(input._array), input._array, indices._array, max_norm, norm_type):
+    if embedding_kernels.renormalise_rows(
+        array_module_of(input._array), input._array, indices._array, max_norm, norm_type
+    ):
         bump_version(input)
     return input
 
@@ -272,7 +274,7 @@ def _check_offsets(indices: Any, offsets: Any) -> None:
 
 
 def _check_rows(indices: Any, count: int) -> None:
-    bad = module_of(indices).flatnonzero((indices < 0) | (indices >= count))
+    bad = array_module_of(indices).flatnonzero((indices < 0) | (indices >= count))
     if bad.size:
         raise RuntimeError(
             f"Index {bad[0]} of input takes value {indices[bad[0]]} which is not in the valid range [0, {count})"
@@ -294,7 +296,7 @@ def _embedding_bag(
     if weight._array.dtype.kind not in "fV":
         raise RuntimeError(
             "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, "
-            f"Double; but got {dtypes.old_name(weight.dtype)} instead (while checking arguments for embedding_bag)"
+            f"Double; but got {dtypes.legacy_type_name(weight.dtype)} instead (while checking arguments for embedding_bag)"
         )
     index, start = indices._array, offsets._array
     if include_last_offset:
@@ -303,7 +305,7 @@ def _embedding_bag(
         start = start[:-1]
     _check_offsets(index, start)
     _check_rows(index, weight.size(0))
-    np = module_of(index)
+    np = array_module_of(index)
     bags, sizes = embedding_kernels.bag_indices(np, index.size, start)
     share = per_sample_weights
     if padding_idx is not None:
@@ -369,7 +371,7 @@ def _flat_bags(input: Tensor, offsets: Tensor | None, weights: Tensor | None) ->
                 "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
                 "sequences. However, found offsets of type <class 'torch.Tensor'>"
             )
-        starts = module_of(input._array).arange(input.shape[0], dtype=input._array.dtype) * input.shape[1]
+        starts = array_module_of(input._array).arange(input.shape[0], dtype=input._array.dtype) * input.shape[1]
         return reshape(input, -1), wrap(starts), None if weights is None else reshape(weights, -1)
     if input.ndim != 1:
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.ndim}")
@@ -420,7 +422,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     classes = largest + 1 if num_classes == -1 else num_classes
     if largest >= classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    np = module_of(index)
+    np = array_module_of(index)
     out = np.zeros((index.size, classes), np.int64)
     out.reshape(-1)[np.arange(0, out.size, classes) + index.reshape(-1)] = 1
     return wrap(out.reshape(*index.shape, classes))

@@ -304,7 +304,7 @@ def _check_grid(input: Tensor, grid: Tensor, mode: int) -> None:
     if x.dtype.kind not in "fV":
         raise unsupported(f"grid_sampler_{x.ndim - 2}d_cpu{'_kernel_impl' if x.ndim == 4 else ''}", x.dtype)
     if x.dtype != y.dtype:
-        names = scalar_name(dtypes.of(x.dtype)), scalar_name(dtypes.of(y.dtype))
+        names = scalar_name(dtypes.dtype_of(x.dtype)), scalar_name(dtypes.dtype_of(y.dtype))
         raise RuntimeError(f"expected scalar type {names[0]} but found {names[1]}")
 
 

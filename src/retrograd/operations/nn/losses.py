@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...core.dtypes import FLOATING, dtype, float32, of, scalar_name, unsupported
+from ...core.dtypes import FLOATING, dtype, dtype_of, float32, scalar_name, unsupported
 from ...core.grad_mode import no_grad
 from ...core.tensor import Tensor
 from ...dispatch.declare import op, public
@@ -612,7 +612,7 @@ def binary_cross_entropy(
         )
     if target.dtype is not input.dtype:
         raise RuntimeError(
-            f"Found dtype {scalar_name(target.dtype)} but expected {scalar_name(of(input._array.dtype))}"
+            f"Found dtype {scalar_name(target.dtype)} but expected {scalar_name(dtype_of(input._array.dtype))}"
         )
     _check_not_differentiated("binary_cross_entropy", weight=weight)
     if weight is not None:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from ...core.devices import module_of
-from ...core.dtypes import SHORT, finfo, of, scalar_name, unsupported
+from ...core.devices import array_module_of
+from ...core.dtypes import HALF_PRECISION, dtype_of, finfo, scalar_name, unsupported
 from ...core.grad_mode import recording
 from ...core.tensor import Tensor, wrap
 from ...core.views import bump_version
@@ -112,7 +112,7 @@ def _upcast_operands(np: Any, layout: Layout, eps: float | None, x: Any, mean: A
     computed again, because the saved values are rounded. With ``eps=None`` the saved values are used, because they are
     constants.
     """
-    short = x.dtype in SHORT and eps is not None
+    short = x.dtype in HALF_PRECISION and eps is not None
     x, mean, rstd = upcast_all_half(x, mean, rstd)
     x = x.reshape(layout.shape)
     if short:
@@ -509,10 +509,10 @@ def _check_dtypes(input: Tensor, *given: Tensor | None) -> None:
     if other is None:
         return
     if kinds[0] == kind:
-        raise RuntimeError(f"expected scalar type {scalar_name(input.dtype)} but found {scalar_name(of(other))}")
+        raise RuntimeError(f"expected scalar type {scalar_name(input.dtype)} but found {scalar_name(dtype_of(other))}")
     if any(each != numpy.float32 for each in kinds):
         raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
-    if kind not in SHORT:
+    if kind not in HALF_PRECISION:
         raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
 
 
@@ -638,7 +638,7 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
     _check_normalized(input, last, "*", weight=weight)
     _check_rms(input)
     kind = input.dtype
-    wide = input.float() if kind.numpy in SHORT else input
+    wide = input.float() if kind.numpy in HALF_PRECISION else input
     small = finfo(wide.dtype).eps if eps is None else eps
     if (result := _root_mean_square(input, last, weight, small)) is not None:
         return result
@@ -682,7 +682,7 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 0.0001, beta: f
         raise RuntimeError(f"kernel size should be greater than zero, but got kH: {size} kW: 1")
     square = input * input
     before, after = size // 2, (size - 1) // 2
-    np = module_of(input._array)
+    np = array_module_of(input._array)
     edges = [wrap(np.zeros((input.shape[0], n, *input.shape[2:]), input._array.dtype)) for n in (before, after)]
     windows = cat([edges[0], square, edges[1]], 1).unfold(1, size, 1)
     return div_true(input, power(mean_of(windows, -1) * alpha + k, beta))

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from ...core import dtypes
-from ...core.devices import module_of
+from ...core.devices import array_module_of
 from ...core.dtypes import scalar_name, unsupported
 from ...core.tensor import Tensor, wrap
 from ...dispatch.declare import FUNCTIONS, op, public
@@ -415,7 +415,7 @@ def _fractional_maxima(
     drawn = samples._array[:batch] if array.ndim == rank + 2 else samples._array[0]
     order = (1, 0) if rank == 2 else (0, 1, 2)  # in 2-d, the first random number is for the width
     places = [
-        pooling.fractional_indices(module_of(array), drawn[..., which], n, o, k)
+        pooling.fractional_indices(array_module_of(array), drawn[..., which], n, o, k)
         for which, n, o, k in zip(order, array.shape[-rank:], out, kernel, strict=True)
     ]
     return _fractional[rank](input, places, False)
@@ -482,7 +482,9 @@ def _unpool_operation(rank: int) -> Any:
 
 def _check_unpooling(x: Any, indices: Any, size: tuple[int, ...], rank: int) -> None:
     if str(indices.dtype) != "int64":
-        raise RuntimeError(f"elements in indices should be type int64 but got: {scalar_name(dtypes.of(indices.dtype))}")
+        raise RuntimeError(
+            f"elements in indices should be type int64 but got: {scalar_name(dtypes.dtype_of(indices.dtype))}"
+        )
     if x.ndim not in (rank + 1, rank + 2):
         raise RuntimeError(
             f"Input to max_unpooling{rank}d should be a {rank + 1}d or {rank + 2}d Tensor, but got a tensor with {x.ndim} "
@@ -627,7 +629,7 @@ def _check_averaged(array: Any, rank: int) -> None:
 @slicewise
 def _integer_means(input: Tensor, plan: Any, geometry: Any, out: Any, include_pad: bool) -> Tensor:
     """Return the means of windows of an integer ``input``, rounded towards zero."""
-    np = module_of(input._array)
+    np = array_module_of(input._array)
     total, divisor = interpolation.apply_maps(np, input._array, plan), 1
     for dim, ((n, k, s, p), o) in enumerate(zip(geometry, out, strict=True)):
         ones = interpolation.apply_maps(np, np.ones(n), (interpolation.averages(n, o, k, s, p, include_pad, True),))

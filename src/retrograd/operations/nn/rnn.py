@@ -12,7 +12,7 @@ from typing import Any
 import numpy
 
 from ...core import dtypes
-from ...core.devices import module_of
+from ...core.devices import array_module_of
 from ...core.tensor import Tensor
 from ...dispatch.declare import ARRAYS, TENSORS, op, public, shared
 from ...kernels import rnn
@@ -73,7 +73,7 @@ def _back_on_arrays(
     grads: Sequence[Any], operands: Sequence[Any], kept: Sequence[Any], kind: str, sizes: Sequence[int], reverse: bool
 ) -> tuple[Any, ...]:
     short = operands[0].dtype
-    if short in dtypes.SHORT:  # sums over all steps and rows need float32
+    if short in dtypes.HALF_PRECISION:  # sums over all steps and rows need float32
         given: Any = (grads, operands, kept)
         wide = [[each if each is None else each.astype(numpy.float32) for each in every] for every in given]
         result = _back_on_arrays(wide[0], wide[1], wide[2], kind, sizes, reverse)
@@ -81,7 +81,7 @@ def _back_on_arrays(
     input = operands[0]
     flat = [None if each is None else each.reshape(-1, each.shape[-1]) for each in (grads[0], input)]
     rest: Any = (*operands[1:], *kept, sizes, reverse)
-    result = rnn.backward(module_of(input), kind, (flat[0], *grads[1:]), flat[1], *rest)
+    result = rnn.backward(array_module_of(input), kind, (flat[0], *grads[1:]), flat[1], *rest)
     return (result[0].reshape(input.shape), *result[1:])
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ...core.devices import module_of
-from ...core.dtypes import SHORT, scalar_name, unsupported
-from ...core.tensor import Tensor, dimension
+from ...core.devices import array_module_of
+from ...core.dtypes import HALF_PRECISION, scalar_name, unsupported
+from ...core.tensor import Tensor, normalize_dim
 from ...dispatch.declare import op as declared
 from ...dispatch.declare import public
 from ...dispatch.transform_tensor import draw
@@ -49,7 +49,7 @@ def softmax_block(np: Any, self: Any, /, dim: int) -> Any:
         return result
     _check("softmax", self, dim)
     if not self.ndim:
-        dimension(dim, 0)
+        normalize_dim(dim, 0)
         return np.where(np.isfinite(self), np.ones_like(self), np.nan).astype(self.dtype)
     if self.size >= LARGE and (result := by_rows("softmax", self, dim)) is not None:
         return result
@@ -64,7 +64,7 @@ def softmax_backward_data(np: Any, grad_output: Any, output: Any, /, dim: int) -
     """Return the gradient of softmax with respect to its input; ``output`` is the result of softmax along ``dim``."""
     if not output.ndim:
         return np.zeros_like(output)
-    if output.dtype in SHORT:
+    if output.dtype in HALF_PRECISION:
         grad_output, output = upcast_all_half(grad_output, output)
     if output.size >= LARGE and (result := by_rows("softmax_backward", output, dim, grad_output)) is not None:
         return result
@@ -94,14 +94,14 @@ def log_softmax_block(np: Any, self: Any, /, dim: int) -> Any:
         return result
     _check("log_softmax", self, dim)
     if not self.ndim:
-        dimension(dim, 0)
+        normalize_dim(dim, 0)
         return np.where(np.isfinite(self), np.zeros_like(self), np.nan).astype(self.dtype)
     if self.size >= LARGE and (result := by_rows("log_softmax", self, dim)) is not None:
         return result
     shifted = _minus_maximum(np, self, dim)
     if shifted.size <= PIECE:
         return shifted - np.log(sum_broadcast(np, np.exp(shifted), dim))
-    for piece in iterate_slices(shifted, (dimension(dim, self.ndim),)):
+    for piece in iterate_slices(shifted, (normalize_dim(dim, self.ndim),)):
         shifted[piece] -= np.log(sum_broadcast(np, np.exp(shifted[piece]), dim))
     return shifted
 
@@ -113,7 +113,7 @@ def log_softmax_backward_data(np: Any, grad_output: Any, output: Any, /, dim: in
     """
     if not output.ndim:
         return np.zeros_like(output)
-    if output.dtype in SHORT:
+    if output.dtype in HALF_PRECISION:
         grad_output, output = upcast_all_half(grad_output, output)
     if output.size >= LARGE and (result := by_rows("log_softmax_backward", output, dim, grad_output)) is not None:
         return result
@@ -143,7 +143,7 @@ log_softmax_block.derivative(self=lambda F, g, out, dim: F.log_softmax_backward_
 
 def _along(block: Any, input: Tensor, dim: int, dtype: Any) -> Tensor:
     source = input if dtype is None else input.to(dtype)
-    result: Tensor = block(source, dimension(dim, source._array.ndim))
+    result: Tensor = block(source, normalize_dim(dim, source._array.ndim))
     return result
 
 
@@ -220,7 +220,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
             "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you "
             f"specified {scalar_name(logits.dtype)}"
         )
-    samples = draw(lambda shape: module_of(logits._array).empty(shape, logits._array.dtype), logits._array.shape)
+    samples = draw(lambda shape: array_module_of(logits._array).empty(shape, logits._array.dtype), logits._array.shape)
     noise = -samples.exponential_().log()
     soft = _along(softmax_block, (logits + noise) / tau, dim, None)
     if not hard:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.tensor import dimension
+from ...core.tensor import normalize_dim
 from ...dispatch.declare import op
 from ...kernels import gather_scatter
 
@@ -23,7 +23,7 @@ def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:
     if dim is None or (isinstance(dim, (tuple, list)) and not dim):
         return tuple(range(ndim))
     dims = dim if isinstance(dim, (tuple, list)) else (dim,)
-    axes = tuple([dimension(each, ndim) for each in dims])
+    axes = tuple([normalize_dim(each, ndim) for each in dims])
     if len(set(axes)) != len(axes):
         twice = next(each for each in axes if axes.count(each) > 1)
         raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")

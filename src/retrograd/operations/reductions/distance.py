@@ -13,7 +13,7 @@ import numpy
 
 from ...core import dtypes
 from ...core.grad_mode import no_grad
-from ...core.tensor import Tensor, dimension, wrap
+from ...core.tensor import Tensor, normalize_dim, wrap
 from ...dispatch.declare import op, public
 from ...dispatch.generic_path import modify
 from ...dispatch.operand_promotion import broadcast_mismatch, common_dtype
@@ -118,7 +118,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     if error is not None:
         raise error
     shape = numpy.broadcast_shapes(a._array.shape, b._array.shape)
-    axis = dimension(dim, len(shape))
+    axis = normalize_dim(dim, len(shape))
     directions = []
     for each in (expand(a, shape), expand(b, shape)):
         length = vector_norm(each, 2, axis, True).clone()
@@ -171,7 +171,7 @@ def _cdist_rule_2(
 @op(backward="CdistBackward0", function=False, method=False)
 def cdist_block(np: Any, x1: Any, x2: Any, /, p: float) -> Any:
     """Return the ``p``-norm of the difference of each row of ``x1`` (…, P, M) and each row of ``x2`` (…, R, M)."""
-    if x1.dtype in dtypes.SHORT:
+    if x1.dtype in dtypes.HALF_PRECISION:
         raise dtypes.unsupported("cdist", x1.dtype)
     return distance_kernels.distances(np, x1, x2, p)
 
@@ -243,7 +243,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = _MODES[0])
 @op(backward="PdistBackward0", function=False, method=False)
 def pdist_block(np: Any, self: Any, first: Any, second: Any, /, p: float) -> Any:
     """Return the ``p``-norms of ``self[first] - self[second]`` along the last dimension, for vectors of row indices."""
-    if self.dtype in dtypes.SHORT and first.size:
+    if self.dtype in dtypes.HALF_PRECISION and first.size:
         raise dtypes.unsupported("pdist", self.dtype)
     return vector_norm_block.op.kernel(np, self[first] - self[second], p, 1, False)
 
@@ -326,7 +326,7 @@ def _renorm_arguments(input: Tensor, p: Any, dim: int, maxnorm: Any) -> tuple[fl
     ndim = input._array.ndim
     if ndim < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {ndim} dimensions")
-    axis = dimension(dim, ndim)
+    axis = normalize_dim(dim, ndim)
     if input.dtype.category < dtypes.FLOATING:
         raise RuntimeError(
             "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "

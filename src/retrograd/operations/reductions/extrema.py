@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from ...core import dtypes
-from ...core.tensor import Tensor, dimension
+from ...core.tensor import Tensor, normalize_dim
 from ...dispatch.declare import op as declared
 from ...dispatch.declare import public
 from ...dispatch.return_types import named
@@ -150,7 +150,7 @@ def _extreme_along(name: str, doc: str) -> Any:
         if self.dtype.kind == "c":
             raise RuntimeError(f"{name}(): does not support complex input")
         if self.ndim == 0:
-            dimension(dim, 0)
+            normalize_dim(dim, 0)
             return self.copy(), np.asarray(0)
         if self.shape[dim] == 0:
             raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
@@ -205,7 +205,7 @@ def _public_extreme(name: str, of_all: Any, along: Any, pairwise: Any, result: A
             return of_all(input)
         if isinstance(dim, Tensor):
             return pairwise(input, dim)
-        return result(along(input, dimension(dim, input._array.ndim), keepdim))
+        return result(along(input, normalize_dim(dim, input._array.ndim), keepdim))
 
     extreme.__name__ = extreme.__qualname__ = name
     extreme.__doc__ = (
@@ -287,7 +287,7 @@ def _arg(name: str, title: str) -> None:
             index = first_extreme(np, self.reshape(-1), 0, name)
             return index.reshape((1,) * self.ndim) if keepdim else index
         if self.ndim == 0:
-            dimension(dim, 0)
+            normalize_dim(dim, 0)
             return np.asarray(0)
         if self.shape[dim] == 0:
             raise IndexError(f"arg{name}(): Expected reduction dim {dim} to have non-zero size.")
@@ -299,7 +299,7 @@ def _arg(name: str, title: str) -> None:
     block = op(function=False, method=False)(kernel)
 
     def function(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Tensor:
-        at = None if dim is None else dimension(dim, input._array.ndim)
+        at = None if dim is None else normalize_dim(dim, input._array.ndim)
         return block(input, at, keepdim)
 
     function.__name__ = function.__qualname__ = "arg" + name
@@ -417,7 +417,7 @@ def _median(name: str, ignore_nan: bool) -> None:
     def function(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
         if dim is None:
             return all_block(input)
-        return result(block(input, dimension(dim, input._array.ndim), keepdim))
+        return result(block(input, normalize_dim(dim, input._array.ndim), keepdim))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
@@ -471,4 +471,4 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None
 
     The indices are those of their last occurrences.
     """
-    return _Mode(mode_block(input, dimension(dim, input._array.ndim), keepdim))
+    return _Mode(mode_block(input, normalize_dim(dim, input._array.ndim), keepdim))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import dtypes
-from ...core.tensor import Tensor, dimension
+from ...core.tensor import Tensor, normalize_dim
 from ...dispatch.declare import TENSORS, public
 from ..indexing.masked_fill import copy_
 from ..shape.join import cat
@@ -47,7 +47,7 @@ def diff(
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
-    at = dimension(dim, input._array.ndim)
+    at = normalize_dim(dim, input._array.ndim)
     if n == 0:
         return copy_(input.new_zeros(input._array.shape), input)
     pieces = [each for each in (prepend, input, append) if each is not None]
@@ -65,7 +65,7 @@ def _check_end(input: Tensor, dim: int, end: Tensor | None) -> None:
         return
     if end._array.ndim != input._array.ndim:
         raise RuntimeError("diff expects prepend or append to be the same dimension as input")
-    at = dimension(dim, input._array.ndim)
+    at = normalize_dim(dim, input._array.ndim)
     for axis, (have, want) in enumerate(zip(end._array.shape, input._array.shape, strict=True)):
         if axis != at and have != want:
             raise RuntimeError(
@@ -116,7 +116,7 @@ def _gradient_dims(dim: Any, ndim: int) -> tuple[int, ...]:
     if dim is None:
         return tuple(range(ndim))
     given = (dim,) if isinstance(dim, int) else tuple(dim)
-    axes = tuple(dimension(each, ndim) for each in given)
+    axes = tuple(normalize_dim(each, ndim) for each in given)
     for axis in axes:
         if axes.count(axis) > 1:
             raise RuntimeError(f"dim {axis} appears multiple times in the list of dims")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 
 from ...core import dtypes
-from ...core.tensor import Tensor, dimension
+from ...core.tensor import Tensor, normalize_dim
 from ...dispatch.declare import op, pointwise, public
 from ...dispatch.generic_path import modify
 from ...dispatch.return_types import named
@@ -71,11 +71,11 @@ def _accumulated(np: Any, ufunc: Any, x: Any, dim: int) -> Any:
 
     It is accumulated in double precision.
     """
-    if x.dtype in dtypes.SHORT:  # calls by derivative rules: a cumulative sum of ones in bfloat16 stops at 256
+    if x.dtype in dtypes.HALF_PRECISION:  # calls by derivative rules: a cumulative sum of ones in bfloat16 stops at 256
         return _accumulated(np, ufunc, x.astype(np.float32), dim).astype(x.dtype)
     x = upcast_integers(np, x)
     if not x.ndim:
-        dimension(dim, 0)
+        normalize_dim(dim, 0)
         return x.copy()
     if x.size >= LARGE and (found := reductions_numba.running(x, dim, ufunc is np.multiply)) is not None:
         return found
@@ -175,7 +175,7 @@ def _int_dimension(name: str, dim: Any, input: Tensor) -> int:
     """
     if not hasattr(dim, "__index__"):
         raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
-    return dimension(dim, input._array.ndim)
+    return normalize_dim(dim, input._array.ndim)
 
 
 cumsum = _scan("cumsum", cumsum_block, "sum")
@@ -247,7 +247,7 @@ def _cumulative_extreme(name: str, title: str) -> None:
     result = named(name, ("values", "indices"))
 
     def function(input: Tensor, dim: int, *, out: Any = None) -> Any:
-        return result(block(input, dimension(dim, input._array.ndim)))
+        return result(block(input, normalize_dim(dim, input._array.ndim)))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Return the named tuple (values, indices) of the cumulative {title} along ``dim``."
@@ -306,7 +306,7 @@ logcumsumexp_block.derivative(self=_logcumsumexp_rule)
 @public()
 def logcumsumexp(input: Tensor, dim: int, *, out: Any = None) -> Tensor:
     """Return ``log(cumsum(exp(input)))`` along ``dim``, computed without overflow."""
-    return logcumsumexp_block(input, dimension(dim, input._array.ndim))
+    return logcumsumexp_block(input, normalize_dim(dim, input._array.ndim))
 
 
 # -- The trapezoidal rule --------------------------------------------------------------------------------------------
@@ -331,7 +331,7 @@ def _samples(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> int:
 
     ``y``, ``x`` and ``dx`` are the other arguments. ``name`` is the name of the function in the message.
     """
-    axis = dimension(dim, y._array.ndim, wrap_scalar=False)
+    axis = normalize_dim(dim, y._array.ndim, wrap_scalar=False)
     if y.dtype is dtypes.bool_:
         raise RuntimeError(f"{name}: received a bool input for `y`, but bool is not supported")
     if x is not None and x.dtype is dtypes.bool_:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy
 
 from ...core import dtypes
-from ...core.tensor import Tensor, dimension, wrap
+from ...core.tensor import Tensor, normalize_dim, wrap
 from ...dispatch.declare import METHODS, public
 from ...dispatch.return_types import named
 from ...dispatch.transform_tensor import innermost, slicewise
@@ -89,7 +89,7 @@ def _quantile(
     The other parameters are those of :func:`quantile`. ``name`` is the name of the function in messages.
     """
     level = _levels(name, input, q, interpolation)
-    axis = None if dim is None else dimension(dim, input._array.ndim)
+    axis = None if dim is None else normalize_dim(dim, input._array.ndim)
     ordered = _ordered(input, axis, keepdim)
     levels = level if level._array.ndim else reshape(level, (1,))
     nan_mask = METHODS["isnan"](ordered.detach())
@@ -270,7 +270,7 @@ def _check_points(points: Any, edges: Sequence[Any], weight: Any) -> None:
     ``edges`` has for each dimension a number of bins or a vector of bin edges. ``weight`` is None or has a number per
     point.
     """
-    kind = dtypes.scalar_name(dtypes.of(points.dtype)).lower()
+    kind = dtypes.scalar_name(dtypes.dtype_of(points.dtype)).lower()
     if points.ndim < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
     if len(edges) != points.shape[-1]:
@@ -286,7 +286,7 @@ def _check_points(points: Any, edges: Sequence[Any], weight: Any) -> None:
         if each.dtype != points.dtype:
             raise RuntimeError(
                 "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype "
-                f"{kind} and bins for dimension {axis} with dtype {dtypes.scalar_name(dtypes.of(each.dtype)).lower()}"
+                f"{kind} and bins for dimension {axis} with dtype {dtypes.scalar_name(dtypes.dtype_of(each.dtype)).lower()}"
             )
         if each.ndim != 1:
             raise RuntimeError(
@@ -301,7 +301,7 @@ def _check_points(points: Any, edges: Sequence[Any], weight: Any) -> None:
         if weight.dtype != points.dtype:
             raise RuntimeError(
                 "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the same "
-                f"dtype, but got input({kind}), and weight({dtypes.scalar_name(dtypes.of(weight.dtype)).lower()})"
+                f"dtype, but got input({kind}), and weight({dtypes.scalar_name(dtypes.dtype_of(weight.dtype)).lower()})"
             )
         if weight.shape != points.shape[:-1]:
             raise RuntimeError(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy
 
 from ...core import dtypes
-from ...core.tensor import Tensor, dimension
+from ...core.tensor import Tensor, normalize_dim
 from ...dispatch.declare import ARRAYS, TENSORS, exported, public
 from ...dispatch.declare import op as declared
 from ...dispatch.operand_promotion import F32, numbers_in, plain_number
@@ -45,7 +45,7 @@ def _floats_only(name: str, x: Any, infer: bool = False) -> None:
     """
     if x.dtype.kind in "biu":
         kind = "could not infer output dtype. Input dtype must be" if infer else "Input dtype must be"
-        shown = dtypes.scalar_name(dtypes.of(x.dtype))
+        shown = dtypes.scalar_name(dtypes.dtype_of(x.dtype))
         raise RuntimeError(f"{name}(): {kind} either a floating point or complex dtype. Got: {shown}")
 
 
@@ -229,7 +229,7 @@ def nansum_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
 
 nansum_block.derivative(
     self=lambda F, g, self, self_shape, self_dtype, dim, keepdim: (
-        restore_dims(F, g, self_shape, dim, keepdim) * F.to_dtype(self == self, dtypes.of(self_dtype))
+        restore_dims(F, g, self_shape, dim, keepdim) * F.to_dtype(self == self, dtypes.dtype_of(self_dtype))
     )
 )
 
@@ -286,7 +286,7 @@ def prod_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
 
 prod_dim.derivative(
     self=lambda F, g, self, self_shape, dim, keepdim: (
-        restore_dims(F, g, self_shape, dim, keepdim) * F.product_of_others(self, dimension(dim, len(self_shape)))
+        restore_dims(F, g, self_shape, dim, keepdim) * F.product_of_others(self, normalize_dim(dim, len(self_shape)))
         if self_shape
         else g
     )

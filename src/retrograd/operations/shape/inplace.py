@@ -9,7 +9,7 @@ from typing import Any
 
 from ...core import dtypes
 from ...core.grad_mode import recording
-from ...core.tensor import Tensor, memory_of
+from ...core.tensor import Tensor, memory_owner
 from ...core.views import bump_version, check_in_place
 from ...dispatch.declare import public
 from ...dispatch.generic_path import resized
@@ -110,7 +110,7 @@ def set_(input: Tensor, source: Tensor | None = None, **rest: Any) -> Tensor:
     """
     if source is not None and source.dtype is not input.dtype:
         raise RuntimeError(
-            f"Could not set tensor of type {dtypes.c_name(source.dtype)} to a tensor of type {dtypes.c_name(input.dtype)}"
+            f"Could not set tensor of type {dtypes.cpp_name(source.dtype)} to a tensor of type {dtypes.cpp_name(input.dtype)}"
         )
     if (special := innermost_batch((input, source))) is not None:
         raise special.dynamic("set_")
@@ -127,7 +127,7 @@ def set_(input: Tensor, source: Tensor | None = None, **rest: Any) -> Tensor:
 def is_set_to(input: Tensor, tensor: Tensor) -> bool:
     """Whether ``input`` and ``tensor`` have the same storage, storage offset, shape and strides."""
     return (
-        memory_of(input._array) is memory_of(tensor._array)
+        memory_owner(input._array) is memory_owner(tensor._array)
         and input.storage_offset() == tensor.storage_offset()
         and input._array.shape == tensor._array.shape
         and input.stride() == tensor.stride()

@@ -13,11 +13,11 @@ from typing import Any
 import numpy
 
 from ...core import anomaly_mode, dtypes
-from ...core.devices import module_of
+from ...core.devices import array_module_of
 from ...core.grad_mode import in_inference, recording
 from ...core.graph import Node, next_number
 from ...core.rule_namespace import rule_namespace_of
-from ...core.tensor import Tensor, contiguous_format, dimension, new, wrap
+from ...core.tensor import Tensor, contiguous_format, new, normalize_dim, wrap
 from ...core.views import current_edge
 from ...dispatch.declare import ARRAYS, TENSORS, op, public
 from ...dispatch.operand_promotion import NUMBERS, PLAIN, broadcast_mismatch, common_dtype, stores_like_pytorch
@@ -185,9 +185,9 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
         position = [each.ndim for each in arrays].index(0)
         raise RuntimeError(f"zero-dimensional tensor (at position {position}) cannot be concatenated")
     full = [each for each in arrays if each.shape != (0,)] or arrays[:1]
-    at = dimension(dim, full[0].ndim)
+    at = normalize_dim(dim, full[0].ndim)
     _check_sizes(arrays, full[0], at)
-    np = module_of(full[0])
+    np = array_module_of(full[0])
     joined = np.ascontiguousarray(np.concatenate(full, at))
     result, node = _tensor_of(CatBackward, _gradient_edges(given), joined)
     if node is not None:
@@ -247,7 +247,7 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
             return special.joined(given, dim, stack)
         arrays, edges = _common(given), _gradient_edges(given)
         _check_equal(arrays)
-        array = _stack(arrays, dimension(dim, arrays[0].ndim + 1))
+        array = _stack(arrays, normalize_dim(dim, arrays[0].ndim + 1))
     result, node = _tensor_of(StackBackward, edges, array)
     if node is not None:
         node.dim = dim if dim >= 0 else dim + array.ndim
@@ -280,23 +280,23 @@ def _cat_or_zeros(grads: Sequence[Any], shapes: Sequence[tuple[int, ...]], dtype
 
 
 def _zeros_of(shape: tuple[int, ...], dtype: Any, near: Sequence[Any]) -> Any:
-    return module_of(next(each for each in near if each is not None)).zeros(shape, dtype)
+    return array_module_of(next(each for each in near if each is not None)).zeros(shape, dtype)
 
 
 def _zero_tensor(shape: tuple[int, ...], dtype: Any, near: Sequence[Any]) -> Tensor:
     array = next(each for each in near if each is not None)._array
-    return wrap(module_of(array).zeros(shape, dtype))
+    return wrap(array_module_of(array).zeros(shape, dtype))
 
 
 def _concatenate(arrays: Sequence[Any], dim: int = 0) -> Any:
-    return rearrangement.concatenate_arrays(module_of(arrays[0]), list(arrays), dim)
+    return rearrangement.concatenate_arrays(array_module_of(arrays[0]), list(arrays), dim)
 
 
 def _stack(arrays: Sequence[Any], dim: int = 0) -> Any:
     first = arrays[0]
     if dim == 0 and first.__class__ is numpy.ndarray and first.size * len(arrays) < LARGE:
         return numpy.array(arrays)  # numpy.stack takes five times as long
-    return rearrangement.stack_arrays(module_of(first), arrays, dim)
+    return rearrangement.stack_arrays(array_module_of(first), arrays, dim)
 
 
 for _level, _entries in (
@@ -443,7 +443,7 @@ def repeat_interleave(
     if repeats is None:
         return _interleaved(input, output_size)
     source = input if dim is not None else reshape(input, (-1,))
-    at = dimension(dim or 0, source._array.ndim)
+    at = normalize_dim(dim or 0, source._array.ndim)
     whole = source._array.shape[at] if source._array.ndim else 1
     if isinstance(repeats, Tensor):
         counts = repeats
@@ -555,7 +555,9 @@ def block_diag(*tensors: Tensor) -> Tensor:
                 "dimensions"
             )
     blocks = [each.reshape((1,) * (2 - each.ndim) + each.shape) for each in arrays]
-    out = module_of(blocks[0]).zeros([sum(each.shape[axis] for each in blocks) for axis in (0, 1)], blocks[0].dtype)
+    out = array_module_of(blocks[0]).zeros(
+        [sum(each.shape[axis] for each in blocks) for axis in (0, 1)], blocks[0].dtype
+    )
     row = column = 0
     for each in blocks:
         height, width = each.shape
@@ -674,11 +676,12 @@ def _as_one(*operands: Any) -> list[Any]:
     """Return the two ``operands`` as tensors of the dtype to which they promote; one of them may be a number."""
     x, number = operands if isinstance(operands[0], Tensor) else operands[::-1]
     if number.__class__ in NUMBERS and isinstance(x, Tensor) and stores_like_pytorch(number, x._array.dtype):
-        number = wrap(module_of(x._array).asarray(number, x._array.dtype))
+        number = wrap(array_module_of(x._array).asarray(number, x._array.dtype))
         return [x, number] if x is operands[0] else [number, x]
     target = common_dtype(operands)
     return [
-        each.to(target) if isinstance(each, Tensor) else wrap(dtypes.converted(each, target.numpy)) for each in operands
+        each.to(target) if isinstance(each, Tensor) else wrap(dtypes.number_to_array(each, target.numpy))
+        for each in operands
     ]
 
 

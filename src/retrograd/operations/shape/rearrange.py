@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from ...core import dtypes
-from ...core.tensor import Tensor, dimension, wrap
+from ...core.tensor import Tensor, normalize_dim, wrap
 from ...dispatch.declare import in_place_form, op, public
 from ...kernels import rearrangement, small_arrays
 from .slicing import diagonal_block, writable_diagonal
@@ -62,7 +62,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     diagonal, positive numbers are above it, negative numbers below.
     """
     ndim = input._array.ndim + 1
-    first, second = dimension(dim1, ndim), dimension(dim2, ndim)
+    first, second = normalize_dim(dim1, ndim), normalize_dim(dim2, ndim)
     if first == second:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     return diag_embed_block(input, offset, first, second)
@@ -178,7 +178,7 @@ def flip(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
     tensor([3, 2, 1])
     """
     given = parse_int_arguments("flip", dims, "dims", kwargs)
-    order = tuple(dimension(each, input._array.ndim) for each in given)
+    order = tuple(normalize_dim(each, input._array.ndim) for each in given)
     if len(set(order)) != len(order):
         raise RuntimeError(
             f"dim {next(each for each in order if order.count(each) > 1)} appears multiple times in the list of dims"
@@ -228,7 +228,7 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
         raise RuntimeError("`shifts` required")
     axes = () if dims is None else as_int_tuple(dims)
     if axes:
-        axes = tuple(dimension(each, input._array.ndim, wrap_scalar=False) for each in axes)
+        axes = tuple(normalize_dim(each, input._array.ndim, wrap_scalar=False) for each in axes)
     if len(steps) != len(axes) and not (not axes and len(steps) == 1):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(axes)}")
     return roll_block(input, steps, axes)
@@ -245,7 +245,7 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(plane)}")
     if ndim < 2:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {ndim}")
-    axes = tuple(dimension(each, ndim) for each in plane)
+    axes = tuple(normalize_dim(each, ndim) for each in plane)
     if plane[0] == plane[1] or abs(plane[0] - plane[1]) == ndim:
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {plane[0]} and dim1 = {plane[1]}")
     return rot90_block(input, k % 4, *axes)

@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 
 from ...core import dtypes
-from ...core.tensor import Tensor, dimension, memory_of
+from ...core.tensor import Tensor, memory_owner, normalize_dim
 from ...core.views import StridedLayout, strided_layout
 from ...dispatch.declare import AXIS, op, public
 from ...dispatch.public_wrapper import public_wrapper
@@ -47,7 +47,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     shape = input._array.shape
     if not shape:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
-    at, position = dimension(dim, len(shape)), index.__index__()
+    at, position = normalize_dim(dim, len(shape)), index.__index__()
     if not -shape[at] <= position < shape[at]:
         raise IndexError(f"select(): index {position} out of range for tensor of size {list(shape)} at dimension {at}")
     return select_block(input, at, position)
@@ -83,7 +83,7 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     shape = input._array.shape
     if not shape:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
-    at, begin = dimension(dim, len(shape)), start.__index__()
+    at, begin = normalize_dim(dim, len(shape)), start.__index__()
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
     if not -shape[at] <= begin <= shape[at]:
@@ -120,7 +120,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """Return a tuple of the slices of ``input`` along dimension ``dim``, as views without that dimension."""
     if input._array.ndim == 0:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
-    return unbind_block(input, dimension(dim, input._array.ndim))
+    return unbind_block(input, normalize_dim(dim, input._array.ndim))
 
 
 @view_op("split_uneven", "SplitWithSizesBackward0", several=True)
@@ -186,7 +186,7 @@ def _by_size(block: Any, input: Tensor, size: int, dim: int) -> tuple[Tensor, ..
 def _split_dim(input: Tensor, dim: int) -> int:
     if not input._array.ndim:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
-    return dimension(dim, input._array.ndim)
+    return normalize_dim(dim, input._array.ndim)
 
 
 def _even_sizes(total: int, size: int) -> tuple[int, ...]:
@@ -199,7 +199,7 @@ def _by_count(even: Any, uneven: Any, input: Tensor, chunks: int, dim: int) -> t
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    at = dimension(dim, input._array.ndim)
+    at = normalize_dim(dim, input._array.ndim)
     total = input._array.shape[at]
     size = -(-total // chunks)
     if size == 0:
@@ -302,7 +302,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *
     """
     if input._array.ndim == 0:
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
-    at = dimension(dim, input._array.ndim)
+    at = normalize_dim(dim, input._array.ndim)
     total = input._array.shape[at]
     sections = next(iter(kwargs.values())) if indices_or_sections is None else indices_or_sections
     if isinstance(sections, Tensor):
@@ -413,7 +413,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     numbers are above it, negative numbers below.
     """
     ndim = input._array.ndim
-    first, second = dimension(dim1, ndim), dimension(dim2, ndim)
+    first, second = normalize_dim(dim1, ndim), normalize_dim(dim2, ndim)
     if first == second:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     return diagonal_block(input, offset, first, second)
@@ -477,7 +477,7 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     return unfold_block(input, at, size, step)
 
 
-resolve_dimension = dimension  # an alias, because the argument of ``unfold`` hides the name
+resolve_dimension = normalize_dim  # an alias, because the argument of ``unfold`` hides the name
 
 
 # -- Views by strides ------------------------------------------------------------------------------------------------
@@ -489,7 +489,7 @@ def as_strided_block(np: Any, self: Any, /, whole: StridedLayout, part: StridedL
 
     ``whole`` is the layout of ``self``, from which the gradient is computed.
     """
-    memory = memory_of(self)
+    memory = memory_owner(self)
     flat = memory.reshape(-1) if memory.flags.c_contiguous else memory.ravel(order="K")
     if self.dtype != flat.dtype:
         flat = flat.view(self.dtype)
@@ -535,7 +535,7 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
     if any(each < 0 for each in shape):
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(strides)}")
     reach = offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if 0 not in shape else 0
-    available = memory_of(input._array).nbytes // input._array.itemsize
+    available = memory_owner(input._array).nbytes // input._array.itemsize
     if reach >= max(available, 1) and 0 not in shape:
         raise RuntimeError(
             f"setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset {offset}, and itemsize "

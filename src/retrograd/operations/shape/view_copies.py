@@ -10,7 +10,7 @@ from typing import Any
 
 from ...core.grad_mode import recording
 from ...core.graph import OutputEdge
-from ...core.tensor import Tensor, contiguous_format, dimension, wrap
+from ...core.tensor import Tensor, contiguous_format, normalize_dim, wrap
 from ...core.views import StridedLayout, strided_layout
 from ...dispatch.declare import op, public
 from ...dispatch.transform_tensor import TransformTensor, innermost_batch
@@ -38,7 +38,7 @@ from .views import alias, expand_method, permute, renamed_node_class, squeeze, t
 
 def slice_(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
     """Return the view ``input[start:end:step]``, where the slice is taken along dimension ``dim``."""
-    at = dimension(dim, input._array.ndim)
+    at = normalize_dim(dim, input._array.ndim)
     if not input._array.ndim:
         raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
     if step <= 0:
@@ -165,7 +165,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
             [1., 1.]])
     """
     shape = input._array.shape
-    at = dimension(dim, len(shape))
+    at = normalize_dim(dim, len(shape))
     if not -shape[at] <= index < shape[at]:
         raise IndexError(f"select(): index {index} out of range for tensor of size {list(shape)} at dimension {at}")
     return select_scatter_block(input, src, (at, index))
@@ -177,7 +177,7 @@ def slice_scatter(
     out: Any = None,
 ) -> Tensor:  # fmt: skip
     """Return a copy of ``input`` with ``src`` written to the slice ``start:end:step`` of dimension ``dim``."""
-    at = dimension(dim, input._array.ndim)
+    at = normalize_dim(dim, input._array.ndim)
     if step <= 0:
         raise RuntimeError("slice step must be positive")
     first, last, _ = slice(start, end).indices(input._array.shape[at])
@@ -191,7 +191,7 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
     ``offset`` selects the diagonal: 0 is the main diagonal, positive numbers are above it, negative numbers below.
     """
     ndim = input._array.ndim
-    first, second = dimension(dim1, ndim), dimension(dim2, ndim)
+    first, second = normalize_dim(dim1, ndim), normalize_dim(dim2, ndim)
     if first == second:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     return diagonal_scatter_block(input, src, (offset, first, second))

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core import dtypes
-from ...core.devices import module_of
+from ...core.devices import array_module_of
 from ...core.size import Size
-from ...core.tensor import Tensor, contiguous_format, dimension, element_strides
+from ...core.tensor import Tensor, contiguous_format, element_strides, normalize_dim
 from ...dispatch.declare import ARRAYS, AXIS, FUNCTIONS, NEW_AXIS, TENSORS, op, public, with_fast_path
 from ...dispatch.operand_promotion import broadcast_error
 from ...dispatch.transform_tensor import slicewise
@@ -216,9 +216,9 @@ def _view_dtype(input: Tensor, target: Any) -> Tensor:
     if have == want:
         return input.detach() if input.dtype is target else _reread(input, array.view(target.numpy))
     step = target.itemsize
-    start = as_strided_of(module_of(array))(array, (array.nbytes // have,), (have,)).view(target.numpy)
+    start = as_strided_of(array_module_of(array))(array, (array.nbytes // have,), (have,)).view(target.numpy)
     shape = (*array.shape[:-1], array.shape[-1] * have // step)
-    return _reread(input, as_strided_of(module_of(array))(start, shape, (*array.strides[:-1], step)))
+    return _reread(input, as_strided_of(array_module_of(array))(start, shape, (*array.strides[:-1], step)))
 
 
 def _reread(input: Tensor, array: Any) -> Tensor:
@@ -313,7 +313,7 @@ def _flat(array: Any, start_dim: int, end_dim: int) -> tuple[int, ...]:
     shape = array.shape
     if start_dim == 0 and end_dim == -1 and len(shape) > 1:
         return (array.size,)
-    first, last = dimension(start_dim, len(shape)), dimension(end_dim, len(shape))
+    first, last = normalize_dim(start_dim, len(shape)), normalize_dim(end_dim, len(shape))
     if first >= last:
         raise ValueError
     return (*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :])
@@ -328,7 +328,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     tensor([1, 2, 3, 4])
     """
     shape = input._array.shape
-    first, last = dimension(start_dim, len(shape)), dimension(end_dim, len(shape))
+    first, last = normalize_dim(start_dim, len(shape)), normalize_dim(end_dim, len(shape))
     if first > last:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
     if not shape:
@@ -346,7 +346,7 @@ def ravel(input: Tensor) -> Tensor:
 def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     """Return ``input`` with dimension ``dim`` split into dimensions of the sizes ``sizes``, of which one may be -1."""
     shape = input._array.shape
-    at = dimension(dim, len(shape))
+    at = normalize_dim(dim, len(shape))
     sizes = tuple(sizes)
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")
@@ -394,7 +394,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     >>> torch.unsqueeze(torch.zeros(2), 0).shape
     torch.Size([1, 2])
     """
-    return unsqueeze_block(input, dimension(dim, input._array.ndim + 1))
+    return unsqueeze_block(input, normalize_dim(dim, input._array.ndim + 1))
 
 
 @view_op("squeeze_all", "SqueezeBackward0", inline_expr=("True", "self.squeeze()"))
@@ -439,12 +439,12 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     if dim is None:
         return squeeze_all(input)
     if isinstance(dim, (tuple, list)):
-        dims = tuple(dimension(each, input._array.ndim) for each in dim)
+        dims = tuple(normalize_dim(each, input._array.ndim) for each in dim)
         if len(set(dims)) != len(dims):
             twice = next(each for each in dims if dims.count(each) > 1)
             raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
         return squeeze_dims(input, dims)
-    return squeeze_dim(input, dimension(dim, input._array.ndim))
+    return squeeze_dim(input, normalize_dim(dim, input._array.ndim))
 
 
 # -- Expanding -------------------------------------------------------------------------------------------------------
@@ -534,7 +534,7 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
             [2, 4]])
     """
     ndim = input._array.ndim
-    return transpose_block(input, dimension(dim0, ndim), dimension(dim1, ndim))
+    return transpose_block(input, normalize_dim(dim0, ndim), normalize_dim(dim1, ndim))
 
 
 @public()
@@ -602,7 +602,7 @@ def permute(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
             "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
             f"ordering of dimensions i.e. input.dim() = {ndim} is not equal to len(dims) = {len(given)}"
         )
-    order = tuple(dimension(each, ndim) for each in given)
+    order = tuple(normalize_dim(each, ndim) for each in given)
     if len(set(order)) != ndim:
         raise RuntimeError("permute(): duplicate dims are not allowed.")
     return permute_block(input, order)
@@ -615,8 +615,8 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     Both are ints or tuples of ints. The other dimensions keep their order.
     """
     ndim = input._array.ndim
-    sources = [dimension(each, ndim) for each in as_int_tuple(source)]
-    targets = [dimension(each, ndim) for each in as_int_tuple(destination)]
+    sources = [normalize_dim(each, ndim) for each in as_int_tuple(source)]
+    targets = [normalize_dim(each, ndim) for each in as_int_tuple(destination)]
     if len(sources) != len(targets):
         raise RuntimeError(
             f"movedim: Invalid source or destination dims: source ({list(as_int_tuple(source))} dims) should contain the same "

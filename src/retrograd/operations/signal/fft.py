@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core import dtypes
-from ...core.tensor import Tensor, dimension, strided
+from ...core.tensor import Tensor, normalize_dim, strided
 from ...dispatch.declare import TENSORS, op
 from ...kernels import fft as fft_kernels
 from ..creation.conversion import to
@@ -149,7 +149,7 @@ def _dims_and_sizes(x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int]]:
     shape = x._array.shape
     s, dim = ((each,) if isinstance(each, int) else each for each in (s, dim))
     if dim is not None:
-        dims = [dimension(each, len(shape)) for each in dim]
+        dims = [normalize_dim(each, len(shape)) for each in dim]
         if len(set(dims)) != len(dims):
             raise RuntimeError("FFT dims must be unique")
     if s is None:
@@ -186,7 +186,7 @@ def _fit_to_length(name: str, x: Tensor, n: Any, dim: Any, half: bool = False) -
     The returned dimension is non-negative. If ``half`` is true, ``x`` is a one-sided spectrum, which is fitted to ``n
     // 2 + 1`` elements. If ``n`` is None, it is determined by the size of ``x``.
     """
-    axis = dimension(dim, x._array.ndim, wrap_scalar=False)
+    axis = normalize_dim(dim, x._array.ndim, wrap_scalar=False)
     have = x._array.shape[axis]
     size = _positive_size((2 * (have - 1) if half else have) if n is None else n)
     if n is not None or half:
@@ -393,7 +393,7 @@ def _shifted(input: Tensor, dim: Any, forward: bool) -> Tensor:
     dims = tuple(range(len(shape))) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if not dims:
         raise RuntimeError("`shifts` required")
-    sizes = [shape[dimension(each, len(shape))] for each in dims]
+    sizes = [shape[normalize_dim(each, len(shape))] for each in dims]
     return roll(input, tuple(size // 2 if forward else (size + 1) // 2 for size in sizes), dims)
 
 

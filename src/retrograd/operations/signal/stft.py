@@ -147,7 +147,7 @@ def _frames_to_spectra(
     frames = as_strided(rows, (count, 1 + (size - n_fft) // hop, n_fft), (outer, hop * inner, inner))
     if window is not None:
         frames = frames * _centred(window, n_fft)
-    if frames.dtype.numpy in dtypes.SHORT:
+    if frames.dtype.numpy in dtypes.HALF_PRECISION:
         raise RuntimeError(f"MKL FFT doesn't support tensors of type: {dtypes.scalar_name(frames.dtype)}")
     scale = int(normalized)
     if frames.is_complex():

@@ -38,7 +38,7 @@ def _checked(name: str, length: Any, dtype: Any) -> dtypes.dtype:
         )  # fmt: skip
     if kind.category < dtypes.FLOATING:
         raise RuntimeError(
-            f"{name} expects floating point dtypes, got: TensorOptions(dtype={dtypes.c_name(kind)}, "
+            f"{name} expects floating point dtypes, got: TensorOptions(dtype={dtypes.cpp_name(kind)}, "
             "device=cpu, layout=Strided (default), requires_grad=false (default), pinned_memory=false, "
             "memory_format=(nullopt))"
         )
@@ -61,7 +61,7 @@ class _Steps:
     def then(self, step: Any) -> _Steps:
         """Return the array after the next step, which is the function ``step`` of the array."""
         dtype = self.array.dtype
-        wide = self.array.astype(self.np.float32) if dtype in dtypes.SHORT else self.array
+        wide = self.array.astype(self.np.float32) if dtype in dtypes.HALF_PRECISION else self.array
         return _Steps(self.np, self.np.asarray(step(wide)).astype(dtype))
 
     def scaled(self, factor: float, summand: float = 0.0) -> _Steps:

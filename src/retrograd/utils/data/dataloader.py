@@ -428,13 +428,13 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         if not ready:
             raise RuntimeError(f"DataLoader timed out after {self._loader.timeout} seconds")
         found = []
-        ended = {ends[each] for each in ready if each in ends}  # type: ignore[index]
+        ended = {ends[each] for each in ready if each in ends}
         for pipe in ready:
             if pipe in pipes:
                 try:
                     found.append((pipes[pipe], receive(pipe)))  # type: ignore[arg-type]
                 except (EOFError, OSError):  # a worker's pipe closes before its sentinel is ready
-                    ended.add(pipes[pipe])  # type: ignore[index]
+                    ended.add(pipes[pipe])
         if not found:
             gone = ", ".join(str(self._processes[worker].pid) for worker in sorted(ended))
             raise RuntimeError(f"DataLoader worker (pid(s) {gone}) exited unexpectedly")
