@@ -28,10 +28,10 @@ CAUSAL_ROWS = 128
 
 
 class _BlockedAttention:
-    """Operands of one attention call, with batch and heads merged into one axis, and methods for one block of scores.
+    """Operands of one scaled_dot_product_attention call, and methods that compute one block of the scores.
 
-    A block is a slice ``heads`` of the merged axis and a slice ``rows`` of the queries. ``seen`` is the number of keys,
-    from the first on, that a block needs.
+    Batch and heads are merged into one axis. A block is a slice ``heads`` of the merged axis and a slice ``rows`` of
+    the queries. ``seen`` is the number of keys, from the first on, that the block needs.
     """
 
     def __init__(self, np: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float) -> None:
@@ -51,7 +51,7 @@ class _BlockedAttention:
     def blocks(self) -> Iterator[tuple[slice, slice, int]]:
         """Yield each block as (slice of heads, slice of rows, number of keys that the block needs).
 
-        With a causal mask these are the keys up to the last row of the block, else all keys.
+        If the mask is causal, a block needs the keys up to its last row, else all keys.
         """
         count, row = self.batch * self.heads, self.keys
         heads = max(1, BLOCK // max(self.length * row, 1))
@@ -65,7 +65,7 @@ class _BlockedAttention:
                 yield slice(first, min(first + heads, count)), slice(low, high), min(high, row) if self.causal else row
 
     def owners(self, heads: slice) -> Any:
-        """Return the index of the key heads that belong to ``heads``, a slice of the query heads."""
+        """Return the index of the key heads that serve the query heads in the slice ``heads``."""
         if self.share == 1:
             return heads
         return self.np.arange(heads.start, heads.stop) // self.share
@@ -75,9 +75,10 @@ class _BlockedAttention:
         return self.product("scores", self.query[heads, rows], self.key[self.owners(heads)][:, :seen].swapaxes(1, 2))
 
     def product(self, name: str, a: Any, b: Any) -> Any:
-        """Return ``a @ b``, written to the scratch buffer ``name``, which the next call with that name overwrites.
+        """Return ``a @ b``, written to the scratch buffer called ``name``.
 
-        A new buffer for each block would cost as much as the product, because the system has to map its memory pages.
+        The next call with the same name overwrites the result. A new buffer for each block would cost as much as the
+        product, because the system has to map its memory pages.
         """
         shape = (*a.shape[:2], b.shape[2])
         memory = self.memory.get(name)
@@ -112,9 +113,10 @@ class _BlockedAttention:
         return scores
 
     def score_gradients(self, grad: Any, probabilities: Any, out: Any, g: Any) -> Any:
-        """Return the gradient of the scores, computed in place from ``grad``, the gradient of the probabilities.
+        """Return the gradient of the scores of a block, given ``grad``, the gradient of its probabilities.
 
-        ``out`` and ``g`` are the output of the block and its gradient.
+        The result is computed in place in ``grad``. ``out`` is the attention output of the block and ``g`` the gradient
+        of that output.
         """
         grad -= (g * out).sum(-1, keepdims=True)
         grad *= probabilities
@@ -122,7 +124,10 @@ class _BlockedAttention:
         return grad
 
     def scores(self, heads: slice, rows: slice, seen: int) -> Any:
-        """Return the scaled and masked products of the queries ``rows`` with the first ``seen`` keys."""
+        """Return the scores of a block: the products of the queries ``rows`` with keys, scaled and masked.
+
+        Only the first ``seen`` keys are used.
+        """
         np = self.np
         scores = self.products(heads, rows, seen)
         scores *= scores.dtype.type(self.scale)
@@ -191,7 +196,7 @@ def backward(
 
 
 def _add(np: Any, target: Any, owners: Any, values: Any) -> None:
-    """Add ``values`` to ``target`` in place at the heads ``owners``, an index in which a head may be repeated."""
+    """Add ``values`` to ``target`` in place at the key heads ``owners``, an index that may name a head repeatedly."""
     if isinstance(owners, slice):
         target[owners] += values
     else:
@@ -199,5 +204,8 @@ def _add(np: Any, target: Any, owners: Any, values: Any) -> None:
 
 
 def _heads_inside(np: Any, x: Any) -> Any:
-    """Return a copy of ``x`` with the memory order (batch, rows, heads, elements) of PyTorch's gradients."""
+    """Return a copy of ``x`` (batch, heads, rows, elements), stored in memory as (batch, rows, heads, elements).
+
+    PyTorch stores its gradients of the operands in this order.
+    """
     return np.ascontiguousarray(x.swapaxes(1, 2)).swapaxes(1, 2)

@@ -19,7 +19,7 @@ MOST, LEAST, BLOCK = 64, 16, 1 << 18
 
 
 def _sizes(query: Any, key: Any, value: Any) -> tuple[int, ...] | None:
-    """Return the tuple ``sizes`` that the loops expect, or None if no loop applies to the arrays.
+    """Return the tuple ``sizes`` that the Numba loops of attention expect, or None if no loop applies to the arrays.
 
     The tuple is (batch, heads, key heads, rows, keys, elements of a key, elements of a value, rows in a block, pieces).
     Each key head is divided into ``pieces`` so that every thread has work.
@@ -36,10 +36,10 @@ def _sizes(query: Any, key: Any, value: Any) -> tuple[int, ...] | None:
 
 
 def _line(x: Any, writeable: bool = False) -> tuple[Any, tuple[int, ...]]:
-    """Return a 1-d view of the memory of ``x``, and the strides of batch, head and row in elements.
+    """Return the memory of ``x`` as a 1-d view, and the strides of batch, head and row in elements.
 
-    ``x`` is copied first if its rows are not contiguous or overlap. If ``writeable`` is true, the view may be written
-    to.
+    If the rows of ``x`` are not contiguous or overlap, ``x`` is copied first. If ``writeable`` is true, the loop may
+    write to the view.
     """
     *steps, last = [step // x.itemsize for step in x.strides]
     if (last != 1 and x.shape[3] > 1) or min(steps) < 0 or (steps[2] < x.shape[3] and x.shape[2] > 1):

@@ -32,10 +32,10 @@ def check_classes(np: Any, target: Any, classes: int, ignore: int) -> Any:
 
 
 def class_weights(np: Any, target: Any, counts: Any, weight: Any, dtype: Any) -> tuple[Any, Any]:
-    """Return ``target`` with ignored elements replaced by class 0, and the weight of each element.
+    """Return ``target`` with ignored elements replaced by class 0, and the weight of each element of ``target``.
 
     ``counts`` is the mask from :func:`check_classes`, or None if no element is ignored. ``weight`` holds one weight for
-    each class, or is None. Ignored elements get the weight 0. The returned weights are None if all are 1.
+    each class, or is None. Ignored elements get the weight 0. If all weights are 1, None is returned in their place.
     """
     if counts is not None:
         target = np.where(counts, target, 0)
@@ -46,12 +46,12 @@ def class_weights(np: Any, target: Any, counts: Any, weight: Any, dtype: Any) ->
 
 
 def pick(np: Any, x: Any, target: Any) -> Any:
-    """Return ``x[n, target[n, …], …]`` for ``x`` of shape (N, C, …), or ``x[target]`` for ``x`` of shape (C,)."""
+    """Return the score of each target class: ``x[n, target[n, …], …]``, or ``x[target]`` for ``x`` of shape (C,)."""
     return x[target] if x.ndim == 1 else take_along(np, x, target, 1)
 
 
 def place(np: Any, out: Any, target: Any, values: Any) -> None:
-    """Write ``values`` into ``out``, in place, at the elements that ``pick(np, out, target)`` reads."""
+    """Write ``values`` to the elements of ``out`` that ``pick(np, out, target)`` returns, in place."""
     if out.ndim == 1:
         out[target] = values
     else:
@@ -59,9 +59,9 @@ def place(np: Any, out: Any, target: Any, values: Any) -> None:
 
 
 def margins(np: Any, x: Any, target: Any, margin: float) -> tuple[Any, Any]:
-    """Return ``max(0, margin - x[n, target[n]] + x[n, c])`` for each element of ``x`` (N, C), and ``arange(N)``.
+    """Return ``max(0, margin - x[n, target[n]] + x[n, c])`` for each n and c, and the row numbers ``arange(N)``.
 
-    The elements of the target classes themselves are 0.
+    ``x`` has the shape (N, C). The elements of the target classes themselves are 0.
     """
     rows = np.arange(x.shape[0])
     gap = x - (x[rows, target] - margin)[:, None]

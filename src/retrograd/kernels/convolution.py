@@ -65,14 +65,14 @@ class Plan:
                 yield slice(sample, sample + 1), first, min(first + step, rows)
 
     def reach(self, first: int, last: int) -> tuple[int, int]:
-        """Return the range of padded input rows that the output rows from ``first`` to below ``last`` read."""
+        """Return the range of padded input rows that are read for the output rows from ``first`` to below ``last``."""
         return (
             first * self.stride[0],
             (last - 1) * self.stride[0] + self.dilation[0] * (self.kernel[0] - 1) + 1,
         )
 
     def widths(self) -> list[int]:
-        """Return the padded input sizes that the windows cover in the spatial dimensions after the first."""
+        """Return the sizes of the padded input that the windows cover, for the spatial dimensions after the first."""
         return [
             max(n + 2 * p, (o - 1) * s + d * (k - 1) + 1)
             for n, p, o, s, d, k in zip(
@@ -81,9 +81,9 @@ class Plan:
         ][1:]
 
     def inner(self, start: int, stop: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return two indices of the unpadded input elements in the padded rows ``start`` to ``stop``.
+        """Return two indices that both select the unpadded elements in the padded input rows ``start`` to ``stop``.
 
-        The first index selects them in an array of these padded rows, the second in the input.
+        The first index applies to an array of just these padded rows, the second to the unpadded input.
         """
         p = self.padding[0]
         low, high = max(start - p, 0), min(stop - p, self.space[0])
@@ -100,7 +100,10 @@ class Plan:
         return not any(self.padding) and all(a <= b for a, b in zip(self.widths(), self.space[1:], strict=True))
 
     def slab(self, np: Any, x: Any, start: int, stop: int) -> Any:
-        """Return the rows from ``start`` to below ``stop`` of ``x`` padded with zeros; a view if none is padded."""
+        """Return the rows from ``start`` to below ``stop`` of ``x`` padded with zeros.
+
+        The result is a view of ``x`` if none of the rows contains padding.
+        """
         if self.fits() and stop <= self.space[0]:
             return x[:, :, start:stop]
         slab = np.zeros((*x.shape[:2], stop - start, *self.widths()), x.dtype)
@@ -109,7 +112,7 @@ class Plan:
         return slab
 
     def seen(self, np: Any, x: Any, first: int, last: int) -> Any:
-        """Return a view of the windows of ``x`` that belong to the output rows from ``first`` to below ``last``.
+        """Return a view of the windows of ``x`` that are read for the output rows from ``first`` to below ``last``.
 
         Its shape is (batch, channels, *kernel, *out).
         """
@@ -117,9 +120,10 @@ class Plan:
         return window_view(np, slab, self.kernel, self.stride, self.dilation, (last - first, *self.out[1:]))
 
     def columns(self, np: Any, x: Any, first: int, last: int, buffer: Any) -> Any:
-        """Return the windows of :meth:`seen` copied to ``buffer`` as matrices.
+        """Return the windows of ``x`` copied to ``buffer`` as the columns of matrices (im2col).
 
-        Their shape is (groups, channels per group * kernel elements, batch * output positions).
+        The windows are those of :meth:`seen`. The result has the shape (groups, channels per group * kernel elements,
+        batch * output positions).
         """
         seen = self.seen(np, x, first, last)
         n = 1 + len(self.kernel)
@@ -129,7 +133,7 @@ class Plan:
         return columns.reshape(self.groups, -1, math.prod(seen.shape[n:]))
 
     def buffer(self, np: Any, dtype: Any) -> Any:
-        """Return uninitialised 1-d memory of ``dtype`` for the windows of the largest block."""
+        """Return uninitialised 1-d memory of ``dtype`` that is large enough for the windows of any block."""
         size = self.channels * math.prod(self.kernel) * self.rest
         whole = size * self.out[0] * self.batch
         return np.empty(min(whole, max(BLOCK, size)), dtype)
@@ -190,7 +194,7 @@ def _blocked_output(np: Any, plan: Plan, x: Any, w: Any, shape: Any) -> Any:
 
 
 def _multiply_in_parts(np: Any, matrix: Any, columns: Any, target: Any) -> None:
-    """Write ``matrix @ columns`` to ``target``, split into equal parts of at most ``WIDTH`` columns."""
+    """Write ``matrix @ columns`` to ``target``, in equal parts of at most ``WIDTH`` columns."""
     count = columns.shape[1]
     width = -(-count // -(-count // WIDTH))
     for at in range(0, count, width):
@@ -245,9 +249,9 @@ def input_adjoint(
 
 
 def _add_input(np: Any, plan: Plan, y: Any, w: Any, x: Any, first: int, last: int) -> None:
-    """Add to ``x`` the adjoint of the convolution for ``y``, the output rows from ``first`` to below ``last``.
+    """Add to ``x`` the input gradient that comes from ``y``, the gradient of some output rows of the same samples.
 
-    ``x`` and ``y`` hold the same samples.
+    The output rows are those from ``first`` to below ``last``.
     """
     count = len(x)
     start, stop = plan.reach(first, last)
@@ -272,7 +276,7 @@ def _add_input(np: Any, plan: Plan, y: Any, w: Any, x: Any, first: int, last: in
 
 
 def _columns_of(np: Any, plan: Plan, y: Any, w: Any) -> Any:
-    """Return the gradients of the windows, given the gradients ``y`` of the outputs.
+    """Return the gradients of all windows of the input, given ``y``, the gradient of the output.
 
     The result has the shape (channels, *kernel, batch, *out).
     """

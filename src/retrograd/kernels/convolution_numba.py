@@ -42,7 +42,7 @@ class Shape:
         self.how = (*stride, *padding, *dilation)
 
     def direct(self) -> bool:
-        """Whether the loops for few channels suit: one channel per group, or few outputs of a small kernel."""
+        """Whether to use the loops for few channels: one channel per group, or few outputs of a small kernel."""
         return self.seen == self.single == 1 or (self.seen * math.prod(self.kernel) <= TINY and self.single <= FEW)
 
     def narrow(self, outputs: int) -> bool:
@@ -52,8 +52,8 @@ class Shape:
     def rows(self, row: int, groups: int) -> int:
         """Return the number of output rows that are computed together as one block.
 
-        ``row`` is the number of scratch elements for each output row. The blocks have equal sizes. Their number is
-        large enough to give every thread work for ``groups`` groups.
+        ``row`` is the number of scratch elements for each output row. All blocks have the same size, and there are
+        enough of them to give every thread work, for a convolution with ``groups`` groups.
         """
         some = max(1, min(self.out[0], BLOCK // row))
         pieces = max(-(-self.out[0] // some), -(-2 * blas_threads.max_threads() // (self.batch * groups)))
@@ -61,7 +61,7 @@ class Shape:
 
 
 def _loops(a: Any, b: Any, shapes: tuple[Any, ...]) -> bool:
-    """Whether loops exist for the arrays ``a`` and ``b``, and the convolution is large enough for them.
+    """Whether Numba loops exist for the arrays ``a`` and ``b``, and the convolution is large enough to use them.
 
     ``shapes`` holds the shapes of the input, the weight and the output.
     """
@@ -72,9 +72,10 @@ def _loops(a: Any, b: Any, shapes: tuple[Any, ...]) -> bool:
 
 
 def _images(values: Any, missing: int) -> Any:
-    """Return ``values``, a shape or one number for each spatial dimension, extended to two spatial dimensions.
+    """Return ``values`` of a 1-d or 2-d convolution as those of a 2-d convolution.
 
-    For a 1-d convolution ``missing`` is inserted for the rows.
+    ``values`` is a shape, or has one number for each spatial dimension. For a 1-d convolution ``missing`` is inserted
+    for the dimension of the rows.
     """
     values = tuple(values)
     return values if len(values) in (2, 4) else (*values[:-1], missing, values[-1])
@@ -118,7 +119,7 @@ def _directly(x: Any, w: Any, bias: Any, how: Any, y: Any) -> None:
 
 
 def _flat(x: Any, w: Any, how: Any, y: Any) -> int:
-    """Return the number of elements of one channel with its padding (Note [Flat images] in ``direct_convolution.py``).
+    """Return the number of elements of one padded channel (Note [Flat images] of ``direct_convolution.py``).
 
     ``x``, ``w`` and ``y`` are the shapes of input, weight and output; ``how`` is the tuple of :class:`Shape`.
     """
@@ -163,9 +164,10 @@ def _tiles(x: Any, w: Any, whole: Any, bias: Any, y: Any, form: Shape, size: Any
 
 
 def _plane(size: int) -> int:
-    """Return a number of elements, at least ``size``, that is an odd number of cache lines.
+    """Return the number of elements to reserve for ``size`` elements: an odd number of cache lines.
 
-    With an even number the data of all channels would begin at the same place of the cache and displace each other.
+    With an even number of lines the data of all channels would begin at the same place of the cache and displace each
+    other.
     """
     return (-(-size // 16) | 1) * 16
 
@@ -229,10 +231,11 @@ def input_of(
 
 
 def _phases(form: Shape, axis: int) -> Iterator[tuple[int, int, slice, int, int, int]]:
-    """Yield the parts into which the stride divides the input along ``axis``, each the result of one convolution.
+    """Yield the convolutions whose interleaved results along ``axis`` are the input gradient of a strided convolution.
 
-    Each part is (first row, number of rows, slice of the kernel, length of that slice, dilation, padding). The slice
-    selects the kernel rows that read these input rows, in descending order.
+    With a stride of s there are up to s of them; the result of each is every s-th row. Each is described by (first row,
+    number of rows, slice of the kernel, length of that slice, dilation, padding). The slice selects the kernel rows
+    that read these input rows, in descending order.
     """
     stride, padding, dilation = form.stride[axis], form.padding[axis], form.dilation[axis]
     for phase in range(stride):
@@ -247,7 +250,7 @@ def _phases(form: Shape, axis: int) -> Iterator[tuple[int, int, slice, int, int,
 
 
 def _downwards(places: list[int]) -> slice:
-    """Return the slice that selects ``places``, indices that descend in even steps."""
+    """Return ``places``, a list of indices that descend in even steps, as a slice."""
     if len(places) < 2:
         return slice(places[0], places[0] + 1) if places else slice(0, 0)
     step = places[1] - places[0]
@@ -289,16 +292,16 @@ def weight(y: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any,
 
 
 def looped_windows() -> Any:
-    """Return the module of the loops for few channels."""
+    """Return the module of the Numba loops for few channels, ``kernels/numba/direct_convolution.py``."""
     return numba_dispatch.loops("direct_convolution")
 
 
 def convolve_loops() -> Any:
-    """Return the module of the loops that multiply tiles."""
+    """Return the module of the Numba loops that multiply tiles, ``kernels/numba/convolution.py``."""
     return numba_dispatch.loops("convolution")
 
 
 @cache
 def tile_sizes() -> Any:
-    """Return the module that defines the sizes of a tile, ``ROWS`` and ``BYTES``."""
+    """Return the module ``kernels/numba/gemm_microkernel.py``, which defines the tile sizes ``ROWS`` and ``BYTES``."""
     return numba_dispatch.loops("gemm_microkernel")

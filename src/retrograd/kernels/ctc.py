@@ -18,9 +18,9 @@ def with_blanks(np: Any, targets: Any, blank: int) -> Any:
 
 
 def _may_skip(np: Any, labels: Any) -> Any:
-    """Return a mask of the positions of ``labels`` that a path may reach from two positions before.
+    """Return a mask of ``labels``: True where a path may come from two positions before.
 
-    A path may skip the blank between two labels if they differ.
+    Such a path skips the blank between two labels, which is allowed if the labels differ.
     """
     skip = np.zeros(labels.shape, bool)
     skip[:, 3::2] = labels[:, 3::2] != labels[:, 1:-2:2]
@@ -28,10 +28,11 @@ def _may_skip(np: Any, labels: Any) -> Any:
 
 
 def _step(np: Any, before: Any, skip: Any) -> Any:
-    """Return the logarithms of the path sums at each position after one time step, given those ``before`` it.
+    """Return the logarithms of the path sums at each label position, one time step after ``before``.
 
-    A path arrives from the same position, from the previous one or, where the mask ``skip`` is true, from two before.
-    The emission probability of the new time step is not included.
+    ``before`` holds the logarithms at the previous time step. A path arrives from the same position, from the previous
+    one or, where the mask ``skip`` is true, from two before. The emission probability of the new time step is not
+    included.
     """
     far = np.full(before.shape, -np.inf, before.dtype)
     one = far.copy()
@@ -98,11 +99,11 @@ def gradient(
     np: Any, grad: Any, log_probs: Any, labels: Any, input_lengths: Any, target_lengths: Any, loss: Any, alpha: Any,
     zero_infinity: bool,
 ) -> Any:  # fmt: skip
-    """Return the gradient of ``log_probs`` (T, N, C), given ``grad``, the gradient of the losses (N).
+    """Return the gradient of ctc_loss with respect to ``log_probs`` (T, N, C).
 
-    As in PyTorch it is the probability of a class minus that class's share of all paths, because ``log_probs`` is taken
-    to be normalised. ``loss`` and ``alpha`` are the results of :func:`forward`. If ``zero_infinity`` is true, samples
-    with an infinite loss get a zero gradient.
+    ``grad`` is the gradient of the losses (N). As in PyTorch, the result for a class is its probability minus its share
+    of the probability of all paths, because ``log_probs`` is taken to be normalised. ``loss`` and ``alpha`` are the
+    results of :func:`forward`. If ``zero_infinity`` is true, samples with an infinite loss get a zero gradient.
     """
     beta = _backward_sums(np, log_probs, labels, input_lengths, target_lengths)
     share = np.full(log_probs.shape, -np.inf, log_probs.dtype)

@@ -10,7 +10,7 @@ from . import indexing
 
 
 def sum_rows(np: Any, values: Any, index: Any, count: int) -> Any:
-    """Return ``count`` rows, of which row k is the sum of the rows ``values[i]`` with ``index[i] == k``."""
+    """Return a matrix of ``count`` rows, in which row k is the sum of all rows ``values[i]`` with ``index[i] == k``."""
     return indexing.add(np, np.zeros((count, *values.shape[1:]), values.dtype), (index,), values)
 
 
@@ -31,7 +31,7 @@ def gradient_factors(np: Any, index: Any, padding_idx: int, scale: bool, dtype: 
 
 
 def multiply_rows(np: Any, values: Any, factor: Any) -> Any:
-    """Return ``values * factor``, with 0 where ``factor`` is 0 even if the value is infinite or nan.
+    """Return ``values * factor`` row by row; rows with the factor 0 become 0 even if they hold infinity or nan.
 
     ``factor`` has one number for each row of ``values``.
     """

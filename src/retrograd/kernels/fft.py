@@ -25,9 +25,9 @@ def _transforms(np: Any) -> Any:
 
 
 def _mode(norm: int, forward: bool) -> str:
-    """Return SciPy's ``norm`` argument for ``norm`` in PyTorch's numbering: 0 none, 1 by ``sqrt(n)``, 2 by ``n``.
+    """Return SciPy's name for ``norm``, PyTorch's number of the scaling: 0 none, 1 by ``sqrt(n)``, 2 by ``n``.
 
-    If ``forward`` is false, the argument is that of the inverse transform.
+    SciPy names scalings differently for forward and inverse transforms; ``forward`` tells which of them is meant.
     """
     if norm == BY_ROOT:
         return "ortho"
@@ -35,7 +35,7 @@ def _mode(norm: int, forward: bool) -> str:
 
 
 def _order(x: Any, dims: Sequence[int]) -> tuple[int, ...]:
-    """Return the axes of ``x`` in the memory order of a result, outermost first.
+    """Return the axes of ``x`` in the order in which the result of a transform is stored, outermost first.
 
     The axes that are not transformed come first, by descending stride in ``x``, then ``dims``.
     """
@@ -44,7 +44,7 @@ def _order(x: Any, dims: Sequence[int]) -> tuple[int, ...]:
 
 
 def _applied(np: Any, transform: Any, x: Any, dims: Sequence[int], **options: Any) -> Any:
-    """Return ``transform`` of ``x`` over the axes ``dims``, computed in the memory order of the result.
+    """Return ``transform(x)`` over the axes ``dims``, stored in the order of axes that PyTorch's result has.
 
     ``options`` are passed to the transform.
     """
@@ -54,7 +54,7 @@ def _applied(np: Any, transform: Any, x: Any, dims: Sequence[int], **options: An
 
 
 def _by_stride(x: Any, dims: Sequence[int]) -> list[int]:
-    """Return ``dims`` by descending stride."""
+    """Return the axes ``dims`` of ``x`` sorted by their strides, the largest first."""
     return sorted(dims, key=lambda axis: -x.strides[axis])
 
 
@@ -83,7 +83,7 @@ def real_to_complex(np: Any, x: Any, dims: Sequence[int], norm: int, onesided: b
         return np.zeros((*x.shape[:last], size, *x.shape[last + 1 :]), np.result_type(x.dtype, np.complex64))
 
     def full_spectrum(y: Any, **options: Any) -> Any:
-        """Return the full spectrum of ``y`` along the last axis: the computed half and its mirror image."""
+        """Return the full spectrum of the real array ``y``: its computed half and the mirror image on the last axis."""
         half = module.rfftn(y, **options)
         return np.concatenate([half, half[..., (y.shape[-1] - 1) // 2 : 0 : -1].conj()], -1)
 

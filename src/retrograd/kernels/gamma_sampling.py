@@ -48,9 +48,9 @@ def gamma(stream: Stream, alpha: Array) -> Array:
 
 
 def _normals(stream: Stream, draws: Draws) -> Draws:
-    """Yield standard normal numbers, computed in pairs from the uniform numbers ``draws``.
+    """Yield standard normal numbers, computed in pairs from the uniform numbers ``draws`` by the Box-Muller method.
 
-    ``stream.kept`` holds the second number of a pair until it is used.
+    ``stream.kept`` holds the second number of a pair until the next request.
     """
     while True:
         if stream.kept is None:
@@ -63,7 +63,7 @@ def _normals(stream: Stream, draws: Draws) -> Draws:
 
 
 def _one_gamma(draws: Draws, normals: Draws, middle: float, power: float, below: bool) -> float:
-    """Return one sample of a gamma distribution with shape parameter ``middle + 1/3``, by rejection."""
+    """Return one sample of a gamma distribution with shape ``middle + 1/3``, by Marsaglia and Tsang's rejection."""
     scale = (1 - next(draws)) ** power if below else 1.0
     spread = 1 / math.sqrt(9 * middle)
     while True:
@@ -99,9 +99,10 @@ def dirichlet(stream: Stream, alpha: Array) -> Array:
 
 
 def _piecewise(np: Any, regimes: list[Regime], *operands: Array) -> Array:
-    """Return for each element the value of the first formula in ``regimes`` whose condition it meets.
+    """Return for each element of ``operands`` the value of the first formula whose condition holds for that element.
 
-    A regime is a pair: a boolean array, and a function of the selected elements of ``operands``.
+    Each of ``regimes`` is a pair (condition, formula): a boolean array, and a function of the selected elements of
+    ``operands``.
     """
     out, left = np.zeros(operands[0].shape), np.ones(operands[0].shape, bool)
     for condition, formula in regimes:
@@ -113,7 +114,7 @@ def _piecewise(np: Any, regimes: list[Regime], *operands: Array) -> Array:
 
 
 def _power_series(table: Any, *variables: Array) -> Array:
-    """Return the polynomial of ``variables`` with the coefficients ``table``, lists nested once per variable."""
+    """Return the polynomial of ``variables`` whose coefficients are ``table``, lists nested once per variable."""
     first, *rest = variables
     total: Array = 0.0
     for each in reversed(table):
@@ -153,7 +154,7 @@ def standard_gamma_grad(np: Any, alpha: Array, x: Array) -> Array:
 
 
 def _gamma_near_zero(np: Any, alpha: Array, x: Array) -> Array:
-    """Return the derivative for small ``x``, from the power series of the distribution function."""
+    """Return the derivative of gamma samples by ``alpha`` for small ``x``, by a power series."""
     weight, plain, squared = np.ones_like(x), 0.0, 0.0
     for k in range(6):
         weight = weight * -x / k if k else weight
@@ -163,14 +164,14 @@ def _gamma_near_zero(np: Any, alpha: Array, x: Array) -> Array:
 
 
 def _gamma_near_mean(np: Any, alpha: Array, x: Array) -> Array:
-    """Return the derivative for ``x`` near ``alpha``, where the formula of :func:`_gamma_saddle` is 0 / 0."""
+    """Return the derivative of gamma samples by ``alpha`` near the mean, where :func:`_gamma_saddle` gives 0 / 0."""
     first = 1 + 24 * alpha + 288 * alpha**2
     second = 1440 * alpha**2 + 318 * x - 720 * x**2 - 65 * x**2 / alpha + 107 * alpha + 3600 * alpha * x
     return first * second / (1244160 * alpha**4)
 
 
 def _gamma_saddle(np: Any, alpha: Array, x: Array) -> Array:
-    """Return the derivative for large ``alpha``, by Rice's saddle point expansion."""
+    """Return the derivative of gamma samples by ``alpha`` for large ``alpha``, by Rice's saddle point expansion."""
     gap, ratio, root = alpha - x, np.log(x / alpha), np.sqrt(8 * alpha)
     hump = np.sign(gap) * (-gap - alpha * ratio) ** -1.5
     slope = ratio * (root / gap - hump) - np.sqrt(2 / alpha) * (alpha + x) / gap**2
@@ -178,7 +179,7 @@ def _gamma_saddle(np: Any, alpha: Array, x: Array) -> Array:
 
 
 def _gamma_between(np: Any, alpha: Array, x: Array) -> Array:
-    """Return the derivative by a rational approximation, for ``x`` and ``alpha`` outside of the other regimes."""
+    """Return the derivative of gamma samples by ``alpha`` by a rational approximation, outside of the other ranges."""
     above, below = (_power_series(table, np.log(alpha), np.log(x / alpha)) for table in _GAMMA_TABLES)
     return np.exp(above / below)
 
@@ -301,7 +302,7 @@ def _beta_saddle(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
 
 
 def _beta_between(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
-    """Return the derivative of a beta sample by a rational approximation, outside of the other regimes."""
+    """Return the derivative of a beta sample by a rational approximation, outside of the other ranges."""
     u, total = np.log(x), alpha + beta
     a = np.log(alpha) - u
     above, below = (_power_series(table, u, a, np.log(total) - a) for table in _BETA_TABLES)

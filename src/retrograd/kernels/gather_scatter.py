@@ -23,7 +23,7 @@ FEW = 1024  # arrays of at most so many elements use cached tables of flat posit
 
 
 def slice_along(axis: int, ndim: int, part: slice) -> tuple[slice, ...]:
-    """Return the index that applies the slice ``part`` to ``axis`` of an array of ``ndim`` dimensions."""
+    """Return the index tuple that applies the slice ``part`` to ``axis`` of an array with ``ndim`` dimensions."""
     return (*(slice(None),) * (axis if axis >= 0 else axis + ndim), part)
 
 
@@ -33,7 +33,7 @@ def flip_view(x: Any, axis: int) -> Any:
 
 
 def advanced_index(np: Any, index: Any, axis: int) -> tuple[Any, ...]:
-    """Return the NumPy index that selects the elements of ``take_along_axis`` for ``index`` and ``axis``."""
+    """Return a NumPy index tuple for which ``x[result]`` equals ``take_along_axis(x, index, axis)``."""
     result = [np.arange(n).reshape((-1,) + (1,) * (index.ndim - at - 1)) for at, n in enumerate(index.shape)]
     result[axis] = index
     return tuple(result)
@@ -58,14 +58,17 @@ def all_in_range(index: Any, size: int) -> bool:
 
 @lru_cache(maxsize=256)
 def index_fits(picked: tuple[int, ...], shape: tuple[int, ...], axis: int) -> bool:
-    """Whether an index of shape ``picked`` has the rank of ``shape`` and no larger size on any axis but ``axis``."""
+    """Whether an index of shape ``picked`` can be used along ``axis`` of an array of the given ``shape``.
+
+    The ranks must be equal, and no size of the index on another axis may exceed that of the array.
+    """
     rank = len(shape)
     return len(picked) == rank and all(picked[at] <= shape[at] for at in range(rank) if at not in (axis, axis + rank))
 
 
 @lru_cache(maxsize=256)
 def _starts(np: Any, shape: tuple[int, ...], picked: tuple[int, ...], axis: int) -> tuple[Any, int]:
-    """Return the flat positions of the elements with index 0 along ``axis``, and the flat distance between neighbours.
+    """Return the flat positions of the elements with index 0 along ``axis``, and the flat stride of ``axis``.
 
     ``shape`` is the shape of the array. The positions have the shape ``picked`` of an index, which may lack ``axis`` or
     be shorter than ``shape`` along other axes.
@@ -81,7 +84,7 @@ def _starts(np: Any, shape: tuple[int, ...], picked: tuple[int, ...], axis: int)
 
 
 def _places(np: Any, index: Any, shape: tuple[int, ...], axis: int) -> Any:
-    """Return the positions, in the flattened array of shape ``shape``, of the elements at ``index`` along ``axis``."""
+    """Return the flat positions of the elements at ``index`` along ``axis`` of an array with the given shape."""
     starts, step = _starts(np, shape, index.shape, axis)
     return starts + index if step == 1 else starts + index * step
 
@@ -118,7 +121,10 @@ def take_along(np: Any, x: Any, index: Any, axis: int) -> Any:
 
 
 def _taken_by_loop(x: Any, index: Any, axis: int) -> Any:
-    """Return ``take_along`` computed by a Numba loop, or None if the arrays are small or their other axes differ."""
+    """Return ``take_along(np, x, index, axis)`` computed by a Numba loop; None if no loop applies.
+
+    No loop applies to small arrays, or if the sizes of ``x`` and ``index`` differ on another axis than ``axis``.
+    """
     loops = numba_operands.movers("gather_scatter", index.size, x, index)
     if loops is None or not x.size or not equal_except_axis(x.shape, index.shape, axis):
         return None
@@ -152,7 +158,7 @@ def max_along(np: Any, x: Any, axis: int) -> Any:
 
 
 def put_along(np: Any, out: Any, index: Any, values: Any, axis: int) -> None:
-    """Write ``values`` to ``out``, in place, at the elements that ``take_along(np, out, index, axis)`` reads."""
+    """Write ``values`` to the elements of ``out`` that ``take_along(np, out, index, axis)`` returns, in place."""
     if 0 < out.size <= FEW and out.__class__ is numpy.ndarray and out.flags.c_contiguous:
         out.ravel().put(index if out.ndim == 1 else _places(np, index, out.shape, axis), values)
     elif index.ndim == out.ndim:

@@ -63,7 +63,7 @@ _CUBIC = (
 
 
 def _polynomial(np: Any, coefficients: Sequence[float], t: Any, order: int) -> Any:
-    """Return the derivative of the given order at ``t`` of a polynomial, whose constant coefficient comes first."""
+    """Return at ``t`` the derivative of the given order of a polynomial, whose constant coefficient comes first."""
     total = np.zeros_like(t)
     for power in range(len(coefficients) - 1, order - 1, -1):
         total = total * t + coefficients[power] * math.perm(power, order)
@@ -71,9 +71,9 @@ def _polynomial(np: Any, coefficients: Sequence[float], t: Any, order: int) -> A
 
 
 def _taps(np: Any, g: Any, size: int, mode: int, padding: int, align: bool, order: int) -> list[tuple[Any, Any]]:
-    """Return for each neighbour of the positions ``g`` along one axis a pair: its indices and its weights.
+    """Return, for each neighbour of the positions ``g`` along one axis, its indices and its interpolation weights.
 
-    ``g`` holds coordinates from -1 to 1, ``size`` is the number of elements of the axis. ``mode`` and ``padding`` are
+    ``g`` holds coordinates from -1 to 1; ``size`` is the number of elements of the axis. ``mode`` and ``padding`` are
     PyTorch's numbers of the interpolation and padding modes. ``order`` selects the derivative of the interpolation
     kernel.
     """
@@ -110,10 +110,10 @@ def _taps(np: Any, g: Any, size: int, mode: int, padding: int, align: bool, orde
 def _terms(
     np: Any, grid: Any, space: Sequence[int], mode: int, padding: int, align: bool, orders: Sequence[int]
 ) -> Iterator[tuple[Any, Any]]:
-    """Yield (flat indices, weights), both (batch, positions), one pair for each neighbour in all axes of ``space``.
+    """Yield (flat indices, weights), both of shape (batch, positions), for each neighbour of the sampled positions.
 
-    The last axis of ``grid`` holds the coordinates; the first of them belongs to the innermost axis. ``orders`` selects
-    for each axis the derivative of the interpolation kernel.
+    ``space`` is the shape of the image. The last axis of ``grid`` holds the coordinates; the first of them belongs to
+    the innermost axis. ``orders`` selects for each axis the derivative of the interpolation kernel.
     """
     batch = grid.shape[0]
     axes = [

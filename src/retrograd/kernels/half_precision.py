@@ -19,5 +19,5 @@ def upcast_half(x: Any) -> Any:
 
 
 def upcast_all_half(*arrays: Any) -> tuple[Any, ...]:
-    """Return ``arrays`` with those of float16 or bfloat16 cast to float32; None is passed through."""
+    """Return ``arrays``, of which those of float16 or bfloat16 are cast to float32; None is passed through."""
     return tuple(each.astype(F32) if each is not None and each.dtype in HALF_PRECISION else each for each in arrays)

@@ -30,7 +30,7 @@ def result_shape(shape: tuple[int, ...], picks: tuple[Any, ...]) -> tuple[int, .
 
 
 def _key(picks: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return ``picks`` in the form in which NumPy accepts it as an index."""
+    """Return ``picks``, an index in the form of these kernels, as an index that NumPy accepts."""
     return tuple([slice(None) if each is None else each for each in picks])
 
 
@@ -62,9 +62,9 @@ PARTS = 16
 
 
 def _starts(loops: Any, mask: Any) -> tuple[Any, int]:
-    """Return the number of True elements before each of the ``PARTS`` parts of ``mask``, and the total number.
+    """Return the number of True elements before each of the ``PARTS`` parts of ``mask``, and in all of ``mask``.
 
-    ``loops`` is the module of Numba loops.
+    ``loops`` is the module of Numba loops that counts them.
     """
     counts = numpy.empty(PARTS, numpy.int64)
     loops.counted(mask, counts)
@@ -73,7 +73,7 @@ def _starts(loops: Any, mask: Any) -> tuple[Any, int]:
 
 
 def add_to_zeros(np: Any, values: Any, shape: tuple[int, ...], picks: tuple[Any, ...]) -> Any:
-    """Return zeros of the given shape to which ``values`` are added at the index ``picks``."""
+    """Return an array of zeros with the given shape, to which ``values`` are added at the index ``picks``."""
     mask = picks[0]
     if mask is not None and mask.dtype.kind == "b" and mask.shape == shape and values.size:
         loops = numba_operands.movers("gather_scatter", mask.size, values, mask)
@@ -86,13 +86,19 @@ def add_to_zeros(np: Any, values: Any, shape: tuple[int, ...], picks: tuple[Any,
 
 
 def put(np: Any, x: Any, picks: tuple[Any, ...], values: Any) -> Any:
-    """Assign ``x[picks] = values`` in place and return ``x``. For a repeated index the last value counts."""
+    """Write ``values`` to ``x[picks]`` in place, and return ``x``.
+
+    If an index occurs repeatedly, its last value is kept.
+    """
     x[_key(picks)] = values
     return x
 
 
 def add(np: Any, x: Any, picks: tuple[Any, ...], values: Any) -> Any:
-    """Add ``values`` to ``x`` at ``picks`` in place, once for each repetition of an index, and return ``x``."""
+    """Add ``values`` to ``x[picks]`` in place, and return ``x``.
+
+    If an index occurs repeatedly, all of its values are added.
+    """
     if x.dtype == bool:
         np.logical_or.at(x, _key(picks), values)
         return x
@@ -109,7 +115,10 @@ def add(np: Any, x: Any, picks: tuple[Any, ...], values: Any) -> Any:
 
 
 def _added_by_loop(x: Any, index: Any, values: Any, dim: int) -> bool:
-    """Add ``values`` to ``x`` at ``index`` along ``dim``, in place, by a Numba loop; False if no loop applies."""
+    """Add ``values`` to ``x`` at ``index`` along ``dim``, in place, by a Numba loop.
+
+    Returns False, and changes nothing, if no loop applies.
+    """
     loops = numba_operands.loops("gather_scatter", values.size, x, values)
     if loops is None or not x.flags.c_contiguous or values.shape != (*x.shape[:dim], *index.shape, *x.shape[dim + 1 :]):
         return False
@@ -149,7 +158,7 @@ def gather(np: Any, x: Any, index: Any, dim: int) -> Any:
 
 
 def _cut(values: Any, index: Any) -> Any:
-    """Return the part of ``values`` that starts at index 0 of every dimension and has the shape of ``index``."""
+    """Return the leading part of ``values`` that has the shape of ``index``."""
     return values if values.ndim == 0 else values[tuple(slice(0, n) for n in index.shape)]
 
 

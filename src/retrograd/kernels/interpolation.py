@@ -21,11 +21,11 @@ MANY = 8  # with at least so many taps a product with the dense matrix is faster
 
 
 class Taps:
-    """Sparse linear map along one axis: each of ``len(index)`` outputs is a weighted sum of some of ``size`` inputs.
+    """Map of interpolation, pooling or padding along one axis: each output is a weighted sum of a few inputs.
 
-    ``index`` and ``weight`` have the shape (outputs, taps): the inputs of each output and their weights. If ``weight``
-    is None, all weights are 1. If the outputs have different numbers of taps, ``counts`` holds these numbers and the
-    rest of each row is filled by :func:`_filled`.
+    The axis has ``size`` inputs. ``index`` and ``weight`` have the shape (outputs, taps): the inputs of each output and
+    their weights. If ``weight`` is None, all weights are 1. If the outputs have different numbers of taps, ``counts``
+    holds these numbers and the rest of each row is filled by :func:`_filled`.
     """
 
     def __init__(self, size: int, index: Any, weight: Any = None, counts: Any = None) -> None:
@@ -42,12 +42,12 @@ class Taps:
 
     @property
     def out(self) -> int:
-        """Number of outputs."""
+        """The number of outputs along the axis."""
         return len(self.index)
 
     @cached_property
     def matrix(self) -> Any:
-        """The linear map as a dense float64 matrix (outputs, inputs)."""
+        """The map as a dense float64 matrix (outputs, inputs)."""
         matrix = numpy.zeros((self.out, self.size))
         rows = numpy.broadcast_to(numpy.arange(self.out)[:, None], self.index.shape)
         numpy.add.at(matrix, (rows, self.index), 1.0 if self.weight is None else self.weight)
@@ -70,7 +70,7 @@ class Taps:
 
     @cached_property
     def turned(self) -> Taps:
-        """The adjoint map, computed without the dense matrix, which would be large for long axes."""
+        """The adjoint of this map, computed without the dense matrix, which would be large for long axes."""
         weights = numpy.ones(self.index.shape) if self.weight is None else self.weight
         takers = numpy.repeat(numpy.arange(self.out), self.index.shape[1])
         held = numpy.flatnonzero(weights)
@@ -115,7 +115,7 @@ def apply_maps(np: Any, x: Any, plan: Sequence[Taps]) -> Any:
 
 
 def _axis_order(each: tuple[int, Taps]) -> tuple[float, int]:
-    """Return the sort key for a pair (axis, map): axes that shrink most are mapped first.
+    """Return the sort key of ``each``, a pair (axis, map), which puts the axes that shrink most first.
 
     Among shrinking axes the outer ones come first, among growing axes the inner ones.
     """
@@ -125,7 +125,7 @@ def _axis_order(each: tuple[int, Taps]) -> tuple[float, int]:
 
 
 def _along(np: Any, x: Any, axis: int, taps: Taps) -> Any:
-    """Return ``x`` with the map ``taps`` applied along ``axis``, by a matrix product, a Numba loop, or tap by tap."""
+    """Return ``x`` with the map ``taps`` applied along ``axis``, by a matrix product, a Numba loop or a sum of taps."""
     if taps.whole is not None and x.dtype.kind in "iu":
         taps = taps.whole
     width = taps.index.shape[1]
@@ -191,9 +191,9 @@ def take_regular(np: Any, x: Any, axis: int, pick: Any) -> Any:
 
 
 def _ranges(size: int, starts: Any, stops: Any, divisors: Any) -> Taps:
-    """Return the map whose output k is the sum of the inputs from ``starts[k]`` to ``stops[k]``, over ``divisors[k]``.
+    """Return the map whose output k is a sum of neighbouring inputs, divided by ``divisors[k]``.
 
-    ``size`` is the number of inputs; ``stops`` is exclusive.
+    The inputs are those from ``starts[k]`` to below ``stops[k]``. ``size`` is the number of all inputs.
     """
     width = max(1, int((stops - starts).max(initial=0)))
     index = starts[:, None] + numpy.arange(width)
@@ -278,7 +278,7 @@ def nearest(size: int, out: int, scale: float | None, exact: bool, whole: bool) 
 
 
 def _sources(size: int, out: int, scale: float | None, align: bool) -> Any:
-    """Return the position of each of ``out`` outputs in the coordinates of ``size`` inputs.
+    """Return, for each of ``out`` outputs, the position among ``size`` inputs from which its value is interpolated.
 
     If ``align`` is true, the corners are aligned. ``scale`` is the scale factor or None.
     """

@@ -48,7 +48,7 @@ def column_major(np: Any, x: Any) -> Any:
 
 
 def _overwritable(a: Any) -> Any:
-    """Return a column-major copy of the matrix ``a``, which a LAPACK routine may overwrite."""
+    """Return a copy of the matrix ``a`` in column-major order, which a LAPACK routine may overwrite."""
     return column_major(cpu, a) if a.size > THREADED else a.copy(order="F")
 
 
@@ -67,9 +67,9 @@ def use_scipy(np: Any, x: Any) -> bool:
 
 
 def one_by_one(np: Any, x: Any) -> bool:
-    """Whether the matrices of ``x`` are passed to SciPy's routines one by one.
+    """Whether SciPy's routines are called for each matrix of ``x``, because this is faster than a batched function.
 
-    Otherwise the array module's loop over the batch is faster.
+    The batched functions are those of the array module, NumPy or CuPy.
     """
     return np is cpu and bool(x.size) and (x.ndim == 2 or x.shape[-1] >= SMALL)
 
@@ -110,7 +110,7 @@ def on_one_thread(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def split_columns(work: Callable[[Any], Any], x: Any) -> Any:
-    """Return ``work(x)``, where ``work`` is called for slices of the columns of ``x`` on several Python threads.
+    """Return ``work(x)``, computed by calling ``work`` for slices of the columns of ``x`` on several Python threads.
 
     This pays only for routines that release the GIL, which most of SciPy's do not.
     """
@@ -133,7 +133,7 @@ def split_columns(work: Callable[[Any], Any], x: Any) -> Any:
 
 
 def map_matrices(np: Any, function: Callable[..., tuple[Any, ...]], *stacks: tuple[Any, int]) -> tuple[Any, ...]:
-    """Return the results of ``function`` for each matrix of a batch, each result stacked to one array.
+    """Return the results of ``function`` for all matrices of a batch, each result stacked to one array.
 
     Each of ``stacks`` is a pair (array, number of dimensions of an item). The leading dimensions of all arrays are
     broadcast; ``function`` receives one item of each array and returns a tuple of arrays.
@@ -172,9 +172,10 @@ def _column_major(part: Any) -> Any:
 
 
 def _placeholder(array: Any, size: int) -> Any:
-    """Return an item with ``size`` dimensions and the shape of those of ``array``, for a batch of length 0.
+    """Return a batch of one matrix or vector of ones, which takes the place of the empty batch ``array``.
 
-    It is used to find the shapes and dtypes of the results.
+    The LAPACK function is called for it to find the shapes and dtypes of the results. ``size`` is the number of batch
+    dimensions. Matrices are identity matrices.
     """
     shape = array.shape[size:]
     item = cpu.eye(*shape, dtype=array.dtype) if len(shape) == 2 else cpu.ones(shape, array.dtype)
@@ -182,7 +183,7 @@ def _placeholder(array: Any, size: int) -> Any:
 
 
 def _stacked(parts: tuple[Any, ...], batch: tuple[int, ...]) -> Any:
-    """Return ``parts``, the results for all matrices, as one array with the leading shape ``batch``."""
+    """Return ``parts``, one result for each matrix of a batch, stacked to an array with the leading shape ``batch``."""
     first = cpu.asarray(parts[0])
     count = 0 if 0 in batch else len(parts)
     if first.ndim < 2:
@@ -299,9 +300,9 @@ def inverse(np: Any, x: Any) -> tuple[Any, Any]:
 
 
 def pivots_of(np: Any, factors: Any, pivots: Any) -> Any:
-    """Return the diagonal of U, given the LU ``factors``, with the sign of the row exchanges in its first element.
+    """Return the diagonal of U, given LU ``factors``, with a sign such that its product is the determinant.
 
-    Its product is the determinant.
+    ``pivots`` lists the row exchanges; if their number is odd, the first element is negated.
     """
     diagonal = np.einsum("...ii->...i", factors).copy()
     odd = np.count_nonzero(pivots != np.arange(1, diagonal.shape[-1] + 1), axis=-1) % 2
@@ -318,7 +319,7 @@ def determinant(np: Any, x: Any) -> Any:
 
 
 def log_determinant(np: Any, x: Any) -> tuple[Any, ...]:
-    """Return the signs and logarithms of the determinants of ``x``, then the LU factors and pivots.
+    """Return (signs, logarithms, LU factors, pivots) for the determinants of the matrices in ``x``.
 
     The logarithms are those of the absolute values. The factors and pivots are empty where they were not computed.
     """
@@ -332,7 +333,7 @@ def log_determinant(np: Any, x: Any) -> tuple[Any, ...]:
 
 
 def swap_rows(np: Any, x: Any, pivots: Any, back: bool) -> Any:
-    """Return ``x`` with its rows exchanged: row i with row ``pivots[i] - 1``, for each i in turn.
+    """Return ``x`` with row i exchanged with row ``pivots[i] - 1``, for each i in ascending order.
 
     If ``back`` is true, the exchanges are undone instead.
     """

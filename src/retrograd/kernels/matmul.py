@@ -49,7 +49,7 @@ def batched(a: Any, b: Any, out: Any = None) -> Any:
 
 
 def _by_loop(a: Any, b: Any, out: Any) -> Any:
-    """Return ``a @ b`` computed on Numba's threads, or None if the product is small or its layout not supported."""
+    """Return ``a @ b`` computed on Numba's threads; None if the product is small or its layout is not supported."""
     work, kind = a.size * b.shape[-1], a.dtype
     if work < (MUCH if numba_dispatch.RUNNING.layer else VERY_MUCH) or not (
         kind is b.dtype and (kind is numba_dispatch.F32 or kind is numba_dispatch.F64)
@@ -85,7 +85,7 @@ def _by_loop(a: Any, b: Any, out: Any) -> Any:
 
 
 def _line(x: Any) -> tuple[Any, bool] | None:
-    """Return a 1-d view of the memory of ``x``, and whether its matrices are stored transposed.
+    """Return the memory of the matrices ``x`` as a 1-d view, and whether each matrix is stored transposed.
 
     The result is None if the matrices are not contiguous.
     """

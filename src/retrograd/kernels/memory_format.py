@@ -21,7 +21,7 @@ def channels_last_view(x: Any) -> Any:
 
 
 def in_memory_format_of(np: Any, result: Any, *models: Any) -> Any:
-    """Return ``result``, copied to the channels-last format if one of the arrays ``models`` is in that format."""
+    """Return ``result`` in the channels-last format if one of the arrays ``models`` has that format, else unchanged."""
     for each in models:
         if not each.flags.c_contiguous:
             break

@@ -17,7 +17,7 @@ PIECE = 1 << 16  # elements of a slice: its temporary arrays fit into the second
 
 
 def _mean(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
-    """Return the mean of ``x`` over ``axes``, which stay with size 1."""
+    """Return the mean of ``x`` over ``axes``, which keep the size 1 in the result."""
     result = sum_axes(np, x, axes, True)
     return result / math.prod(x.shape[axis] for axis in axes) if x.size else result
 
@@ -25,7 +25,7 @@ def _mean(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
 def _spread(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
     """Return the mean of ``x`` over ``axes``, in a shape that broadcasts with ``x``.
 
-    Along ``axes`` the result has size 1 or the size of ``x``.
+    Each of ``axes`` has in the result either size 1 or the size that it has in ``x``.
     """
     return mean_broadcast(np, x, axes[0]) if len(axes) == 1 else _mean(np, x, axes)
 
@@ -45,9 +45,9 @@ def iterate_slices(x: Any, axes: tuple[int, ...]) -> Iterator[tuple[slice, ...]]
 
 
 def _within(x: Any, piece: tuple[slice, ...]) -> Any:
-    """Return the part of ``x`` that broadcasts with ``piece``, a slice of the full array.
+    """Return the part of ``x``, such as a mean or a weight, that broadcasts with one slice of the normalised array.
 
-    ``x`` has size 1 along some axes; these are not sliced.
+    ``piece`` is the index of the slice. ``x`` has size 1 along some axes; these are not sliced.
     """
     return x[tuple(slice(None) if size == 1 else part for size, part in zip(x.shape, piece, strict=False))]
 
@@ -93,7 +93,7 @@ def input_gradient(np: Any, grad: Any, weight: Any, x: Any, mean: Any, rstd: Any
 
 
 def _input_gradient(np: Any, grad: Any, weight: Any, x: Any, mean: Any, rstd: Any, axes: tuple[int, ...]) -> Any:
-    """Return ``input_gradient(…)`` for one slice of the arrays."""
+    """Return the result of :func:`input_gradient` for one slice of the arrays."""
     flat = normalise(np, x, mean, rstd)
     slope = grad if weight is None else grad * weight
     out = slope * flat

@@ -75,14 +75,18 @@ def _by_places(x: Any, axes: tuple[int, ...], *others: Any) -> list[Any] | None:
 
 
 def _of_rows(values: Any, x: Any) -> Any:
-    """Return ``values``, which broadcast against ``x`` with size 1 along its last axis, as one number for each row."""
+    """Return ``values`` as a 1-d array with one number for each row of ``x``.
+
+    ``values`` broadcast against ``x`` and have size 1 along its last axis.
+    """
     return numpy.ascontiguousarray(numpy.broadcast_to(values[..., 0], x.shape[:-1]), x.dtype).reshape(-1)
 
 
 def _gathered(of_rows: Any, x: Any, axes: tuple[int, ...], kept: tuple[int, ...]) -> Any:
-    """Return ``of_rows``, one number for each row of ``x``, summed over ``axes`` in double precision.
+    """Return the sums of ``of_rows``, which has one number for each row of ``x``, over ``axes`` of ``x``.
 
-    ``axes`` may include the last axis, over which the rows are summed already. The result has the shape ``kept``.
+    They are computed in double precision. ``axes`` may include the last axis, over which the rows are summed already.
+    The result has the shape ``kept``.
     """
     rest = tuple(axis for axis in axes if axis != x.ndim - 1)
     return numpy.add.reduce(of_rows.reshape(x.shape[:-1]), axis=rest, dtype=numpy.float64).reshape(kept)
@@ -105,7 +109,7 @@ def moments(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any] | None:
 
 
 def scaled(x: Any, mean: Any, rstd: Any, weight: Any, bias: Any) -> Any:
-    """Return ``(x - mean) * rstd * weight + bias``, where the other operands have size 1 along the last axis.
+    """Return ``(x - mean) * rstd * weight + bias``, where all operands but ``x`` have size 1 along the last axis.
 
     ``weight`` and ``bias`` may be None. The result is None if no loop applies.
     """

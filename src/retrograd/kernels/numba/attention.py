@@ -25,7 +25,7 @@ SIDE = 16
 def _transpose(x: Any, at: Any, lead: Any, rows: Any, columns: Any, out: Any) -> None:
     """Write the transpose of a matrix to ``out``: ``out[c * rows + r] = x[at + r * lead + c]``.
 
-    It is done once for all blocks, because BLAS would transpose the operand again for each block.
+    The transpose is written once for all blocks, because BLAS would transpose the operand again for each block.
     """
     for first in range(0, rows, SIDE):
         count = min(SIDE, rows - first)
@@ -37,7 +37,7 @@ def _transpose(x: Any, at: Any, lead: Any, rows: Any, columns: Any, out: Any) ->
 
 @step_of_sums
 def _exponentials(row: Any, scale: Any) -> Any:
-    """Replace ``row`` by ``exp(scale * row - top)``, and return the sum of the new row and ``top``.
+    """Replace ``row``, a row of scores, by ``exp(scale * row - top)``; return the sum of the new row and ``top``.
 
     ``top`` is the maximum of ``scale * row``.
     """
@@ -54,7 +54,7 @@ def _exponentials(row: Any, scale: Any) -> Any:
 
 @step_of_sums
 def _probabilities(row: Any, scale: Any, less: Any) -> None:
-    """Replace ``row`` by ``exp(scale * row - less)``."""
+    """Replace ``row``, a row of scores, by ``exp(scale * row - less)``, its softmax if ``less`` is the logsumexp."""
     factor = like(less, scale)
     for k in range(row.size):
         row[k] = decay(row[k] * factor - less)
@@ -62,10 +62,10 @@ def _probabilities(row: Any, scale: Any, less: Any) -> None:
 
 @step_of_sums
 def _score_gradients(given: Any, chance: Any, scale: Any) -> None:
-    """Replace ``given``, the gradients of a row of probabilities, by the gradients of its scores.
+    """Replace ``given``, the gradients of a row of probabilities, by the gradients of the row of scores.
 
     ``chance`` holds the probabilities. The weighted mean of the gradients is divided by the sum of the probabilities,
-    because with rounding that is not exactly 1.
+    because with rounding this sum is not exactly 1.
     """
     mean, total = like(given[0], 0), like(given[0], 0)
     for k in range(given.size):

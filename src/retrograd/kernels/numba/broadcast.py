@@ -48,7 +48,7 @@ def divide(x: Any, y: Any, out: Any) -> None:
 
 @loop_of_sums
 def spread(y: Any, out: Any) -> None:
-    """Write ``y``, one row or one number for each row, to all rows or columns of the matrix ``out``."""
+    """Copy ``y`` to all rows of the matrix ``out``, or to all columns if ``y`` has one number for each row."""
     for r in prange(out.shape[0]):
         into, other = out[r], shared(y, r)
         for i in range(into.size):
@@ -79,9 +79,9 @@ TILE = 32
 
 @loop_of_sums
 def exchanged(x: Any, out: Any) -> None:
-    """Write ``x`` (outer, many, inner) to ``out`` (outer, inner, many), exchanging the last two axes.
+    """Write ``x`` (outer, many, inner) to ``out`` (outer, inner, many), with the last two axes exchanged.
 
-    The work is done in small squares, so that the memory read and the memory written both stay in the cache.
+    The arrays are processed in small squares, so that the memory read and the memory written both stay in the cache.
     """
     down, across = (out.shape[1] + TILE - 1) // TILE, (out.shape[2] + TILE - 1) // TILE
     for cell in prange(x.shape[0] * down):

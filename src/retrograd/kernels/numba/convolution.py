@@ -134,11 +134,11 @@ def output(
 def _copy_to_image(
     made: Any, start: Any, count: Any, at: Any, wide: Any, where: Any, there: Any, begin: Any, width: Any
 ) -> None:  # fmt: skip
-    """Copy ``count`` elements of a result, the first of which has the flat index ``at``, to an output image.
+    """Copy ``count`` elements of a computed block to an output image, from the flat index ``at`` of the result on.
 
-    They are read from ``made`` at ``start``. They are written to ``there``, the memory of all images, in the image that
-    begins at ``begin`` and has rows of ``width`` elements. ``wide`` is the number of columns of the result and
-    ``where`` the positions as in :func:`output`.
+    The elements are read from ``made`` at ``start``. They are written to ``there``, the memory of all images, in the
+    image that begins at ``begin`` and has rows of ``width`` elements. ``wide`` is the number of columns of the result
+    and ``where`` the positions as in :func:`output`.
     """
     row, column = at // wide, at % wide
     while count > 0:
@@ -201,7 +201,10 @@ SIDE = 16
 
 @loop
 def collected(parts: Any, w: Any) -> None:
-    """Write the sum of ``parts``, the results of :func:`weight`, to ``w`` (groups, outputs, channels * kernel)."""
+    """Write the sum of ``parts`` to ``w`` (groups, outputs, channels * kernel), the weight gradient.
+
+    ``parts`` holds the partial sums that :func:`weight` computes.
+    """
     groups, single, places = w.shape
     strips = (single + SIDE - 1) // SIDE
     for job in prange(groups * strips):

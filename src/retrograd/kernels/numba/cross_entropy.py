@@ -16,7 +16,7 @@ from .math import decay, larger, like
 def likelihood(x: Any, target: Any, logs: Any) -> Any:
     """Write the log-softmax of each row of ``x`` to ``logs``.
 
-    Returns the sum of its elements at the classes ``target``, and whether every target is a valid class.
+    Returns the sum of the elements of ``logs`` at the classes ``target``, and whether every target is a valid class.
     """
     whole, known = 0.0, True
     for r in range(x.shape[0]):

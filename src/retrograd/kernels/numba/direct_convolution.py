@@ -23,9 +23,9 @@ from .math import like
 
 @njit
 def _seen(size: Any, out: Any, start: Any, stride: Any) -> Any:
-    """Return the range (first, exclusive last) of windows k for which ``start + k * stride`` is inside the image.
+    """Return the range (first, exclusive last) of the windows for which ``start + k * stride`` is inside the image.
 
-    The image has ``size`` elements along the axis; k is from 0 to ``out - 1``.
+    k is the number of the window, from 0 to ``out - 1``. The image has ``size`` elements along the axis.
     """
     first = 0 if start >= 0 else (-start + stride - 1) // stride
     last = 0 if start >= size else (size - 1 - start) // stride + 1
@@ -53,7 +53,7 @@ def _clear(row: Any) -> None:
 
 @njit(inline="always")
 def _sizes(x: Any, w: Any, how: Any, y: Any) -> Any:
-    """Return the numbers of rows and columns of a flat image (Note [Flat images]).
+    """Return the number of rows and the number of columns of a flat image (Note [Flat images]).
 
     ``x``, ``w`` and ``y`` are the input, the weight and the output.
     """
@@ -64,9 +64,9 @@ def _sizes(x: Any, w: Any, how: Any, y: Any) -> Any:
 
 @njit(inline="always")
 def _place(i: Any, j: Any, how: Any, width: Any) -> Any:
-    """Return the index of the flat image that kernel element (``i``, ``j``) reads, and the offset of its first element.
+    """Return the flat image that kernel element (``i``, ``j``) multiplies, and the offset where its elements begin.
 
-    ``width`` is the length of a row of the flat image (Note [Flat images]).
+    The flat image is given by its index. ``width`` is the length of a row of the flat image (Note [Flat images]).
     """
     return i * how[4] % how[0] * how[1] + j * how[5] % how[1], i * how[4] // how[0] * width + j * how[5] // how[1]
 
@@ -94,7 +94,7 @@ def _lay_out(image: Any, how: Any, width: Any, flat: Any) -> None:
 
 @njit
 def _gather_image(flat: Any, how: Any, width: Any, image: Any) -> None:
-    """Write ``flat``, the flat images of :func:`_lay_out`, back to ``image``, without the padding."""
+    """Write the elements of ``flat``, flat images as :func:`_lay_out` writes them, to ``image`` without the padding."""
     tall, wide = image.shape
     if how[0] == 1 and how[1] == 1:
         move_rows(flat[0], how[2] * width + how[3], width, image.reshape(tall * wide), 0, wide, tall, wide)
@@ -148,7 +148,7 @@ def direct(x: Any, w: Any, bias: Any, how: Any, kept: Any, room: Any, y: Any) ->
 
 @step
 def _add_row(weights: Any, i: Any, how: Any, width: Any, flat: Any, line: Any) -> None:
-    """Add to ``line``, the flat output, the products of ``flat`` with ``weights``, row ``i`` of the kernel.
+    """Add to ``line``, an output row, the products of ``flat`` with ``weights``, which are row ``i`` of the kernel.
 
     Three kernel elements are processed at once.
     """
@@ -216,9 +216,9 @@ def direct_weight(y: Any, x: Any, how: Any, room: Any, w: Any) -> None:
 
 @step_of_sums
 def _add_products(totals: Any, i: Any, how: Any, width: Any, flat: Any, line: Any) -> None:
-    """Add to ``totals`` the sums of the products of ``line`` with the elements of ``flat`` that kernel row ``i`` reads.
+    """Add to ``totals`` the sums of ``line`` times the elements of ``flat`` that row ``i`` of the kernel multiplies.
 
-    Three kernel elements are processed at once.
+    ``line`` is the flat gradient of the output. Three kernel elements are processed at once.
     """
     j, wide, zero = 0, totals.size, like(line[0], 0)
     while j < wide:

@@ -32,7 +32,7 @@ def placed(at: Any, size: Any) -> Any:
 
 @njit(inline="always")
 def highest(index: Any) -> Any:
-    """Return the highest element of ``index`` as an unsigned integer, where negative elements count as the highest."""
+    """Return the highest element of ``index``, read as unsigned, so that a negative element counts as very high."""
     found = uint64(0)
     for k in range(index.size):
         found = max(found, uint64(index[k]))
@@ -82,7 +82,7 @@ def highest_of_parts(index: Any, found: Any) -> None:
 
 @loop
 def take(x: Any, index: Any, out: Any, bad: Any) -> None:
-    """Write ``out[a, k] = x[a, index[k]]``, where ``x[a, index[k]]`` is a row."""
+    """Write ``out[a, k] = x[a, index[k]]``, in which each ``x[a, i]`` is a row."""
     size, width, length = x.shape[1], x.shape[2], index.size
     for job in prange(x.shape[0] * PARTS):
         part, rows, lines = job % PARTS, x[job // PARTS], out[job // PARTS]
@@ -199,10 +199,9 @@ def bisect(x: Any, edges: Any, right: Any, out: Any) -> None:
 
 @loop
 def largest(x: Any, values: Any, indices: Any) -> None:
-    """Write the largest elements of each row of ``x`` to ``values``, in descending order, and their ``indices``.
+    """Write the largest elements of each row of ``x``, in descending order, to ``values``, and their ``indices``.
 
-    The number of elements is the number of columns of ``values``. nan counts as the largest. Equal elements keep their
-    order.
+    As many elements are written as ``values`` has columns. nan counts as the largest. Equal elements keep their order.
     """
     most = values.shape[1]
     for a in prange(x.shape[0]):
@@ -231,7 +230,10 @@ def largest(x: Any, values: Any, indices: Any) -> None:
 
 @loop
 def smallest(x: Any, values: Any, indices: Any) -> None:
-    """Write the smallest elements of each row of ``x`` in ascending order, otherwise as :func:`largest`."""
+    """Write the smallest elements of each row of ``x``, in ascending order, to ``values``, and their ``indices``.
+
+    As many elements are written as ``values`` has columns. nan counts as the largest. Equal elements keep their order.
+    """
     most = values.shape[1]
     for a in prange(x.shape[0]):
         found, where, row = values[a], indices[a], x[a]
@@ -259,7 +261,7 @@ def smallest(x: Any, values: Any, indices: Any) -> None:
 
 @loop
 def kept(x: Any, mask: Any, starts: Any, out: Any) -> None:
-    """Write the elements of ``x`` where ``mask`` is True to ``out``.
+    """Write the elements of ``x`` where ``mask`` is True to ``out``, as masked_select does.
 
     ``x`` is divided into as many parts as ``starts`` has elements; the selected elements of part p begin at
     ``out[starts[p]]``.
@@ -286,7 +288,7 @@ def counted(mask: Any, counts: Any) -> None:
 
 @loop
 def put_back(values: Any, mask: Any, starts: Any, out: Any) -> None:
-    """Write ``values`` to the elements of ``out`` where ``mask`` is True, and 0 to the others.
+    """Write ``values`` to the elements of ``out`` where ``mask`` is True, and 0 to all other elements of ``out``.
 
     This is the adjoint of :func:`kept`; ``starts`` has the same meaning.
     """

@@ -20,7 +20,7 @@ ROWS = 4 if BYTES == 32 else 8
 
 
 def _generated(vectors: int) -> Any:
-    """Return the code generator of a tile whose rows are ``vectors`` vector registers wide."""
+    """Return the LLVM code generator of :func:`tile` for rows that are ``vectors`` vector registers wide."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         number = context.get_data_type(signature.args[0].dtype)
@@ -29,11 +29,11 @@ def _generated(vectors: int) -> Any:
         vector = ir.VectorType(number, lanes)
 
         def memory(place: int) -> Any:
-            """Return the data pointer of the array that is argument number ``place``."""
+            """Return the data pointer of the array at position ``place`` among the arguments."""
             return context.make_array(signature.args[place])(context, builder, args[place]).data
 
         def line(start: Any) -> Any:
-            """Return the addresses of the vectors of a row that begins at the address ``start``."""
+            """Return the addresses of the vectors of one row of the tile, which begins at the address ``start``."""
             pointer = builder.bitcast(start, vector.as_pointer())
             return [builder.gep(pointer, [index(v)]) for v in range(vectors)]
 
@@ -47,7 +47,7 @@ def _generated(vectors: int) -> Any:
         everywhere = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
 
         def spread(pointer: Any) -> Any:
-            """Return a vector whose elements all are the number at the address ``pointer``."""
+            """Return a vector in which every element is the number at the address ``pointer``."""
             alone = builder.insert_element(unknown, builder.load(pointer), ir.IntType(32)(0))
             return builder.shuffle_vector(alone, unknown, everywhere)
 
@@ -93,12 +93,12 @@ def half_tile(
     context: Any, a: Any, first: Any, rows: Any, step: Any, b: Any, second: Any, offsets: Any, span: Any, c: Any,
     third: Any, lead: Any, base: Any, fourth: Any,
 ) -> Any:  # fmt: skip
-    """Compute the same as :func:`tile` for rows of one vector register."""
+    """Add a matrix product to a tile as :func:`tile` does, where each row is one vector register."""
     return types.void(a, first, rows, step, b, second, offsets, span, c, third, lead, base, fourth), _generated(1)
 
 
 def _mover(share: int, thinned: bool = False) -> Any:
-    """Return the code generator that copies ``1 / share`` of a vector register.
+    """Return the LLVM code generator that copies ``1 / share`` of a vector register from one array to another.
 
     If ``thinned`` is true, every second element of two registers is copied.
     """

@@ -15,7 +15,7 @@ from .jit import loop
 
 @loop
 def along_rows(x: Any, index: Any, weight: Any, out: Any) -> None:
-    """Write ``out[r, k]``, the sum of ``weight[t, k] * x[r, index[t, k]]`` over t."""
+    """Write ``out[r, k] = sum(weight[t, k] * x[r, index[t, k]])`` over the taps t."""
     taps, outs = index.shape
     for r in prange(x.shape[0]):
         row, line = x[r], out[r]
@@ -35,7 +35,7 @@ def along_rows(x: Any, index: Any, weight: Any, out: Any) -> None:
 
 @loop
 def across_rows(x: Any, index: Any, weight: Any, out: Any) -> None:
-    """Write ``out[a, k]``, the sum of ``weight[t, k] * x[a, index[t, k]]`` over t, where ``x[a, i]`` is a row."""
+    """Write ``out[a, k] = sum(weight[t, k] * x[a, index[t, k]])`` over the taps t, in which ``x[a, i]`` is a row."""
     taps, outs = index.shape
     for job in prange(x.shape[0] * outs):
         a, k = job // outs, job % outs

@@ -27,7 +27,7 @@ SUMS = EXACT | {"reassoc", "nsz"}
 
 
 class Loop:
-    """Function with array arguments that Numba compiles, for the dtypes of its arguments, at the first call with these.
+    """Function of arrays that Numba compiles when it is called with arguments of new dtypes.
 
     A call runs on all threads, or on the calling thread if only one may be used or the others are busy.
     """
@@ -47,7 +47,7 @@ class Loop:
 
     @cached_property
     def for_all(self) -> Any:
-        """The function compiled for all threads."""
+        """The function compiled for several threads."""
         return _compiled(self.function, self.flags, True)
 
     @cached_property
@@ -83,14 +83,14 @@ def _compiled(function: Any, flags: frozenset[str], parallel: bool) -> Any:
 
 
 class InOrder(Loop):
-    """Loop that runs on one thread, because its iterations depend on each other."""
+    """Loop that Numba compiles for one thread, because its iterations depend on each other."""
 
     def __call__(self, first: Any, *rest: Any) -> Any:
         return self._for_one(first, *rest)
 
 
 def loop_in_order(function: Callable[..., None]) -> InOrder:
-    """Return ``function`` as a loop for one thread."""
+    """Return ``function`` as a Numba loop that runs on one thread."""
     return InOrder(function, EXACT)
 
 
@@ -110,7 +110,7 @@ def loop_of_sums(function: Callable[..., None]) -> Loop:
 
 
 class Waiting(event.Listener):  # type: ignore[misc]
-    """Listener of Numba's compiler that prints a line if compiling takes longer than ``patience`` seconds.
+    """Listener of Numba's compiler events: prints a line if compiling takes longer than ``patience`` seconds.
 
     The line is printed only at a terminal.
     """
@@ -123,7 +123,7 @@ class Waiting(event.Listener):  # type: ignore[misc]
         self.told = False
 
     def on_start(self, event: Any) -> None:
-        """Start the timer if the function in ``event`` is one of this package and is not read from the cache."""
+        """Start the timer of the message if ``event`` compiles a function of this package that is not in the cache."""
         compiled = event.data["dispatcher"]
         ours = compiled.py_func.__module__.startswith("retrograd.")
         if ours and self.compiled is None and not self.told and sys.stderr is not None and sys.stderr.isatty():
@@ -145,7 +145,7 @@ event.register("numba:compile", Waiting())
 
 
 def step(function: Callable[..., Any]) -> Any:
-    """Return ``function`` compiled separately from the loops that call it.
+    """Return ``function`` compiled by Numba separately from the loops that call it.
 
     This saves time, because Numba compiles everything in the body of a parallel loop twice.
     """

@@ -43,7 +43,7 @@ sigmoid, erf, normal_cdf, tanh, log = (scalar(name) for name in ("sigmoid", "erf
 
 
 def part(function: Any) -> Any:
-    """Return ``function`` compiled by Numba, for float32 functions that other functions inline."""
+    """Return ``function`` compiled by Numba: a float32 function that is inlined in the functions that call it."""
     return njit(function, **OPTIONS)
 
 
@@ -64,7 +64,7 @@ def forms(function: Any, single: Any, double: Any) -> None:
 
 
 def _names(function: Any) -> tuple[str, ...]:
-    """Return the names of the parameters of ``function``."""
+    """Return the parameter names of ``function``."""
     return tuple(function.__code__.co_varnames[: function.__code__.co_argcount])
 
 
@@ -82,7 +82,7 @@ def _at(x, i):  # type: ignore[no-untyped-def]
 
 
 def row(x: Any, r: Any) -> Any:
-    """Return ``x[r]`` if ``x`` is an array, or ``x`` itself if it is a number."""
+    """Return row ``x[r]`` if ``x`` is a matrix, or ``x`` itself if it is a number."""
     raise TypeError("exists in compiled loops only")
 
 
@@ -92,7 +92,7 @@ def _row(x, r):  # type: ignore[no-untyped-def]
 
 
 def shared(x: Any, r: Any) -> Any:
-    """Return ``x[0]`` if ``x`` is a matrix, which has one row, or ``x[r]`` if ``x`` is 1-d."""
+    """Return what row r uses of ``x``: the only row ``x[0]`` of a matrix, or the number ``x[r]`` of a 1-d array."""
     raise TypeError("exists in compiled loops only")
 
 
@@ -165,10 +165,7 @@ forms(exp, _exp_single, lambda x: math.exp(x))
 
 @part
 def _fade(x: Any) -> Any:
-    """Return ``exp(x)`` of a float32 ``x`` <= 0, or ``exp(-87)`` if ``x`` is less than -87.
-
-    The error is at most 1 unit in the last place.
-    """
+    """Return ``exp(max(x, -87))`` for a float32 ``x`` <= 0, with an error of at most 1 unit in the last place."""
     x = max(x, F(-87))
     shifted = x * LOG2E + WHOLE
     n = shifted - WHOLE
@@ -338,7 +335,7 @@ forms(log, _log_single, lambda x: math.log(x))
 
 @njit(forceinline=True, fastmath={"contract", "reassoc", "nsz"})
 def plus(total: Any, x: Any) -> Any:
-    """Return ``total + x``, where the compiler may change the order of such sums to use vector instructions.
+    """Return ``total + x``, an addition whose order the compiler may change to use vector instructions.
 
     Other operations in the same loop stay as written.
     """
