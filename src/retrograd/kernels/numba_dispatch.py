@@ -102,7 +102,7 @@ def looped(name: str, *arrays: Any, numbers: tuple[Any, ...] = (), kind: Any = N
 
 
 def _otherwise(name: str, arrays: tuple[Any, ...], numbers: tuple[Any, ...], kind: Any, out: Any) -> Any:
-    """Return ``looped(name, *arrays, …)`` for arrays of class :class:`Large` or in another than C order."""
+    """Return ``looped(name, *arrays, …)`` for arrays of class :class:`Large` or arrays that are not in C order."""
     if any(array.__class__ is Large for array in arrays):
         return looped(name, *map(plain, arrays), numbers=numbers, kind=kind, out=out)
     first = arrays[0]
@@ -251,7 +251,10 @@ def _usual(name: str, x: Any, y: Any) -> Any:
 
 
 def _into(name: str, out: Any, first: Any, second: tuple[Any, ...]) -> bool:
-    """Compute ``first = name(first, *second)`` in place if ``out`` is ``first``; False if no loop applies."""
+    """Compute ``first = name(first, *second)`` in place by a Numba loop, where ``first`` must be the array ``out``.
+
+    Returns False, and changes nothing, if no loop applies.
+    """
     if out is not first or not second:
         return False
     other = second[0]
@@ -315,10 +318,10 @@ def add_row(x: Any, y: Any) -> bool:
 
 
 def _by_rows(y: Any, shape: tuple[int, ...]) -> tuple[Any, int] | None:
-    """Return ``y`` in the layout of the broadcast loops and the length of a row, or None if ``y`` does not fit.
+    """Return ``y`` as an operand of the broadcast loops, and the length of a row; None if ``y`` does not fit.
 
-    An array of ``shape`` is viewed as a matrix. If ``y`` broadcasts as one row of the matrix, the result is a matrix
-    with one row. If ``y`` has one number for each row, the result is a 1-d array.
+    An array of ``shape`` is viewed as a matrix. If ``y`` broadcasts as one row of the matrix, the operand is a matrix
+    with one row. If ``y`` has one number for each row, the operand is a 1-d array.
     """
     if y.ndim > len(shape) or shape[-1] < 16:
         return None
@@ -395,7 +398,7 @@ negative: Any = for_ufunc(numpy.negative)
 
 
 class Large(numpy.ndarray[Any, Any]):
-    """Large array whose operators run Numba loops, used for gradients and saved values while rules are evaluated.
+    """Large array whose operators run Numba loops; gradients and saved values have this class during backward.
 
     A rule (the derivative of an operation) is written with operators. With this class ``g / (2 * out)`` runs as loops
     on all threads.
@@ -446,7 +449,7 @@ class Running:
         self.told = threading.local()
 
     def together(self, loop: Callable[..., Any], size: int, args: tuple[Any, ...]) -> tuple[bool, Any]:
-        """Return (True, result of the loop) after running ``loop(*args)`` on all threads, or (False, None).
+        """Run ``loop(*args)`` on all threads if possible, and return (True, result), else (False, None).
 
         (False, None) means that the caller has to run the loop on its own thread. ``size`` is the number of elements to
         compute.

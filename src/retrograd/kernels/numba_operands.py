@@ -30,7 +30,7 @@ def loops(topic: str, size: int, *arrays: Any) -> Any:
 
 
 def movers(topic: str, size: int, *arrays: Any) -> Any:
-    """Return the module of Numba loops named ``topic``, whose loops move elements of any dtype; None if not applicable.
+    """Return the module ``topic`` of Numba loops that move elements of any dtype; None if the loops do not apply.
 
     The loops apply if ``size``, the number of elements to move, is large.
     """
@@ -44,7 +44,7 @@ def _of(topic: str, arrays: tuple[Any, ...]) -> Any:
 
 
 def bits(x: Any) -> Any:
-    """Return the elements of ``x``, contiguous, as unsigned integers of the same size."""
+    """Return the elements of ``x``, contiguous in memory, read as unsigned integers of the same size."""
     return numpy.ascontiguousarray(x).view(BITS[x.dtype.itemsize])
 
 
@@ -56,13 +56,13 @@ def around(x: Any, axis: int) -> Any:
 
 
 def said(bad: Any) -> None:
-    """Raise IndexError if a loop set ``bad[0]`` because an index is out of range."""
+    """Raise IndexError if a Numba loop has set ``bad[0]``, which means that an index is out of range."""
     if bad[0]:
         raise IndexError("index out of range in self")
 
 
 class _Memory(threading.local):
-    """Scratch memory of one Python thread, kept between calls because mapping new pages is slow."""
+    """Scratch memory of Numba loops, one for each Python thread, kept because mapping new pages is slow."""
 
     def __init__(self) -> None:
         self.kept = numpy.empty(0, numpy.uint8)

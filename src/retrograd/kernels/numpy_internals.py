@@ -12,7 +12,7 @@ import numpy
 
 
 def _direct(function: Any) -> Any:
-    """Return the implementation of ``function``, a public function of NumPy, without the dispatch to other classes."""
+    """Return the implementation of NumPy's public ``function``, which does not look for ``__array_function__``."""
     return getattr(function, "_implementation", function)
 
 

@@ -26,7 +26,7 @@ def distances(np: Any, x1: Any, x2: Any, p: float) -> Any:
 
 
 def _norm(np: Any, apart: Any, p: float) -> Any:
-    """Return the ``p``-norm of ``apart``, absolute values, along the last axis."""
+    """Return the ``p``-norm along the last axis of ``apart``, which holds absolute values."""
     if p == 0:
         return np.count_nonzero(apart, axis=-1)
     if p == 1:

@@ -93,7 +93,10 @@ def _hermite_limit(x: Any) -> int:
 
 
 def _bounded(np: Any, x: Any, degree: Any) -> Any:
-    """Return ``degree``, limited to ``_hermite_limit(x)``."""
+    """Return ``degree``, with degrees above the limit of PyTorch's Hermite polynomials reduced to this limit.
+
+    The limit is ``_hermite_limit(x)``.
+    """
     return np.minimum(degree, _hermite_limit(x))
 
 

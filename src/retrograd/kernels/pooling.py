@@ -41,7 +41,7 @@ def window_indices(size: int, out: int, kernel: int, stride: int, padding: int, 
 
 
 class StridedWindows(list[list[Any]]):
-    """Window indices at a fixed stride: for each dimension the list that :func:`window_indices` returns.
+    """Window indices of max pooling with a fixed stride: for each dimension the list of :func:`window_indices`.
 
     ``how`` holds (size, kernel, stride, padding, dilation) of each dimension.
     """
@@ -55,17 +55,17 @@ class StridedWindows(list[list[Any]]):
 
     @cached_property
     def inside(self) -> bool:
-        """Whether every window contains at least one element of the input."""
+        """Whether every window contains at least one element of the input that is not padding."""
         return all(each[0].size and each[0].min() >= 0 for each in self)
 
     @cached_property
     def apart(self) -> bool:
-        """Whether no two windows share an element."""
+        """Whether the windows do not overlap."""
         return all(s >= (k - 1) * d + 1 for _, k, s, _, d in self.how)
 
     @cached_property
     def table(self) -> small_arrays.Windows:
-        """Tables of the flat window indices, which the kernels for small arrays use."""
+        """The flat window indices as :class:`Windows` of ``kernels/small_arrays.py``, for small arrays."""
         along = tuple([tuple([tuple(place.tolist()) for place in each]) for each in self])
         return small_arrays.Windows(small_arrays.seen_by(tuple([each[0] for each in self.how]), along).T)
 
@@ -138,7 +138,7 @@ def _maxima_by_loop(np: Any, x: Any, places: StridedWindows) -> Any:
 
 
 def _lowest(np: Any, dtype: Any) -> Any:
-    """Return the lowest value of ``dtype``: minus infinity for floating-point numbers."""
+    """Return the value of ``dtype`` that no element is below: minus infinity for floating-point numbers."""
     return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
 
 
@@ -175,16 +175,16 @@ def _along(
 
 
 def _standing(places: Any, axis: int, ndim: int) -> Any:
-    """Return the window indices ``places`` reshaped to broadcast along ``axis`` of an array of ``ndim`` dimensions.
+    """Return ``places``, window indices of one axis, reshaped to broadcast along ``axis`` of an array.
 
-    ``places`` has the shape (out) or (planes, out).
+    The array has ``ndim`` dimensions. ``places`` has the shape (out) or (planes, out).
     """
     lead = places.ndim - 1
     return places.reshape(*places.shape[:lead], *(1,) * (axis - lead), -1, *(1,) * (ndim - axis - 1))
 
 
 def _per_plane(np: Any, x: Any, places: Any, axis: int) -> Any:
-    """Return the elements of ``x`` along ``axis`` at ``places``, which has a row of indices for each plane."""
+    """Return the elements of ``x`` at ``places`` along ``axis``; ``places`` has one row of indices for each plane."""
     shape = (*x.shape[:axis], places.shape[-1], *x.shape[axis + 1 :])
     return np.take_along_axis(x, np.broadcast_to(_standing(places, axis, x.ndim), shape), axis)
 

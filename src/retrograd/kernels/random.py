@@ -40,11 +40,11 @@ NO_TABLE: tuple[int, int, Array] = (0, -1, NO_WORDS)
 
 
 class WordConverter:
-    """Conversion of the generator's 32-bit words to numbers of one distribution.
+    """Rule by which the 32-bit words of a :class:`Stream` become numbers of one distribution.
 
     ``make`` converts an array of words. ``each`` is the number of words for one number, ``together`` the number of
     words that must be converted as a group. ``loop`` is the name of the Numba loop that converts many words, ``dtype``
-    the dtype of its results.
+    the dtype of the loop's results.
     """
 
     __slots__ = ("dtype", "each", "loop", "make", "together")
@@ -57,7 +57,7 @@ class WordConverter:
 
 
 class Stream:
-    """State of one generator: the words of MT19937 that are drawn but not used, and the normal saved for the next call.
+    """State of a torch.Generator: the MT19937 words drawn ahead, and the normal number saved for the next call.
 
     A converter is a :class:`WordConverter`. Words are drawn ahead, several groups at a time. The first request for a
     converter's numbers converts many words into a table; small requests return slices of the table. The next table of a
@@ -97,10 +97,10 @@ class Stream:
         self._go_on(NO_WORDS, 0)
 
     def _go_on(self, words: Array, position: int, known: tuple[Array, int] | None = None) -> None:
-        """Replace the words drawn ahead by ``words``, of which the first ``position`` are used already.
+        """Replace the words drawn ahead by ``words``, and continue after the first ``position`` of these.
 
-        ``known`` is the generator's state (key and position) before the first of these words, or None if it was not
-        read.
+        ``known`` is the generator's state (key and position) before the first of these words, or None if the state was
+        not read.
         """
         self._passed = 0 if known else self._passed + len(self._words)
         self._known = known or self._known
@@ -156,7 +156,7 @@ class Stream:
         return drawn[:count]
 
     def numbers(self, count: int, maker: WordConverter) -> Array:
-        """Return the next ``count`` numbers that ``maker`` converts. The caller must not write to the array."""
+        """Return the next ``count`` numbers of the converter ``maker``. The caller must not write to the array."""
         start = self._position
         end = start + count * maker.each
         begun, last, table = self._tables.get(maker, NO_TABLE)
@@ -167,7 +167,7 @@ class Stream:
         return table[first : first + count]
 
     def _tabled(self, count: int, maker: WordConverter) -> Array:
-        """Return the next ``count`` numbers that ``maker`` converts, from a new table.
+        """Return the next ``count`` numbers of the converter ``maker``, from a new table of converted words.
 
         Many numbers are converted directly, without a table.
         """
@@ -227,7 +227,7 @@ class Stream:
         return raw
 
     def _state(self) -> tuple[Array, int]:
-        """Return the key and the position of MT19937 as if no words had been drawn ahead."""
+        """Return the key and the position that MT19937 would have if no words had been drawn ahead."""
         if self._known is None:
             return self._engine.state["state"]["key"], WORDS
         again = numpy.random.MT19937(0)
@@ -276,7 +276,10 @@ def _doubles(words: Array) -> Array:
 
 
 def _pairs(words: Array) -> Array:
-    """Return standard normals as float64: two for every two uniform float64 made of ``words``."""
+    """Return standard normals as float64, by the Box-Muller method.
+
+    Two normals are made of every two uniform float64, which are made of ``words``.
+    """
     draws = _doubles(words)
     angles, radii = 2 * math.pi * draws[::2], numpy.sqrt(-2 * numpy.log1p(-draws[1::2]))
     out = numpy.empty((len(radii), 2))
@@ -286,7 +289,7 @@ def _pairs(words: Array) -> Array:
 
 
 def _short_pairs(words: Array) -> Array:
-    """Return ``_pairs(words)`` rounded to float32."""
+    """Return standard normals as float32: the results of ``_pairs(words)``, rounded."""
     return _pairs(words).astype(F32)
 
 
@@ -295,7 +298,10 @@ def _is_double(dtype: Any) -> bool:
 
 
 def _blocks(words: Array, dtype: Any) -> Array:
-    """Return standard normals of ``dtype``: 16 for every 16 uniform numbers made of ``words``."""
+    """Return standard normals of ``dtype``, by the Box-Muller method in blocks of 16 numbers.
+
+    The uniform numbers, 16 for each block, are made of ``words``.
+    """
     block = (_doubles if _is_double(dtype) else _singles)(words).reshape(-1, 16)
     kind = dtype.type
     radius = numpy.subtract(kind(1), block[:, :8])

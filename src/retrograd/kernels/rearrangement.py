@@ -74,9 +74,9 @@ def roll_axes(np: Any, x: Any, shifts: tuple[int, ...], axes: tuple[int, ...]) -
 
 
 def _rotated(x: Any, axis: int, by: int) -> Any:
-    """Return ``x`` shifted cyclically by ``by`` along ``axis``, which is not the first axis.
+    """Return ``x`` shifted cyclically by ``by`` along ``axis``, by a Numba loop; None if no loop applies.
 
-    The result is None if no Numba loop applies.
+    ``axis`` is not the first axis.
     """
     loops = numba_operands.movers("rearrangement", x.size, x)
     if loops is None:

@@ -107,10 +107,10 @@ def mean_along(np: Any, x: Any, axis: int, keepdims: bool) -> Any:
 
 
 def _along(np: Any, x: Any, axis: int) -> Any:
-    """Return the sum of ``x`` over ``axis``, which stays with size 1.
+    """Return the sum of ``x`` over ``axis``, which keeps the size 1.
 
-    Groups of ``BLOCK`` elements are summed first and their sums are then summed in the same way, to reduce rounding
-    errors.
+    The axis is divided into groups of ``BLOCK`` elements. Each group is summed first; the sums of the groups are then
+    summed in the same way, to reduce rounding errors.
     """
     size = x.shape[axis]
     if size <= BLOCK or x.strides[axis] == x.itemsize:

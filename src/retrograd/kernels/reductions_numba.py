@@ -22,7 +22,7 @@ LONG = 1 << 16
 
 
 class Seen(NamedTuple):
-    """Array reshaped to (outer, many, inner) with the reduced axes in the middle, and the shape of the result.
+    """Operand of a reduction such as torch.sum, reshaped to (outer, many, inner) with the reduced axes in the middle.
 
     ``kept`` is the shape of the result in memory order, with size 1 along the reduced axes. ``back`` is the permutation
     from memory order to the order of the axes, or None if these are equal.
@@ -33,7 +33,7 @@ class Seen(NamedTuple):
     back: tuple[int, ...] | None
 
     def put_back(self, found: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-        """Return ``found`` (outer, inner), the result of a loop, in the shape and axis order of the reduced array.
+        """Return ``found`` (outer, inner), the result of a loop, in the shape that the reduction returns.
 
         ``axes`` are the reduced axes. If ``keepdims`` is true, they stay with size 1.
         """
@@ -71,7 +71,10 @@ def seen(x: Any, axes: tuple[int, ...]) -> Seen | None:
 
 
 def _parts(outer: int, many: int, inner: int) -> int:
-    """Return the number of parts into which ``many`` rows are divided for a sum of columns, to occupy all threads."""
+    """Return the number of parts into which the middle axis is divided for a sum, so that all threads have work.
+
+    ``outer``, ``many`` and ``inner`` are the sizes of the operand's axes; ``many`` is that of the middle axis.
+    """
     across = outer * -(-inner // 1024)
     return max(1, min(many // 64, -(-blas_threads.max_threads() // across)))
 
@@ -105,7 +108,7 @@ def summed(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 
 
 def _sum_of_equal(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    """Return the sum over ``axes`` of an array with strides of 0, whose elements are all the same."""
+    """Return the sum over ``axes`` of ``x``, whose elements are all the same, because its strides are 0."""
     kept = [1 if axis in axes else size for axis, size in enumerate(x.shape)]
     count = math.prod(x.shape[axis] for axis in axes)
     found = numpy.full(kept, x[(0,) * x.ndim] * x.dtype.type(count), x.dtype)
@@ -113,7 +116,10 @@ def _sum_of_equal(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 
 
 def _one_after_the_other(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    """Return the sum of ``x`` over ``axes`` that are not adjacent, the last axis first; None if no loop applies."""
+    """Return the sum of ``x`` over ``axes`` that are not adjacent, one axis at a time; None if no loop applies.
+
+    The last axis is summed first.
+    """
     last = x.ndim - 1
     if len(axes) < 2 or last not in axes or x.shape[last] < 16:
         return None
@@ -156,7 +162,7 @@ def _joined(parts: Any, dtype: Any) -> Any:
 
 
 def _line(x: Any) -> Any:
-    """Return all elements of ``x`` as a 1-d view in memory order, or None if no loop applies."""
+    """Return all elements of ``x`` in memory order, as a 1-d view, or None if no loop applies."""
     if suits(x.size, x) and x.flags.carray:
         return x.reshape(-1)
     view = seen(x, tuple(range(x.ndim)))
@@ -236,7 +242,7 @@ def largest_of_all(x: Any, sign: int = 1) -> Any:
 
 
 def share_of_extreme(x: Any, top: Any, axes: tuple[int, ...]) -> Any:
-    """Return the gradient of amax or amin with the result ``top``: equal elements share a gradient of 1.
+    """Return the gradient of amax or amin, given the result ``top``; equal extreme elements get equal shares.
 
     ``top`` has size 1 along ``axes``. An element of ``x`` that equals its ``top`` gets 1 / (number of such elements),
     any other element gets 0. The result is None if no loop applies.
@@ -279,7 +285,7 @@ def largest(x: Any, axes: tuple[int, ...], keepdims: bool, sign: int = 1) -> Any
 
 
 def where_largest(x: Any, axis: int, sign: int = 1) -> Any:
-    """Return the index along ``axis`` of the first maximum of ``x``, or of the first minimum if ``sign`` is -1.
+    """Return the index of the first maximum of ``x`` along ``axis``, or of the first minimum if ``sign`` is -1.
 
     The result is None if no loop applies. Along the axis with the smallest stride NumPy's argmax is faster.
     """

@@ -15,7 +15,7 @@ GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
 def steps(sizes: Sequence[int], reverse: bool) -> Iterator[tuple[int, slice]]:
-    """Return an iterator over the time steps of packed sequences: pairs (number of rows, slice of the rows).
+    """Return an iterator over the time steps of packed sequences: pairs (number of rows, slice of these rows).
 
     ``sizes`` holds the number of rows of each time step. If ``reverse`` is true, the last time step comes first.
     """
@@ -32,7 +32,7 @@ def _sigmoid(np: Any, x: Any) -> Any:
 
 
 def _added(x: Any, *biases: Any) -> Any:
-    """Add ``biases``, of which each may be None, to ``x`` in place, and return ``x``."""
+    """Add each of ``biases`` that is not None to ``x`` in place, and return ``x``."""
     for bias in biases:
         if bias is not None:
             x += bias
@@ -80,9 +80,10 @@ def forward(
 
 
 def _lstm_step(np: Any, gates: Any, cell: Any) -> tuple[Any, Any]:
-    """Return the hidden state and the cell after one time step of an LSTM, whose cell before the step is ``cell``.
+    """Return the hidden state and the cell state of an LSTM after one time step.
 
-    ``gates`` (rows, 4 * units) holds the gates input, forget, new and output, which are activated in place.
+    ``cell`` is the cell state before the step. ``gates`` (rows, 4 * units) holds the gates input, forget, new and
+    output; the activation functions are applied to them in place.
     """
     units = cell.shape[1]
     gates[:, : 2 * units] = _sigmoid(np, gates[:, : 2 * units])
@@ -150,7 +151,7 @@ def backward(
 
 
 def _lstm_back(np: Any, inner: Any, d: Any, dc: Any, gates: Any, cells: Any) -> Any:
-    """Write the gradients of an LSTM's gates of one time step to ``inner``; return that of the previous cell.
+    """Write the gradients of an LSTM's gates for one time step to ``inner``; return the previous cell's gradient.
 
     ``d`` and ``dc`` are the gradients of the hidden state and the cell after the step.
     """
@@ -166,10 +167,10 @@ def _lstm_back(np: Any, inner: Any, d: Any, dc: Any, gates: Any, cells: Any) -> 
 
 
 def _gru_back(np: Any, inner: Any, outer: Any, d: Any, gates: Any, h: Any) -> Any:
-    """Write the gradients of a GRU's gates of one time step to ``inner`` (hidden part) and ``outer`` (input part).
+    """Return the gradient of ``h``, the hidden state before one time step of a GRU, except the part through the gates.
 
-    ``d`` is the gradient of the hidden state after the step, ``h`` the hidden state before it. Returns the gradient of
-    ``h`` without the part that goes through the gates.
+    The gradients of the gates are written to ``inner`` (their hidden part) and ``outer`` (their input part). ``d`` is
+    the gradient of the hidden state after the step.
     """
     units = d.shape[1]
     reset, update, new, part = (gates[:, k * units : (k + 1) * units] for k in range(4))

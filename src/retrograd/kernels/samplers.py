@@ -37,7 +37,7 @@ from .random import (
 
 
 def draw_numbers(stream: Stream, shape: tuple[int, ...], maker: WordConverter) -> Array:
-    """Return a new array of the given shape with the next numbers of ``stream`` that ``maker`` converts."""
+    """Return an array of the given shape with the next numbers of ``stream``, converted by ``maker``."""
     if len(shape) == 1:
         (count,) = shape
         numbers = stream.numbers(count, maker)
@@ -67,7 +67,7 @@ def uniform(stream: Stream, shape: tuple[int, ...], dtype: Any, low: float = 0.0
 
 
 def _part(dtype: Any) -> Any:
-    """Return the dtype of the real part of ``dtype``, a complex dtype."""
+    """Return the real dtype of the real and imaginary parts of ``dtype``, a complex dtype."""
     return F32 if dtype.itemsize == 8 else F64
 
 
@@ -77,10 +77,10 @@ def _complex_of(pairs: Array, dtype: Any) -> Array:
 
 
 def standard_normal_converter(stream: Stream, count: int) -> WordConverter | None:
-    """Return the converter of words to ``count`` standard normals of float32, or None.
+    """Return the converter of words to ``count`` standard normals of float32; None if it cannot be used.
 
-    The result is None if normals have to be drawn in another way: the stream has saved the second number of a pair, or
-    would have to save one, or the last block of 16 is incomplete.
+    This is the case if ``stream`` has saved the second number of a pair or would have to save one, or if the last block
+    of 16 is incomplete.
     """
     if count < 16:
         return SHORT_PAIRS if stream.kept is None and not count % 2 else None
@@ -112,7 +112,7 @@ def normal(
 
 
 def normals_one_by_one(stream: Stream, count: int) -> Array:
-    """Return ``count`` standard normals as float64, drawn in pairs.
+    """Return ``count`` standard normals as float64, computed in pairs by the Box-Muller method.
 
     If ``count`` is odd, the stream saves the second number of the last pair for the next call.
     """
@@ -130,7 +130,7 @@ def normals_one_by_one(stream: Stream, count: int) -> Array:
 
 
 def _normal_blocks(stream: Stream, shape: tuple[int, ...], dtype: Any, mean: float, std: float) -> Array:
-    """Return normal numbers drawn in blocks of 16, as PyTorch does for 16 or more elements."""
+    """Return normal numbers, by the Box-Muller method in blocks of 16, as PyTorch draws 16 or more elements."""
     short = dtype in (F16, BF16)  # computed in float32, and without draws for the elements that the last 16 replace
     kind, out = F32 if short else dtype, numpy.empty(shape, dtype)
     flat, rest = out.reshape(-1), out.size % 16
@@ -148,7 +148,7 @@ def _scaled(x: Array, mean: float, std: float) -> Array:
 
 @lru_cache(maxsize=8)
 def _remainders(span: int) -> WordConverter:
-    """Return the converter of words to their remainders modulo ``span``, as int64."""
+    """Return the converter that makes random integers of words: their remainders modulo ``span``, as int64."""
     return WordConverter(lambda words: (words % numpy.uint64(span)).view(I64), 1, 1)
 
 
@@ -176,7 +176,7 @@ _EXACT = {F16: 2**11, BF16: 2**8, F32: 2**24, F64: 2**53}
 
 @lru_cache
 def bounds(dtype: Any) -> tuple[float, float]:
-    """Return the least and the greatest finite number of ``dtype``."""
+    """Return the lowest and the highest finite number of ``dtype``."""
     dtype = numpy.dtype(dtype)
     if dtype.kind == "b":
         return 0, 1
@@ -209,9 +209,9 @@ def full_range_integers(stream: Stream, shape: tuple[int, ...], dtype: Any) -> A
 
 
 def permutation(stream: Stream, count: int, dtype: Any) -> Array:
-    """Return a random permutation of the integers from 0 to ``count - 1``.
+    """Return a random permutation of the integers from 0 to ``count - 1``, by the Fisher-Yates shuffle.
 
-    Each element is exchanged with itself or a later one, the first element first.
+    Each element, from the first on, is exchanged with itself or a later one.
     """
     if count >= LARGE and available():
         spans = numpy.arange(count, 1, -1, dtype=numpy.uint64)
@@ -408,7 +408,7 @@ def multinomial(stream: Stream, weights: Array, samples: int, replacement: bool)
 
 
 def _pick(stream: Stream, row: Array, samples: int) -> Array:
-    """Return ``samples`` indices of the 1-d array ``row`` of weights, drawn with replacement."""
+    """Return ``samples`` indices drawn with replacement, where ``row`` holds the weight of each index."""
     total = numpy.cumsum(row, dtype=row.dtype if row.dtype in (F32, F64) else F32)
     bounds = total / total[-1]
     indices = numpy.searchsorted(bounds.astype(F64), stream.doubles(samples), side="left")

@@ -13,7 +13,7 @@ SHORT = 24  # at most so many steps one after the other are faster than passes o
 
 
 def shift_by_one(np: Any, x: Any, dim: int, by: int, fill: float) -> Any:
-    """Return ``x`` shifted by one element along ``dim``, with ``fill`` in the vacated position.
+    """Return ``x`` shifted by one element along ``dim``; the element that becomes free is set to ``fill``.
 
     ``by`` is 1 (towards higher indices) or -1.
     """
@@ -63,9 +63,10 @@ def recurrence(np: Any, summand: Any, factor: Any, dim: int, backward: bool) -> 
 
 
 def _doubling(np: Any, out: Any, steps: Any, size: int) -> None:
-    """Compute the recurrence in place in ``out``, in log2(``size``) passes over all elements.
+    """Compute the linear recurrence of :func:`recurrence` in place, by the parallel scan of Hillis and Steele (1986).
 
-    ``out`` holds the summands and ``steps`` the factors along their first axis. Source: Hillis and Steele, 1986.
+    ``out`` holds the summands and ``steps`` the factors along their first axis. The scan takes log2(``size``) passes
+    over all elements.
     """
     steps, reach = steps.copy(), 1
     while reach < size:

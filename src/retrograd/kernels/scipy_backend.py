@@ -15,7 +15,7 @@ SHORT = 2
 
 @cache
 def library(module: str) -> Any:
-    """Return ``scipy.special`` if ``module`` is "numpy", else ``cupyx.scipy.special``."""
+    """Return SciPy's module of special functions if ``module`` is "numpy", else CuPy's."""
     return import_module("scipy.special" if module == "numpy" else "cupyx.scipy.special")
 
 

@@ -41,7 +41,7 @@ def bincount_range(x: Any, low: int, high: int) -> Any:
 
 
 def unique_values(np: Any, x: Any) -> tuple[Any, Any, Any]:
-    """Return the sorted distinct values of ``x``, the index of each element's value, and the count of each value.
+    """Return the sorted distinct values of ``x``, the position of each element of ``x`` in them, and their counts.
 
     Each nan counts as a distinct value.
     """

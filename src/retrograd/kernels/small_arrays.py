@@ -28,7 +28,7 @@ MEANS, WIDE_MEANS = ([numpy.full((n, n), 1 / max(n, 1), kind) for n in range(LON
 
 
 def _matrix(x: Any, axis: int) -> tuple[Any, int, int]:
-    """Return ``x`` as a matrix, the index in the matrix of the given axis, and the size of that axis.
+    """Return ``x`` as a matrix, the axis of the matrix that is ``axis`` of ``x``, and the size of that axis.
 
     The size is 0 if the functions of this module do not apply: ``x`` is not a small float32 array, or ``axis`` is
     longer than 16 or neither the first nor the last axis.
@@ -48,7 +48,7 @@ def _matrix(x: Any, axis: int) -> tuple[Any, int, int]:
 
 
 def _left(found: Any, x: Any, axis: int, keepdims: bool) -> Any:
-    """Return ``found``, one number for each row of ``x`` along ``axis``, in the shape of ``x`` reduced along ``axis``.
+    """Return ``found``, the results of a reduction of ``x`` along ``axis``, in the shape of the reduced array.
 
     If ``keepdims`` is true, the axis stays with size 1.
     """
@@ -137,7 +137,7 @@ def variance_of_all(x: Any, left: float) -> Any:
 
 @lru_cache(maxsize=64)
 def _channels(shape: tuple[int, ...], weight: tuple[int, ...], rows: tuple[int, ...]) -> Any:
-    """Return an array of shape ``rows`` with, for each element, the flat index of its weight.
+    """Return an array of shape ``rows`` that holds, for each element, the flat index of the weight that multiplies it.
 
     ``weight`` is a shape that broadcasts to ``shape``.
     """
@@ -225,7 +225,7 @@ def _starts(rows: int, size: int) -> Any:
 
 
 def chosen(x: Any, target: Any, ignored: int) -> float | None:
-    """Return the sum of ``x[row, target[row]]`` over all rows of the matrix ``x``.
+    """Return the sum of ``x[row, target[row]]`` over all rows of the matrix ``x``, as nll_loss needs it.
 
     The result is None if ``x`` is not small, a target is not a valid class, or ``ignored`` is a valid class.
     """
@@ -309,7 +309,7 @@ def _moved_on(shape: tuple[int, ...], shifts: tuple[int, ...], axes: tuple[int, 
 
 
 def rolled(x: Any, shifts: tuple[int, ...], axes: tuple[int, ...]) -> Any:
-    """Return ``torch.roll(x, shifts, axes)``; None if ``x`` is not small."""
+    """Return ``torch.roll(x, shifts, axes)`` of a small array ``x``; None if ``x`` is not small."""
     if x.__class__ is not ndarray or not 0 < x.size <= MANY:
         return None
     return x.take(_moved_on(x.shape, shifts, axes))
@@ -335,7 +335,7 @@ def seen_by(space: tuple[int, ...], places: tuple[tuple[tuple[int, ...], ...], .
 
 @lru_cache(maxsize=64)
 def _columns(x: tuple[int, ...], w: tuple[int, ...], stride: Any, dilation: Any, out: tuple[int, ...]) -> Any:
-    """Return the flat index of the input that each weight multiplies for each output: (weights, outputs).
+    """Return a table of shape (weights, outputs): the flat index of the input that a weight multiplies for an output.
 
     ``x``, ``w`` and ``out`` are the shapes of the input, the weight and the output. The index counts within one sample.
     The result is None if the table would have more than 2**14 elements.
@@ -349,9 +349,9 @@ def _columns(x: tuple[int, ...], w: tuple[int, ...], stride: Any, dilation: Any,
 
 
 def convolved(x: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, bias: Any) -> Any:
-    """Return the convolution of ``x`` with ``w`` plus ``bias``, an array of the given shape; None if not small.
+    """Return the convolution of ``x`` with ``w`` plus ``bias``, by im2col; None if ``x`` is not small.
 
-    The windows are gathered by a cached table of indices, followed by one matrix product.
+    The result has the given shape. The windows are gathered by a cached table of indices and multiplied as a matrix.
     """
     if x.__class__ is not ndarray or x.dtype is not F32 or w.dtype is not F32 or not 0 < x.size <= MANY:
         return None
@@ -372,7 +372,7 @@ def convolved(x: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: A
 
 
 class Windows:
-    """Tables of the flat indices in each pooling window, cached by the number of planes of the input.
+    """Max pooling of small inputs by tables of the flat indices in each window, cached by the number of planes.
 
     A plane is one channel of one sample. ``seen`` (windows, kernel elements) holds the flat indices of each window
     within a plane.
@@ -385,8 +385,8 @@ class Windows:
     def _table(self, size: int, planes: int) -> tuple[Any, Any, Any]:
         """Return three index arrays for an input of ``size`` elements in ``planes`` planes.
 
-        They are the flat indices of the elements of all windows, the start of each row of this table, and the flat
-        indices within the plane.
+        The first holds the flat indices of the elements of all windows, the second the start of each row of the first,
+        the third the flat indices within the plane.
         """
         if planes not in self._tables:
             windows, places = self.seen.shape

@@ -44,7 +44,7 @@ def stable_argsort(np: Any, x: Any, dim: int, descending: bool) -> Any:
 
 
 def _keys(x: Any, descending: bool) -> Any:
-    """Return uint32 keys that are in the same order as ``x``, or in the reverse order if ``descending`` is true.
+    """Return uint32 keys that sort like the elements of ``x``, or in reverse if ``descending`` is true.
 
     The result is None if the dtype of ``x`` has more than 32 bits (Note [Keys]).
     """
@@ -101,7 +101,7 @@ PASSES = 16
 
 
 def _passes(np: Any, rows: Any, count: int, largest: bool) -> Any:
-    """Return the ``count`` largest (or smallest) elements of each row and their indices, by one ``argmax`` for each.
+    """Return the ``count`` largest elements of each row of ``rows`` and their indices, by repeated ``argmax``.
 
     If ``largest`` is false, the smallest are returned. The result is None if ``count`` is large or the method fails.
     """

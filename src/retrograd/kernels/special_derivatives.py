@@ -28,7 +28,7 @@ NEGLIGIBLE = 46.0  # exp(-46) counts as zero
 
 @cache
 def _rule() -> list[tuple[float, float]]:
-    """Return the pairs (node, weight) of Gauss-Legendre quadrature on [-1, 1]."""
+    """Return the pairs (node, weight) of the Gauss-Legendre quadrature formula on [-1, 1]."""
     nodes, weights = numpy.polynomial.legendre.leggauss(NODES)
     return list(zip(nodes.tolist(), weights.tolist(), strict=True))
 
@@ -67,7 +67,7 @@ def _density_limit(np: Any, a: Any, start: Any, side: Any) -> Any:
 
 
 def _full_moment(np: Any, a: Any, n: int) -> Any:
-    """Return ``M_n(a, inf)``, computed from the cumulants of ln T, which are the polygamma functions at ``a``."""
+    """Return ``M_n(a, inf)``, computed from the cumulants of ln T; these are the polygamma functions at ``a``."""
     moments = [np.ones_like(a), np.zeros_like(a)]
     for order in range(2, n + 1):
         moment = np.zeros_like(a)
@@ -85,7 +85,10 @@ TERMS, CORRECTIONS = 40, 12
 
 @cache
 def _bernoulli() -> list[float]:
-    """Return the list of ``B_2j / (2j)!`` for j = 1, 2, …, where B are the Bernoulli numbers."""
+    """Return the coefficients ``B_2j / (2j)!`` of the Euler-Maclaurin formula, where B_2j are the Bernoulli numbers.
+
+    They are listed for j = 1, 2, ….
+    """
     from fractions import Fraction  # imports the decimal module, which few programs need
 
     numbers = [Fraction(1)]

@@ -26,7 +26,7 @@ STRETCH = 1 << 17
 
 
 class Crew:
-    """Pool of daemon threads that run jobs from a queue; after a fork the child starts new threads."""
+    """Pool of daemon threads that compute slices of large arrays; after a fork the child starts new threads."""
 
     def __init__(self) -> None:
         self.work: SimpleQueue[Callable[[], None]] = SimpleQueue()
@@ -83,7 +83,7 @@ def together(part: Callable[[int], None], parts: int) -> None:
 
 
 def _in_lines(arrays: tuple[Any, ...]) -> tuple[list[Any], tuple[int, ...]] | None:
-    """Return ``arrays`` flattened, and their shape; None if an array is not contiguous or the shapes differ.
+    """Return ``arrays`` as 1-d arrays, and their common shape; None if one is not contiguous or the shapes differ.
 
     Python numbers and 0-d arrays are kept unchanged.
     """

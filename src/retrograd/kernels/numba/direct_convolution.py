@@ -148,7 +148,7 @@ def direct(x: Any, w: Any, bias: Any, how: Any, kept: Any, room: Any, y: Any) ->
 
 @step
 def _add_row(weights: Any, i: Any, how: Any, width: Any, flat: Any, line: Any) -> None:
-    """Add to ``line``, an output row, the products of ``flat`` with ``weights``, which are row ``i`` of the kernel.
+    """Add to ``line``, a flat output image, the products of ``flat`` with ``weights``, row ``i`` of the kernel.
 
     Three kernel elements are processed at once.
     """

@@ -92,7 +92,7 @@ WIDTH = 256
 
 @part
 def tops(x: Any, o: Any, left: Any, right: Any) -> Any:
-    """Return the maxima of ``x[o, :, left:right]`` along its first axis."""
+    """Return the maximum of each column of ``x[o, :, left:right]``."""
     top = x[o, 0, left:right].copy()
     for r in range(x.shape[1]):
         here = x[o, r, left:right]
@@ -294,7 +294,7 @@ def scaled_rows(x: Any, scale: Any, shift: Any, out: Any) -> None:
 
 @loop_of_sums
 def sums_with(g: Any, x: Any, centre: Any, sums: Any) -> None:
-    """Write to ``sums`` (rows, 2), for each row, the sum of ``g`` and the sum of ``g * (x - centre)``.
+    """Write the sums of ``g`` and of ``g * (x - centre)`` over each row to ``sums`` (rows, 2).
 
     ``centre`` has one number for each row.
     """

@@ -17,7 +17,10 @@ from .math import like
 
 @njit(forceinline=True)
 def slope_of(grad: Any, param: Any, sign: Any, decay: Any) -> Any:
-    """Return ``sign * grad + decay * param``, rounded after every operation as NumPy does."""
+    """Return the gradient that an optimizer uses, ``sign * grad + decay * param``.
+
+    The result is rounded after every operation, as in NumPy.
+    """
     slope = sign * grad
     if decay != 0:
         slope += decay * param

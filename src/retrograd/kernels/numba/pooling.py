@@ -63,10 +63,10 @@ def _maxima_of_twos(above: Any, below: Any, place: Any, best: Any, where: Any) -
 
 @loop
 def maxima(x: Any, kernel: Any, how: Any, values: Any, indices: Any) -> None:
-    """Write the maximum of each window of ``x`` (planes, rows, columns) to ``values``, and its flat index.
+    """Write the maximum of each window of ``x`` (planes, rows, columns) to ``values``, its index to ``indices``.
 
-    The ``indices`` count within the plane. Of equal elements the first is taken, of several nan the last. Every window
-    must contain an element of the image.
+    The indices are flat and count within the plane. Of equal elements the first is taken, of several nan the last.
+    Every window must contain an element of the image.
     """
     height, width = x.shape[1], x.shape[2]
     by_twos = (
@@ -108,9 +108,9 @@ def maxima(x: Any, kernel: Any, how: Any, values: Any, indices: Any) -> None:
 
 @njit(inline="always")
 def _take_larger(best: Any, where: Any, source: Any, place: Any, step: Any) -> None:
-    """Update the maxima ``best`` and their flat indices ``where`` by the elements of one kernel offset.
+    """Replace the maxima ``best`` and their flat indices ``where`` by larger elements at one kernel offset.
 
-    Window k reads ``source[k * step]``, which has the flat index ``place + k * step``.
+    For window k this element is ``source[k * step]``, which has the flat index ``place + k * step``.
     """
     for k in range(best.size):
         each, old, kept = source[numpy.uintp(k) * numpy.uintp(step)], best[k], where[k]
@@ -121,7 +121,10 @@ def _take_larger(best: Any, where: Any, source: Any, place: Any, step: Any) -> N
 
 @loop
 def spread(given: Any, indices: Any, out: Any) -> None:
-    """Write zeros to ``out`` (planes, elements), to which ``given[p, k]`` is added at ``out[p, indices[p, k]]``."""
+    """Write the gradient of max_pool2d to ``out`` (planes, elements), given the gradient of the output.
+
+    ``given[p, k]`` is added at ``out[p, indices[p, k]]``; all other elements of ``out`` become 0.
+    """
     size = out.shape[1]
     for p in prange(given.shape[0]):
         plane = out[p]

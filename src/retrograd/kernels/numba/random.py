@@ -45,14 +45,14 @@ def words(key: Any, out: Any) -> None:
 
 @loop
 def singles(words: Any, out: Any) -> None:
-    """Write one uniform float32 in [0, 1) to ``out`` for each word, made of 24 of its bits."""
+    """Write one uniform float32 in [0, 1) to ``out`` for each of ``words``, made of 24 bits of the word."""
     for i in prange(out.size):
         out[i] = F(numpy.int32(words[i] & U(0xFFFFFF))) * F(2.0**-24)
 
 
 @loop
 def doubles(words: Any, out: Any) -> None:
-    """Write one uniform float64 in [0, 1) to ``out`` for every two words, made of 53 bits.
+    """Write one uniform float64 in [0, 1) to ``out`` for every two of ``words``, made of 53 of their bits.
 
     The first of the two words is the high half.
     """
@@ -71,9 +71,9 @@ def chances(words: Any, chance: Any, value: Any, out: Any) -> None:
 
 @loop
 def remainders(words: Any, span: Any, low: Any, out: Any) -> None:
-    """Write ``low + word % span`` to ``out`` for each word; ``span`` is below 2**28.
+    """Write ``low + word % span`` to ``out`` for each of ``words``, where ``span`` is below 2**28.
 
-    The quotient is computed in double precision, where it may be off by 1, which is corrected.
+    The quotient is computed in double precision; an error of 1 in the quotient is corrected.
     """
     share = 1.0 / span
     for i in prange(out.size):
@@ -109,7 +109,7 @@ def normals(words: Any, out: Any) -> None:
 
 @loop_in_order
 def shuffle(steps: Any, order: Any) -> None:
-    """Exchange ``order[i]`` with ``order[i + steps[i]]``, in place, for each i in turn."""
+    """Exchange ``order[i]`` with ``order[i + steps[i]]``, in place, for i from 0 upwards (Fisher-Yates shuffle)."""
     for i in range(steps.size):
         there = i + steps[i]
         order[i], order[there] = order[there], order[i]

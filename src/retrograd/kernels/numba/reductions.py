@@ -37,9 +37,9 @@ def total(x: Any, sums: Any) -> Any:
 
 @loop_of_sums
 def total_of_squares(x: Any, centre: Any, sums: Any) -> Any:
-    """Return the sum of ``(x - centre)**2`` over the 1-d array ``x``.
+    """Return the sum of ``(x - centre)**2`` over the 1-d array ``x``, the second pass of a two-pass variance.
 
-    The sums of its stretches are written to ``sums``.
+    The sums of the stretches of ``x`` are written to ``sums``.
     """
     for k in prange(sums.size):
         partial = 0.0
@@ -126,9 +126,9 @@ def sum_squares_of_rows(x: Any, centre: Any, out: Any) -> None:
 
 @loop_of_sums
 def sum_columns(x: Any, sums: Any) -> None:
-    """Write the sums of ``x`` (outer, many, inner) over the middle axis to ``sums`` (outer, parts, inner).
+    """Write sums of ``x`` (outer, many, inner) over parts of the middle axis to ``sums`` (outer, parts, inner).
 
-    The axis is divided into parts, which the caller adds.
+    The caller adds the sums of the parts.
     """
     outer, parts, inner = sums.shape
     step = (x.shape[1] + parts - 1) // parts
@@ -211,7 +211,7 @@ def largest_of_all(x: Any, sign: Any, tops: Any) -> Any:
 
 @loop
 def share_of_rows(x: Any, top: Any, out: Any) -> None:
-    """Write the gradient of amax or amin along rows to ``out``, given ``top``, the result for each row.
+    """Write the gradient of amax or amin along rows to ``out``; ``top`` holds the extreme value of each row.
 
     An element of ``x`` that equals its ``top`` gets 1 / (number of such elements in the row), any other gets 0. nan
     equals nan.
@@ -278,8 +278,8 @@ def largest_of_columns(x: Any, sign: Any, out: Any, index: Any) -> None:
 def run_rows(x: Any, product: Any, back: Any, out: Any) -> None:
     """Write the cumulative sums of each row of ``x`` to ``out``, or the cumulative products if ``product`` is true.
 
-    They are computed in double precision; if ``back`` is true, from the end of the row. Four rows are processed
-    together, because each step has to wait for the previous one of its row.
+    The results are computed in double precision. If ``back`` is true, they are accumulated from the end of the row.
+    Four rows are processed together, because each step has to wait for the previous step of the same row.
     """
     last = x.shape[0] - 1
     for job in prange((x.shape[0] + 3) // 4):
@@ -298,7 +298,10 @@ def run_rows(x: Any, product: Any, back: Any, out: Any) -> None:
 
 @loop
 def run_columns(x: Any, product: Any, back: Any, out: Any) -> None:
-    """Write the results of :func:`run_rows` along the middle axis of ``x`` (outer, many, inner) to ``out``."""
+    """Write cumulative sums or products along the middle axis of ``x`` (outer, many, inner) to ``out``.
+
+    ``product`` and ``back`` have the same meaning as in :func:`run_rows`.
+    """
     outer, many, inner = x.shape
     width = min(inner, 512)
     across = (inner + width - 1) // width
@@ -339,7 +342,7 @@ def run_parts(x: Any, begin: Any, back: Any, out: Any) -> None:
 def sums_of_parts(x: Any, sums: Any) -> None:
     """Write the sum of each part of the 1-d array ``x`` to ``sums``, which has one element for each part.
 
-    They are computed in double precision.
+    The sums are computed in double precision.
     """
     step = (x.size + sums.size - 1) // sums.size
     for k in prange(sums.size):
