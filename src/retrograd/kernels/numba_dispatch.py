@@ -477,7 +477,10 @@ class Running:
         self.simple = count >= most and self.layer in ("omp", "tbb") and not self.forked
 
     def _first(self, loop: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """Return ``loop(*args)``, run as the first loop of the process, and record Numba's threading layer."""
+        """Run ``loop(*args)`` as the first loop of the process, and record the threading layer of Numba.
+
+        The result of the loop is returned.
+        """
         import numba
 
         found = loop(*args)

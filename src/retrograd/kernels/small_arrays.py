@@ -291,7 +291,10 @@ def topk(x: Any, count: int, dim: int, largest: bool) -> Any:
 
 
 def lie_between(x: Any, low: float, high: float) -> bool:
-    """Whether ``x`` is a small array whose elements are all from ``low`` to ``high``; False if that is not known."""
+    """Whether ``x`` is a small array whose elements are all from ``low`` to ``high``.
+
+    For a large array the result is False, whatever its elements are.
+    """
     if x.__class__ is not ndarray or not 0 < x.size <= MANY or x.dtype.kind != "f":
         return False
     flat = x.ravel()

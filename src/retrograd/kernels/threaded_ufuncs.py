@@ -38,7 +38,10 @@ class Crew:
         self.work, self.size, self.growing = SimpleQueue(), 0, threading.Lock()
 
     def ask(self, helpers: int, job: Callable[[], None]) -> None:
-        """Queue ``job`` for ``helpers`` threads, which are started if necessary; returns without waiting."""
+        """Put ``job`` into the queue once for each of ``helpers`` threads, and return without waiting.
+
+        Threads that are missing are started first.
+        """
         with self.growing:
             while self.size < helpers:
                 self.size += 1
