@@ -66,7 +66,7 @@ def add_pending(pending: dict[Any, Any], owned: set[Any], edge: Any, arrived: An
 
 
 def _references_pending(pending: dict[Any, Any], edge: Any) -> int:
-    """Return the reference count that :func:`add_pending` finds for a pending gradient that only the engine refers to."""
+    """Return the reference count of a pending gradient that only the engine refers to, as in :func:`add_pending`."""
     held = pending[edge]
     return sys.getrefcount(held)
 
@@ -109,11 +109,11 @@ def visit_leaf(
 
 
 def _is_still_leaf(variable: Any) -> bool:
-    """Whether ``variable`` is still a leaf, so that a gradient can be accumulated in it.
+    """Whether ``variable`` is still a leaf, so that a gradient can be accumulated in its ``grad``.
 
-    It is called if the tensor's edge is not the leaf's AccumulateGrad in this backward pass. The result is False if
-    ``requires_grad`` was set to False after the graph was recorded. Raises RuntimeError if the tensor was modified in
-    place since.
+    The engine asks this if the gradient edge of ``variable`` is no longer the AccumulateGrad of this backward pass. The
+    result is False if ``requires_grad`` was set to False after the graph was recorded. Raises RuntimeError if
+    ``variable`` was modified in place since then.
     """
     if variable._grad_edge is not None and variable._grad_edge.__class__ is not AccumulateGrad:
         raise RuntimeError(
@@ -148,7 +148,7 @@ def accumulate_grad(leaf: AccumulateGrad, variable: Any, grad: Any, owned: bool,
 
 
 def _add_to(held: Any, grad: Any) -> None:
-    """Add ``grad`` to ``held`` in place."""
+    """Add the gradient ``grad`` in place to ``held``, the gradient that a leaf has already."""
     if held.size >= LARGE and held.__class__ is numpy.ndarray:
         arithmetic.add(held, grad, out=held)
     elif grad.__class__ is not numpy.ndarray and not held.ndim and isinstance(grad, numpy.generic):
@@ -158,7 +158,7 @@ def _add_to(held: Any, grad: Any) -> None:
 
 
 def _copied(leaf: AccumulateGrad, grad: Tensor) -> Any:
-    """Return a recorded copy of ``grad`` in the memory layout of the leaf's array."""
+    """Return a recorded copy of the gradient ``grad`` in the memory layout of the array of ``leaf``."""
     module = array_module_of(leaf.array)
     return wrap(module.empty_like(leaf.array, dtype=grad._array.dtype)).copy_(grad)
 
@@ -193,7 +193,7 @@ def _is_whole_view(grad: Any) -> bool:
 
 
 def _references() -> int:
-    """Return the reference count that :func:`_own` finds for a gradient that only the engine refers to."""
+    """Return the reference count of a gradient that only the engine refers to, as in :func:`_own`."""
 
     def finish(grad: Any) -> int:
         return accumulate(grad)
@@ -212,7 +212,7 @@ _FREE = _references()
 
 
 def _references_viewed(grad: Any) -> int:
-    """Return the reference count that :func:`_is_whole_view` finds for an array that only ``grad`` refers to."""
+    """Return the reference count of an array that only ``grad`` refers to, as in :func:`_is_whole_view`."""
     base = grad.base
     return sys.getrefcount(base)
 

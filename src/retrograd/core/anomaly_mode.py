@@ -16,7 +16,7 @@ from .graph import Node
 
 
 class _Setting:
-    """Settings of anomaly detection, which hold for the whole process, as in PyTorch."""
+    """Settings of anomaly detection (:func:`set_anomaly_enabled`), which hold for the whole process, as in PyTorch."""
 
     enabled = False
     check_nan = True
@@ -29,7 +29,7 @@ setting = _Setting()
 def set_anomaly_enabled(enabled: Any, check_nan: Any = True) -> None:
     """Enable or disable anomaly detection.
 
-    If ``check_nan`` is true, a NaN in a gradient raises an error while it is enabled.
+    If ``check_nan`` is true, anomaly detection raises an error for a NaN in a gradient.
     """
     for position, (name, value) in enumerate((("enabled", enabled), ("check_nan", check_nan))):
         if value.__class__ is not bool:
@@ -47,7 +47,7 @@ def is_anomaly_enabled() -> bool:
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether anomaly detection, when enabled, checks for NaN."""
+    """Whether the setting ``check_nan`` of anomaly detection is true: NaN in a gradient is then an error."""
     return setting.check_nan
 
 
@@ -57,7 +57,10 @@ _evaluating: ContextVar[Any] = ContextVar("evaluating", default=None)
 
 
 def note(node: Any) -> None:
-    """Record in the metadata of a new node the stack of calls, and the node whose derivative is being computed."""
+    """Record the stack of calls in the metadata of a new node, for the errors of anomaly detection.
+
+    If the node belongs to a recorded backward pass, the node that is being differentiated is recorded, too.
+    """
     frames = [frame for frame, _ in traceback.walk_stack(None) if user_frame.MARK not in frame.f_globals]
     summary = traceback.StackSummary.extract(
         ((frame, frame.f_lineno) for frame in reversed(frames)), lookup_lines=False
@@ -75,7 +78,7 @@ _first_infinite: ContextVar[Any] = ContextVar("first_infinite", default=None)
 
 
 def begin() -> None:
-    """Forget the first infinite gradient of the previous backward pass, at the start of a backward pass."""
+    """Forget, at the start of a backward pass, the first infinite gradient of the previous backward pass."""
     _first_infinite.set(None)
 
 
@@ -139,7 +142,7 @@ def _traceback(node: Any, role: str) -> str:
 
 
 def _array(value: Any) -> Any:
-    """Return the array of a gradient if it is floating-point or complex, else None."""
+    """Return the array of the gradient ``value`` if its elements are floating-point or complex numbers, else None."""
     array = getattr(value, "_array", value)
     return array if hasattr(array, "shape") and array.dtype.kind in "fcV" else None
 
@@ -155,10 +158,11 @@ def _values(node: Any) -> list[tuple[str, Any]]:
 
 
 def _check(node: Any, grad: Any, grads: Any, saved: list[tuple[str, Any]]) -> None:
-    """Raise RuntimeError if one of ``grads``, which ``node`` returned for ``grad``, has a NaN.
+    """Raise RuntimeError if one of ``grads``, the gradients that ``node`` computed from ``grad``, has a NaN.
 
-    With the setting ``check_inf``, an infinity raises RuntimeError, too. Otherwise the first node with an infinite
-    gradient is recorded for the error about a later NaN. ``saved`` are the names and values that the error shows.
+    If the setting ``check_inf`` is true, an infinity raises RuntimeError as well. Otherwise the first node with an
+    infinite gradient is stored, and the error for a later NaN names this node. ``saved`` has the names and values that
+    the error shows.
     """
     sent = grads if isinstance(grads, tuple) else (grads,)
     for position, each in enumerate(sent):
@@ -176,7 +180,7 @@ def _check(node: Any, grad: Any, grads: Any, saved: list[tuple[str, Any]]) -> No
 
 
 def _output(node: Any, position: int) -> int:
-    """Return the index in ``next_functions`` of a node's gradient at index ``position``."""
+    """Return the index in ``node.next_functions`` of the input to which the gradient at index ``position`` belongs."""
     operand = node.operand if node.lone else position
     return node.listed.index(operand) if node.listed else operand
 
@@ -223,9 +227,9 @@ def _message(node: Any, output: int, grad: Any, bad: Any, saved: list[tuple[str,
 
 
 def _around(array: Any, index: tuple[int, ...]) -> str:
-    """Return the text of the element of ``array`` at ``index`` and its neighbours along the last axis.
+    """Return a text with the element of ``array`` at ``index`` and its neighbours along the last axis.
 
-    Along broadcast axes, it is the nearest element that the array has.
+    If ``array`` has size 1 along an axis because of broadcasting, its only element there is shown.
     """
     if not getattr(array, "ndim", 0):
         return str(array)

@@ -135,9 +135,10 @@ CPU: Final = device("cpu")
 
 
 class _Defaults(threading.local):
-    """Default devices of a thread.
+    """Default devices of one thread, for tensors created without ``device=``.
 
-    ``stack`` has the devices of the active ``with`` blocks, and ``default`` the device of :func:`set_default_device`.
+    ``stack`` has the devices of the active blocks ``with device(…)``, and ``default`` the device of
+    :func:`set_default_device`.
     """
 
     stack: tuple[device, ...] = ()
@@ -151,7 +152,7 @@ default_changed = (
 
 
 def _set_default(**fields: Any) -> None:
-    """Set the attributes ``fields`` of the thread's :class:`_Defaults`."""
+    """Set the attributes ``fields`` of the object :class:`_Defaults` that belongs to the current thread."""
     global default_changed
     default_changed = True
     for name, value in fields.items():

@@ -188,7 +188,7 @@ def _check_dtypes(function: str, **arguments: Any) -> None:
 
 
 def _cpp(each: dtype) -> str:
-    """Return the name of the bool or integer dtype ``each`` in PyTorch's C++: ``Bool``, ``Byte``, ``UInt16`` …"""
+    """Return the C++ name in PyTorch of the bool or integer dtype ``each``: ``Bool``, ``Byte``, ``UInt16`` …"""
     return {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long"}.get(
         each.name, each.name.replace("uint", "UInt")
     )
@@ -215,7 +215,7 @@ def scalar_name(each: dtype) -> str:
 
 
 def legacy_type_name(each: dtype) -> str:
-    """Return the name in PyTorch's errors of the legacy tensor type with the dtype ``each``: ``CPUBoolType`` …"""
+    """Return the name of the legacy tensor type with dtype ``each`` (``CPUBoolType`` …), for PyTorch's errors."""
     scalar = scalar_name(each)
     return f"CPU{scalar}Type" if scalar in ("Bool", "BFloat16") or each.is_complex else f"torch.{scalar}Tensor"
 

@@ -193,9 +193,10 @@ def _run(
 def _enter(
     roots: Any, flow: Any, pending: dict[Any, Any], leaves: dict[Any, None], heap: list[tuple[int, Any]]
 ) -> None:
-    """Add the gradients of ``roots`` to ``pending``, and their edges to ``leaves`` or the heap of pending nodes.
+    """Distribute the gradients of ``roots``, where a backward pass begins, over ``pending``, ``leaves`` and ``heap``.
 
-    Edges that are not in ``flow`` are left out; None means that all edges are included.
+    The gradients are added to ``pending``. The edge of a leaf is added to ``leaves``, any other edge to the heap of
+    pending nodes. Edges that are not in ``flow`` are left out; if ``flow`` is None, no edge is left out.
     """
     for edge, grad in roots:
         if edge in pending:
@@ -354,9 +355,10 @@ _by_number = attrgetter("number")
 
 
 def _awaited(roots: Sequence[tuple[Any, Any]], visited: set[Any], wanted: dict[Any, Any] | None) -> dict[Any, int]:
-    """Return the number of gradients that each leaf will receive, without leaves that are not in ``wanted``.
+    """Return a dictionary with the number of gradients that each leaf will receive in the backward pass.
 
-    ``visited`` are the edges that the backward pass visits.
+    ``visited`` are the edges that the backward pass visits. If ``wanted`` is not None, leaves that it does not contain
+    are left out.
     """
     awaited = dict.fromkeys((edge for edge, _ in roots if edge.__class__ is AccumulateGrad), 0)
     for each in visited:

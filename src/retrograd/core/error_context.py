@@ -45,9 +45,9 @@ def describe_recording(node: Any) -> str:
 
 
 def describe_definition(function: Any) -> str:
-    """Return the location where a user's function is defined, such as `` at f.py:12``.
+    """Return the location where a user's function is defined, such as `` at f.py:12``, for an error message.
 
-    The text is empty if it is not a Python function.
+    The text is empty if ``function`` is not a Python function.
     """
     function = getattr(function, "__func__", getattr(function, "__wrapped__", function))
     if not isinstance(function, FunctionType):
@@ -56,9 +56,9 @@ def describe_definition(function: Any) -> str:
 
 
 def add_origin_note(error: BaseException, edge: Any) -> None:
-    """Add a note with the operation at ``edge`` and its line to an error of a backward pass.
+    """Add to an error of a backward pass a note with the operation at ``edge`` and its line in the user's program.
 
-    Nothing is added if the error has the line already.
+    Nothing is added if a note of the error shows this line already.
     """
     node = getattr(edge, "node", edge)
     line = user_frame.describe(getattr(node, "code", None), getattr(node, "instruction", -1))

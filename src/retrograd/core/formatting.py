@@ -16,7 +16,7 @@ import numpy
 
 
 class PrintOptions:
-    """Options of printing tensors, changed by :func:`set_printoptions`."""
+    """Options for printing tensors: the settings that :func:`set_printoptions` changes."""
 
     def __init__(self) -> None:
         self.precision = 4
@@ -141,7 +141,7 @@ class _Format:
 
 
 class _ComplexFormat:
-    """Format for complex elements, with one format for the real parts and one for the imaginary parts."""
+    """Format for the elements of a complex tensor: it has one format for real parts and one for imaginary parts."""
 
     def __init__(self, values: Any) -> None:
         self.real, self.imag = _Format(values.real), _Format(values.imag)
@@ -153,7 +153,7 @@ class _ComplexFormat:
 
 
 def _edges(array: Any) -> Any:
-    """Return the elements of ``array`` that a summary shows, as a small array, without a copy of ``array``."""
+    """Return a small array of those elements of ``array`` that its printed summary shows; ``array`` is not copied."""
     if array.ndim == 0:
         return array
     edge = OPTIONS.edgeitems

@@ -55,10 +55,10 @@ def set_recording(enabled: Any) -> Any:
 
 
 def set_hooked(feature: str, hooked: bool) -> None:
-    """Make all recorded operations take the generic path while ``feature`` needs to see each recorded node.
+    """Tell the recording modes that ``feature`` needs (``hooked=True``), or no longer needs, to see each recorded node.
 
-    The call with ``hooked=True`` begins this, and the call with ``hooked=False`` ends it. ``feature`` is a name, for
-    example ``"hooks"``; several features may be active at the same time.
+    While any feature needs this, all recorded operations take the generic path. ``feature`` is a name, for example
+    ``"hooks"``; several features may be active at the same time.
     """
     features = _hooked.get() | {feature} if hooked else _hooked.get() - {feature}
     _hooked.set(features)
@@ -77,7 +77,7 @@ def is_inference_mode_enabled() -> bool:
 
 
 class _Switch(ABC):
-    """Base class of the recording modes: context managers, and decorators of functions, generators and classes."""
+    """Base class of ``no_grad`` and the like: context managers that also decorate functions, generators and classes."""
 
     @abstractmethod
     def __enter__(self) -> Any: ...
@@ -88,9 +88,9 @@ class _Switch(ABC):
     ) -> None: ...
 
     def clone(self) -> Self:
-        """Return a new instance with the same setting.
+        """Return a new context manager with the same setting.
 
-        Each call of a decorated function needs its own instance, because the function may call itself.
+        Each call of a decorated function enters a context manager of its own, because the function may call itself.
         """
         return type(self)()
 

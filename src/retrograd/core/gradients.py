@@ -52,8 +52,8 @@ def as_tensor(grad: Any) -> Any:
 
 
 def unwrap_unless_recorded(value: Any, record: bool) -> Any:
-    """Return the gradient ``value`` as a Tensor if ``record`` is true, else as an array.
+    """Return the gradient ``value`` as a Tensor if ``record`` is true, and otherwise as an array.
 
-    ``record`` is true in a backward pass that is recorded.
+    ``record`` is true if the backward pass is recorded (``create_graph=True``).
     """
     return value._array if isinstance(value, Tensor) and not record else value

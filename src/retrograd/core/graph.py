@@ -73,7 +73,7 @@ Handle.__name__ = Handle.__qualname__ = "RemovableHandle"
 
 
 class HookList(dict[int, Callable[..., Any]]):
-    """Dictionary of hooks in order of registration, by the id of their handle."""
+    """Dictionary of the hooks of one tensor or node, in order of registration: from the id of a handle to the hook."""
 
     __slots__ = ("__weakref__",)
 
@@ -97,9 +97,9 @@ class Hooks:
         self.retaining: int | None = None  # key in `tensor` of the hook that retains the gradient
 
     def own(self, when: str) -> HookList:
-        """Return the list called ``when`` (``before``, ``after`` or ``accumulated``), to which a hook can be added.
+        """Return the list of hooks called ``when`` (``before``, ``after`` or ``accumulated``), for adding a hook.
 
-        The first call creates the list.
+        The list is created if it does not exist yet.
         """
         hooks: HookList = getattr(self, when)
         if hooks is NO_HOOKS:
@@ -125,16 +125,16 @@ _planned: set[weakref.ref[Any]] = set()
 
 
 def require_plan(edge: Any) -> None:
-    """Let every backward pass make a plan as long as ``edge`` exists.
+    """Make every backward pass traverse the graph first (:class:`engine.Plan`), as long as ``edge`` exists.
 
-    Making the plan takes time (see Note [The order of leaves] in ``engine.py``).
+    The traversal takes time; it is needed if a leaf has hooks (see Note [The order of leaves] in ``engine.py``).
     """
     _planned.add(weakref.ref(edge, _forget))
     AccumulateGrad.hooked = True
 
 
 def _forget(reference: weakref.ref[Any]) -> None:
-    """Remove ``reference``, whose edge no longer exists, from :data:`_planned`."""
+    """Remove ``reference``, a weak reference to an edge that no longer exists, from :data:`_planned`."""
     _planned.discard(reference)
     if not _planned and AccumulateGrad.hooked is True:  # a running profiler stores another value
         AccumulateGrad.hooked = False
@@ -183,7 +183,7 @@ class Node:
         raise RuntimeError(f"{type(self).__name__} has no derivative")
 
     def place(self, position: int, value: Any) -> Any:
-        """Return the gradient edge of a saved result: the array ``value`` of the result at index ``position``.
+        """Return the gradient edge for ``value``, the saved array of this node's result at index ``position``.
 
         See Note [Results saved by in-place operations] in ``views.py``.
         """
@@ -248,9 +248,9 @@ class Node:
 
 
 class SingleEdgeNode(Node):
-    """Base class of nodes with one edge.
+    """Base class of graph nodes with a single edge, because only one operand of the operation requires a gradient.
 
-    Of the ``operands`` operands, only the one at index ``operand`` has a gradient edge.
+    The operation has ``operands`` operands, and ``operand`` is the index of the one with the gradient edge.
     """
 
     __slots__ = ()
@@ -262,7 +262,7 @@ class SingleEdgeNode(Node):
 
     @property
     def edges(self) -> tuple[Any, ...]:  # type: ignore[override]
-        """Tuple of the one edge."""
+        """Tuple with the only edge of the node."""
         return (self.edge,)
 
     def edge_of(self, operand: int) -> Any:
@@ -300,14 +300,14 @@ class OutputEdge:
 
 
 def dead_ref() -> None:
-    """Return None.
+    """Return None, like a weak reference to a leaf that no longer exists.
 
-    It is the ``variable_ref`` of an :class:`AccumulateGrad` that discards gradients (see ``views``).
+    It is the ``variable_ref`` of an :class:`AccumulateGrad` that discards its gradients (see ``views.py``).
     """
 
 
 def _as_next_function(edge: Any) -> tuple[Any, int]:
-    """Return an edge in the form of ``next_functions``: a pair of a node and the index of a result."""
+    """Return the element of ``next_functions`` for ``edge``: a pair of a node and the index of one of its results."""
     return (None, 0) if edge is None or edge.variable_ref is dead_ref else (edge.node, edge.position)
 
 

@@ -16,9 +16,9 @@ Unflatten = Callable[[Iterable[Any], Any], Any]
 
 
 class Container(NamedTuple):
-    """Functions of a container type.
+    """Pair of functions that take apart and rebuild one container type of pytrees, such as ``list``.
 
-    ``flatten`` returns the children of a container and a context, from which ``unflatten`` makes the container again.
+    ``flatten`` returns the children of a container and a context. From these, ``unflatten`` makes the container again.
     """
 
     flatten: Flatten
@@ -40,15 +40,15 @@ def register_pytree_node(cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten
 
 
 def _of_pairs(make: Callable[[Any, Any], Any]) -> Unflatten:
-    """Return the function ``unflatten`` of a mapping type.
+    """Return the function ``unflatten`` (see :class:`Container`) of a mapping type.
 
-    ``make(pairs, keys)`` must return the mapping with the (key, value) pairs.
+    ``make(pairs, keys)`` must return the mapping with the (key, value) pairs ``pairs``.
     """
     return lambda children, keys: make(zip(keys, children, strict=True), keys)
 
 
 def _register_sequence(kind: Any) -> None:
-    """Register the container type ``kind``, which is called with an iterable of its elements."""
+    """Register ``kind`` as a container type of pytrees; ``kind(elements)`` must make a container from an iterable."""
     register_pytree_node(kind, lambda x: (list(x), None), lambda children, _: kind(children))
 
 
@@ -65,7 +65,7 @@ register_pytree_node(deque, lambda x: (list(x), x.maxlen), lambda children, maxl
 
 
 class _Named:
-    """Type that represents all named tuples in a :class:`TreeSpec`."""
+    """Stand-in for the container type of all named tuples, which have a class each, in a :class:`TreeSpec`."""
 
 
 _Named.__name__ = "namedtuple"
@@ -73,7 +73,7 @@ CONTAINERS[_Named] = Container(lambda x: (list(x), type(x)), lambda children, cl
 
 
 def is_namedtuple_instance(value: Any) -> bool:
-    """Whether the class of ``value`` was created by ``collections.namedtuple``."""
+    """Whether ``value`` is a named tuple, that is, its class was created by ``collections.namedtuple``."""
     return isinstance(value, tuple) and isinstance(getattr(type(value), "_fields", None), tuple)
 
 
@@ -155,14 +155,14 @@ class TreeSpec:
 
 
 class LeafSpec(TreeSpec):
-    """Structure of a tree that is a leaf."""
+    """Structure of a pytree that consists of a single leaf, as ``torch.utils._pytree.LeafSpec``."""
 
     def __init__(self) -> None:
         super().__init__(None, None, [])
         self.num_leaves = 1
 
     def is_leaf(self) -> bool:
-        """Return True."""
+        """Return True, because this is the structure of a leaf."""
         return True
 
     def _text(self, indent: int) -> str:
@@ -172,7 +172,7 @@ class LeafSpec(TreeSpec):
         return next(leaves)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
-        """Return a list with the tree itself."""
+        """Return a list with ``tree`` as its only element, because the structure has a single leaf."""
         return [tree]
 
 
@@ -271,7 +271,7 @@ def tree_map_only_(kinds: Any, func: Callable[[Any], Any], tree: Any, is_leaf: S
 
 
 def _accepts(kinds: Any, value: Any) -> bool:
-    """Whether ``value`` has one of the types ``kinds``, or ``kinds`` is a function that returns True for it."""
+    """Whether ``kinds`` (a type, a tuple of types, or a function that returns a bool) selects the leaf ``value``."""
     if isinstance(kinds, (type, tuple)):
         return isinstance(value, kinds)
     return bool(kinds(value))

@@ -52,10 +52,10 @@ def pop() -> None:
 
 
 def refuse(message: str | None) -> str | None:
-    """Disable saved-tensor hooks: :func:`push` then raises RuntimeError with ``message``.
+    """Disable saved-tensor hooks with ``message``, or enable them again if ``message`` is None.
 
-    If ``message`` is None, hooks are enabled again. Returns the previous message. Raises RuntimeError with ``message``
-    if hooks are active.
+    While hooks are disabled, :func:`push` raises RuntimeError with the message. Returns the previous message. Raises
+    RuntimeError with ``message`` if hooks are active.
     """
     before = _refusal.get()
     if message is not None and _stack.get():
@@ -65,7 +65,7 @@ def refuse(message: str | None) -> str | None:
 
 
 class PackedValue:
-    """Object that a pack hook returned for a saved tensor, with the unpack hook."""
+    """Replacement of a saved tensor in a node: the object that the pack hook returned, and the unpack hook."""
 
     __slots__ = ("hook", "value")
 
@@ -89,8 +89,8 @@ class PackedValue:
     def result(cls, tensor: Tensor, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]) -> PackedValue:
         """Return the packed value of ``tensor``, which is a result of the node that saves it.
 
-        The pack hook gets another Tensor of the same array, which is detached from the graph afterwards, because the
-        node would refer to itself if the hook stored the result.
+        The pack hook gets a second Tensor of the same array, which is detached from the graph after the call. If the
+        hook stored a Tensor with the graph, the node would refer to itself.
         """
         stand_in = at_edge(tensor._array, tensor._version_counter, tensor._grad_edge)
         packed = cls(stand_in, pack, unpack)

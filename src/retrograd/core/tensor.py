@@ -153,7 +153,7 @@ class Tensor:
 
     @classmethod
     def _unwrapped(cls) -> set[Any]:
-        """Return the property getters whose result is not converted to a subclass of Tensor: ``grad`` and ``_base``."""
+        """Return the getters of ``grad`` and ``_base``, whose results are not converted to a subclass of Tensor."""
         return {vars(Tensor)[name].__get__ for name in ("grad", "_base")}
 
     @staticmethod
@@ -485,9 +485,10 @@ class Tensor:
         raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
     def _renew_leaf(self) -> None:
-        """Update the AccumulateGrad of this leaf after a change of its array.
+        """Update the AccumulateGrad of this leaf after its array has been replaced.
 
-        If the shape or dtype changes, it is replaced; graphs recorded before keep the old one.
+        If the new array has another shape or dtype, the leaf gets a new AccumulateGrad; graphs that were recorded
+        before keep the old one.
         """
         edge = self._grad_edge
         if edge.__class__ is AccumulateGrad:
@@ -547,7 +548,7 @@ def wrap(array: Any) -> Tensor:
 def at_edge(array: Any, counter: list[Any] | None, edge: Any) -> Tensor:
     """Return a Tensor of ``array`` with the version counter ``counter`` and the gradient edge ``edge``.
 
-    Saved values become Tensors in this way.
+    The backward pass uses this function to make Tensors of the arrays that a node has saved.
     """
     out: Tensor = new(Tensor)
     out._array = array
@@ -571,10 +572,10 @@ def leaf_from_array(array: Any) -> Tensor:
 
 
 def _freeze(x: Tensor) -> None:
-    """Detach ``x`` from the graph.
+    """Detach ``x`` from the graph, so that ``x`` requires no gradient.
 
-    The AccumulateGrad of a leaf is kept in ``_frozen_edge``, because its hooks and recorded graphs refer to it:
-    ``requires_grad_()`` restores it. A tensor that was computed by a node in between has lost it.
+    If ``x`` is a leaf, its AccumulateGrad is kept in ``_frozen_edge``, because hooks and recorded graphs refer to it,
+    and ``requires_grad_()`` restores it. If ``x`` was computed by a node, the previous AccumulateGrad is lost.
     """
     edge = x._grad_edge
     if edge.__class__ is AccumulateGrad and edge.variable_ref is not dead_ref:
@@ -615,7 +616,7 @@ def _instances(result: Any, cls: type[Tensor]) -> Any:
 
 
 def _remake(accumulate: AccumulateGrad) -> Tensor:
-    """Return a new Tensor for the leaf of ``accumulate`` that no longer exists."""
+    """Return a new Tensor of the array of ``accumulate``, whose leaf no longer exists."""
     out = at_edge(accumulate.array, accumulate.cell, accumulate)
     accumulate.variable_ref = weakref.ref(out)
     return out
@@ -625,7 +626,10 @@ AccumulateGrad.remake = staticmethod(_remake)
 
 
 class Retain:
-    """Hook that retains the gradient of a tensor; it has only a weak reference to the tensor."""
+    """Hook that stores a tensor's gradient in ``grad``, registered by ``Tensor.retain_grad``.
+
+    The hook has only a weak reference to the tensor.
+    """
 
     __slots__ = ("tensor",)
 

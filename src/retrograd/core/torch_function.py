@@ -66,9 +66,9 @@ def overriding_arguments(values: Iterable[Any], ordinary: type | None) -> list[A
 
 
 def _insert(value: Any, overriding: list[Any]) -> None:
-    """Insert ``value`` into the list ``overriding`` before the values of its base classes.
+    """Insert ``value`` into the list ``overriding`` before the values whose classes are base classes of its class.
 
-    Nothing is inserted if the list has a value of its class already.
+    Nothing is inserted if the list already has a value of the same class.
     """
     kind = value.__class__
     if not overriding:
@@ -162,9 +162,9 @@ def call_without_overrides(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 class _Watch:
-    """Callbacks that install and remove the checks for overrides in public functions.
+    """Pair of callbacks that add the checks for ``__torch_function__`` to public functions, and remove them again.
 
-    ``dispatch/torch_function_overrides.py`` sets them.
+    The module ``dispatch/torch_function_overrides.py`` sets the callbacks.
     """
 
     look: Callable[[], None] = staticmethod(lambda: None)  # install the checks in all functions

@@ -43,7 +43,7 @@ DEFAULT, NO_GRAD, INFERENCE, MULTI_OUTPUT, CUSTOM = range(5)
 
 
 class StridedLayout:
-    """Shape, strides and offset of an array in its memory; strides and offset are numbers of elements."""
+    """Shape, strides and offset of an array within its memory; strides and offset are counted in elements."""
 
     __slots__ = ("offset", "shape", "strides")
 
@@ -87,9 +87,9 @@ Tensor._current = staticmethod(current_edge)
 
 
 def _unrecorded(x: Tensor) -> Any:
-    """Return the gradient edge of the view ``x``, which was not recorded although its base has a graph.
+    """Return a gradient edge that discards gradients, for a view ``x`` that is not part of the graph of its base.
 
-    Such a view was created without recording, or before its base required gradients. The edge discards gradients.
+    Such a view was created without recording, or before its base required gradients.
     """
     if x._grad_edge is None and x._array.dtype.kind in "fcV":
         x._grad_edge = AccumulateGrad(x, x._array, x._version_counter)
@@ -122,9 +122,9 @@ def _as_strided_node(
 
 
 def _part(array: Any, base: Any) -> StridedLayout:
-    """Return the layout of the view ``array`` in the array ``base``.
+    """Return the layout of the view ``array`` within the array ``base``.
 
-    A complex view of a real base is described as pairs of real elements.
+    If the view is complex and the base is real, the view is described as pairs of real elements.
     """
     layout = strided_layout(array, base)
     if array.dtype.kind != "c" or base.dtype.kind == "c":
@@ -133,7 +133,10 @@ def _part(array: Any, base: Any) -> StridedLayout:
 
 
 class AsStridedView(Node):
-    """Node of a stale view, which computes the gradient of the base: it is zero outside the view."""
+    """Graph node that replaces the node of a stale view; its backward gives the gradient of the base.
+
+    The gradient of the base is zero at the elements outside the view.
+    """
 
     __slots__ = ("part", "whole")
     __module__ = "builtins"
@@ -153,7 +156,7 @@ AsStridedView.__name__ = AsStridedView.__qualname__ = "AsStridedBackward0"
 
 
 class CopySlices(Node):
-    """Node of a base after an in-place operation on one of its views (see Note [CopySlices])."""
+    """Graph node that a base gets after an in-place operation on one of its views (see Note [CopySlices])."""
 
     __slots__ = ("inner", "joined", "listed", "pairs", "part", "whole")
     __module__ = "builtins"
@@ -215,8 +218,8 @@ def _edge_of_result(copy: weakref.ref[CopySlices], shape: tuple[int, ...], dtype
 def check_in_place(x: Tensor, recorded: bool, overlap: bool = False) -> None:
     """Raise PyTorch's RuntimeError if ``x`` must not be modified in place.
 
-    ``recorded`` is true if the operation is recorded because an operand requires gradients. If ``overlap`` is true,
-    elements of ``x`` may overlap in memory, otherwise this is an error.
+    ``recorded`` is true if the operation is recorded, because an operand requires gradients. An error is raised, too,
+    if elements of ``x`` overlap in memory, unless ``overlap`` is true.
     """
     for callback in before_modification:
         callback(x)

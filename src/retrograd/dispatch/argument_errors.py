@@ -108,15 +108,16 @@ NUMPYS_TOO_BIG = ("array is too big", "Maximum allowed dimension")
 
 
 def _ints(*given: Any) -> list[int]:
-    """Return the ints in ``given`` and in the sequences among ``given``."""
+    """Return all ints among ``given``, including those in sequences."""
     flat = [each for one in given for each in (one if isinstance(one, (tuple, list)) else [one])]
     return [each for each in flat if each.__class__ is int]
 
 
 def _leaked(error: Exception, name: str, given: dict[str, Any]) -> Exception | None:
-    """Return PyTorch's error in place of ``error``, if this is an internal error or one of NumPy's, else None.
+    """Return PyTorch's error that replaces ``error``, if ``error`` is an internal error or one of NumPy's, else None.
 
-    It is called for functions without recorded signatures. ``given`` has the arguments by name.
+    The function is used for public functions whose signatures are not in ``signatures.txt``. ``given`` has the
+    arguments by name.
     """
     if isinstance(error, AttributeError) and error.name in INSIDE and not isinstance(error.obj, Tensor):
         for position, (key, value) in enumerate(given.items()):
@@ -146,9 +147,9 @@ OF_TENSORS = (
 
 
 def _no_tensor(name: str, args: tuple[Any, ...]) -> str | None:
-    """Return PyTorch's text for a list in ``args`` with an element that is not a tensor, or None.
+    """Return PyTorch's error text if a list among ``args`` has an element that is not a tensor, else None.
 
-    ``name`` is the function's name.
+    ``name`` is the name of the called function.
     """
     if name not in OF_TENSORS and not (name == "einsum" and args and isinstance(args[0], str)):
         return None
@@ -210,9 +211,9 @@ GIVEN_AS = {"indices": "input", "reduction": ""}
 
 
 def _inner_text(name: str, target: Any, args: tuple[Any, ...], named: dict[str, Any]) -> str | None:
-    """Return PyTorch's text for wrong arguments of a function in ``GIVEN_ON``, which passes them on, or None.
+    """Return PyTorch's error text for a function in ``GIVEN_ON``, which passes its arguments on to another; else None.
 
-    In PyTorch such a function calls another one, whose signature is checked and whose name the error shows.
+    In PyTorch the other function checks the arguments, and the error shows its name.
     """
     bound = inspect.signature(target).bind(*args, **named)
     bound.apply_defaults()

@@ -91,7 +91,10 @@ def install_all_fast_paths(op: Any) -> None:
 
 
 class _Probe:
-    """Stand-in for the array module in a trial call of a kernel: its functions return their names and arguments."""
+    """Stand-in for the array module in a trial call of a kernel (see :func:`ufunc_of`).
+
+    Its functions return their names and arguments.
+    """
 
     def __getattr__(self, name: str) -> Any:
         return lambda *given: (name, given)
@@ -115,7 +118,7 @@ def ufunc_of(op: Any) -> Any:
 
 
 class _Operand:
-    """Operand without attributes, for a trial call of a kernel."""
+    """Stand-in for an operand in a trial call of a kernel (see :func:`ufunc_of`); it has no attributes."""
 
     __slots__ = ()
 

@@ -90,13 +90,13 @@ class FastPathSpec:
         return ", ".join([*parts, f"**{named}"] if named else parts)
 
     def read(self) -> set[str]:
-        """Return the names of the function's arguments that the operation or the conditions of the fast path use."""
+        """Return the public function's arguments that the operation or the conditions of the fast path use."""
         found = [each for value in self.fixed.values() if callable(value) for each in arguments(value)]
         found += [each for value in self.fixed.values() if value.__class__ is str for each in re.findall(r"\w+", value)]
         return {*self.operands, *self.op.params, *found, *re.findall(r"\w+", self.guard)}
 
     def unusual(self) -> list[str]:
-        """Return conditions, as source text, each true if an argument that the fast path ignores was passed."""
+        """Return conditions, as source text, under which a call passes an argument that the fast path ignores."""
         ours = self.read()
         found = [_unlike(each, self.defaults[each]) for each in self.names if each not in ours]
         return [*found, self.named] if self.named else found
@@ -104,7 +104,7 @@ class FastPathSpec:
     def for_users(self) -> FastPathSpec:
         """Return a copy for a public function, in which ignored keyword-only arguments are collected by ``**unknown``.
 
-        They are rarely passed, and each parameter with a default would cost 7 ns per call.
+        They are passed rarely, and each one as a parameter with a default would make every call 7 ns slower.
         """
         made, ours = copy(self), self.read()
         made.names = tuple([each for k, each in enumerate(self.names) if k < self.positional or each in ours])
@@ -275,7 +275,7 @@ class FunctionWriter:
         return ", ".join(f"_a{i}" for i in range(self.count))
 
     def said(self, code: str) -> str:
-        """Return ``code`` with the names of the kernel's arguments replaced by those of the generated function."""
+        """Return the kernel's source text ``code`` with its arguments' names replaced by the generated function's."""
         names = {**self.values, **{each: f"_a{i}" for i, each in enumerate(self.op.tensors)}}
         code = code.replace("FLOATS", "(_d is F32 or _d is F64)")
         return re.sub(r"(?<!\.)\b[a-z]\w*\b", lambda found: names.get(found[0], found[0]), code)
@@ -303,11 +303,11 @@ class FunctionWriter:
         return " and ".join(f"{each} == {self.op.defaults[each]!r}" for each in self.op.params)
 
     def strange(self) -> str:
-        """Return the condition that the operands of a pointwise operation must be promoted before the kernel runs."""
+        """Return a condition, as source text, that the operands of a pointwise operation must be promoted."""
         return "_u or " * (self.count > 1) + "_d is not F32 and _d is not F64 and _d not in taken"
 
     def united(self, dtype: str) -> list[str]:
-        """Return lines that promote the operands of a pointwise operation; the variable ``dtype`` gets their dtype."""
+        """Return lines that promote the operands of a pointwise operation and assign their dtype to ``dtype``."""
         if self.op.kind != "pointwise":
             return []
         arrays = self.arrays()
@@ -351,7 +351,7 @@ class FunctionWriter:
         return [f"watched(op, {given})", f"return {self.returned}"]
 
     def call(self) -> tuple[str, str]:
-        """Return a condition ("" for always), and the expression that computes the result if the condition holds."""
+        """Return a condition and the expression that computes the result under this condition; "" means always."""
         op, call = self.op, self.kernel()
         if op.ufunc is not None:
             plain, done = self.at_defaults(), self.ufunc()
@@ -439,8 +439,9 @@ class FunctionWriter:
     def places(self) -> list[str]:
         """Return lines that read the operands' gradient edges and set ``_w`` to whether the call is recorded.
 
-        Left to the readable way: a leaf or a view of one that is modified, a view made in a special way, a tensor with
-        hooks, what shares its memory, and what has to be shown to hooks (see ``grad_mode.HOOKED``).
+        The lines call the fallback in rare cases: if a leaf or its view is modified, if the view was created in a
+        special way, if the tensor has hooks, if a saved operand shares its memory, and if hooks must see the call (see
+        ``grad_mode.HOOKED``).
         """
         op, first = self.op, self.names[0]
         leaf = f"_b._grad_edge.__class__ is Leaf or (_b._grad_edge is None and {first}._grad_edge is not None)"
@@ -532,7 +533,7 @@ class FunctionWriter:
         return [*lines, *_lines(*_lines(*[f"_o.{slot} = {value}" for slot, value in stores.items()]))]
 
     def lone(self, i: int) -> list[str]:
-        """Return lines that create the node of a call in which only operand ``i`` has a gradient edge."""
+        """Return lines that create the node of a call in which operand ``i`` is the only one with a gradient edge."""
         shape = [f"_s = _n{i}.shape"] if self.op.kind == "pointwise" and self.count == 2 and not self.over else []
         return [f"_node = Node{i}()", f"_node.edge = _n{i}", *shape, *self.saves(i)]
 
@@ -550,10 +551,10 @@ class FunctionWriter:
         return lines
 
     def facts(self) -> list[str]:
-        """Return lines that set the node's number, its result's shape and dtype, and the line of the user's program.
+        """Return lines that store facts on the node: its number, the result's shape and dtype, and the user's line.
 
-        A pointwise result with the shape of an operand reuses the same tuple, because the backward pass then checks a
-        gradient's shape by identity.
+        If a pointwise result has the shape of an operand, the node gets the same tuple object: the backward pass then
+        checks the shape of a gradient by identity.
         """
         names, pointwise = self.names, self.op.kind == "pointwise"
         lines = ["_node.number = next_number()", "_node.hooks = None", *self.placed()]
@@ -580,7 +581,8 @@ class FunctionWriter:
     def placed(self) -> list[str]:
         """Return lines that set the gradient edges of the results.
 
-        In-place functions and operations that return several views set them elsewhere, so for these there are no lines.
+        There are no lines for in-place functions and for operations that return several views: their edges are set
+        elsewhere.
         """
         if self.over or self.op.several:
             return []
@@ -639,9 +641,9 @@ def _lines(*lines: str) -> list[str]:
 
 
 def _brief(lines: list[str]) -> list[str]:
-    """Return the source ``lines`` of a function with a ``try`` around its body.
+    """Return the source ``lines`` of a function, with a ``try`` around its body that shortens tracebacks.
 
-    The handler removes the package's frames from the traceback of an error.
+    The ``except`` block removes the package's frames from the traceback of an error.
     """
     caught = ["    except Exception as _error:", "        _error = brief(_error)"]
     return [lines[0], "    try:", *_lines(*lines[1:]), *caught, *_lines(*_lines(*RERAISE))]

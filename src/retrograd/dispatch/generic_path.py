@@ -76,9 +76,9 @@ def apply_operator(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -
 
 
 def apply_equality(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
-    """Return the result of ``==`` or ``!=`` as :func:`apply_operator`, which here also accepts NumPy arrays.
+    """Return the result of ``==`` or ``!=`` as :func:`apply_operator`, but accept NumPy arrays, too.
 
-    NumPy arrays are converted to Tensors, because NumPy's own operator leaves the comparison to the Tensor.
+    An array is converted to a Tensor, because NumPy's own operator leaves the comparison to the Tensor.
     """
     taken = tuple(wrap(each) if isinstance(each, numpy.ndarray) else each for each in tensors)
     return apply_operator(op, taken, params)
@@ -236,9 +236,9 @@ def half_precision_kernel(op: Any) -> Callable[..., Any]:
 
 
 def _written_exact(op: Any, by_dtype: Callable[..., Any]) -> Any:
-    """Generate the function of :func:`half_precision_kernel` with exactly the arguments of ``op``.
+    """Generate the function that :func:`half_precision_kernel` returns, with exactly the arguments of ``op``.
 
-    It calls the kernel for float32 arrays, and ``by_dtype`` for all others.
+    For float32 arrays, the generated function calls the kernel, and for all others ``by_dtype``.
     """
     free = [*op.tensors, *op.params[: op.positional]]
     named = [f"{each}={each}" for each in op.params[op.positional :]]
@@ -258,10 +258,10 @@ def _written_exact(op: Any, by_dtype: Callable[..., Any]) -> Any:
 
 
 def _refuse_mixed(op: Any, np: Any, arrays: Any, params: Any, keywords: Any) -> None:
-    """Call the kernel with the unconverted ``arrays``, so that it raises PyTorch's RuntimeError for mixed dtypes.
+    """Call the kernel with the unconverted ``arrays``, to raise PyTorch's RuntimeError if their dtypes are mixed.
 
-    Any other error is ignored, because NumPy raises it for float16 and bfloat16 arrays of which the kernel supports
-    the float32 conversion.
+    Any other error is ignored: NumPy raises one for float16 or bfloat16 arrays, although the kernel supports the same
+    arrays in float32.
     """
     with numpy.errstate(all="ignore"):
         try:
@@ -308,9 +308,9 @@ def _check_target(op: Any, tensors: tuple[Any, ...], x: Tensor, common: dtypes.d
 
 
 def _retype(op: Any, result: Any, target: Any) -> Any:
-    """Return ``result``, an array or a tuple of arrays, in the dtype ``target``.
+    """Return ``result``, an array or a tuple of arrays, converted to the dtype ``target``.
 
-    For an ``op`` that is not pointwise, only float32 is converted, to float16 or bfloat16.
+    If ``op`` is not pointwise, only float32 arrays are converted, and only to float16 or bfloat16.
     """
     if isinstance(result, tuple):
         return tuple(_retype(op, each, target) for each in result)
@@ -410,7 +410,10 @@ def watched(
 
 
 def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any) -> None:
-    """Save on ``node`` the values that the rules of its edges need, packed by saved-tensor hooks if any are active."""
+    """Save on ``node`` the values that the derivative rules of its edges need.
+
+    If saved-tensor hooks are active, they pack the values.
+    """
     hooks, some = active_hooks(), None in node.edges
     for each in op.saved():
         if some and not any([node.edges[i] is not None for i in each.rules]):
@@ -551,9 +554,9 @@ _FILLS = {
 
 
 def _write_changed(op: Any, array: Any, result: Any) -> None:
-    """Write into ``array``, whose elements overlap in memory, the elements of ``result`` that differ from it.
+    """Write those elements of ``result`` that differ from ``array`` into ``array``, whose elements overlap in memory.
 
-    Unchanged elements are not written, because they would overwrite a new value at the same address.
+    Equal elements are not written, because they would overwrite a new value at the same address.
     """
     if _FILLS[op.name]:
         user_frame.warn(
@@ -565,7 +568,7 @@ def _write_changed(op: Any, array: Any, result: Any) -> None:
 
 
 def _differs(a: Any, b: Any) -> Any:
-    """Return where the elements of two arrays differ; a nan equals a nan, and -0.0 differs from 0.0."""
+    """Return an array of bools that tells where ``a`` and ``b`` differ; nan equals nan, and -0.0 differs from 0.0."""
     if a.dtype.kind == "c":
         return _differs(a.real, b.real) | _differs(a.imag, b.imag)
     changed = (a != b) & ((a == a) | (b == b))
@@ -578,9 +581,9 @@ def _check_shape(x: Tensor, shape: tuple[int, ...]) -> None:
 
 
 def check_cast(source: dtypes.dtype, target: dtypes.dtype) -> None:
-    """Raise RuntimeError if converting ``source`` to ``target`` would lose the category.
+    """Raise RuntimeError if ``source`` is of a higher category than ``target``, so that a conversion would lose it.
 
-    The categories are bool, integer, floating and complex.
+    The categories are bool, integer, floating and complex, in this order.
     """
     if source is not target and not promotion.can_cast(source, target):
         raise RuntimeError(

@@ -94,10 +94,10 @@ class RecordedSignature:
 
 
 def _needed(longest: signatures.Signature, known: list[signatures.Signature]) -> int:
-    """Return the number of parameters of ``longest`` that are required.
+    """Return how many parameters of the signature ``longest`` are required.
 
-    It is the smallest number of required parameters of a signature in ``known`` whose parameters are the first of
-    ``longest``.
+    Among the signatures in ``known`` whose parameters are the first of ``longest``, it is the smallest number of
+    required parameters.
     """
     names = [each.name for each in longest.parameters]
     starts = [[each.name for each in one.parameters if not each.default] for one in known]
@@ -105,7 +105,7 @@ def _needed(longest: signatures.Signature, known: list[signatures.Signature]) ->
 
 
 class _AsWritten:
-    """Default value whose repr is PyTorch's text, for example ``contiguous_format``."""
+    """Default value in a displayed signature, whose repr is PyTorch's text, for example ``contiguous_format``."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -273,14 +273,14 @@ def _load(each: Any, record: bool, conjugate: bool, only: int | None) -> list[st
 
 
 def _any_edge(rules: Sequence[int]) -> str:
-    """Return the condition, as source text, that one of the operands with the indices ``rules`` has a gradient edge."""
+    """Return the condition, as source text, that an operand whose index is in ``rules`` has a gradient edge."""
     return " or ".join(f"e{i} is not None" for i in rules)
 
 
 def _rule(i: int, rule: Any, space: dict[str, Any]) -> str:
-    """Return the expression of the gradient of operand ``i`` by its derivative rule.
+    """Return the source text of an expression for the gradient of operand ``i``, from its derivative rule ``rule``.
 
-    A rule that is a function is added to ``space``, the globals of the vjp.
+    If the rule is a function, the function is added to ``space``, the globals of the vjp.
     """
     if isinstance(rule, (int, float)):
         constants: dict[float, str] = {1: "g", -1: "-g", 0: "None"}
@@ -294,7 +294,10 @@ def _rule(i: int, rule: Any, space: dict[str, Any]) -> str:
 
 
 class _Symbol:
-    """Argument for a trial call of a rule: it supports comparison, indexing, attributes and calls, not arithmetic."""
+    """Argument for a trial call of a derivative rule (see :func:`uses_arithmetic`).
+
+    It supports comparison, indexing, attributes and calls, but no arithmetic.
+    """
 
     __iter__ = None
 

@@ -20,9 +20,9 @@ Rule = Callable[..., Any] | str | int | float | None
 
 
 class Level:
-    """Namespace ``F`` of derivative rules, with an attribute for each operation.
+    """Namespace ``F`` that derivative rules get as their first argument, with an attribute for each operation.
 
-    There are two: ``ARRAYS`` has the kernels, ``TENSORS`` the recorded operations.
+    There are two: ``ARRAYS`` has the kernels, and ``TENSORS`` the recorded operations.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ METHODS: dict[str, Any] = {}
 
 
 class _Missing:
-    """Class of ``MISSING``, the default of required parameters in generated functions; supports no operation."""
+    """Class of ``MISSING``, the default of required parameters in generated functions; it supports no operation."""
 
     __slots__ = ()
 
@@ -199,9 +199,10 @@ class Op:
 
 
 def arguments(rule: Rule) -> tuple[str, ...]:
-    """Return the names of a rule's arguments.
+    """Return the names of the arguments of a derivative rule.
 
-    A rule that is a string is the name of a saved value; the result has this name. A constant rule has no arguments.
+    If the rule is a string, it is the name of a saved value and the only name in the result. A constant rule has no
+    arguments.
     """
     if rule is None or isinstance(rule, (int, float)):
         return ()

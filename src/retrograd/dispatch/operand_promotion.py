@@ -102,9 +102,9 @@ for _each in INTEGERS:
 
 
 def stores_like_pytorch(value: Any, dtype: Any) -> bool:
-    """Whether NumPy assigns the number ``value`` to an array of ``dtype`` with the same result as PyTorch.
+    """Whether assigning the number ``value`` to an array of ``dtype`` gives the same result in NumPy as in PyTorch.
 
-    If not, the number must be converted before.
+    If it does not, the caller must convert the number first.
     """
     kind = value.__class__
     if kind is float:

@@ -79,8 +79,8 @@ def call_into_out(call: Callable[..., Any], space: str, name: str, args: Sequenc
 def _returned(key: str, found: Any, outs: tuple[Tensor, ...]) -> Any:
     """Return the outputs ``outs`` in the form in which PyTorch returns several outputs.
 
-    It is a named tuple if ``found``, the result without ``out=``, is one. It is None for functions that copy views,
-    such as ``split_copy``, and otherwise the tuple ``outs``. ``key`` is the function's name in ``outs.txt``.
+    This is a named tuple if ``found``, the result without ``out=``, is a named tuple. For functions that copy views,
+    such as ``split_copy``, it is None, and otherwise a tuple. ``key`` is the function's name in ``outs.txt``.
     """
     kind = type(found)
     if kind.__module__ != "torch.return_types":
@@ -140,10 +140,10 @@ def _refuse_graded(key: str, read: Sequence[Tensor], outs: Sequence[Tensor]) -> 
 
 
 def _overload(key: str, read: Sequence[Tensor], dim: Any, several: bool) -> str:
-    """Return the name in ``outs.txt`` of the PyTorch overload that was called; ``key`` if all overloads agree.
+    """Return the name in ``outs.txt`` of the overload of PyTorch's function that the call uses.
 
-    ``key`` is the function's name, and ``read`` are its operands. ``dim`` is the argument of this name, and ``several``
-    is true if there are several outputs.
+    It is ``key``, the function's name, if all overloads agree. ``read`` are the operands of the call, ``dim`` is its
+    argument ``dim``, and ``several`` is true if there are several outputs.
     """
     if key in ("max", "min") and several:
         return "aminmax"

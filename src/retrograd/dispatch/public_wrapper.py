@@ -133,9 +133,9 @@ def _numbers(space: str, name: str, target: Any, names: tuple[str, ...]) -> list
 
 
 def _given_out(space: str, names: tuple[str, ...]) -> list[str]:
-    """Return source lines that handle ``out=``; for methods, which have no ``out=``, they raise TypeError.
+    """Return source lines that implement the argument ``out=`` of a public function.
 
-    ``names`` are the wrapper's parameters.
+    For a method, which has no ``out=``, the lines raise TypeError. ``names`` are the wrapper's parameters.
     """
     if space == "Tensor":
         return ["        if 'out' in _named: raise TypeError"]

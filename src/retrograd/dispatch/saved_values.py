@@ -44,9 +44,10 @@ def _packed_subclass(kind: type[Node]) -> type[Node]:
 
 
 def _unpacking(level: str, slots: Sequence[Any]) -> Callable[..., Any]:
-    """Return the method of nodes with packed values that unpacks the values and calls the plain class's method.
+    """Return a method ``level`` ("vjp" or "vjp_recorded") for nodes whose values are packed by saved-tensor hooks.
 
-    ``level`` is the method's name, "vjp" or "vjp_recorded". ``slots`` are the slots of the node class.
+    The method unpacks the values and then calls the method of the plain class. ``slots`` are the slots of the node
+    class.
     """
 
     def vjp(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
@@ -62,9 +63,9 @@ def _unpacking(level: str, slots: Sequence[Any]) -> Callable[..., Any]:
 
 
 def _store_unpacked(node: Any, arrays: Sequence[Any]) -> None:
-    """Replace the saved arrays of ``node`` by ``arrays``, in the order of ``node.arrays``.
+    """Replace the saved arrays of ``node`` by the unpacked ``arrays``, which have the order of ``node.arrays``.
 
-    None in ``arrays`` leaves a value unchanged.
+    Where ``arrays`` has None, the saved value stays unchanged.
     """
     for each, array in zip(node.arrays, arrays, strict=True):
         if array is not None:
@@ -94,7 +95,7 @@ def _unpacked_copy(node: Any, slots: Sequence[Any]) -> Any:
 
 
 class SavedTensor(ABC):
-    """One tensor saved by a node, the value of ``grad_fn._raw_saved_…``; hooks can be registered on it."""
+    """Tensor saved by a graph node, as ``grad_fn._raw_saved_…`` returns it; hooks can be registered on it."""
 
     __slots__ = ()
     __module__ = "torch._C._autograd"
@@ -102,9 +103,9 @@ class SavedTensor(ABC):
 
     @abstractmethod
     def held(self) -> Any:
-        """Return the saved value.
+        """Return the value that the node has saved.
 
-        It is a PackedValue, the tensor, None if no tensor was saved, or FREED after a backward pass freed it.
+        This is a PackedValue, the tensor, None if no tensor was saved, or FREED if a backward pass has freed it.
         """
 
     @abstractmethod
@@ -157,7 +158,7 @@ FREED: Any = object()
 
 
 class NodeSavedTensor(SavedTensor):
-    """Saved tensor of a node of a declared operation, in the node's attribute ``s_<slot>``.
+    """Value of ``grad_fn._raw_saved_…`` for the node of a declared operation, which stores it in ``s_<slot>``.
 
     ``lift()`` returns the saved value as a Tensor.
     """

@@ -39,9 +39,9 @@ class ArgumentMismatch(TypeError):
 
 
 class ElementMismatch(ArgumentMismatch):
-    """Error for a list with a wrong element after the first, which PyTorch finds after it has chosen a signature.
+    """Error for an argument that is a list with a wrong element after the first.
 
-    No other signature is tried.
+    PyTorch finds this error only after it has chosen a signature, so no other signature is tried.
     """
 
 
@@ -62,7 +62,7 @@ class Parameter:
 
     @property
     def shown(self) -> str:
-        """Name of the parameter's type in PyTorch's errors."""
+        """Name of the parameter's type as PyTorch's errors show it."""
         return SHOWN.get(self.kind, self.kind)
 
     def find(self, given: dict[str, Any]) -> str | None:
@@ -72,7 +72,7 @@ class Parameter:
     def takes(self, value: Any, function: str) -> bool:
         """Whether the parameter accepts ``value`` in a call of ``function``.
 
-        Of a list, only the first element is checked, as PyTorch does when it chooses a signature.
+        If the value is a list, only its first element is checked, as PyTorch does when it chooses a signature.
         """
         if value is None:
             return self.nullable or self.kind == "object"
@@ -124,7 +124,7 @@ class Signature:
         self.required = sum(not each.default for each in self.parameters)
 
     def check(self, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-        """Raise ArgumentMismatch with PyTorch's text if ``args`` and ``named`` do not fit the signature."""
+        """Raise ArgumentMismatch, with PyTorch's text, if ``args`` and ``named`` do not fit the signature."""
         if len(args) > self.positional and not self.spread:
             raise self._too_many(len(args))
         left, place = dict(named), 0
@@ -227,7 +227,7 @@ def _combinations(known: list[Signature], args: tuple[Any, ...], named: dict[str
 
 
 def _spaced(signature: Signature) -> str:
-    """Return the text of a signature in PyTorch's errors."""
+    """Return the text of a signature as PyTorch's errors show it."""
     parts: list[str] = []
     for each in signature.shown.strip("()").split(", "):
         kind, _, named = each.rpartition(" ")
@@ -279,7 +279,7 @@ _NUMERIC = ("Number", "float")
 
 
 def _as_method(line: str) -> str:
-    """Return the signature ``line`` of a function as that of the method: without ``input`` and ``out``."""
+    """Return the signature ``line`` of a function rewritten for the method: without ``input`` and ``out``."""
     line = re.sub(r"\(Tensor input(, )?", "(", line)
     return re.sub(r"(, \*)?, Tensor(\[\d\])? out=None\)|\*, Tensor(\[\d\])? out=None\)", ")", line)
 
