@@ -12,7 +12,7 @@ from typing import Any
 
 
 class UnquotedAnnotation(str):
-    """Text of an annotation, whose ``repr`` has no quotes."""
+    """Text of an annotation that ``help`` and ``inspect.signature`` show without quotes."""
 
     __slots__ = ()
     __repr__ = str.__str__
@@ -41,9 +41,9 @@ def unquote_annotations(function: Any) -> Any:
 
 
 def _functions(shown: Any) -> Iterator[FunctionType]:
-    """Yield the functions whose annotations are shown for ``shown``.
+    """Yield the functions whose annotations belong to ``shown``, a function or a class.
 
-    For a class these are its methods, for a wrapper the wrapped function, and for a function itself.
+    For a class they are its methods, and for a wrapper the wrapped function.
     """
     kinds = shown.__mro__ if isinstance(shown, type) else ()
     own = [each for kind in kinds if kind is shown or kind.__name__[0] == "_" for each in vars(kind).values()]

@@ -146,9 +146,10 @@ ON_LOAD: list[Callable[[], None]] = []
 
 
 def _complete(namespace: dict[str, Any]) -> None:
-    """Mark the loaded module with the given namespace as the package's, and silence NumPy's warnings.
+    """Complete a loaded module: mark it as one of the package's, and silence NumPy's warnings in it.
 
-    Silencing goes through all modules of the package, so it is done only after packages and top-level modules.
+    ``namespace`` is that of the module. Silencing visits all modules of the package, so it is done only after packages
+    and top-level modules have been loaded.
     """
     namespace[user_frame.MARK] = True
     for call in ON_LOAD:
@@ -158,7 +159,7 @@ def _complete(namespace: dict[str, Any]) -> None:
 
 
 def _is_part(name: str, value: Any) -> bool:
-    """Whether ``value`` is a public module of the package whose own name is ``name``."""
+    """Whether ``value`` is a public module of the package, and the last part of its name is ``name``."""
     parts = value.__name__.split(".") if isinstance(value, ModuleType) else []
     return len(parts) > 1 and parts[0] == "retrograd" and parts[1] not in INTERNAL and parts[-1] == name
 

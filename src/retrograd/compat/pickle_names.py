@@ -53,9 +53,10 @@ def add_former_modules(package: str) -> None:
 
 
 def _object(package: str, names: dict[str, str], name: str) -> Any:
-    """Return the object of ``package`` that was called ``name`` in a former module.
+    """Return the object that a former module of the package called ``name``, for old pickles.
 
-    ``names`` maps the names in that module to the present ones. The function is the module's ``__getattr__``.
+    ``names`` maps the names in the former module to the present names in ``package``. This function serves as the
+    ``__getattr__`` of the former module.
     """
     if name not in names:
         raise AttributeError(f"no object of this module has been pickled as {name!r}")
@@ -64,9 +65,9 @@ def _object(package: str, names: dict[str, str], name: str) -> Any:
 
 
 class TorchNamed:
-    """Base class of classes that are shown with PyTorch's module name.
+    """Base class of the package's classes whose ``__module__`` is that of PyTorch's class.
 
-    Pickles name the package's own module instead. Checkpoints (``torch.save``) keep PyTorch's name.
+    Pickles name the package's own module instead. Checkpoints (``torch.save``) have PyTorch's name.
     """
 
     __slots__ = ()

@@ -164,7 +164,7 @@ def _copied(leaf: AccumulateGrad, grad: Tensor) -> Any:
 
 
 def _own(leaf: AccumulateGrad, grad: Any, owned: bool) -> Any:
-    """Return ``grad`` or a copy of it, as an array that nothing else refers to, in the memory layout of the leaf.
+    """Return an array that nothing else refers to, in the leaf's memory layout: ``grad`` or a copy of it.
 
     If ``owned`` is true, only the engine refers to ``grad``.
     """

@@ -186,7 +186,7 @@ def _output(node: Any, position: int) -> int:
 
 
 def _message(node: Any, output: int, grad: Any, bad: Any, saved: list[tuple[str, Any]], kind: str, wrong: Any) -> str:
-    """Return the text of the error about NaN or infinities in the gradient ``bad`` that ``node`` returned.
+    """Return the text of the error about NaN or infinities in ``bad``, a gradient that ``node`` returned.
 
     It has PyTorch's message, the line in the program, the values around the first NaN, and a remedy. ``output`` is the
     index of the gradient, ``grad`` the incoming gradient of the node, and ``saved`` its saved values. ``kind`` is "nan"

@@ -74,7 +74,10 @@ def run_backward(
 
 
 def _note_origin(error: Exception) -> None:
-    """Add to ``error`` a note with the node that raised it, which is a local variable of the functions below."""
+    """Add to ``error`` a note with the node that raised the error.
+
+    The node is a local variable of a function below, found in the traceback.
+    """
     edge, trace = None, error.__traceback__
     while trace is not None:
         frame, trace = trace.tb_frame, trace.tb_next
@@ -294,7 +297,7 @@ def _is_chain(roots: Sequence[tuple[Any, Any]], wanted: dict[Any, Any]) -> bool:
 
 
 class Plan:
-    """Traversal of the graph before a backward pass with wanted gradients or hooks of leaves.
+    """Result of traversing the graph before a backward pass that has wanted gradients, or leaves with hooks.
 
     ``seen`` is the set of all edges that gradients can reach, except leaves. ``flow`` is the set of edges on the way to
     a wanted gradient, or None for all edges. ``inner`` has the wanted edges that are not leaves; its values are true

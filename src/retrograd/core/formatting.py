@@ -93,7 +93,7 @@ def printoptions(**changes: Any) -> Iterator[None]:
 
 
 class _Format:
-    """Format for the elements of a tensor: calling it converts an element to text of constant width.
+    """Format for printing the elements of one tensor; calling it converts an element to text of constant width.
 
     The notation and the width are chosen for all elements in the array ``values``.
     """

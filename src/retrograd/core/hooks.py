@@ -35,9 +35,10 @@ def run_tensor_hooks(hooks: Hooks, grad: Any, record: bool) -> Any:
 
 
 def run_node_pre_hooks(node: Any, grads: tuple[Any, ...], record: bool) -> tuple[Any, ...]:
-    """Call the hooks registered to run before ``node``, and return the gradients of its results as changed by them.
+    """Call the hooks registered to run before ``node``, and return the incoming gradients as changed by them.
 
-    ``grads`` are the gradients of its results. If ``record`` is true, the backward pass is recorded.
+    ``grads`` are the incoming gradients: those of the node's results. If ``record`` is true, the backward pass is
+    recorded.
     """
     for hook in list(node.hooks.before.values()):
         shown = tuple(map(as_tensor, grads))
@@ -91,7 +92,10 @@ def _checked(hook: Any, results: Any, shown: tuple[Any, ...], record: bool) -> t
 
 
 def check_hook_result(hook: Any, result: Any, shown: Tensor | None) -> None:
-    """Raise PyTorch's error unless ``result``, returned by ``hook``, can replace the gradient ``shown`` to it."""
+    """Raise PyTorch's error if ``result``, which ``hook`` returned, can not replace the gradient ``shown``.
+
+    ``shown`` is the gradient with which the hook was called.
+    """
     error: Exception | None = None
     if not isinstance(result, Tensor):
         error = TypeError(f"expected Variable, but hook returned '{type(result).__name__}'{hook_hint(hook)}")
@@ -107,7 +111,7 @@ def check_hook_result(hook: Any, result: Any, shown: Tensor | None) -> None:
 
 
 def hook_hint(hook: Any) -> str:
-    """Return the location where ``hook`` is defined, and a remedy, for errors about its result."""
+    """Return a text with the location where ``hook`` is defined and a remedy, for errors about the hook's result."""
     location = describe_definition(hook)
     remedy = "Remedy: return None, or a gradient of the same shape and dtype"
     return f" (the hook is defined{location}). {remedy}" if location else f". {remedy}"

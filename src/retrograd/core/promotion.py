@@ -82,7 +82,7 @@ def _no_promotion(a: dtype, b: dtype) -> RuntimeError:
 
 
 def dtype_of_number(value: Any) -> dtype:
-    """Return the dtype of the Python number ``value`` in an operation without tensors."""
+    """Return the dtype of a result that is computed from the Python number ``value`` without any tensor."""
     if value.__class__ is bool:
         return bool_
     if isinstance(value, int):
@@ -105,7 +105,7 @@ def promoted_dtype(dimensioned: dtype | None, zero_dim: dtype | None, number: dt
 
 
 def _combine(stronger: dtype | None, weaker: dtype | None) -> dtype | None:
-    """Return the common dtype of two groups of operands.
+    """Return the common dtype of two groups of operands, where ``stronger`` has priority over ``weaker``.
 
     The dtype ``weaker`` changes the result only if its category is higher than that of ``stronger``.
     """
@@ -122,9 +122,9 @@ def _combine(stronger: dtype | None, weaker: dtype | None) -> dtype | None:
 
 @strips_frames
 def can_cast(from_: dtype, to: dtype) -> bool:
-    """Whether converting the dtype ``from_`` to the dtype ``to`` is allowed by PyTorch's casting rules.
+    """Whether PyTorch's casting rules allow a conversion of the dtype ``from_`` to the dtype ``to``.
 
-    Complex to real, floating to integer, and integer to bool are not allowed.
+    Conversions from complex to real, from floating to integer, and from integer to bool are not allowed.
     """
     _check_dtypes("can_cast", from_=from_, to=to)
     if from_.is_complex and not to.is_complex:

@@ -18,7 +18,10 @@ arithmetic = SimpleNamespace(add=numpy.add, copy_into=numpy.copyto)
 
 
 def rule_namespace_of(gradient: Any) -> Any:
-    """Return the namespace ``F`` with which a rule is called for ``gradient``, by the type of the gradient."""
+    """Return the argument ``F`` of derivative rules for ``gradient``.
+
+    It has the kernels if the gradient is an array, and the recorded operations if it is a Tensor.
+    """
     try:
         return RULE_NAMESPACES[gradient.__class__]
     except KeyError:

@@ -62,7 +62,7 @@ class memory_format(layout):
 
 @pickled_as("layout")
 def layout_named(name: str) -> layout:
-    """Return the layout or memory format called ``name``; pickles call this function."""
+    """Return the layout or memory format called ``name``, such as ``strided``; pickles call this function."""
     return globals()[name]
 
 
@@ -389,7 +389,7 @@ class Tensor:
         self._grad = None
 
     def _check_grad(self, value: Any) -> None:
-        """Raise PyTorch's error unless ``value`` can be the gradient of this tensor."""
+        """Raise PyTorch's error if ``value`` can not be assigned to ``grad`` of this tensor."""
         if not isinstance(value, Tensor):
             raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {_short(value)}")
         if value is self:
@@ -607,7 +607,7 @@ def leaf_sharing_memory(cls: type, data: Tensor, requires_grad: Any, function: s
 
 
 def _instances(result: Any, cls: type[Tensor]) -> Any:
-    """Return ``result`` with its tensors converted to instances of ``cls``, also those inside tuples and lists."""
+    """Return ``result`` with its tensors converted to instances of ``cls``, including those in tuples and lists."""
     if isinstance(result, Tensor):
         return result if isinstance(result, cls) else result.as_subclass(cls)
     if isinstance(result, (tuple, list)) and result.__class__ is not Size:
@@ -647,9 +647,9 @@ class Retain:
 
 
 def _without_node(x: Tensor) -> bool:
-    """Whether the gradient edge of ``x`` is None or a leaf's, not a node.
+    """Whether no graph node computed ``x``: its gradient edge is None or that of a leaf.
 
-    Unlike ``is_leaf``, this does not update the edge of a stale view.
+    Unlike ``is_leaf``, this function does not update the edge of a stale view.
     """
     return x._grad_edge is None or x._grad_edge.__class__ is AccumulateGrad
 
@@ -672,7 +672,7 @@ def normalize_dim(dim: int, ndim: int, *, wrap_scalar: bool = True) -> int:
 
 
 def element_strides(array: Any) -> tuple[int, ...]:
-    """Return the strides of ``array`` in elements, with PyTorch's values for dimensions of size 0 and 1."""
+    """Return the strides of ``array`` counted in elements, with PyTorch's values for dimensions of size 0 and 1."""
     if array.flags.c_contiguous and (1 not in array.shape if array.size else not any(array.strides)):
         return contiguous_strides(array.shape)  # NumPy's strides of an empty array are 0
     size: int = array.itemsize

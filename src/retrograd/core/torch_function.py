@@ -162,7 +162,7 @@ def call_without_overrides(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 class _Watch:
-    """Pair of callbacks that add the checks for ``__torch_function__`` to public functions, and remove them again.
+    """Callbacks that add the checks for ``__torch_function__`` to public functions, and remove them again.
 
     The module ``dispatch/torch_function_overrides.py`` sets the callbacks.
     """

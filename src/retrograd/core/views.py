@@ -197,7 +197,7 @@ class CopySlices(Node):
 
 
 def _edge_of_result(copy: weakref.ref[CopySlices], shape: tuple[int, ...], dtype: Any) -> Any:
-    """Return the gradient edge of a result that the inner node of ``copy`` has saved.
+    """Return the gradient edge of a result that the view's own node, which ``copy`` contains, has saved.
 
     ``shape`` and ``dtype`` are those of the result (see Note [Results saved by in-place operations]).
     """
@@ -246,7 +246,7 @@ def check_in_place(x: Tensor, recorded: bool, overlap: bool = False) -> None:
 
 
 def _leaf_hint(leaf: Tensor) -> str:
-    """Return the user's line, the origin of ``leaf`` and a remedy, for an error about an in-place operation."""
+    """Return a text with the user's line, the origin of ``leaf`` and a remedy, for errors of in-place operations."""
     line, origin = user_frame.describe(*user_frame.user_location()), describe_origin(leaf._grad_edge)
     return f" (at {line}; it is {origin}). Remedy: update it under torch.no_grad(), or work on a clone." if line else ""
 
@@ -400,7 +400,7 @@ def rebase_history(x: Tensor, node: Node) -> None:
 
 
 def _keep_retaining(x: Tensor, before: Any) -> None:
-    """Retain the gradient of ``x`` at its new edge if it was retained at the previous edge ``before``."""
+    """Let the tensor ``x`` retain its gradient at its new edge, if it did at the previous edge ``before``."""
     hooks = getattr(before, "hooks", None)
     if hooks is not None and hooks.retaining is not None and x._grad_edge is not None:
         hooks.tensor.pop(hooks.retaining, None)

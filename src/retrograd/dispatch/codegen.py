@@ -36,9 +36,9 @@ LAZY_FUNCTIONS: list[FunctionType] = []
 
 
 def lazy_function(name: str, write: Callable[[FunctionType], None], space: dict[str, Any]) -> FunctionType:
-    """Return a function ``name`` with the globals ``space``, whose code is generated at its first call.
+    """Return a function called ``name`` with the globals ``space``, whose code is generated at its first call.
 
-    The first call calls ``write(function)``, which must set the code. The import of the package creates about 2,500
+    This call runs ``write(function)``, which must set the code. The import of the package creates about 2,500 such
     functions and generates the code of none.
     """
     function = FunctionType(_FIRST_CALL.replace(co_name=name, co_qualname=name), space, name)

@@ -277,9 +277,9 @@ def with_fast_path(
 
 
 def _fronted(front: FastPathSpec, name: str, public_kind: str = "") -> Any:
-    """Return the function ``name`` with the fast path ``front``, whose code is generated at its first call.
+    """Return the public function ``name`` with the fast path ``front``; its code is generated at the first call.
 
-    A call that this fast path does not support goes to the next one (``front.other``), and at last to
+    A call that this fast path does not support goes to the next fast path (``front.other``), and at last to
     ``front.surface``. ``public_kind`` is that of :func:`_stub`.
     """
     target = front.surface
@@ -405,7 +405,7 @@ def variant(function: Any, **changes: Any) -> Op:
 
 
 def operator_form(function: Any, name: str) -> Any:
-    """Return ``function`` as the operator method ``name``: NotImplemented for operands of foreign classes."""
+    """Return ``function`` as the operator method ``name``, with NotImplemented for operands of foreign classes."""
     op, front = getattr(function, "op", None), getattr(function, "front", None)
     if front is not None and not front.over:
         return _fronted(front.before_operator(generic_path.operator_wrapper(front.target, name)), name, OPERATOR)

@@ -134,7 +134,7 @@ class FastPathSpec:
 
 
 def _unlike(name: str, default: Any) -> str:
-    """Return a condition, as source text, that the argument ``name`` differs from ``default``."""
+    """Return a condition, as source text, under which the argument ``name`` differs from its default ``default``."""
     if default.__class__ in (int, float, str):
         return f"{name} != {default!r}"
     return f"{name} is not {default if default is None or default.__class__ is bool else f'default_{name}'}"
@@ -433,7 +433,10 @@ class FunctionWriter:
         return _brief([*lines, f"    return {first}"])
 
     def if_tensor(self, i: int) -> str:
-        """Return the beginning of a condition, ending with ``and``: operand ``i`` is a tensor; "" if it always is."""
+        """Return the beginning of a condition, ending with ``and``, that is true if operand ``i`` is a tensor.
+
+        It is an empty string if the operand is always a tensor.
+        """
         return f"_a{i} is not {self.names[i]} and " if i and self.op.kind == "pointwise" and self.op.numbers else ""
 
     def places(self) -> list[str]:
@@ -459,7 +462,7 @@ class FunctionWriter:
         return [*lines, "    _old = _a0.copy()"] if 0 in kept else lines
 
     def overlapping(self) -> list[str]:
-        """Return lines that call the fallback if elements of the first operand, or the operands, overlap in memory."""
+        """Return lines that call the fallback if the first operand overlaps in memory, with itself or another."""
         lines = [f"if _a0.base is not None and 0 in _a0.strides: {self.slow}"]
         for i in range(1, self.count):
             owners = f"(_a0.base is not None or _a{i}.base is not None) and share_memory(_a{i}, _a0)"
@@ -491,7 +494,7 @@ class FunctionWriter:
     # -- The node
 
     def record(self) -> list[str]:
-        """Return lines that create the node of the call, with its edges and saved values."""
+        """Return lines that create the graph node of the call, with its edges and saved values."""
         op = self.op
         places = [f"_n{i}," if rule is not None or i == 0 else "None," for i, rule in enumerate(op.rules)]
         shaped = op.kind == "pointwise" and self.count == 2 and not self.over

@@ -71,7 +71,7 @@ def apply_method(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> 
 
 
 def apply_operator(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
-    """Return the result of ``op`` as :func:`apply`, for an operator: NotImplemented for operands of foreign classes."""
+    """Return the result of ``op`` as :func:`apply`, but NotImplemented if an operand is of a foreign class."""
     return apply(op, tensors, params) if all(map(is_operand, tensors)) else NotImplemented
 
 
@@ -85,7 +85,7 @@ def apply_equality(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -
 
 
 def operator_fallback(apply: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return the fallback of the operator ``name``: ``apply``, and after NotImplemented :func:`retry_operator`."""
+    """Return a fallback for the operator ``name``: ``apply``, and after NotImplemented :func:`retry_operator`."""
 
     def slow(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
         result = apply(op, tensors, params)
@@ -108,7 +108,7 @@ def is_operand(value: Any) -> bool:
 
 
 def operator_wrapper(function: Callable[[Any, Any], Any], name: str) -> Callable[[Any, Any], Any]:
-    """Return ``function`` as the operator method ``name``: NotImplemented for operands of foreign classes."""
+    """Return ``function`` as the operator method ``name``, with NotImplemented for operands of foreign classes."""
 
     def operator(input: Any, other: Any) -> Any:
         try:
@@ -494,7 +494,10 @@ def apply_in_place(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -
 
 
 def apply_in_place_operator(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
-    """Write the result of ``op`` into its first tensor as :func:`modify`; NotImplemented for foreign operands."""
+    """Write the result of ``op`` into its first tensor as :func:`modify`, or return NotImplemented.
+
+    NotImplemented is returned if an operand is of a foreign class.
+    """
     return modify(op, tensors, params) if all(map(is_operand, tensors)) else NotImplemented
 
 

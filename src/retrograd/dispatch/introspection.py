@@ -115,9 +115,9 @@ class _AsWritten:
 
 
 def _default(parameter: signatures.Parameter, optional: bool) -> Any:
-    """Return the default value of ``parameter`` for an ``inspect.Signature``.
+    """Return the default value of ``parameter`` that ``inspect.signature`` shows.
 
-    If ``optional`` is true and no default is recorded, the value is None.
+    If ``optional`` is true and ``signatures.txt`` has no default, the value is None.
     """
     if not parameter.default:
         return None if optional or parameter.keyword_only else Parameter.empty

@@ -71,10 +71,10 @@ def node_class(op: Any, conjugate: bool = False, in_place: bool = False, only: i
 
 
 def all_results_class(op: Any, conjugate: bool = False, in_place: bool = False) -> type[Node]:
-    """Return the class of the nodes of ``op`` with an edge for each operand, for all results that have gradients.
+    """Return the class of the nodes of ``op`` that have an edge for each operand.
 
-    If the operation has several such results, it is the subclass that :func:`counted` returns. ``conjugate`` and
-    ``in_place`` are those of :func:`node_class`.
+    If several results of the operation have gradients, it is the subclass that :func:`counted` returns. ``conjugate``
+    and ``in_place`` are those of :func:`node_class`.
     """
     kind, count = node_class(op, conjugate, in_place), len(op.outputs)
     return kind if count < 2 or op.differentiable == 1 else counted(kind, count)
@@ -156,7 +156,7 @@ def unpack_saved(node: Any, each: Any, value: Any) -> Any:
 
 
 def _lazy_vjp(op: Any, saved: Sequence[Any], conjugate: bool, record: bool, only: int | None) -> Any:
-    """Return a vjp that generates its code at its first call and replaces itself in the node class.
+    """Return a method ``vjp`` whose code is generated at its first call and then replaces it in the node class.
 
     The parameters are those of :func:`_compile_vjp`.
     """
@@ -317,7 +317,7 @@ class _Symbol:
 
 
 def uses_arithmetic(rule: Any) -> bool:
-    """Whether a rule computes with arithmetic operators, not only with names of ``F``.
+    """Whether a derivative rule computes with arithmetic operators, and not only with functions of ``F``.
 
     The rule is called with :class:`_Symbol` arguments, which support no arithmetic. The result is also True for a rule
     that branches on values. It affects only speed: large arrays become parallel arrays for rules with arithmetic.

@@ -222,7 +222,7 @@ def _error(recorded: str, result: dtypes.dtype, out: dtypes.dtype) -> Exception:
 
 @cache
 def _table() -> dict[str, Any]:
-    """Return the contents of ``outs.txt``: a dictionary by section of dictionaries by function.
+    """Return the contents of ``outs.txt``: for each section, a dictionary from the names of functions to their entries.
 
     The section ``tests`` has for each function a list of pairs (test, error text).
     """

@@ -97,7 +97,7 @@ known = cache(Known)
 
 
 def handing(name: str, parameters: str) -> Callable[..., tuple[tuple[Any, ...], dict[str, Any]]]:
-    """Return a function ``name`` with the given ``parameters`` that sorts the arguments of a call for the handler.
+    """Return a function that sorts the arguments of a call of ``name`` as ``__torch_function__`` receives them.
 
     The handler is the ``__torch_function__`` that overrides the call; the returned function returns its ``args`` and
     ``kwargs``.
@@ -154,7 +154,10 @@ class Overridable:
         self.shown = f"{module}.{function.__name__}" if module else shown
 
     def look(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of a call: of the handlers if an argument or a mode overrides it, else of the function."""
+        """Return the result of a call of the function, after a check for handlers.
+
+        If an argument or a mode overrides the call, its handler is called, and otherwise the function.
+        """
         level, modes = torch_function.state()
         modes_asked = modes and level < NONE
         if level or (self.only_modes and modes_asked):
@@ -174,7 +177,7 @@ class Overridable:
             raise
 
     def asked(self, found: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of the handlers that override a call: of the modes, then of the classes of ``found``.
+        """Return the result of a call that handlers override: those of modes are called first, then those of classes.
 
         ``found`` are the arguments whose class has a handler.
         """
@@ -196,7 +199,7 @@ class Overridable:
         return call_override(func, found, types, args, kwargs, self.shown, self.python)
 
     def put_in(self) -> None:
-        """Replace the code of the function by the code that checks for overrides."""
+        """Replace the function's code by code that checks for overrides and then runs the function."""
         function, plain = self.function, self.plain
         plain.__defaults__, plain.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
         plain.__code__ = function.__code__
@@ -224,13 +227,13 @@ class Overridable:
 
 
 def _written_for(before: FunctionType, function: FunctionType) -> None:
-    """Let code that is generated at the first call be set on ``function`` instead of ``before`` (see ``codegen``)."""
+    """Let the code that :mod:`codegen` generates at the first call be set on ``function`` instead of ``before``."""
     if before.__globals__.get("function") is before:
         before.__globals__["function"] = function
 
 
 def _twin(function: FunctionType) -> FunctionType:
-    """Return a copy of ``function`` with the same code, globals, cells and attributes."""
+    """Return a second function with the same code, globals, cells and attributes as ``function``."""
     twin = FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
     )
@@ -250,9 +253,10 @@ def _module(place: str) -> Any:
 
 
 def public() -> Iterator[tuple[FunctionType, Any, str, str]]:
-    """Yield each function that can be overridden, with the data of its calls.
+    """Yield each public function that ``__torch_function__`` can override, with its names.
 
-    Each item is a tuple (function, ``func`` that handlers receive, name, name in errors).
+    Each item is a tuple of the function, the ``func`` that handlers receive, the name below ``torch``, and the name in
+    errors.
     """
     nobody = known().names["nobody"]
     every = vars(_module(""))
@@ -301,7 +305,7 @@ def every() -> dict[str, Overridable]:
 
 
 def look() -> None:
-    """Make every public function check for overrides."""
+    """Make every public function check for overrides, after the first class or mode with a handler was registered."""
     if not _looking:
         loaded(True)
 
@@ -333,14 +337,14 @@ def overridable(space: str, name: str) -> Overridable | None:
 def place_of(name: str) -> Any:
     """Return the module, or the class Tensor, that defines ``name``, a name below ``torch``.
 
-    None is returned if the module is not loaded.
+    The result is None if the module is not loaded.
     """
     place = name.rpartition(".")[0]
     return Tensor if place.startswith("Tensor") else _module(place)
 
 
 def at(name: str) -> Any:
-    """Return the function called ``name`` below ``torch``, or None."""
+    """Return the function whose name below ``torch`` is ``name``, such as ``nn.functional.relu``, or None."""
     place = place_of(name)
     return None if place is None else vars(place).get(name.rpartition(".")[2])
 

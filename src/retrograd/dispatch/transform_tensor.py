@@ -26,7 +26,7 @@ active_levels = _runs.get
 
 
 class TransformLevel:
-    """One active call of a transformation, such as ``vmap`` or ``jvp``; a context manager.
+    """One active call of a transformation of ``torch.func``, such as ``vmap`` or ``jvp``; a context manager.
 
     Calls of transformations can be nested: ``depth`` is 1 for the outermost.
     """
@@ -41,17 +41,18 @@ class TransformLevel:
         self.depth = 0
 
     def differs(self) -> bool:
-        """Whether every slice of a vmap gets its own random numbers.
+        """Whether random functions draw different numbers for each element of the batch, at a level of vmap.
 
-        Raises RuntimeError if random numbers may not be drawn.
+        The result is False for all other transformations. Raises RuntimeError if the call of vmap does not allow random
+        numbers.
         """
         return False
 
     def met(self, function: Any) -> None:
-        """Raise an error if the custom ``Function`` class ``function`` can not be called at this level."""
+        """Raise an error if ``function``, a subclass of ``autograd.Function``, can not be called at this level."""
 
     def drawn(self, made: Tensor) -> Any:
-        """Return the random numbers ``made``, whose first dimension is the slices, as a batch of this level."""
+        """Return the random numbers ``made`` as a batch of this level of vmap; dimension 0 is that of the batch."""
         raise NotImplementedError
 
     def __enter__(self) -> Any:
@@ -80,7 +81,7 @@ class TransformLevel:
 
 
 def _inner_field(name: str) -> Any:
-    """Return a property that reads and writes the field ``name`` of the inner tensor."""
+    """Return a property that reads and writes the attribute ``name`` of a wrapper's inner tensor."""
     return property(
         lambda self: getattr(self._inner, name),
         lambda self, value: setattr(self._inner, name, value),
@@ -89,14 +90,14 @@ def _inner_field(name: str) -> Any:
 
 
 def _inner_method(name: str) -> Any:
-    """Return a method that calls the method ``name`` of the inner tensor."""
+    """Return a method that calls the method ``name`` of a wrapper's inner tensor."""
     return lambda self, *args, **kwargs: getattr(self._inner, name)(*args, **kwargs)
 
 
 class WrapperTensor(Tensor):
-    """Base class of tensors that implement operations themselves.
+    """Base class of tensors that compute the results of operations themselves, for example under ``vmap``.
 
-    The operand with the highest ``level`` computes the result of an operation.
+    Among the operands of an operation, the one with the highest ``level`` computes the result.
     """
 
     __slots__ = ()  # no slots of its own, because the class of an instance may be set to Tensor
@@ -111,12 +112,15 @@ class WrapperTensor(Tensor):
         """
 
     def refuse_out(self, name: str) -> Exception:
-        """Return the error for a call of the function ``name`` with ``out=``."""
+        """Return the error that is raised if the function ``name`` is called with ``out=`` and such a tensor."""
         return RuntimeError(f"{name}(): out= is not supported for {type(self).__name__}")
 
 
 class TransformTensor(WrapperTensor):
-    """Base class of the tensors of a transform level; such a tensor wraps the tensor ``_inner``."""
+    """Base class of the tensors that ``vmap``, ``jvp`` and other transformations pass to a function.
+
+    Such a tensor belongs to one :class:`TransformLevel` and wraps the tensor ``_inner``.
+    """
 
     __slots__ = ()
     __module__ = "torch"
@@ -140,15 +144,15 @@ class TransformTensor(WrapperTensor):
     __complex__, __index__ = map(_inner_method, ("__complex__", "__index__"))
 
     def become(self, other: Any) -> None:
-        """Set the inner tensor and all other attributes of ``self`` to those of ``other``.
+        """Replace the inner tensor and all other attributes of ``self`` by those of the tensor ``other``.
 
-        In-place operations do so with their result.
+        In-place operations call this method with their result as ``other``.
         """
         self.__dict__.update(other.__dict__)
 
     @abstractmethod
     def blank(self, members: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Tensor:
-        """Return the result of :func:`placeholder`; ``self`` is the one of ``members`` with the innermost level."""
+        """Return the result of :func:`placeholder` for ``members``, of which ``self`` has the innermost level."""
 
     @abstractmethod
     def gradients(self, outs: Any, inputs: Any, grads: Any, solve: Callable[..., Any]) -> list[Any]:
@@ -162,55 +166,58 @@ class TransformTensor(WrapperTensor):
 
     @abstractmethod
     def custom(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """Return the result of the custom ``Function`` class ``function`` for ``args``.
+        """Return the result of ``function``, a subclass of ``autograd.Function``, for the arguments ``args``.
 
-        ``self`` is the one of ``args`` with the innermost level.
+        Among ``args``, ``self`` is the tensor with the innermost level.
         """
 
     @abstractmethod
     def joined(self, tensors: Sequence[Any], dim: Any, join: Callable[..., Any]) -> Any:
-        """Return ``join(tensors, dim)``, where ``self`` is the one of ``tensors`` with the innermost level.
+        """Return ``join(tensors, dim)``; ``self`` is the one of ``tensors`` with the innermost level.
 
-        ``join`` is linear in the tensors, for example ``cat``.
+        ``join`` is a function that is linear in the tensors, for example ``cat``.
         """
 
     @abstractmethod
     def spread_as(self, made: Tensor) -> Any:
-        """Return ``made``, a new tensor like ``self``, with a copy for each slice of the batches that ``self`` has."""
+        """Return ``made``, a new tensor like ``self``, copied for each element if ``self`` is a batch of vmap."""
 
     #: Whether it has slices: it is a batch of vmap.
     sliced: ClassVar[bool] = False
 
     def by_slices(self, surface: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """Call the function ``surface`` with ``args`` and ``kwargs`` for each slice, and return the stacked results."""
+        """Call ``surface(*args, **kwargs)`` for each element of a batch of vmap, and return the stacked results."""
         raise NotImplementedError
 
     def dynamic(self, name: str) -> Exception:
-        """Return the error for the operation ``name``, whose result has a shape that depends on the elements."""
+        """Return the error for the operation ``name`` under vmap: the shape of its result depends on the elements."""
         raise NotImplementedError
 
     @abstractmethod
     def merged(self, members: Sequence[Any], build: Callable[..., Any]) -> Any:
-        """Return the tensor of this level that wraps ``build`` of the inner tensors of ``members``."""
+        """Return a tensor of this level that wraps the result of ``build`` for the inner tensors of ``members``."""
 
 
 def innermost(tensors: Sequence[Any]) -> Any:
     """Return the wrapper tensor with the highest level among ``tensors``, or None if there is none.
 
-    Its transformation processes an operation first.
+    The transformation of this tensor is the first to process an operation.
     """
     wrappers = [each for each in tensors if isinstance(each, WrapperTensor)]
     return max(wrappers, key=lambda each: each.level) if wrappers else None
 
 
 def innermost_batch(values: Sequence[Any]) -> Any:
-    """Return the batch of the innermost level of vmap among ``values`` and the elements of lists in them, or None."""
+    """Return the batch of the innermost level of vmap among ``values``, or None if there is none.
+
+    The elements of lists and tuples among ``values`` are searched, too.
+    """
     flat = [each for value in values for each in (value if isinstance(value, (tuple, list)) else (value,))]
     return innermost([batch for each in flat if (batch := _batch_in(each)) is not None])
 
 
 def _batch_in(x: Any) -> TransformTensor | None:
-    """Return ``x`` or the outermost of its inner tensors that is a batch of vmap, or None."""
+    """Return the batch of vmap that ``x`` is or wraps, the outermost if there are several, or None."""
     while isinstance(x, TransformTensor):
         if x.sliced:
             return x
@@ -219,7 +226,10 @@ def _batch_in(x: Any) -> TransformTensor | None:
 
 
 def slicewise(surface: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a function that reads the elements of tensors: it is called for each slice of a batch of vmap."""
+    """Decorate a function that reads the elements of tensors, so that it supports vmap.
+
+    For a batch, the function is called once for each element of the batch.
+    """
 
     @functools.wraps(surface)
     def checked(*args: Any, **kwargs: Any) -> Any:
@@ -230,7 +240,7 @@ def slicewise(surface: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def copy_per_slice(x: Any, made: Tensor) -> Any:
-    """Return ``made``, a new tensor like ``x``, with a copy for every slice of the batches that ``x`` belongs to."""
+    """Return ``made``, a new tensor like ``x``, copied for each element if ``x`` is a batch of vmap."""
     return x.spread_as(made) if isinstance(x, TransformTensor) else made
 
 
@@ -243,7 +253,7 @@ def batch_levels(x: Any) -> set[Any]:
 
 
 def in_vmap() -> bool:
-    """Whether a level of vmap is active."""
+    """Whether the current code runs in a function that ``vmap`` calls."""
     levels = active_levels()
     return bool(levels) and any(each.sliced for each in levels)
 
@@ -251,7 +261,7 @@ def in_vmap() -> bool:
 def draw(sample: Callable[[tuple[int, ...]], Any], shape: tuple[int, ...]) -> Tensor:
     """Return a tensor of random numbers ``sample(shape)``.
 
-    In ``vmap(randomness="different")`` the result is a batch with its own random numbers for every slice.
+    Under ``vmap(randomness="different")`` the result is a batch, with different numbers for each of its elements.
     """
     levels = [each for each in active_levels() if each.differs()]
     result = wrap(sample((*[each.size for each in levels], *shape)))
@@ -270,7 +280,7 @@ def wrap_in(kind: type[TransformTensor], run: TransformLevel, inner: Tensor) -> 
 def placeholder(members: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Tensor:
     """Return zeros of ``shape`` and ``dtype`` that require gradients, on the device of ``members``.
 
-    If ``members`` include batches of vmap, the result is a batch with as many slices.
+    If ``members`` include batches of vmap, the result is a batch with the same number of elements.
     """
     special = innermost(members)
     if special is not None:

@@ -138,7 +138,7 @@ IDLE = frozenset({"IPython", "asyncio", "concurrent", "ipykernel", "queue", "sel
 
 
 def _other_threads_wait() -> bool:
-    """Whether all other Python threads are executing code of a package in which threads only wait (:data:`IDLE`)."""
+    """Whether all other Python threads are waiting: each one runs code of a package in :data:`IDLE`."""
     me = threading.get_ident()
     frames = [frame for thread, frame in sys._current_frames().items() if thread != me]
     return all(str(each.f_globals.get("__name__")).partition(".")[0] in IDLE for each in frames)
@@ -178,7 +178,8 @@ def restartable_openblas() -> Any:
 class _SingleThreaded:
     """Context manager in which NumPy's BLAS uses only the calling thread.
 
-    Blocks may overlap in several threads. The last one to end restores the number of threads.
+    Several threads may be in such a block at the same time. The last of them to leave its block restores the number of
+    threads.
     """
 
     def __init__(self) -> None:
@@ -187,9 +188,9 @@ class _SingleThreaded:
             os.register_at_fork(after_in_child=self.forget)
 
     def forget(self) -> None:
-        """Reset the state: no thread is in a block.
+        """Reset the state to that of a process in which no thread is in a block of this context manager.
 
-        It is also called in a forked child, which has no other threads.
+        A forked child calls this method, too, because it has no threads except the one that forked.
         """
         self.lock, self.inside, self.before = threading.Lock(), 0, 1
 
@@ -242,7 +243,7 @@ def _positive(caller: str, count: Any) -> int:
 
 
 def _controls() -> Iterator[tuple[Callable[[], Any], Callable[[int], Any]]]:
-    """Yield, for each loaded BLAS, the functions that get and set its number of threads; NumPy's comes first."""
+    """Yield for each loaded BLAS a pair of functions that get and set its number of threads; NumPy's BLAS is first."""
     for name in LINKED:
         if name in sys.modules or name.startswith("numpy."):
             control = _control(name)
@@ -272,9 +273,9 @@ def _address(function: Any) -> int | None:
 
 @cache
 def _control(name: str) -> tuple[Callable[[], Any], Callable[[int], Any]] | None:
-    """Return a pair of functions that get and set the number of threads of a BLAS, or None if it has none.
+    """Return the functions that get and set the number of threads of a BLAS, as a pair, or None if it has none.
 
-    ``name`` is an extension module that is linked with the BLAS.
+    ``name`` is the name of an extension module that is linked with the BLAS.
     """
     for path in _library_paths(name):
         try:
@@ -288,10 +289,10 @@ def _control(name: str) -> tuple[Callable[[], Any], Callable[[int], Any]] | None
 
 
 def _library_paths(name: str) -> Iterator[str]:
-    """Yield the files that may contain the functions of the BLAS of the extension module ``name``.
+    """Yield the files that may contain the BLAS functions of the extension module ``name``.
 
-    These are the extension module, in whose dependencies the system searches too (except on Windows), and the library
-    that comes with a wheel.
+    The first is the extension module: the system searches its dependencies as well, except on Windows. The others are
+    the libraries that a wheel includes.
     """
     import numpy  # this module is imported before NumPy
 

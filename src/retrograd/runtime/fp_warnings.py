@@ -44,9 +44,9 @@ class SilencedModule(ModuleType):
 
 
 def silence_numpy_warnings() -> None:
-    """Silence NumPy's warnings in the modules of the package whose import is complete.
+    """Silence NumPy's warnings in those modules of the package that have been imported completely.
 
-    Others can not be silenced yet, because the definition of a class needs the module's name.
+    A module that is still being imported can not be silenced, because class definitions in it need the module's name.
     """
     for name, module in list(sys.modules.items()):
         computes = name.startswith(COMPUTING) and not name.startswith(COMPILED)
@@ -56,7 +56,10 @@ def silence_numpy_warnings() -> None:
 
 
 class _Errstate:
-    """Replacement for NumPy's private context variable: it reads and sets the error handling by public functions."""
+    """Replacement for NumPy's private context variable of the error handling, if NumPy does not have the variable.
+
+    It calls the public functions ``numpy.geterr`` and ``numpy.seterr``.
+    """
 
     def get(self) -> Any:
         return numpy.geterr()
@@ -66,7 +69,7 @@ class _Errstate:
 
 
 def _error_handling() -> tuple[ContextVar[Any] | _Errstate, Any]:
-    """Return an object that gets and sets NumPy's handling of floating-point errors, and the value that ignores all."""
+    """Return an object that gets and sets NumPy's floating-point error handling, and the value to ignore all errors."""
     try:
         from numpy._core import umath
 

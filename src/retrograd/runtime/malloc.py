@@ -51,7 +51,10 @@ def max_kept_bytes() -> int:
 
 @cache
 def keep_freed_memory() -> bool:
-    """Keep up to :func:`max_kept_bytes` bytes of freed memory in the process; return False if this is impossible or disabled."""
+    """Keep up to :func:`max_kept_bytes` bytes of freed memory in the process, for the next arrays.
+
+    Returns False if this is impossible or disabled.
+    """
     library = glibc()
     if library is None or not (most := max_kept_bytes()):
         return False

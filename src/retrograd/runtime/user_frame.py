@@ -52,9 +52,9 @@ LIBRARIES = frozenset({"numpy", "scipy", "cupy", "ml_dtypes"}) | sys.stdlib_modu
 def strip_frames(error: Exception) -> Exception | None:
     """Return ``error`` without a traceback, or None if its traceback must be kept.
 
-    The function that the user called catches an error, calls this function, and raises the result. Then the traceback
-    has only the user's line and that function. The traceback is kept if it has frames of the user's code inside the
-    call (a hook, a custom function), or if the environment sets RETROGRAD_TRACEBACK=full.
+    The function that the user called catches an error, calls ``strip_frames``, and raises the result. Then the
+    traceback has only the user's line and the called function. The traceback is kept if it has frames of the user's
+    code inside the call (a hook, a custom function), or if the environment sets RETROGRAD_TRACEBACK=full.
     """
     if isinstance(error, MemoryError):
         return _no_memory(error)
@@ -70,7 +70,10 @@ def strip_frames(error: Exception) -> Exception | None:
 
 
 def _no_memory(error: MemoryError) -> RuntimeError:
-    """Return PyTorch's error for a failed allocation, with the number of bytes if NumPy's ``error`` has it."""
+    """Return PyTorch's error for a failed allocation of memory.
+
+    It has the number of bytes if NumPy's ``error`` has this number.
+    """
     shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
     requested = (
         "" if shape is None or dtype is None else f" you tried to allocate {math.prod(shape) * dtype.itemsize} bytes."
