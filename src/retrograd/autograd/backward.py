@@ -34,7 +34,7 @@ def _as_gradients(value: Any, count: int) -> tuple[Any, ...]:
 
 
 def _roots(outputs: Sequence[Any], grads: Sequence[Any], record: bool) -> list[tuple[Any, Any]]:
-    """Return a list of pairs: the gradient edge of each of ``outputs``, and the incoming gradient from ``grads``.
+    """Return for each of ``outputs`` a pair of its gradient edge and its incoming gradient, which is in ``grads``.
 
     If ``record`` is true, the gradients are Tensors, because the backward pass is recorded; otherwise they are arrays.
     """
@@ -59,7 +59,7 @@ def _roots(outputs: Sequence[Any], grads: Sequence[Any], record: bool) -> list[t
 
 
 def _no_graph_hint(out: Any) -> str:
-    """Return the part of an error that explains why the tensor ``out`` has no gradient edge, with a remedy."""
+    """Return the part of an error message that explains why the tensor ``out`` has no graph, and suggests a remedy."""
     if isinstance(out, Tensor) and out._array.dtype.kind not in "fcV":
         return f". It is of {out.dtype}, which has no gradients. Remedy: compute with floating-point numbers."
     tracing = sys.modules.get("retrograd.inspection.tracing")  # loaded only if a program has used it
@@ -362,10 +362,10 @@ def _stacked_gradients(
     allow_unused: bool,
     materialize_grads: bool,
 ) -> tuple[Any, ...]:
-    """Return for each input the gradients for every slice of ``grads`` along the first dimension, stacked.
+    """Return the gradients for all slices of ``grads`` along the first dimension, stacked: one Tensor for each input.
 
-    It is :func:`grad` with ``is_grads_batched=True``. If ``keep`` is true, the graph is retained. The other parameters
-    are those of :func:`grad`.
+    This implements :func:`grad` with ``is_grads_batched=True``. If ``keep`` is true, the graph is retained. The other
+    parameters are those of :func:`grad`.
     """
     rows = range(_batch_size(outs, grads))
     by_row = [
@@ -393,7 +393,7 @@ def _stacked_gradients(
 def _batch_size(outs: tuple[Any, ...], grads: tuple[Any, ...]) -> int:
     """Return the number of gradients stacked in each of ``grads``, the incoming gradients of ``outs``.
 
-    Raises an error if one is missing or has a wrong shape.
+    Raises an error if an incoming gradient is missing or has a wrong shape.
     """
     for index, (out, grad) in enumerate(zip(outs, grads, strict=False)):
         if not isinstance(grad, Tensor):

@@ -49,7 +49,7 @@ _CONSTANTS = ("value", "fill")
 
 
 class Dual(TransformTensor):
-    """Dual tensor with the primal ``_inner`` and a ``_tangent`` of the same shape."""
+    """Dual tensor of forward mode: the primal ``_inner`` (its value) and a ``_tangent`` of the same shape."""
 
     __slots__ = ()
     _tangent: Tensor
@@ -187,7 +187,7 @@ def _has_tangent(x: Any, run: Any) -> bool:
 
 
 def zeros_as(x: Any) -> Tensor:
-    """Return zeros of the shape of ``x``, with as many slices at every level of vmap."""
+    """Return zeros of the shape of ``x``; inside vmap they are batched if ``x`` is batched."""
     return F.zeros_as(x)
 
 
@@ -245,7 +245,7 @@ def _set_tangent(run: Any, x: Any, tangent: Any) -> None:
 
 
 def _can_hold(held: Any, value: Any) -> bool:
-    """Whether ``value`` can be copied into ``held``.
+    """Whether the new tangent ``value`` can be copied into the memory of the old tangent ``held``.
 
     ``held`` must have memory for each element of ``value`` in each batch of vmap, and must not be a leaf.
     """
@@ -319,9 +319,10 @@ def _apply_custom(run: Any, function: Any, args: tuple[Any, ...]) -> Any:
 
 
 def _jvp_tangents(ctx: Any, function: Any, primals: Any, tangents: Any, outs: Sequence[Any]) -> list[Any]:
-    """Return the tangents of ``outs`` that the user's ``jvp`` returns; raise RuntimeError if they do not fit.
+    """Return the tangents of ``outs`` that the user's ``jvp`` computes; raise RuntimeError if these are invalid.
 
-    The number, types and shapes must be those of ``outs``, the results of the custom ``Function`` class ``function``.
+    There must be one tangent of the same type and shape for each of ``outs``, the results of the custom ``Function``
+    class ``function``.
     """
     in_tangents = [
         zeros_as(primal) if tangent is None and isinstance(primal, Tensor) and ctx.materialize_grads else tangent
@@ -385,7 +386,7 @@ def _transposed_backward(function: Any, primals: Any, tangents: Any, count: int)
 
 
 def _with_new_edge(x: Any, members: Sequence[Any]) -> Any:
-    """Return ``x`` as the result of a recorded operation, so that it has a new gradient edge.
+    """Return a copy of ``x`` that is the result of a recorded operation and therefore has a new gradient edge.
 
     It has a slice for each slice of ``members`` that are batches of vmap.
     """
@@ -475,7 +476,7 @@ def _linear(op: Any, primals: Any, tangents: Any, params: Any, ruled: Sequence[i
 
 
 def _is_direct(op: Any, primals: Any, outs: Any) -> bool:
-    """Whether the derivative by which a rule multiplies a gradient can also multiply a tangent.
+    """Whether a tangent is multiplied by the same derivative by which the gradient rule of ``op`` multiplies.
 
     This holds if the rules are holomorphic and the result is complex, or if all operands are real.
     """
@@ -497,7 +498,7 @@ def _pointwise(op: Any, primals: Any, tangents: Any, params: Any, outs: Any, liv
 
 
 def _promoted_operands(op: Any, primals: Any) -> tuple[Any, ...]:
-    """Return the operands of a pointwise ``op`` cast to the dtype in which it computes; Python numbers stay as is."""
+    """Return the operands of the pointwise ``op`` cast to its computation dtype; Python numbers are not converted."""
     if op.kind != "pointwise":
         return tuple(primals)
     common = common_dtype(primals)
@@ -587,7 +588,7 @@ def _transposed(
 
 
 def _values(op: Any, g: Any, saved: dict[str, Any], live: Sequence[int]) -> list[tuple[int, Any]]:
-    """Return pairs (index, gradient): the gradient by its rule of each operand whose index is in ``live``.
+    """Return a pair (index, gradient) for each operand whose index is in ``live``, computed by the operand's rule.
 
     ``g`` is the incoming gradient, and ``saved`` has the values that the rules use.
     """

@@ -32,7 +32,7 @@ from ..runtime.user_frame import warn
 
 
 class _SavedResult:
-    """Saved result of the node itself: its array and its version at the time of saving."""
+    """Saved tensor that is a result of the node itself: its array, and its version at the time of saving."""
 
     __slots__ = ("array", "counter", "position", "version")
 
@@ -48,7 +48,7 @@ class _SavedResult:
 
 
 class _SavedTensor:
-    """Saved Tensor that is not a result of the node."""
+    """Saved tensor of a custom ``Function`` that is not a result of the node, such as an argument."""
 
     __slots__ = ("source", "version")
 
@@ -81,7 +81,7 @@ class _SavedPacked:
 
 
 class _RawSaved(SavedTensor):
-    """One element of ``ctx._raw_saved_tensors``: the tensor that a node saved at index ``index``."""
+    """Item of ``ctx._raw_saved_tensors``: gives access to saved tensor number ``index`` of a node, and to its hooks."""
 
     __slots__ = ("_index", "_owner")
     __module__ = "torch._C._autograd"
@@ -402,7 +402,7 @@ class Function(metaclass=FunctionMeta):
 
 
 def _transformed(cls: type[Function], args: tuple[Any, ...], split: bool) -> TransformTensor | None:
-    """Return the one of ``args`` that belongs to the innermost transform, or None.
+    """Return the argument among ``args`` that belongs to the innermost transform (such as ``vmap``), or None.
 
     Raises RuntimeError if a transform of ``torch.func`` is active and ``split`` is false, because the class has no
     ``setup_context``.
@@ -505,7 +505,7 @@ VIEW = "a view of a leaf Variable that requires grad is being"
 
 
 def _recorded_result(ctx: Any, out: Tensor, position: int, given: bool, modified: bool, recorded: Any) -> Tensor:
-    """Return the result ``out`` at index ``position``, with its gradient edge if it has a gradient.
+    """Return ``out``, result number ``position`` of the call, with a gradient edge if it requires a gradient.
 
     If ``given`` is true, it is also an argument of the call. If ``modified`` is true, ``forward`` modified it in place.
     """

@@ -185,7 +185,7 @@ def _zeros(like: Tensor) -> Tensor:
 
 
 def _seeds(like: Tensors) -> Tensors:
-    """Return ones shaped like ``like``, with respect to which a vector-Jacobian product is differentiated.
+    """Return ones shaped like ``like``: the vector at which a vector-Jacobian product is differentiated.
 
     The product is linear in the vector, so its derivative is the same at any value. Ones are used because some gradient
     rules take a logarithm of the gradient or branch on its sign (``logcumsumexp``), which are not differentiable at
@@ -314,7 +314,7 @@ Matrix = tuple[Tensors, ...]
 
 
 def _basis(tensors: Tensors) -> Iterator[Tensors]:
-    """Yield the unit vectors of the space of ``tensors``, each as a tuple of tensors of the same shapes."""
+    """Yield a tuple of tensors shaped like ``tensors`` for each of their elements: this element is 1, all others 0."""
     for index, each in enumerate(tensors):
         for row in numpy.eye(each.numel(), dtype=bool):
             unit = each.new_tensor(row).to(each.dtype).reshape(each.shape)

@@ -278,7 +278,7 @@ def _real(dtype: Any) -> Any:
 
 
 def _rows(rows: list[list[Tensor]], k: int, out: Tensor, x: Tensor) -> Tensor:
-    """Return the Jacobian of the output ``out``, whose rows are the Tensors at index ``k`` of each of ``rows``.
+    """Return the Jacobian of output number ``k``, ``out``: its rows are item ``k`` of each list in ``rows``.
 
     ``x`` is the input, whose dtype decides whether the Jacobian is complex.
     """
@@ -304,7 +304,7 @@ def _vjps(inputs: list[Tensor], output: Tensor, cotangents: Iterable[Tensor]) ->
 
 
 def _units(output: Tensor) -> Iterable[Tensor]:
-    """Yield the unit vectors with one dimension, and with the number of elements and the dtype of ``output``."""
+    """Yield the flat unit vectors with as many elements as ``output``, in the dtype of ``output``."""
     for number in range(output.numel()):
         unit = output.new_zeros(output.numel())
         unit[number] = 1.0
@@ -312,7 +312,7 @@ def _units(output: Tensor) -> Iterable[Tensor]:
 
 
 class _Check:
-    """Options of :func:`gradcheck`, with the checks of backward and of forward mode as methods."""
+    """One call of :func:`gradcheck`: its options, and methods that check backward mode and forward mode."""
 
     def __init__(
         self, eps: float, atol: float, rtol: float, nondet_tol: float, undefined: bool, dtypes: bool, fast: bool
@@ -377,8 +377,8 @@ class _Check:
     def _jacobians(self, inputs: Sequence[Any], output: Tensor, cotangent: Tensor | None = None) -> list[Tensor]:
         """Return the Jacobian of ``output`` with respect to each input, or its product with ``cotangent``.
 
-        If ``cotangent`` is None, it is the Jacobian. The result is computed twice; GradcheckError is raised if the two
-        differ by more than ``nondet_tol``.
+        If ``cotangent`` is None, the Jacobian is returned. It is computed twice; GradcheckError is raised if the two
+        results differ by more than ``nondet_tol``.
         """
         wanted = _wanted(inputs)
         first, second = (
@@ -506,9 +506,9 @@ def _mismatch(k: int, j: int, numerical: Tensor, analytical: Tensor, considered:
 
 
 def _part_of_outputs(func: Callable[..., Any], taken: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
-    """Return a function that calls ``func`` and replaces its complex outputs by one part.
+    """Return a function that calls ``func`` and replaces its complex outputs by their real or imaginary part.
 
-    ``taken`` returns the real or the imaginary part of a Tensor.
+    ``taken`` is the function that returns this part of a Tensor.
     """
     return lambda *args: tuple(taken(each) if each.is_complex() else each for each in _as_tuple(func(*args)))
 
@@ -571,7 +571,7 @@ def _dot(vector: Tensor, steps: tuple[Tensor, Tensor | None]) -> Tensor:
 
 
 def _weight(steps: tuple[Tensor, Tensor | None]) -> float:
-    """Return the factor by which a tolerance for each element is multiplied for a product with ``steps``."""
+    """Return the factor that converts a tolerance for single elements to one for their product with ``steps``."""
     return sum(float(each.sum()) for each in steps if each is not None)
 
 

@@ -68,7 +68,7 @@ def zeros_like_edge(edge: GradientEdge) -> Tensor:
 
 
 def zero_gradient(edge: Any, require_grad: bool) -> Tensor:
-    """Return zeros of the shape and dtype of gradients at ``edge``: the gradient of an unused input.
+    """Return the gradient of an unused input: zeros of the shape and dtype that gradients at ``edge`` have.
 
     If ``require_grad`` is true, they require gradients.
     """
@@ -254,14 +254,14 @@ class _SavedArray:
 
 
 class AllowMutation:
-    """Context of :func:`allow_mutation_on_saved_tensors`, with the tensors saved within the block."""
+    """State of a block of :func:`allow_mutation_on_saved_tensors`: the tensors that were saved within the block."""
 
     def __init__(self) -> None:
         self.saved: WeakValueDictionary[int, _SavedArray] = WeakValueDictionary()  # by the identity of their arrays
         self.over = False
 
     def pack(self, tensor: Tensor) -> _SavedArray:
-        """Return an object that represents the saved ``tensor``: the same one if the tensor is saved twice."""
+        """Return the object saved in place of ``tensor``: the same object each time that the same tensor is saved."""
         saved = self.saved.get(id(tensor._array))
         if saved is None:
             saved = self.saved[id(tensor._array)] = _SavedArray(tensor)

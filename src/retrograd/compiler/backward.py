@@ -23,7 +23,7 @@ from .trace import Trace, Traced
 
 
 class _Level:
-    """Namespace ``F`` with which rules are called here.
+    """Namespace ``F`` with which the gradient rules of operations are called when a recorded call is differentiated.
 
     Its functions are the public operations of tensors, and two functions of arrays that are recorded as one step each.
     """
@@ -146,10 +146,10 @@ def _apply_rules(trace: Trace, step: Step, g: Any, live: Sequence[bool]) -> list
 
 
 def _rule_argument(trace: Trace, step: Step, name: str, g: Any) -> Any:
-    """Return the value that a rule of ``step`` receives for its parameter ``name``.
+    """Return the argument for the parameter ``name`` of a gradient rule of the operation of ``step``.
 
-    The value is the namespace of operations for ``"F"``, the gradient ``g`` for ``"g"``, and otherwise the saved value
-    of that name.
+    It is the namespace of operations for ``"F"``, the gradient ``g`` for ``"g"``, and otherwise the saved value with
+    this name.
     """
     if name == "F":
         return F

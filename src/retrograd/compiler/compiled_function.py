@@ -47,7 +47,7 @@ SIDE_EFFECTS = frozenset({print, input, open, breakpoint})
 
 
 class Recording:
-    """Guard and programs for the calls that agree in shapes, dtypes, strides and Python values.
+    """Guard and programs of a compiled function, for calls with the same shapes, dtypes, strides and Python values.
 
     ``holds(args, kwargs)`` returns whether the recording is valid for a call. ``call(args, kwargs)`` replays the call.
     If such calls can not be compiled, ``call`` is None and ``reason`` is the reason.
@@ -92,7 +92,7 @@ def compiled_form(function: Callable[..., Any], fullgraph: bool) -> Callable[...
 
 
 class Compiled:
-    """Recordings of a compiled function, and the number of calls for which none of them was valid."""
+    """State of a compiled function: its recordings, and the number of calls for which no recording was valid."""
 
     def __init__(self, function: Callable[..., Any], fullgraph: bool) -> None:
         self.function, self.fullgraph = function, fullgraph
@@ -295,7 +295,7 @@ def _trace_backward(trace: Trace, loss: Value, leaves: Sequence[Value]) -> list[
 
 
 def _make_plan(trace: Trace, guards: Guards, result: Any) -> tuple[Any, Any]:
-    """Return ``result`` with traced tensors replaced by the wrapped ones, and the :class:`Plan` of the recorded call.
+    """Return ``result`` with each traced tensor replaced by the tensor it wraps, and the recorded call's :class:`Plan`.
 
     The plan is None if the call can not be compiled.
     """
@@ -394,7 +394,7 @@ class Plan:
         del self.trace, self.leaves, self.writes, self.sources
 
     def again(self, known: dict[Value, Any]) -> list[Any]:
-        """Return the results that require gradients, computed by the operations of tensors, which record a graph.
+        """Return the results that require gradients, computed again by ordinary operations, so that they have a graph.
 
         This repeats the forward pass for ``create_graph=True``. ``known`` maps the input values to tensors, and
         receives the tensor of each computed value.
@@ -421,7 +421,7 @@ class Plan:
         return [known[each] for each in self.outs if each.graded]
 
     def fill(self, made: Recording, count: int) -> None:
-        """Generate the forward and backward program and the function that calls them, and store them in ``made``.
+        """Generate the forward program, the backward program and their calling function, and store all in ``made``.
 
         ``count`` is the number of positional arguments of the call.
         """
@@ -464,7 +464,7 @@ class Plan:
         made.call = self.caller(made, count)
 
     def caller(self, made: Any, count: int) -> Any:
-        """Return the generated function ``call(args, kwargs)``, which replays the call and returns tensors.
+        """Generate and return the function ``call(args, kwargs)``, which replays the recorded call and returns tensors.
 
         The function runs the forward program of ``made``. ``count`` is the number of positional arguments.
         """
@@ -518,7 +518,7 @@ class Plan:
         return compile_source("<compiled call>", lines, space, "call")
 
     def noted(self, space: dict[str, Any], made: Recording) -> list[str]:
-        """Return the source lines that add a node with the backward program of ``made`` to the autograd graph.
+        """Return source lines of the replay that add a node, with the backward program of ``made``, to the graph.
 
         The objects that these lines use are added to ``space``, the namespace of the generated function.
         """
@@ -557,7 +557,7 @@ class Plan:
         return lines
 
     def acted(self, space: dict[str, Any]) -> list[str]:
-        """Return the source lines that accumulate gradients and call optimisers, in the order of the recorded call.
+        """Return source lines of the replay that accumulate gradients and call optimisers, in the recorded order.
 
         The objects that these lines use are added to ``space``, the namespace of the generated function.
         """
@@ -613,7 +613,7 @@ def _bump_version(x: Tensor) -> None:
 
 
 def _spent_node(array: Any) -> Node:
-    """Return a node for the result ``array`` of a call that has already run the backward pass of this result.
+    """Return a node for the result ``array`` of a compiled call that includes ``backward()`` of this result.
 
     A further backward pass raises the same error as after a first one without ``retain_graph=True``.
     """
@@ -625,7 +625,7 @@ def _spent_node(array: Any) -> Node:
 
 
 class _SpentNode(Node):
-    """Node of a result whose backward pass has already run; its saved tensors count as freed."""
+    """Node of a result on which the compiled function has called ``backward()``; its saved tensors count as freed."""
 
     __slots__ = ()
     __module__ = "builtins"
@@ -640,12 +640,12 @@ _SpentNode.__name__ = _SpentNode.__qualname__ = "CompiledFunctionBackward"
 
 
 def as_contiguous(array: Any) -> Any:
-    """Return a C-contiguous copy of the gradient ``array``, because programs require contiguous inputs."""
+    """Return a C-contiguous copy of the gradient ``array``, because generated programs require contiguous inputs."""
     return numpy.array(array, order="C")
 
 
 class CompiledNode(Node):
-    """Node of a replayed call; its derivative runs the backward program.
+    """Autograd node of a replayed call of a compiled function; its derivative runs the backward program.
 
     With ``create_graph=True`` the forward pass is computed again by the operations of tensors instead, and the engine
     differentiates their graph.

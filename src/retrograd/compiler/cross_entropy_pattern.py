@@ -19,7 +19,7 @@ from .ir import ExtraOp, Step, Value
 
 
 def merge_cross_entropy(steps: Sequence[Step]) -> list[Step]:
-    """Return ``steps`` with log_softmax and nll_loss, and also their gradients, merged into one step where possible."""
+    """Return ``steps`` with log_softmax and nll_loss merged into one step, and their gradients too, where possible."""
     maker = {value: step for step in steps for value in step.results}
     readers: dict[Value, list[Step]] = {}
     for step in steps:
@@ -40,7 +40,7 @@ def merge_cross_entropy(steps: Sequence[Step]) -> list[Step]:
 
 
 def _loops_apply(scores: Any, target: Any, weight: Any, dim: int, reduction: str, ignore: int) -> bool:
-    """Whether a cross-entropy with these parameters can be computed by one of the loops.
+    """Whether one of the generated loops can compute a cross-entropy with these parameters.
 
     This requires a matrix of fewer than ``LARGE`` floating-point scores with one row for each sample, an int64
     ``target``, no ``weight``, and a ``reduction`` other than ``"none"``.

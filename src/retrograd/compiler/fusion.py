@@ -123,7 +123,7 @@ def is_cheap(step: Step) -> bool:
 
 
 def _reduced_dims(step: Step) -> tuple[bool, ...] | None:
-    """Return for each dimension of the operand whether ``step``, a sum or mean, reduces it.
+    """Return a bool for each dimension of the operand: whether ``step``, a sum or mean, reduces this dimension.
 
     Return None if a loop can not compute the sum, because the reduced dimensions are neither all, nor the first, nor
     the last ones.
@@ -155,7 +155,7 @@ def _reduced_dims(step: Step) -> tuple[bool, ...] | None:
 
 
 class _Group:
-    """Steps that are computed together; ``needs`` are the groups that compute the operands of these steps."""
+    """Steps that one fused loop may compute together; ``needs`` are the groups that compute their operands."""
 
     def __init__(self, step: Step, open: bool) -> None:
         self.steps, self.open = [step], open
@@ -179,7 +179,7 @@ class _Group:
 
 
 class Grouping:
-    """Partition of ``steps`` into groups; the steps of a group can be computed by one loop."""
+    """Partition of ``steps``, the steps of a program, into groups; one fused loop can compute the steps of a group."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self.groups: dict[_Group, None] = {}
@@ -212,7 +212,7 @@ class Grouping:
                 self.merge(each, own)
 
     def fit(self, one: _Group, other: _Group) -> bool:
-        """Whether the groups ``one`` and ``other`` can be computed by one loop."""
+        """Whether one loop can compute the steps of the two groups ``one`` and ``other``."""
         if not (one.open and other.open) or iteration_shape(one.steps[0]) != iteration_shape(other.steps[0]):
             return False
         steps = [*one.steps, *other.steps]
@@ -224,7 +224,7 @@ class Grouping:
         return not (one.reaches(other, but=other) or other.reaches(one, but=one)) and merged_dims(steps) is not None
 
     def merge(self, one: _Group, other: _Group) -> None:
-        """Add the steps of the group ``other`` to the group ``one`` and remove ``other``."""
+        """Move all steps of the group ``other`` into the group ``one``, and remove ``other``."""
         one.steps = sorted([*one.steps, *other.steps], key=self.place.__getitem__)
         one.needs = (one.needs | other.needs) - {one, other}
         for step in other.steps:
@@ -260,7 +260,7 @@ MAX_STEPS = 80
 
 
 def _varies_along(value: Value, shape: tuple[int, ...]) -> tuple[bool, ...]:
-    """Return for each dimension of ``shape`` whether ``value``, which broadcasts to ``shape``, has a size other than 1."""
+    """Return a bool for each dimension of ``shape``: whether ``value`` varies along it or is broadcast."""
     have = (1,) * (len(shape) - len(value.shape)) + value.shape
     return tuple(each != 1 for each in have)
 
@@ -291,7 +291,7 @@ def merged_dims(steps: Sequence[Step]) -> list[tuple[int, tuple[int, ...]]] | No
 
 
 def reduced_merged_dims(step: Step, merged: Sequence[tuple[int, tuple[int, ...]]]) -> tuple[bool, ...]:
-    """Return for each of the merged dimensions whether ``step``, a sum or mean, reduces it.
+    """Return a bool for each of the merged dimensions: whether ``step``, a sum or mean, reduces this dimension.
 
     ``merged`` is the result of :func:`merged_dims`.
     """
@@ -301,7 +301,7 @@ def reduced_merged_dims(step: Step, merged: Sequence[tuple[int, tuple[int, ...]]
 
 
 def read_through_views(steps: Sequence[Step]) -> list[Step]:
-    """Return ``steps`` with operands that are views replaced by the viewed values, if a loop can read those directly."""
+    """Return ``steps`` with each operand that is a view replaced by the viewed value, where a loop can read this."""
     shows: dict[Value, tuple[Value, tuple[int, ...]]] = {}  # the base, and the shape in which it is read
     found = []
     for step in steps:

@@ -42,13 +42,13 @@ class Guards:
         self.unfit: str | None = None  # reason why the call can not be guarded
 
     def constant(self, thing: Any) -> str:
-        """Store the object ``thing`` in the namespace of the generated function, and return its name there."""
+        """Store the object ``thing`` in the namespace of the guard function, and return its name there."""
         name = f"k{len(self.space)}"
         self.space[name] = thing
         return name
 
     def demand(self, condition: str) -> None:
-        """Add ``condition``, the source text of an expression that must be true."""
+        """Add the condition that ``condition``, the source text of an expression, is true."""
         self.lines.append(f"if not ({condition}): return False")
 
     # -- Arguments
@@ -132,7 +132,7 @@ class Guards:
             self.thing(value, depth)
 
     def captured(self, path: str, x: Tensor) -> None:
-        """Add the condition that the expression ``path`` still gives the tensor ``x`` with the same array.
+        """Add the condition that the value of the expression ``path`` is still the tensor ``x``, with the same array.
 
         The elements of the array may change.
         """
@@ -250,7 +250,7 @@ class Guards:
                 self.held(f"{inside}[{name!r}]", each, depth + 1)
 
     def written(self, start: list[str]) -> Callable[..., Any]:
-        """Return the guard as a compiled function ``holds(args, kwargs)``, which tests all conditions.
+        """Generate and return the guard function ``holds(args, kwargs)``, which tests all conditions.
 
         ``start`` are the source lines that unpack the arguments.
         """

@@ -51,7 +51,7 @@ class Value:
         return count
 
     def seen_as(self, shape: tuple[int, ...]) -> Value:
-        """Return a value that reads the elements of this value in the shape ``shape``."""
+        """Return a value for the elements of this value in the shape ``shape``; this value is its ``base``."""
         made = Value(self.number, self.kind, self, self.graded)
         made.shape, made.strides, made.base, made.array = shape, (), self.base or self, self.array
         return made
@@ -88,7 +88,7 @@ class Step:
         self.in_place = in_place
 
     def values(self) -> Iterator[Value]:
-        """Return an iterator over the operands that are values; an operand with a ``base`` is replaced by its base."""
+        """Iterate over the operands that are values; a value with a ``base`` is replaced by its base."""
         return (each.base or each for each in self.operands if each.__class__ is Value)
 
     def __repr__(self) -> str:
@@ -104,7 +104,7 @@ def short_repr(value: Any) -> str:
 
 
 class ExtraOp:
-    """Operation of a step that the table of operations lacks, such as ``cat`` or a random draw.
+    """Operation that the compiler records as one step and that is no ``Op``, such as ``cat`` or a random draw.
 
     It has those attributes of ``Op`` that a step and its differentiation read. ``gradients(F, g, step)`` returns the
     gradients of all operands for the gradient ``g`` of the result.
@@ -133,7 +133,7 @@ class ExtraOp:
 
 
 class Tape:
-    """List of the recorded steps, in the order in which they ran."""
+    """Recording of one call of a compiled function: the list of its steps, in the order in which they ran."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []

@@ -28,7 +28,7 @@ from .scalar_code import BOOL_EXPRESSIONS, EXPRESSIONS, MULTI_STATEMENT, scalar_
 
 
 class _LoopSource:
-    """Source text of ``loop``, collected in lists of lines: one for each place in the generated function.
+    """Source text of the fused loop ``loop``, with one list of lines for each part of the generated function.
 
     ``inner`` are the lines that compute one element. ``names`` maps each value to the expression for its element in
     these lines.
@@ -93,7 +93,7 @@ class _LoopSource:
 
     @property
     def indices(self) -> list[str]:
-        """Names of the index variables, one for each merged dimension of the loop."""
+        """Names of the index variables of the generated loop, one for each dimension."""
         return {1: ["i"], 2: ["r", "i"], 3: ["o", "c", "i"]}[len(self.sizes)]
 
     def step(self, step: Step) -> None:
@@ -206,7 +206,7 @@ _compiled: dict[tuple[str, str], Any] = {}
 
 
 class Runner:
-    """Compiled form of the loop with the text ``source`` and the floating-point dtype ``dtype``.
+    """Machine code of a fused loop: the function with the text ``source``, compiled by Numba for ``dtype``.
 
     :meth:`one` runs the loop on one thread and :meth:`all` on all threads.
     """

@@ -40,7 +40,7 @@ def eliminate_common_subexpressions(
 
 
 def _key(step: Step) -> Any:
-    """Return a hashable key that is equal for steps with equal results.
+    """Return a hashable key for ``step``; steps with equal keys compute equal results.
 
     Return None if ``step`` has an effect or a parameter that is not hashable.
     """
@@ -69,7 +69,7 @@ def _operand_key(each: Any) -> Any:
 
 
 def eliminate_dead_code(steps: Sequence[Any], outputs: Iterable[Value]) -> list[Any]:
-    """Return those of ``steps`` on which ``outputs`` or steps with effects depend."""
+    """Return ``steps`` without unused ones: those on which ``outputs`` or steps with effects depend."""
     wanted = set(outputs)
     kept = []
     for step in reversed(steps):

@@ -27,7 +27,7 @@ from .passes import transposed_matrix
 
 
 class Writer:
-    """Source lines of a generated function, and ``space``, the namespace in which it runs."""
+    """Source lines of a program that is being generated, and ``space``, the namespace in which the program runs."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -70,7 +70,7 @@ class Writer:
         return f"empty({value.shape}, {self.name(value.dtype, value.dtype.name)})"
 
     def literal(self, value: Any) -> str:
-        """Return the source text of the parameter ``value``: a literal if possible, otherwise a name in the namespace."""
+        """Return an expression for the operation's parameter ``value``: a literal, or a name in the namespace."""
         if value is None or value.__class__ in (int, bool, str) or (value.__class__ is float and value - value == 0):
             return repr(value)
         if value.__class__ is tuple:
@@ -80,7 +80,7 @@ class Writer:
 
 
 class Program:
-    """Generated function: ``run(*arrays)`` takes the arrays of ``inputs`` and returns those of ``outputs``.
+    """Generated function of a compiled call: ``run(*arrays)`` takes arrays for ``inputs`` and returns ``outputs``.
 
     ``source`` is its source text. ``steps`` are the steps and fused loops that it runs. ``title`` is the name of the
     function.
@@ -245,7 +245,7 @@ def _cast_result(op: Any, target: Any) -> Any:
 
 
 def _half_precision_step(step: Step) -> Any:
-    """Return a function of arrays that runs ``step``, which has float16 or bfloat16 operands, like an ordinary call."""
+    """Return a function of arrays that runs ``step`` like an uncompiled call, for float16 and bfloat16 operands."""
     op, params, final = step.op, step.params, step.results[0].dtype
 
     def by_short(*operands: Any) -> Any:
@@ -264,7 +264,7 @@ def _named(writer: Writer, step: Step) -> list[str]:
 
 
 def _cast_operands(writer: Writer, step: Step) -> tuple[list[str], Any]:
-    """Return the expressions for the operands of the pointwise ``step``, and the dtype to which they are converted."""
+    """Return an expression for each operand of the pointwise ``step``, and the dtype to which all are converted."""
     common = common_dtype_of(step)
     if common in dtypes.HALF_PRECISION:
         return [each.name if each.__class__ is Value else writer.literal(each) for each in step.operands], common

@@ -63,7 +63,7 @@ DROPOUT = frozenset({"dropout"})
 
 
 class Unrecorded(Exception):
-    """Error of a call with ``fullgraph=True`` that can not be compiled."""
+    """Error raised for a call of a function compiled with ``fullgraph=True`` that can not be compiled."""
 
 
 Unrecorded.__name__ = Unrecorded.__qualname__ = "Unsupported"
@@ -177,9 +177,9 @@ def _index_kernel(np: Any, *given: Any) -> Any:
 
 
 def _full_index(picks: Sequence[Any], places: tuple[bool, ...]) -> tuple[Any, ...]:
-    """Return a tuple with an index array where ``places`` is true and None elsewhere.
+    """Return an index tuple: the next of the arrays ``picks`` where ``places`` is true, and None elsewhere.
 
-    ``picks`` are the index arrays in order.
+    The recorded step has only the arrays as operands. None has the meaning of ``:``.
     """
     rest = iter(picks)
     return tuple([numpy.asarray(next(rest), numpy.int64) if each else None for each in places])
@@ -214,7 +214,7 @@ EFFECTS = frozenset({DROP})
 
 
 class Trace(TransformLevel):
-    """Recording of one call; ``reason`` is the reason why the call can not be compiled, or None.
+    """Recorder of one call of a compiled function; ``reason`` is why the call can not be compiled, or None.
 
     With ``fullgraph=True`` the first such reason raises an error. Calls of ``optimizers`` are recorded. ``sweep`` is
     the function that appends a backward pass to the tape.
@@ -360,7 +360,7 @@ class Trace(TransformLevel):
         return made
 
     def taken(self, x: Any) -> Any:
-        """Return the traced tensor for ``x`` if it is a tensor from outside the call; otherwise return ``x``."""
+        """Return the traced tensor for ``x`` if ``x`` is a tensor from outside the call; otherwise return ``x``."""
         if not isinstance(x, Tensor) or x.__class__ is Traced:
             return x
         found = self.stands.get(id(x))
@@ -462,7 +462,7 @@ class Trace(TransformLevel):
         return None
 
     def received(self, name: str, args: Any, kwargs: Any, result: Any) -> Any:
-        """Return ``result``, that of the public function ``name``, as the user receives it.
+        """Return ``result``, computed by the public function ``name``, in the form in which the user receives it.
 
         A tensor that no recorded operation has computed becomes a constant, if the function has no tensor arguments.
         Otherwise the recording stops.
@@ -487,7 +487,7 @@ class Trace(TransformLevel):
     def _dropped(
         self, input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, train: Any = None
     ) -> Any:
-        """Return the result of dropout, or None if it must be computed by the public function.
+        """Compute and record ``dropout``; return None if the public function must compute the result instead.
 
         The random draw is recorded as a separate step, so that it is repeated in every call. The parameters are those
         of ``dropout``.
@@ -576,7 +576,7 @@ class Trace(TransformLevel):
                 return
 
     def _modified(self, op: Any, tensors: Any, params: Any, inner: Any, operands: tuple[Any, ...]) -> Any:
-        """Run and record an in-place operation, and return its first tensor with a new value on the tape.
+        """Run and record the in-place operation ``op``, and return the modified tensor, with a new value on the tape.
 
         ``inner`` are ``tensors`` without their wrappers, and ``operands`` are their values on the tape.
         """
@@ -600,7 +600,7 @@ class Trace(TransformLevel):
         return x
 
     def picked(self, x: Any, picks: list[Any]) -> Any:
-        """Return ``x[tuple(picks)]`` and record it; ``picks`` contains integer tensors, and None for ``:``."""
+        """Return and record ``x[tuple(picks)]``, where ``picks`` contains integer tensors, and None for ``:``."""
         inner, given = self.plain(x), self.plain(picks)
         result = inner[tuple(slice(None) if each is None else each for each in given)]
         if self.reason is not None:
@@ -625,7 +625,7 @@ class Trace(TransformLevel):
         return found
 
     def joined(self, tensors: Sequence[Any], dim: Any, join: Callable[..., Any]) -> Any:
-        """Return ``join(tensors, dim)`` and record it; ``join`` is ``cat`` or ``stack``."""
+        """Return and record ``join(tensors, dim)``, where ``join`` is ``cat`` or ``stack``."""
         inner = self.plain(list(tensors))
         result = join(inner, dim)
         kinds = {each._array.dtype for each in inner}

@@ -31,7 +31,7 @@ from ..runtime.user_frame import warn
 
 
 class VmapRun(TransformLevel):
-    """Transform level of one call of vmap, with ``size`` slices.
+    """Transform level of one call of vmap; ``size`` is the size of the batch dimension, the number of slices.
 
     ``randomness`` is ``"error"``, ``"same"`` or ``"different"``, as for :func:`vmap`.
     """
@@ -44,7 +44,7 @@ class VmapRun(TransformLevel):
         self.size, self.randomness = size, randomness
 
     def differs(self) -> bool:
-        """Whether a random operation draws other values for each slice; raise RuntimeError if ``randomness="error"``."""
+        """Whether a random operation draws different values for each slice; raise RuntimeError for ``"error"``."""
         if self.randomness == "error":
             raise RuntimeError(
                 "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
@@ -171,7 +171,7 @@ class Batch(TransformTensor):
 
 
 def wrapped_text(name: str, facts: str, inner: Any) -> str:
-    """Return the text ``name(facts, ...)`` of a transform's tensor, followed by the indented repr of ``inner``."""
+    """Return the repr of a tensor that wraps ``inner``: the text ``name(facts, ...)`` with the indented inner repr."""
     lines = repr(inner.detach() if type(inner) is Tensor else inner).replace("\n", "\n    ")
     return f"{name}({facts}, value=\n    {lines}\n)"
 
@@ -235,7 +235,7 @@ def expand_over_slices(x: Any, run: VmapRun) -> Any:
 
 
 def slices_to_front(x: Any, run: VmapRun) -> Any:
-    """Return a tensor that contains the slices of ``x`` along its first dimension.
+    """Return the tensor of all slices of the batched ``x``, with the batch dimension as its first dimension.
 
     If ``x`` is not batched, every slice is ``x``.
     """
@@ -353,9 +353,9 @@ def apply_by_slices(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tup
 
 
 def by_slices(run: VmapRun, surface: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Return the results of ``surface(*args, **kwargs)`` for each slice in turn, stacked to batched tensors.
+    """Return the results of the public function ``surface`` for each slice in turn, stacked to batched tensors.
 
-    The arguments and results of the function ``surface`` may be nests of tensors.
+    ``args`` and ``kwargs`` are its arguments, which like its results may be nests of tensors.
     """
     rows = []
     for i in range(run.size):
@@ -411,8 +411,8 @@ class VmapInfo(NamedTuple):
 def custom(run: VmapRun, function: Any, args: tuple[Any, ...]) -> Any:
     """Return the result of the custom Function ``function`` for batched ``args``.
 
-    It is computed by the method ``vmap`` of ``function``, or slice by slice if ``generate_vmap_rule`` is true. Raise
-    RuntimeError if ``function`` has neither or both.
+    The result is computed by the method ``vmap`` of ``function``, or slice by slice if its ``generate_vmap_rule`` is
+    true. RuntimeError is raised if ``function`` defines neither or both.
     """
     own, name = function.vmap is not Function.vmap, function.__name__
     more = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
@@ -452,7 +452,7 @@ def custom(run: VmapRun, function: Any, args: tuple[Any, ...]) -> Any:
 
 
 def _apply_inplace(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
-    """Write the result of ``op`` into its first operand, which must be batched at the level ``run``, and return this."""
+    """Run the in-place operation ``op`` under vmap, and return its first operand, which must be batched at ``run``."""
     x = tensors[0]
     if not (isinstance(x, Batch) and x._run is run):
         raise RuntimeError(CAPTURED)

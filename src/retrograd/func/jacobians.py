@@ -72,7 +72,7 @@ def _with_values(args: tuple[Any, ...], numbers: Any, values: tuple[Any, ...]) -
 
 
 def _basis(tensors: list[Any]) -> list[Any]:
-    """Return the standard basis of the space of all elements of ``tensors``.
+    """Return the stacked unit vectors of the space of all elements of ``tensors``: the directions of a Jacobian.
 
     For each tensor the result has a tensor with one more dimension in front, along which the basis vectors are stacked.
     """

@@ -70,14 +70,14 @@ def _one_dictionary(dicts: Any) -> Any:
 
 
 def _names(module: Any) -> dict[str, Any]:
-    """Return a dictionary from names to the tensors of ``module``; a tensor may have several names."""
+    """Return the parameters and buffers of ``module`` by their dotted names; a shared tensor has several names."""
     return {
         **dict(module.named_parameters(remove_duplicate=False)), **dict(module.named_buffers(remove_duplicate=False)),
     }  # fmt: skip
 
 
 def _tie_names(every: dict[str, Any], given: Any) -> dict[str, Any]:
-    """Return the tensors of ``given``, a dictionary by name, with entries for all other names of the replaced tensors.
+    """Return ``given``, the replacements by name, extended by all other names of the parameters that are replaced.
 
     ``every`` is the dictionary of all names and tensors of the module.
     """

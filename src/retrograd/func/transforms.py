@@ -29,7 +29,7 @@ Argnums = int | tuple[int, ...]
 
 
 class GradRun(TransformLevel):
-    """Transform level of a reverse-mode call, with the state ``level``; tensors at this level have no wrapper."""
+    """Transform level of a reverse-mode call such as :func:`grad`; its state is ``level``, and it wraps no tensors."""
 
     __slots__ = ("level",)
 
@@ -71,7 +71,7 @@ def _expand_for_vmap(x: Any, around: Sequence[TransformLevel]) -> Any:
 
 
 def _without_inference(x: Any) -> Any:
-    """Return a tensor on the memory of an inference tensor that derivatives may be taken of; any other value as it is."""
+    """Return an inference tensor as an ordinary tensor on the same memory; any other value is returned unchanged."""
     return wrap(x._array) if isinstance(x, Tensor) and x.__class__ in PLAIN and x.is_inference() else x
 
 
@@ -102,7 +102,7 @@ def make_alias(x: Any) -> Any:
 
 
 def _edges_of(x: Any) -> list[Any]:
-    """Return the gradient edges of the ordinary tensors that ``x`` wraps: of a dual tensor those of both parts."""
+    """Return the gradient edges of the ordinary tensors that ``x`` wraps; a dual tensor has one edge for each part."""
     if isinstance(x, TransformTensor):
         return _edges_of(x._inner) + (_edges_of(x._tangent) if isinstance(x, Dual) else [])
     edge = gradient_edge_of(x)
@@ -110,9 +110,10 @@ def _edges_of(x: Any) -> list[Any]:
 
 
 class Level:
-    """State of a reverse-mode call: the gradient edges of the aliases of its arguments.
+    """State of a call of :func:`grad` or :func:`vjp`: the gradient edges of the aliases of its arguments.
 
-    With these edges :meth:`leads_outside` tests whether a graph contains other tensors than the arguments.
+    An alias is a tensor with the elements of the argument and an edge of its own. With these edges
+    :meth:`leads_outside` tests whether a graph contains tensors other than the arguments.
     """
 
     def __init__(self) -> None:
@@ -130,7 +131,7 @@ class Level:
         return alias
 
     def leads_outside(self, tensors: Sequence[Any]) -> bool:
-        """Whether the graph of ``tensors`` contains a leaf or an outer alias besides the aliases of this call."""
+        """Whether the graph of ``tensors`` contains a leaf, other than this call's aliases, or an outer alias."""
         if not self.recording:
             return False
         around = [run.level for run in active_levels() if run.__class__ is GradRun and run.level is not self]
@@ -161,7 +162,7 @@ class Level:
 
 
 def detached(x: Any) -> Any:
-    """Return ``x`` without its graph; a dual tensor keeps its tangent, also without its graph."""
+    """Return ``x`` detached from its graph; of a dual tensor the primal and the tangent are both detached."""
     if isinstance(x, Dual):
         return make_dual_tensor(x._run, detached(x._inner), detached(x._tangent))
     return x.detach() if x.requires_grad else x
@@ -431,10 +432,10 @@ def _check_cotangent(index: int, out: Any, cotangent: Any) -> None:
 
 
 def _output(name: str, call: str, output: Any, has_aux: bool) -> tuple[Any, Any]:
-    """Return the output of a function and its second result, which is None unless ``has_aux`` is true.
+    """Split ``output``, which a differentiated function returned, into its value and its auxiliary result or None.
 
-    ``output`` is what the function returned. Raise RuntimeError unless it is a nest of tensors, or with ``has_aux`` a
-    pair of nests. ``name`` and ``call`` are used in the message.
+    The auxiliary result exists only if ``has_aux`` is true. Raise RuntimeError unless ``output`` is a nest of tensors,
+    or with ``has_aux`` a pair of nests. ``name`` and ``call`` are used in the message.
     """
     aux = None
     if has_aux:

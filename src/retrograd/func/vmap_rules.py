@@ -57,7 +57,7 @@ def rank_of(x: Any) -> int:
 
 
 def all_front(tensors: Sequence[Any], run: VmapRun) -> Operands:
-    """Return ``tensors`` with each tensor replaced by one that contains its slices along the first dimension.
+    """Return ``tensors`` as ordinary tensors, each of which contains its slices along the first dimension.
 
     Values that are not tensors are returned unchanged.
     """
@@ -125,7 +125,7 @@ _SHAPES = frozenset(("shape", "size"))
 
 
 def shift_params(op: Any, params: Operands, run: VmapRun, rank: int) -> Operands:
-    """Return ``params`` for a tensor that contains the slices of the level ``run`` along its first dimension.
+    """Return the parameters ``params`` of ``op``, changed for an operand whose first dimension is the batch dimension.
 
     Dimensions are increased by 1, and shapes get the number of slices as first item. For dimensions None or ``()`` the
     result has all dimensions of a slice, of which there are ``rank``.
@@ -210,7 +210,7 @@ def _of_matrices(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> 
 
 
 def all_wrapped_parts(run: VmapRun, results: Operands) -> Operands:
-    """Return ``results`` as batched tensors; along their first dimension are the samples of all slices."""
+    """Return ``results``, in which the samples of all slices form the first dimension, as batched tensors."""
     return tuple([_unmerge_slices(each, run, 0) for each in results])
 
 
@@ -564,7 +564,7 @@ def _likelihood(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> A
 
 
 def _merge_slices(x: Any, dim: int) -> Any:
-    """Return ``x``, which contains the slices along its first dimension, with this merged into dimension ``dim``.
+    """Return ``x`` with its first dimension, the batch dimension, merged into dimension ``dim``.
 
     ``dim`` is a dimension of one slice.
     """
@@ -623,7 +623,7 @@ def _window_weights(run: VmapRun, op: Any, tensors: Operands, params: Operands) 
 
 @rule("masked_select_block")
 def _by_mask(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
-    """Return the elements that a mask selects from each slice; ``tensors`` are the input and the mask.
+    """Batching rule of ``masked_select``: ``tensors`` are the input and the mask.
 
     All slices share the mask, so that all results have the same length.
     """
@@ -670,7 +670,7 @@ def _pooled(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
 @rule("grid_sampler_2d_block grid_sampler_3d_block grid_read affine_grid_block affine_grid_back im2col col2im")
 @rule("channel_shuffle native_channel_shuffle grid_spread")
 def _more_samples(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
-    """Return the result of ``op``, an operation on a batch of samples, with the samples of all slices as one batch."""
+    """Batching rule for an ``op`` that takes a batch of samples: the samples of all slices become one large batch."""
     given = tuple([_merge_slices(slices_to_front(each, run), 0) for each in tensors])
     return _unmerge_slices(apply(op, given, _stacked_shapes(op, params, run)), run, 0)
 
@@ -752,7 +752,7 @@ def _written_into(run: VmapRun, op: Any, tensors: Operands, params: Operands) ->
 
 
 def _stacked_layout(layout: Any, run: VmapRun) -> Any:
-    """Return ``layout`` for the samples of all slices as one batch.
+    """Return ``layout``, that of a normalisation, changed for one large batch with the samples of all slices.
 
     The first size in ``layout.shape`` is multiplied by the number of slices.
     """

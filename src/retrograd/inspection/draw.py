@@ -111,7 +111,7 @@ def draw(
 
 
 class _Drawer:
-    """Construction of the boxes and arrows for the graph ``reading``.
+    """State of :func:`draw`: the boxes and arrows made so far for the graph ``reading``.
 
     Every box comes after those from which an arrow leads to it. The other parameters are those of :func:`draw`.
     """
@@ -234,7 +234,7 @@ def _svg(drawing: Drawing) -> str:
 
 
 def _curve(points: list[tuple[float, float]]) -> str:
-    """Return the path data of an SVG curve through ``points``, which is vertical at each point."""
+    """Return the SVG path of an arrow through ``points``: a curve that is vertical at each of them."""
     text = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
     for (x0, y0), (x1, y1) in pairwise(points):
         bend = (y1 - y0) / 2

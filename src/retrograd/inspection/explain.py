@@ -27,7 +27,7 @@ from .tracing import tensor_record
 
 @dataclass
 class Unreached:
-    """Operand that gets no gradient.
+    """Operand of the explained graph that gets no gradient.
 
     ``label`` is its name in the program. ``users`` are pairs of a step that uses it and its :class:`Operand`. ``why``
     is the reason, or "" if it is unknown.
@@ -238,7 +238,7 @@ def _text(found: Explanation) -> Iterator[str]:
 
 
 def _failures(found: Explanation) -> Iterator[str]:
-    """Yield the reasons why a backward pass through the graph of ``found`` would fail, as lines of text."""
+    """Yield a line of text for each reason why a backward pass through the explained graph would fail."""
     if found.freed:
         steps = found.freed
         yield (
@@ -251,7 +251,7 @@ def _failures(found: Explanation) -> Iterator[str]:
 
 
 def _refer(operand: Operand) -> str:
-    """Return the text by which the line of a step refers to its operand ``operand``."""
+    """Return the text for ``operand`` in the line of a step: its name, or the number of the step that computes it."""
     if operand.step is not None:
         return str(operand.step) + (f" (result {operand.result})" if operand.result else "")
     if operand.leaf is not None:
@@ -362,7 +362,7 @@ def _kept(found: Explanation) -> Iterator[str]:
 
 
 def _kept_line(row: list[tuple[Step, SavedValue]], other: tuple[Step, SavedValue] | None) -> str:
-    """Return the text for a saved value; ``row`` is a list of steps that save an equal value, and the value of each.
+    """Return the line for a saved value; ``row`` lists the steps that save an equal value, each with this value.
 
     ``other`` is a step and its saved value whose memory the value shares, or None.
     """

@@ -18,7 +18,7 @@ PASSES = 8  # passes over all layers
 
 @dataclass
 class Spot:
-    """Position (of the centre) and size of a box, or of a point where an arrow crosses a layer."""
+    """Box of a drawing, or point where an arrow crosses a layer: the position of its centre, and its size."""
 
     width: float
     height: float
@@ -116,7 +116,7 @@ def _place(
 
 
 def _apart(widths: list[float], wished: list[float]) -> list[float]:
-    """Return x coordinates for the boxes of a layer, close to ``wished`` and without overlap.
+    """Return the x coordinates of the boxes of one layer: close to ``wished``, but without overlap.
 
     The boxes keep their order. ``widths`` are their widths. Boxes that would overlap are placed side by side, at the
     mean of their wished positions.

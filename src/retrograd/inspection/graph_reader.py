@@ -101,7 +101,7 @@ class Operand:
 
 @dataclass
 class Leaf:
-    """Leaf tensor that gets a gradient."""
+    """Leaf tensor of the graph, which gets a gradient in a backward pass."""
 
     name: str
     shape: tuple[int, ...]
@@ -113,7 +113,7 @@ class Leaf:
 
 @dataclass
 class Step:
-    """Recorded operation; ``number`` is 1 for the last step and increases towards the leaves."""
+    """Operation in a graph, as :func:`explain` lists it; ``number`` is 1 for the last one and grows to the leaves."""
 
     number: int
     node: Any
@@ -138,12 +138,12 @@ class GraphRecord:
 
     @property
     def kept(self) -> list[tuple[Step, SavedValue]]:
-        """Pairs of a step and a value that it saves."""
+        """Pairs of a step and a saved value, for all values that the steps save for the backward pass."""
         return [(step, each) for step in self.steps for each in step.kept]
 
     @property
     def constants(self) -> list[tuple[Step, Operand]]:
-        """Pairs of a step and an operand of it that gets no gradient."""
+        """Pairs of a step and one of its operands, for all operands that get no gradient."""
         return [(step, each) for step in self.steps for each in step.operands if each.step is None and not each.leaf]
 
 
@@ -151,7 +151,7 @@ class GraphRecord:
 
 
 class Names:
-    """Names of the tensors of a program, found by the gradient edge or the array of a tensor."""
+    """Names of the user's tensors for :func:`explain`, found by the gradient edge or the array of a tensor."""
 
     def __init__(self) -> None:
         self.places: dict[int, str] = {}
@@ -370,7 +370,7 @@ class _MemoryIndex:
         self.inside: dict[int, str] = {}
 
     def note(self, node: Any, names: Names) -> None:
-        """Add the memory of the leaves and saved values of ``node`` that have a gradient."""
+        """Add the memory of those leaves and saved values of ``node`` that get a gradient."""
         for edge in node.edges:
             if edge.__class__ is AccumulateGrad and edge.variable_ref is not dead_ref:
                 called = names.places.get(id(edge), "")
@@ -388,7 +388,7 @@ class _MemoryIndex:
             )
 
     def why(self, array: Any) -> str:
-        """Return the reason why ``array``, an operand without a gradient edge, has no gradient; "" if it is unknown."""
+        """Return why ``array``, an operand without a gradient edge, gets no gradient; "" if the reason is unknown."""
         if array.dtype.kind not in "fcV":
             return f"{_dtype_name(array.dtype)} has no gradients"
         origin = self.inside.get(id(memory_owner(array)))
@@ -477,7 +477,7 @@ def _kept_by_function(name: str, saved: Any) -> SavedValue:
 
 
 def _hooks(edge: Any) -> list[str]:
-    """Return descriptions of the hooks of ``edge``, which is a leaf's edge or a node."""
+    """Return a text for each of the hooks that are registered on ``edge``, a node or the edge of a leaf."""
     every: list[tuple[str, Hooks]] = [] if edge.hooks is None else [("", edge.hooks)]
     for position, hooks in sorted((getattr(edge, "result_hooks", None) or {}).items()):
         every.append((f" (result {position})", hooks))

@@ -235,7 +235,7 @@ _CARRIED = "A tensor of one step is used in the next with its entire history. Re
 
 @dataclass
 class Leak:
-    """Graphs that have accumulated: their last operation and its line, their number, and the bytes they keep alive."""
+    """Graphs of which :class:`watch_leaks` warns: last operation and line, number of graphs, and bytes kept alive."""
 
     key: Any
     operation: str
@@ -259,7 +259,7 @@ def _key(node: Any) -> Any:
 
 
 def _ends(nodes: list[Any]) -> dict[Any, list[Any]]:
-    """Return those of ``nodes`` that are not an operand of another node, in lists by operation and line of the program."""
+    """Return the last nodes of all graphs, which no other node has as an operand, in lists by operation and line."""
     inner = {id(edge.node) for node in nodes for edge in node.edges if edge is not None}
     ends: dict[Any, list[Any]] = {}
     for node in nodes:

@@ -11,7 +11,7 @@ LONGEST = 128  # maximal length of a repeated stretch
 
 @dataclass(frozen=True)
 class Stretch:
-    """Part of a list: ``length`` items that begin at index ``start`` and occur ``times`` times in a row."""
+    """Item of :func:`fold_repeats`: ``length`` items of a list from index ``start``, ``times`` times in a row."""
 
     start: int
     length: int

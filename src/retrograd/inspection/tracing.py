@@ -82,7 +82,7 @@ class tracing:
 
 
 def _note(frame: FrameType, result: Tensor) -> None:
-    """Record why ``result``, which the function of ``frame`` returns, or an operand of its node has no gradient."""
+    """Record why ``result``, returned by the function of ``frame``, or operands of its node have no gradient."""
     node = result._grad_edge
     if node is not None and node.__class__ is not AccumulateGrad:
         if node.node not in _operands:
@@ -160,7 +160,7 @@ def _note_operands(frame: FrameType, node: Any) -> None:
 
 
 def _record_of(value: Any) -> NoGradRecord | None:
-    """Return the record with the reason why the operand ``value`` has no gradient."""
+    """Return a :class:`NoGradRecord` for ``value``, an operand that gets no gradient."""
     if value is None:
         return NoGradRecord("not given")
     if isinstance(value, NUMBERS):
