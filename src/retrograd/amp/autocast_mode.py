@@ -111,9 +111,9 @@ _FALLBACK_RULES = {"lstm": _first}
 
 
 def _casting_call(rule: Callable[..., dtype]) -> Callable[..., Any]:
-    """Return a detour that converts the tensors among the arguments, and calls the function with autocast disabled.
+    """Return a detour for functions inside ``autocast``: it converts tensor arguments, then calls the function.
 
-    ``rule`` returns the dtype to which the tensors are converted.
+    ``rule`` returns the dtype to which the tensors are converted. Autocast is disabled during the call.
     """
 
     def detour(plain: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -182,7 +182,7 @@ def _cast(x: Tensor, target: dtype) -> Tensor:
 
 
 def _detours_of(names: str, detour: Callable[..., Any], seen: set[int]) -> list[Detour]:
-    """Return a detour to ``detour`` for each public function in ``names``, a text with spaces between the names.
+    """Return a :class:`Detour` to ``detour`` for each public function in ``names``, which are separated by spaces.
 
     ``seen`` contains the identities of the functions that have a detour already.
     """

@@ -21,7 +21,7 @@ from ..runtime.user_frame import warn
 
 
 class OptState(enum.Enum):
-    """Progress of an optimiser since the last ``update``: nothing done, gradients divided by the scale, or step done."""
+    """Progress of :class:`GradScaler` with one optimiser since ``update``: none, gradients divided, or step done."""
 
     READY = 0
     UNSCALED = 1

@@ -58,7 +58,8 @@ class Detour:
 def _calling_code(own: CodeType, function: FunctionType, call: Callable[..., Any]) -> CodeType:
     """Return a code object for ``function`` that returns ``call(args, kwargs)``.
 
-    It has the same free variables as ``own``, because Python requires this when ``__code__`` is assigned.
+    The code object has the same free variables as ``own``, the function's code, as Python requires for assignment to
+    ``__code__``.
     """
     name = f"_detour_{id(function)}"
     function.__globals__[name] = call

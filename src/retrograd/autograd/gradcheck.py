@@ -609,7 +609,7 @@ def _jvp(
 
 
 def _check_undefined_forward(func: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
-    """Raise GradcheckError unless a missing tangent of an input counts as zeros."""
+    """Raise GradcheckError unless forward mode treats an input without tangent like one with a tangent of zeros."""
     generator, wanted = Generator(), _wanted(inputs)
     tangents = {j: _random_steps(each, generator)[0].reshape(each.shape) for j, each in enumerate(wanted)}
     for j, each in enumerate(wanted):
@@ -626,7 +626,7 @@ def _check_undefined_forward(func: Callable[..., Any], inputs: tuple[Any, ...]) 
 
 
 def _check_batched(inputs: tuple[Any, ...], output: Tensor, position: int) -> None:
-    """Raise GradcheckError unless batched gradients of ``output`` give the same results as one after the other.
+    """Raise GradcheckError unless a batched backward pass of ``output`` gives the same as separate backward passes.
 
     ``position`` is the index of the output in errors.
     """
@@ -695,7 +695,7 @@ class UndefinedGrad(Function):
 
 
 def _check_undefined(func: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
-    """Raise GradcheckError unless missing gradients of one output, or of all, count as zeros."""
+    """Raise GradcheckError unless ``backward`` treats the gradient None of one output, or of all, like zeros."""
     count = len(_differentiable(func(*inputs)))
     for hidden in [set(range(count)), *([{k} for k in range(count)] if count > 1 else [])]:
         outputs = [

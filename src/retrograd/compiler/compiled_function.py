@@ -284,7 +284,7 @@ def _impure_builtins() -> frozenset[Any]:
 
 
 def _trace_backward(trace: Trace, loss: Value, leaves: Sequence[Value]) -> list[Any]:
-    """Append the backward pass from ``loss`` to the tape, and return the gradient of each of ``leaves`` or None."""
+    """Append the backward pass from ``loss`` to the tape, and return the gradient, or None, for each of ``leaves``."""
     sample = wrap(numpy.ones(loss.shape, loss.dtype))
     value = trace.tape.value(CONSTANT, sample._array)
     found = differentiate(trace, [loss], [trace.traced(sample, value)], leaves)
@@ -351,7 +351,7 @@ def _unsupported_reason(trace: Trace, guards: Guards, leaves: Sequence[Any]) -> 
 
 
 class Plan:
-    """Conversion of a recorded call into a forward and a backward program.
+    """Conversion of one recorded call of a compiled function into a forward program and a backward program.
 
     ``outs`` are the distinct values that the call returns. ``sources`` are pairs of an input tensor that requires
     gradients and its value.

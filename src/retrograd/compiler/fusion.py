@@ -260,7 +260,7 @@ MAX_STEPS = 80
 
 
 def _varies_along(value: Value, shape: tuple[int, ...]) -> tuple[bool, ...]:
-    """Return a bool for each dimension of ``shape``: whether ``value`` varies along it or is broadcast."""
+    """Return a bool for each dimension of ``shape``: true if ``value`` varies along it, false if its size there is 1."""
     have = (1,) * (len(shape) - len(value.shape)) + value.shape
     return tuple(each != 1 for each in have)
 

@@ -27,7 +27,7 @@ MAX_DEPTH, MAX_ITEMS = 6, 64
 
 
 class Guards:
-    """Conditions under which a recording is valid, as source lines of the function that tests them.
+    """Conditions under which a recorded call may be replayed, as source lines of the function that tests them.
 
     Each of ``lines`` tests one condition and returns False if it is not met, or assigns a local variable.
     """

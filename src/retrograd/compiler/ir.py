@@ -44,7 +44,7 @@ class Value:
 
     @property
     def size(self) -> int:
-        """Number of elements."""
+        """Number of elements of the array."""
         count = 1
         for each in self.shape:
             count *= each
@@ -70,7 +70,7 @@ class Value:
 
 
 class Step:
-    """Application of an operation to operands, which are values, Python numbers or None.
+    """Step of a recorded call: an operation and its operands, which are values, Python numbers or None.
 
     ``line`` is the code object and the instruction of the user's line. If ``effect`` is true, the step is kept even if
     its results are unused, as a random draw must be. If ``in_place`` is true, the result has the shape, dtype and

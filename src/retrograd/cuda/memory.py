@@ -15,7 +15,7 @@ _peaks = {"allocated": 0, "reserved": 0}
 
 
 def _update_usage() -> dict[str, int]:
-    """Return the bytes used by arrays and the bytes that the memory pool holds, and update their peak values."""
+    """Return two numbers of bytes, used by arrays and held by the memory pool, and update the peak of each."""
     if not devices.gpu_count():
         return {"allocated": 0, "reserved": 0}
     pool = devices.cupy().get_default_memory_pool()

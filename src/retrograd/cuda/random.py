@@ -20,7 +20,7 @@ def manual_seed(seed: int) -> None:
 
 
 def manual_seed_all(seed: int) -> None:
-    """Check that ``seed`` is an integer; it has no other effect, as :func:`manual_seed`."""
+    """Check that ``seed`` is an integer, without other effect; the same as :func:`manual_seed`."""
     int(seed)
 
 

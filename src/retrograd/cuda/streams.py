@@ -102,7 +102,7 @@ def current_stream(device: Any = None) -> Stream:
 
 
 def default_stream(device: Any = None) -> Stream:
-    """Return the default stream, which is current unless another one is set; ``device`` has no effect."""
+    """Return the default stream, the current stream until ``set_stream`` sets another; ``device`` has no effect."""
     gpu = devices.cupy()
     return Stream(_stream=gpu.cuda.Stream.null)
 

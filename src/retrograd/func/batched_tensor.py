@@ -145,7 +145,7 @@ class Batch(TransformTensor):
         return batch(self._run, build(*[slices_to_front(each, self._run) for each in members]))
 
     def detach(self) -> Tensor:
-        """Return a batched tensor that shares the memory of ``self`` and has no gradient."""
+        """Return a batched tensor that shares memory with this one, but is detached from the graph."""
         return batch(self._run, self._inner.detach(), self._dim)
 
     data = property(lambda self: self.detach(), doc="The batch detached from the graph.")
@@ -244,9 +244,9 @@ def slices_to_front(x: Any, run: VmapRun) -> Any:
 
 
 def slices_with_rank(x: Any, run: VmapRun, rank: int) -> Any:
-    """Return a tensor with the slices of ``x`` along its first dimension and with ``rank`` further dimensions.
+    """Return the tensor of all slices of ``x`` along its first dimension, each reshaped to ``rank`` dimensions.
 
-    Dimensions of size 1 are inserted after the first. If ``x`` is not batched, it is returned unchanged.
+    For this, dimensions of size 1 are inserted after the first. If ``x`` is not batched, it is returned unchanged.
     """
     value, dim = unwrap_batch(x, run)
     if dim is None:
@@ -399,7 +399,7 @@ def picked(run: VmapRun, x: Any, picks: list[Any]) -> Any:
 
 
 class VmapInfo(NamedTuple):
-    """First argument of the ``vmap`` method of a custom Function.
+    """Argument ``info`` of the ``vmap`` method of a custom ``Function``, with facts about the call of :func:`vmap`.
 
     ``batch_size`` is the number of slices, and ``randomness`` the argument of :func:`vmap`.
     """

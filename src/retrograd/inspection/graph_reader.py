@@ -130,7 +130,7 @@ class Step:
 
 @dataclass
 class GraphRecord:
-    """Graph of one or more results; in ``steps`` every step comes before the steps that compute its operands."""
+    """Description of the autograd graph of one or more tensors; ``steps`` are its operations, the last one first."""
 
     steps: list[Step]
     leaves: list[Leaf]
@@ -230,7 +230,10 @@ def as_tensor_list(value: Any, name: str) -> list[Tensor]:
 
 
 def read_graph(tensors: Sequence[Any], names: Names | None = None) -> GraphRecord:
-    """Return the record of the graph of ``tensors``; some of them may have no graph. ``names`` are names of tensors."""
+    """Return a :class:`GraphRecord` of the graph of ``tensors``, some of which may have no graph.
+
+    ``names`` are the names of tensors to use in the record.
+    """
     names = names or Names()
     edges = [each._grad_edge if each._view is None else Tensor._current(each) for each in tensors]
     nodes = _nodes(edges)
@@ -302,7 +305,7 @@ def _edges(node: Any) -> Iterator[tuple[int, str, Any, bool]]:
 
 
 def _edge_operand(edge: Any, name: str, numbers: dict[Any, int], leaves: dict[Any, Leaf], names: Names) -> Operand:
-    """Return the record of the operand called ``name`` whose gradient edge is ``edge``.
+    """Return an :class:`Operand` for the operand called ``name`` whose gradient edge is ``edge``.
 
     ``numbers`` are the numbers of the steps by node, and ``leaves`` the records of the leaves by edge.
     """
@@ -422,7 +425,7 @@ def _in_parameters(node: Any) -> list[Any]:
 
 
 def _parameter_operand(array: Any, names: Names) -> Operand:
-    """Return the record of an operand for ``array``, a parameter of an operation."""
+    """Return an :class:`Operand` for ``array``, a parameter of an operation, such as the index in ``x[i]``."""
     label = names.tensors[id(array)][0] if id(array) in names.tensors else ""
     why = (
         f"{_dtype_name(array.dtype)} has no gradients"
@@ -466,7 +469,7 @@ def _kept(name: str, value: Any, counter: Any, version: int) -> SavedValue:
 
 
 def _kept_by_function(name: str, saved: Any) -> SavedValue:
-    """Return the record of ``saved``, a value that a custom Function has saved and that is called ``name``."""
+    """Return a :class:`SavedValue` for ``saved``, a value that a custom Function has saved under the name ``name``."""
     packed = getattr(saved, "packed", None)
     if packed is not None:
         return _kept(name, packed, None, 0)

@@ -37,13 +37,13 @@ _operands: weakref.WeakKeyDictionary[Any, list[NoGradRecord | None]] = weakref.W
 
 
 def operand_record(node: Any, operand: int) -> NoGradRecord | None:
-    """Return the record of operand number ``operand`` of ``node``, or None if there is none."""
+    """Return the :class:`NoGradRecord` of operand number ``operand`` of ``node``, or None if none was made."""
     records = _operands.get(node)
     return records[operand] if records is not None and operand < len(records) else None
 
 
 def tensor_record(tensor: Tensor) -> NoGradRecord | None:
-    """Return the record of ``tensor``, which has no gradient, or None if there is none."""
+    """Return the :class:`NoGradRecord` of ``tensor``, which has no gradient, or None if none was made."""
     entry = _tensors.get(id(tensor))
     return entry[1] if entry is not None and entry[0]() is tensor else None
 

@@ -18,7 +18,7 @@ from .types import isinstance
 
 
 class Attribute(NamedTuple):
-    """Pair of a value and the type that TorchScript should assume for it."""
+    """Attribute of a TorchScript module: a pair of its value and the type that TorchScript should assume."""
 
     value: Any
     type: Any
@@ -29,7 +29,7 @@ class ScriptModule(Module):
 
 
 class ScriptFunction:
-    """Class of the functions of TorchScript; it has no instances, because ``script`` returns the function itself."""
+    """Class of TorchScript functions; it has no instances, because :func:`script` returns the Python function."""
 
 
 class Error(RuntimeError):

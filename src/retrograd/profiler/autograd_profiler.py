@@ -76,7 +76,7 @@ class record_function:
 
 @dataclass
 class Seen:
-    """Calls and changes of memory that were recorded from the start to the end of a profiler; times are in nanoseconds."""
+    """Recorded data of one :class:`profile` block: calls and changes of memory, with times in nanoseconds."""
 
     start: int
     end: int
@@ -236,7 +236,7 @@ class profile:
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
-        """Return a list with one sum of events for each name.
+        """Return a list with one item for each event name, which sums the events of this name.
 
         The parameters have the same meaning as in :meth:`EventList.key_averages`.
         """
@@ -281,7 +281,7 @@ class profile:
 
 
 def _events(profiler: profile, seen: Seen) -> Iterator[FunctionEvent]:
-    """Yield the events for the calls in ``seen``; a call without an end ends with the profiler."""
+    """Yield an event for each call in ``seen``; a call that was still running ends when the profiler stops."""
     event_of: dict[recorder.Call, FunctionEvent] = {}
     parents = {call.parent for call in seen.calls}
     stacks: dict[int, list[str]] = {}  # of operations, by the number of their node
@@ -361,7 +361,7 @@ def _line(code: CodeType, instruction: int) -> str:
 
 
 def _stack(call: recorder.Call, stacks: dict[int, list[str]]) -> list[str]:
-    """Return the lines of the user's program from which ``call`` was made, innermost first.
+    """Return the stack of ``call``: the lines of the user's program that led to it, innermost first.
 
     For a call in a backward pass these are the lines of the operation that recorded the node. ``stacks`` maps the
     numbers of nodes to such lines.
@@ -378,9 +378,9 @@ def _stack(call: recorder.Call, stacks: dict[int, list[str]]) -> list[str]:
 
 
 def _memory(seen: Seen) -> dict[recorder.Call, tuple[int, int]]:
-    """Return for each call in ``seen`` the bytes allocated minus the bytes released, on the CPU and on the GPU.
+    """Return for each call in ``seen`` its memory: the bytes allocated minus the bytes released, on CPU and GPU.
 
-    Calls inside of a call are included.
+    The result is a dictionary from calls to pairs. The bytes of a call include those of the calls inside it.
     """
     totals: dict[recorder.Call, tuple[int, int]] = {}
     known = set(seen.calls)
@@ -394,7 +394,7 @@ def _memory(seen: Seen) -> dict[recorder.Call, tuple[int, int]]:
 
 
 def _outside(profiler: profile, seen: Seen, number: int) -> Iterator[FunctionEvent]:
-    """Yield an event for each change of memory outside of all calls; the events are numbered from ``number + 1``."""
+    """Yield an event, numbered from ``number + 1``, for each change of memory while no recorded call was running."""
     known = set(seen.calls)
     for moment, count, place, call in seen.changes:
         if call is None or call not in known:

@@ -96,7 +96,7 @@ def _arguments(profiler: Any, event: Any, index: int) -> dict[str, Any]:
 
 
 def _arrows(profiler: Any, base: float, forward: dict[int, Any], place: dict[str, int]) -> list[dict[str, Any]]:
-    """Return the flow events that draw arrows from operations to the nodes of their derivatives.
+    """Return the trace's flow events, which draw arrows from operations to their derivatives in the backward pass.
 
     ``forward`` maps the number of a node to the event of the operation that recorded it. ``base`` is the time in
     microseconds at which the trace begins, and ``place`` is the process and thread.

@@ -166,7 +166,7 @@ def _split(tensor: Any, split_size: Any = 1, dim: Any = 0) -> str:
 
 
 def _unfold(input: Any, *args: Any, **rest: Any) -> str:
-    """Return the event name for a call of ``Tensor.unfold`` or ``nn.functional.unfold``, recognised by the arguments."""
+    """Return the event name for ``Tensor.unfold`` or ``nn.functional.unfold``; the arguments show which was called."""
     return "unfold" if len(args) == 3 or "dimension" in rest else "im2col"
 
 
@@ -241,7 +241,7 @@ _OWN = "retrograd::"
 
 
 def _inside(function: Any) -> Name | None:
-    """Return the event name of the internal function ``function``: PyTorch's operation that records the same node."""
+    """Return the event name of the internal function ``function``: the PyTorch operation with the same ``grad_fn``."""
     op = getattr(function, "op", None)
     if op is None:
         return shown_name(function.__name__)
@@ -263,7 +263,7 @@ def _of_operation(op: Any) -> Any:
 
 
 def name_in_rules(name: str) -> str:
-    """Return the event name of the kernel ``name`` when a gradient rule calls it."""
+    """Return the event name for the kernel ``name`` when a gradient rule calls this kernel in a backward pass."""
     found = _of_operation(OPS[name]) if name in OPS else INSIDE.get(name, name)
     return with_aten_prefix(found if found.__class__ is str else name)
 

@@ -62,7 +62,7 @@ def _with_unit(name: str) -> property:
 
 
 def _deprecated(name: str, new: str) -> property:
-    """Return a property called ``name`` that warns that it is deprecated and returns the attribute ``new``."""
+    """Return a deprecated property called ``name``, which warns and returns the value of the attribute ``new``."""
 
     def get(self: Any) -> Any:
         warn(f"`{name}` is deprecated, please use `{new}` instead.", FutureWarning)
@@ -72,7 +72,7 @@ def _deprecated(name: str, new: str) -> property:
 
 
 class FormattedTimesMixin:
-    """Mixin for classes with total times and a ``count``: it adds average times, and all times as text."""
+    """Mixin for events of a profile, which have total times: adds average times, and all times as text."""
 
     count: int
     cpu_time_total: float
@@ -240,7 +240,7 @@ _SUMMED = ("cpu_time_total", "device_time_total", "self_cpu_time_total", "self_d
 
 
 class FunctionEventAvg(FormattedTimesMixin):
-    """Sums of the times and bytes of ``count`` events with the same name."""
+    """Item of :meth:`EventList.key_averages`: the summed times and bytes of ``count`` events with the same name."""
 
     def __init__(self) -> None:
         self.key: str | None = None
@@ -340,7 +340,7 @@ class EventList(list[Any]):
     def key_averages(
         self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
-        """Return a list with one sum of events for each name.
+        """Return a list with one item for each event name, which sums the events of this name.
 
         If ``group_by_input_shapes`` is true, events of one name are added only if their inputs have the same shapes. If
         ``group_by_stack_n`` is greater than 0, they are added only if the first ``group_by_stack_n`` lines of their
@@ -405,7 +405,7 @@ class EventList(list[Any]):
 
 
 class StringTable(defaultdict[str, str]):
-    """Dictionary in which every missing key has itself as value.
+    """Dictionary of PyTorch's profiler in which the value of every missing key is the key itself.
 
     In PyTorch the values are demangled C++ names.
     """
@@ -416,7 +416,7 @@ class StringTable(defaultdict[str, str]):
 
 
 class MemRecordsAcc:
-    """Memory records sorted by time; the first item of a record has a method ``start_ns()``."""
+    """List of the memory records of PyTorch's profiler, sorted by time; ``record[0].start_ns()`` is a record's time."""
 
     def __init__(self, mem_records: Any) -> None:
         self._records = sorted(mem_records, key=_begins)

@@ -12,7 +12,7 @@ Shape = tuple[int, ...]
 def _product(shapes: list[Shape], first: int) -> int:
     """Return the FLOPs of the product of the matrices, or batches of matrices, ``shapes[first]`` and the next one.
 
-    Each term of the product counts as a multiplication and an addition.
+    A product of an ``(n, k)`` and a ``(k, m)`` matrix has ``2 n k m`` FLOPs.
     """
     left, right = shapes[first], shapes[first + 1]
     return 2 * math.prod(left) * right[-1] if len(left) > 1 and len(right) > 1 else 0

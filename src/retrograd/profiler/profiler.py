@@ -178,7 +178,7 @@ class _KinetoProfile:
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
-        """Return a list with one sum of events for each name.
+        """Return a list with one item for each event name, which sums the events of this name.
 
         The parameters have the same meaning as in :meth:`EventList.key_averages`.
         """
@@ -359,9 +359,9 @@ class profile(_KinetoProfile):
             self.step_rec_fn = None
 
     def _change_action(self, before: ProfilerAction, following: ProfilerAction | None) -> None:
-        """Stop or start recording as necessary when a step with the action ``before`` ends and the next one begins.
+        """Start or stop recording between two steps, the first of which has the action ``before``.
 
-        ``following`` is the action of the next step, or None after the last step.
+        ``following`` is the action of the second step, or None after the last step.
         """
         goes_on = before == ProfilerAction.RECORD and following in _RECORDING
         if before in _RECORDING and not goes_on:

@@ -46,7 +46,7 @@ EVALUATE = "autograd::engine::evaluate_function: "
 
 
 class Call:
-    """Call of a function that a profiler has timed; times are in nanoseconds."""
+    """Timed call of a function, from which a profiler makes an event; times are in nanoseconds."""
 
     __slots__ = (
         "end", "inputs", "keywords", "marks", "name", "on_device", "parent", "place", "scope", "sequence", "stack", "start",
@@ -69,7 +69,7 @@ class Call:
 
 
 class Session:
-    """Calls recorded in one thread, for one profiler or for several nested ones."""
+    """Recording of the calls in one thread, for one profiler or for several nested profilers."""
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
@@ -107,7 +107,7 @@ class Session:
         return call if call is None or call.name else call.parent
 
     def close(self, call: Call, now: int) -> None:
-        """Record that ``call`` has ended at the time ``now``, and also the calls inside it that an exception left open."""
+        """Record that ``call``, and every call inside it that an exception left open, ended at the time ``now``."""
         while self.open:
             last = self.open.pop()
             last.end = now
@@ -181,7 +181,7 @@ def _mark() -> Any:
 
 
 def _frames() -> tuple[tuple[CodeType, int], ...]:
-    """Return the code objects and instructions of the user's frames, innermost first."""
+    """Return a pair (code object, instruction) for each frame of the user's program on the stack, innermost first."""
     frame: FrameType | None = sys._getframe(2)
     found = []
     while frame is not None:
@@ -290,7 +290,7 @@ def _begin_sweep(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
 
 
 def _evaluate(session: Session, name: str, sequence: int, place: Any) -> None:
-    """Record that the backward pass reaches a gradient edge, which ends the event of the previous edge.
+    """Begin the event of a gradient edge that the backward pass reaches, and end the event of the previous edge.
 
     ``name`` is the name of the node or leaf, ``sequence`` the number of the node, and ``place`` the user's line that
     recorded it.
@@ -349,7 +349,7 @@ def _begin_plan(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _end_plan(plan: Any, result: Any, args: tuple[Any, ...]) -> None:
-    """Change ``plan``, an ``engine.Plan``, so that the engine calls ``_visit`` for every edge and no event is missed."""
+    """Change ``plan``, that of a backward pass, so that the engine calls the timed function ``_visit`` for every edge."""
     if get_ident() in sessions and hasattr(plan, "inner"):
         plan.inner[None] = False
 
@@ -362,7 +362,7 @@ _FOR_NOW = "while a profiler runs"
 
 
 class _State:
-    """Data of a patched function, which its new code refers to as a constant.
+    """Data of a function that a profiler has patched; the function's new code contains it as a constant.
 
     ``begin`` and ``end`` are called before and after ``run``, a copy of the function with its own code.
     """
@@ -405,7 +405,7 @@ _codes: dict[int, CodeType] = {}
 
 
 def _timing(function: FunctionType, state: _State) -> CodeType:
-    """Return a code object for ``function`` that runs and times the function copied in ``state``."""
+    """Return a code object to assign to ``function``: it runs and times ``state.run``, a copy of ``function``."""
     free = len(function.__code__.co_freevars)
     if free not in _codes:
         _codes[free] = _code(free)
@@ -415,7 +415,7 @@ def _timing(function: FunctionType, state: _State) -> CodeType:
 
 
 def _copy(function: FunctionType) -> FunctionType:
-    """Return a new function that runs the present code of ``function``."""
+    """Return a copy of ``function``, which keeps its present code when the code of ``function`` is replaced."""
     made = FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
     )
@@ -424,7 +424,7 @@ def _copy(function: FunctionType) -> FunctionType:
 
 
 class _Exchange:
-    """Replacement of the code of functions while profilers run."""
+    """State of the patching: while profilers run, the code of all timed functions is replaced."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()

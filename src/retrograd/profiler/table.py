@@ -179,14 +179,14 @@ def _cut(name: str, widest: int | None) -> str:
 
 
 def _set_share(event: Any, attribute: str, part: float, whole: float) -> str:
-    """Return ``part`` as a percentage of ``whole``, and store it in the ``attribute`` of ``event``, as PyTorch does."""
+    """Return ``part`` as a percentage of ``whole``; as in PyTorch, also assign this text to ``event.<attribute>``."""
     share = format_percentage(part, whole)
     setattr(event, attribute, share)
     return share
 
 
 def _flops(events: Sequence[Any]) -> list[Column]:
-    """Return a list with the column for the floating-point operations of ``events``; it is empty if they have none.
+    """Return a list of the table's column for floating-point operations; the list is empty if ``events`` have none.
 
     The unit, such as MFLOPs, is the one that suits the smallest number.
     """

@@ -46,7 +46,7 @@ class Criteria:
 
 
 class Mismatch(Exception):
-    """Difference between two values, which the message describes.
+    """Internal exception of :func:`assert_close`: two values differ, and the message describes how.
 
     ``place`` is the path of the values in a nest, such as ``[0]['a']``.
     """
@@ -168,7 +168,7 @@ def _allowed_text(tolerance: float) -> str:
 
 
 def _scalar_mismatch(actual: Any, expected: Any, rtol: float, atol: float) -> Mismatch:
-    """Return an exception that describes the difference between the numbers ``actual`` and ``expected``."""
+    """Return a :class:`Mismatch` whose message describes the difference of the numbers ``actual`` and ``expected``."""
     difference = abs(actual - expected)
     relative = float("inf") if expected == 0 else difference / abs(expected)
     return Mismatch(
@@ -214,7 +214,7 @@ def _same_attribute(name: str, actual: Any, expected: Any) -> None:
 
 
 def _tensor_mismatch(a: Tensor, b: Tensor, matches: Tensor, rtol: float, atol: float) -> Mismatch:
-    """Return an exception that describes the difference between the tensors ``a`` and ``b``.
+    """Return a :class:`Mismatch` whose message describes the difference between the tensors ``a`` and ``b``.
 
     ``matches`` is a bool tensor that is true where the elements are close. The message has the number of elements that
     differ, and the greatest absolute and relative differences.
