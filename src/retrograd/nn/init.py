@@ -91,9 +91,9 @@ def trunc_normal_(
 
 
 def _fill_by_redrawing(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Source) -> None:
-    """Fill ``tensor`` from the normal distribution and draw values outside [``a``, ``b``] again until none is left.
+    """Fill ``tensor`` with normal values, and draw again each value outside [``a``, ``b``] until all are inside.
 
-    Used where most of the drawn values are inside the interval.
+    ``trunc_normal_`` uses this method if more than 30 % of the drawn values are expected inside the interval.
     """
     low, high = (tensor.new_tensor(bound).item() for bound in (a, b))
     tensor.normal_(mean, std, generator=generator)
@@ -204,7 +204,7 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float | None:
-    """Return the standard deviation of Kaiming initialisation for ``tensor``.
+    """Return the standard deviation for ``tensor`` in ``kaiming_uniform_`` and ``kaiming_normal_``.
 
     Returns None, with a warning, if ``tensor`` has no elements.
     """
@@ -269,7 +269,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Source = None) -> Te
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Source = None) -> Tensor:
     """Fill the matrix ``tensor`` with normal values, and set a part of each column to 0 (Martens 2010).
 
-    ``sparsity`` is the fraction of elements that are set to 0; ``std`` is the standard deviation of the others.
+    ``sparsity`` is the fraction of elements of a column that are set to 0. ``std`` is the standard deviation of the
+    normal values.
     """
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
@@ -283,7 +284,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Sourc
 
 
 def _deprecated_alias(function: Any) -> Filled:
-    """Return a function like ``function`` whose name has no trailing underscore, and which warns with FutureWarning."""
+    """Return a deprecated alias of ``function``: its name lacks the trailing underscore, and each call warns."""
     new, old = function.__name__, function.__name__[:-1]
 
     @functools.wraps(function)

@@ -25,7 +25,7 @@ NOT_SORTED = (
 
 
 class PackedSequence_(NamedTuple):
-    """Named tuple with the fields of a :class:`PackedSequence`."""
+    """Named tuple from which :class:`PackedSequence` inherits its four fields."""
 
     data: Tensor
     batch_sizes: Tensor

@@ -83,10 +83,10 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
 @pickled_as("parameter")
 def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any], place: str) -> Any:
-    """Return the parameter with these contents, which a pickle holds.
+    """Return the parameter that a pickle describes by these arguments.
 
-    ``cls`` is its class (None for Parameter), ``array`` its elements, ``place`` its device. ``attributes`` are set on
-    it.
+    ``cls`` is the class of the parameter (None for Parameter), ``array`` has its elements, and ``place`` is its device.
+    ``attributes`` are the attributes to set.
     """
     created = leaf_sharing_memory(cls or Parameter, rebuild_tensor(None, array, False, {}, place), requires_grad)
     created.__dict__.update(attributes)
@@ -167,7 +167,7 @@ class UninitializedTensorMixin(WrapperTensor):
         )
 
     def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
-        """Return this tensor converted, if ``op`` is the operation ``to_dtype`` or ``to_device``.
+        """Return this tensor converted to another dtype or device, if ``op`` is ``to_dtype`` or ``to_device``.
 
         ``params`` are the parameters of the operation. Raises ValueError for every other operation, because the shape
         is not known yet.
@@ -188,7 +188,7 @@ class UninitializedTensorMixin(WrapperTensor):
         return _unmade, (type(self).__name__, self.requires_grad, str(self.device), self.dtype, self.__dict__)
 
     def described(self) -> tuple[Any, tuple[Any, ...]]:
-        """Return the class and the arguments from which loading a checkpoint rebuilds the tensor, in PyTorch, too."""
+        """Return the class and arguments that ``torch.save`` stores, from which ``torch.load`` rebuilds the tensor."""
         return type(self), (self.requires_grad,)
 
 
@@ -249,9 +249,9 @@ class UninitializedBuffer(UninitializedTensorMixin):
 
 @pickled_as("uninitialized")
 def _unmade(kind: str, requires_grad: bool, device: str, dtype: Any, attributes: dict[str, Any]) -> Any:
-    """Return an uninitialized parameter or buffer with these contents, which a pickle holds.
+    """Return the uninitialized parameter or buffer that a pickle describes by these arguments.
 
-    ``kind`` is the name of its class. ``attributes`` are set on it.
+    ``kind`` is the name of the class, and ``attributes`` are the attributes to set.
     """
     cls = UninitializedParameter if kind == "UninitializedParameter" else UninitializedBuffer
     created = cls(requires_grad, device, dtype)

@@ -14,10 +14,10 @@ from .optimizer import Optimizer
 class ReduceLROnPlateau(LRScheduler):
     """Scheduler that multiplies the learning rates by ``factor`` when a metric does not improve any more.
 
-    It does so after more than ``patience`` epochs without improvement. With ``mode="min"`` a smaller metric is better,
-    with ``mode="max"`` a larger one. An improvement must exceed ``threshold``, which is relative to the best metric, or
-    absolute with ``threshold_mode="abs"``. The first ``cooldown`` epochs after a reduction do not count towards
-    ``patience``.
+    The rates are reduced after more than ``patience`` epochs without improvement. With ``mode="min"`` a smaller metric
+    is better, with ``mode="max"`` a larger one. An improvement must exceed ``threshold``, which is relative to the best
+    metric, or absolute with ``threshold_mode="abs"``. The first ``cooldown`` epochs after a reduction do not count
+    towards ``patience``.
 
     >>> import retrograd as torch
     >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
@@ -119,7 +119,7 @@ class ReduceLROnPlateau(LRScheduler):
 
 
 class _SchedulerGroup(LRScheduler):
-    """Base class of schedulers that contain other schedulers."""
+    """Base class of ChainedScheduler and SequentialLR, which contain other schedulers."""
 
     _schedulers: Sequence[LRScheduler]
 
@@ -199,8 +199,9 @@ class SequentialLR(_SchedulerGroup):
         self._last_lr = first.get_last_lr()
 
     def recursive_undo(self, sched: Any = None) -> None:
-        """Decrement ``last_epoch`` of ``sched``, or of the schedulers that ``sched`` contains; by default it is this
-        scheduler.
+        """Decrement ``last_epoch`` of ``sched``, or of the schedulers that ``sched`` contains.
+
+        By default ``sched`` is this scheduler.
         """
         sched = self if sched is None else sched
         if hasattr(sched, "_schedulers"):

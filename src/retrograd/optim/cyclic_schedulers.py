@@ -13,7 +13,7 @@ from .optimizer import Optimizer
 
 
 class _WithMomentum(LRScheduler):
-    """Base class of schedulers that decrease the momentum (or ``beta1``) while they increase the learning rate."""
+    """Base class of CyclicLR and OneCycleLR, which can lower the momentum (or ``beta1``) while the rate rises."""
 
     cycle_momentum: bool
     use_beta1: bool
@@ -139,9 +139,9 @@ class CyclicLR(_WithMomentum):
 class OneCycleLR(_WithMomentum):
     """Scheduler with one cycle: the learning rate rises to ``max_lr`` and then falls until the last step.
 
-    It starts at ``max_lr / div_factor``, rises during the fraction ``pct_start`` of the steps, and ends at the initial
-    rate divided by ``final_div_factor``. If ``three_phase`` is true, it falls to the initial rate in as many steps as
-    it rose, and to the last value after these.
+    The initial rate is ``max_lr / div_factor``. The rate rises during the fraction ``pct_start`` of the steps, and ends
+    at the initial rate divided by ``final_div_factor``. If ``three_phase`` is true, the rate first falls to the initial
+    rate, in as many steps as it rose, and then to the last value.
 
     The number of steps is ``total_steps``, or ``epochs * steps_per_epoch``.
     Source: Smith and Topin, "Super-Convergence: Very Fast Training of Neural Networks Using Large Learning Rates",

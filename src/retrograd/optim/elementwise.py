@@ -115,7 +115,7 @@ class WholeParameterOptimizer(Optimizer):
 
 
 def gradient(param: Tensor) -> Tensor:
-    """Return the gradient of ``param``, which must have one, as a Tensor."""
+    """Return ``param.grad`` as a Tensor; ``param`` must have a gradient."""
     return param._grad if isinstance(param._grad, Tensor) else wrap(param._grad)
 
 
@@ -131,7 +131,8 @@ def full_like_param(param: Tensor, value: Any = 0) -> Tensor:
 def initial_step_count(group: dict[str, Any], param: Tensor) -> Tensor:
     """Return a step counter with value 0, a 0-d Tensor.
 
-    If the options ``group`` have ``capturable`` or ``fused``, it is on the device of ``param``, otherwise on the CPU.
+    The counter is on the device of ``param`` if the option ``capturable`` or ``fused`` is true in ``group``. Otherwise
+    it is on the CPU.
     """
     if group.get("capturable") or group.get("fused"):
         return step_counter(floats=dtypes.float32).to(param.device)

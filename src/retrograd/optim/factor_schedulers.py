@@ -14,19 +14,17 @@ from .optimizer import Optimizer
 
 
 class _FactorScheduler(LRScheduler):
-    """Base class of schedulers that multiply all learning rates by the same factor.
+    """Base class of StepLR, LinearLR and others, which multiply the learning rates of all groups by the same factor.
 
     A subclass defines the factor from one epoch to the next (``factor_now``) and since the start (``factor_since``).
     """
 
     def factor_now(self) -> float | None:
-        """Return the factor from the learning rates of the previous epoch to those at ``last_epoch``; None if they are
-        equal.
-        """
+        """Return the learning rates at ``last_epoch`` divided by those of the previous epoch; None if equal."""
         raise NotImplementedError
 
     def factor_since(self) -> float:
-        """Return the factor from the initial learning rates to those at ``last_epoch``."""
+        """Return the learning rates at ``last_epoch`` divided by the initial ones, as one number."""
         raise NotImplementedError
 
     def get_lr(self) -> list[Any]:
@@ -205,7 +203,7 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class _LambdaScheduler(LRScheduler):
-    """Base class of schedulers that take a function of the epoch, or a list with one function per group."""
+    """Base class of LambdaLR and MultiplicativeLR, which take a function of the epoch, or a list of one per group."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
         self.optimizer = optimizer
@@ -219,9 +217,7 @@ class _LambdaScheduler(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def check(self) -> None:
-        """Raise TypeError for an invalid entry of ``lr_lambdas``; here every entry is valid. A subclass may override
-        this method.
-        """
+        """Do nothing; a subclass may override this method to raise TypeError for an invalid entry of ``lr_lambdas``."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the scheduler, a dict of its attributes.

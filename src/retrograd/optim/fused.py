@@ -29,7 +29,7 @@ Rule = Callable[..., None]
 
 
 class ArrayOps:
-    """Operations of update rules on NumPy or CuPy arrays of one dtype; temporaries are stored in reused buffers."""
+    """Operations of optimisers' update rules on NumPy or CuPy arrays of one dtype; temporaries reuse buffers."""
 
     def __init__(self, np: Any, dtype: Any) -> None:
         self.np, self.dtype = np, dtype
@@ -41,8 +41,8 @@ class ArrayOps:
     def run(self, rule: Rule, numbers: dict[str, Any], arrays: list[Any]) -> None:
         """Call ``rule`` with the arrays and the scalar arguments ``numbers``; the rule modifies the arrays in place.
 
-        All arrays have one shape. If they also have the same contiguous layout, the rule is called for one slice after
-        another, because slices fit in the CPU's cache.
+        All arrays have one shape. If they also have the same contiguous layout, the rule is called for one part of
+        the elements after another, because such a part fits in the CPU's cache.
         """
         large = getattr(rule, "large", None) if self.on_cpu and arrays[0].size >= LARGE else None
         if large is not None and large(arrays, numbers):
@@ -191,9 +191,10 @@ class ArrayOps:
 
 
 class TensorOps:
-    """Operations of update rules on Tensors.
+    """Operations of optimisers' update rules on Tensors, with the same names as those of :class:`ArrayOps`.
 
-    They are used when the step is recorded (``differentiable=True``) and for dtypes in which NumPy does not compute.
+    They are used if gradients flow through the step (``differentiable=True``), and for dtypes in which NumPy does not
+    compute.
     """
 
     def run(self, rule: Rule, numbers: dict[str, Any], tensors: list[Tensor]) -> None:
@@ -297,7 +298,7 @@ def as_flat_views(arrays: list[Any]) -> list[Any] | None:
 
 
 class _Levels(threading.local):
-    """Thread-local cache of ``ArrayOps`` objects, because threads must not share buffers."""
+    """Cache of the ``ArrayOps`` objects of each thread; threads do not share them, because their buffers are reused."""
 
     def __init__(self) -> None:
         self.made: dict[Any, ArrayOps] = {}
@@ -332,7 +333,7 @@ def apply_rule(rule: Rule, param: Tensor, grad: Tensor, state: list[Tensor], num
 def _numbers(tensors: list[Tensor]) -> list[Any] | None:
     """Return the arrays of ``tensors``, complex ones as real views; None if the rule can not run on arrays.
 
-    It can not if shapes or dtypes differ, or if NumPy does not compute in the dtype (half precision).
+    A rule can not run on arrays if shapes or dtypes differ, or if NumPy does not compute in the dtype (half precision).
     """
     first = tensors[0]._array
     dtype, shape = first.dtype, first.shape

@@ -16,7 +16,7 @@ class LBFGS(Optimizer):
 
     A call of ``step(closure)`` makes up to ``max_iter`` steps and calls ``closure``, which recomputes the loss and its
     gradients, up to ``max_eval`` times (a line search may exceed this). Only one parameter group is supported.
-    ``line_search_fn="strong_wolfe"`` determines each step length; by default it is ``lr``.
+    With ``line_search_fn="strong_wolfe"`` a line search determines each step length, which is ``lr`` by default.
     Source: Nocedal and Wright, "Numerical Optimization", algorithms 7.4 and 7.5.
 
     >>> import retrograd as torch
@@ -138,7 +138,7 @@ def _is_small(x: Tensor, tolerance: float) -> bool:
 
 
 class _CurvatureHistory:
-    """Last changes of the gradient and of the parameters, which approximate the inverse Hessian."""
+    """State of :class:`LBFGS`: the last changes of gradient and parameters, which approximate the inverse Hessian."""
 
     def __init__(self, state: dict[str, Any], size: int) -> None:
         self.size = size
@@ -198,7 +198,7 @@ class _CurvatureHistory:
 
 
 class _Point(NamedTuple):
-    """Point on the search line: the step length ``t``, the loss, its gradient, and its slope (derivative by ``t``)."""
+    """Point on the search line of LBFGS: step length ``t``, loss, gradient, and the derivative of the loss by ``t``."""
 
     t: Any
     loss: float
@@ -278,8 +278,8 @@ def _lower(ends: list[_Point]) -> int:
 def _cubic_minimum(a: _Point, b: _Point, low: Any, high: Any) -> Any:
     """Return the step length at the minimum of the cubic through the points ``a`` and ``b`` with their slopes.
 
-    It is clamped to the range from ``low`` to ``high``. If the cubic has no minimum, the midpoint of the range is
-    returned.
+    The length is clamped to the range from ``low`` to ``high``. If the cubic has no minimum, the midpoint of the
+    range is returned.
 
     Source: Nocedal and Wright, "Numerical Optimization", equation 3.59.
     """

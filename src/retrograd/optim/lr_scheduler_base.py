@@ -29,8 +29,9 @@ _TOO_EARLY = (
 
 
 def copy_if_tensor(value: Any) -> Any:
-    """Return a copy of ``value`` if it is a Tensor, because the optimiser overwrites it in place; else ``value``
-    itself.
+    """Return a copy of ``value`` if it is a Tensor, otherwise ``value`` itself.
+
+    The copy keeps the value when a scheduler overwrites a learning rate that is a Tensor in place.
     """
     return value.clone() if isinstance(value, Tensor) else value
 

@@ -10,15 +10,11 @@ from .optimizer import check_rate, parameters
 
 
 class Muon(WholeParameterOptimizer):
-    """Muon, for matrices only: a step is the orthogonal matrix nearest to the running mean of the gradients, times the
-    rate.
+    """Muon: a step is the learning rate times the orthogonal matrix nearest to the running mean of the gradients.
 
-    The orthogonal matrix is approximated in bfloat16 by ``ns_steps`` steps of a Newton-Schulz iteration.
-    ``adjust_lr_fn`` selects the factor on the rate that depends on the shape: ``"original"`` (also None) or
-    ``"match_rms_adamw"``.
-
-    The matrix is approximated in bfloat16 by ``ns_steps`` steps of a Newton-Schulz iteration. ``adjust_lr_fn`` is
-    ``"original"`` (equivalent to None) or ``"match_rms_adamw"``.
+    All parameters must be matrices. The orthogonal matrix is approximated in bfloat16 by ``ns_steps``
+    steps of a Newton-Schulz iteration. The learning rate is multiplied by a factor that depends on the shape of the
+    parameter; ``adjust_lr_fn`` selects the factor: ``"original"`` (also None) or ``"match_rms_adamw"``.
 
     Source: Jordan, "Muon: An optimizer for hidden layers in neural networks", 2024.
     """
@@ -63,11 +59,11 @@ class Muon(WholeParameterOptimizer):
 
 
 def orthogonal(matrix: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
-    """Return an approximation in bfloat16 of the orthogonal matrix nearest to ``matrix``, after ``steps`` steps.
+    """Return the orthogonal matrix nearest to ``matrix``, approximated in bfloat16 by a Newton-Schulz iteration.
 
-    With ``a, b, c = coefficients``, a step is ``x = a*x + (b*s + c*s*s) @ x``, where ``s = x @ x.T``. It changes the
-    singular values by an odd polynomial, which moves them towards one. ``matrix`` is first divided by its norm, which
-    is clamped to at least ``eps``.
+    Each of the ``steps`` steps is ``x = a*x + (b*s + c*s@s) @ x``, where ``s = x @ x.T`` and ``a, b, c =
+    coefficients``. A step applies an odd polynomial to the singular values, which moves them towards one. Before the
+    first step ``matrix`` is divided by its norm, which is clamped to at least ``eps``.
     """
     if steps >= 100:
         raise ValueError("Number of steps must be less than 100 for computational efficiency")

@@ -18,7 +18,7 @@ Step = Callable[[list[Any], dict[str, Any]], bool]
 
 
 def with_loop(step: Step) -> Callable[[Any], Any]:
-    """Return a decorator that attaches ``step`` to an update rule; ``ArrayOps.run`` calls it for large arrays."""
+    """Return a decorator that attaches ``step`` to an update rule; ``ArrayOps.run`` calls ``step`` for large arrays."""
 
     def mark(rule: Any) -> Any:
         rule.large = step

@@ -23,7 +23,7 @@ from ..runtime.user_frame import warn
 
 
 class _Required:
-    """Marker among an optimiser's defaults for an option that every parameter group must specify."""
+    """Class of the marker ``required``, the default of an option that every parameter group must specify."""
 
     def __repr__(self) -> str:
         return "<required parameter>"
@@ -224,7 +224,7 @@ class Optimizer:
         raise NotImplementedError
 
     def watch_steps(self) -> None:
-        """Start to record whether ``step`` is called, because a learning rate scheduler warns if it is not."""
+        """Note from now on whether ``step`` is called; a learning rate scheduler warns if it is not called."""
         if self._opt_called is None:
             self._opt_called = False
             self._step_watched = self.__dict__.get("step")
@@ -410,7 +410,8 @@ def _convert_state_value(value: Any, param: Tensor, counted_there: bool, key: An
 def step_counter(start: float = 0.0, floats: Any = None) -> Tensor:
     """Return a 0-d Tensor with value ``start`` that counts steps.
 
-    Its dtype is ``floats``. By default it is float64 if that is the default dtype, else float32 (exact up to 2**24).
+    The dtype is ``floats``. If that is None, the dtype is float64 if this is the default dtype, otherwise float32,
+    which counts exactly up to 2**24.
     """
     if floats is None:
         floats = dtypes.float64 if dtypes.get_default_dtype() is dtypes.float64 else dtypes.float32
@@ -418,7 +419,7 @@ def step_counter(start: float = 0.0, floats: Any = None) -> Tensor:
 
 
 def evaluate_closure(closure: Callable[[], Any] | None) -> Any:
-    """Return the result of ``closure``, called with recording enabled; None without a closure."""
+    """Return the result of ``closure``, called with gradients enabled, or None if ``closure`` is None."""
     if closure is None:
         return None
     before = set_recording(True)
@@ -429,7 +430,7 @@ def evaluate_closure(closure: Callable[[], Any] | None) -> Any:
 
 
 class recorded:
-    """Context manager in which operations are recorded if ``enabled`` is true, and are not if it is false."""
+    """Context manager in which operations are recorded for backward if ``enabled`` is true, and not otherwise."""
 
     def __init__(self, enabled: bool) -> None:
         self.enabled = enabled

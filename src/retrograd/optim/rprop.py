@@ -52,9 +52,9 @@ class Rprop(ElementwiseOptimizer):
         """Update ``param`` in place by one Rprop step; ``before`` and ``size`` are also updated in place.
 
         ``before`` is the previous gradient and ``size`` the step size of each element. An element of ``size`` is
-        multiplied by ``etas[0]`` if the gradient has changed its sign, by ``etas[1]`` if it has kept it, and clamped to
-        the range ``step_sizes``. Elements whose gradient has changed its sign stay unchanged. ``F`` provides the
-        operations (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
+        multiplied by ``etas[0]`` if the gradient has changed its sign, by ``etas[1]`` if the sign is the same, and
+        clamped to the range ``step_sizes``. Elements whose gradient has changed its sign stay unchanged. ``F`` provides
+        the operations (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
         """
         grad = F.direction(param, grad, 0, maximize)
         stored = F.mul(grad, before)

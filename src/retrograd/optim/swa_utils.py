@@ -39,7 +39,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Tensor]:
 def get_swa_avg_fn() -> Callable[..., Tensor]:
     """Return a function ``(average, value, count)`` that adds ``value`` to an arithmetic mean.
 
-    ``average`` is the mean of ``count`` values; the result is the mean of these and ``value``.
+    ``average`` is the mean of ``count`` values. The result is the mean of these values and ``value``.
     """
 
     @no_grad()
@@ -50,7 +50,7 @@ def get_swa_avg_fn() -> Callable[..., Tensor]:
 
 
 def _for_lists(average: Callable[..., Tensor]) -> Callable[..., None]:
-    """Return a version of ``average`` that takes lists of Tensors and overwrites those of the first list in place."""
+    """Return a function like ``average`` for lists of Tensors: each result overwrites a Tensor of the first list."""
 
     @no_grad()
     def update(averages: Sequence[Tensor], current: Sequence[Tensor], num_averaged: Any) -> None:
@@ -79,9 +79,9 @@ def get_swa_multi_avg_fn() -> Callable[..., None]:
 class AveragedModel(Module):
     """Copy of a module whose parameters are averages over the calls of :meth:`update_parameters`.
 
-    ``avg_fn(average, value, count)`` returns the new average of a parameter; ``multi_avg_fn`` does it for lists of
-    them, in place. By default it is the arithmetic mean. If ``use_buffers`` is true, buffers are averaged, otherwise
-    they are copied.
+    ``avg_fn(average, value, count)`` returns the new average of a parameter, by default the arithmetic mean.
+    ``multi_avg_fn`` updates a list of averages in place instead. If ``use_buffers`` is true, buffers are averaged,
+    otherwise copied.
 
     >>> import retrograd as torch
     >>> model = torch.nn.Linear(1, 1)

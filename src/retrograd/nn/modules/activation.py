@@ -80,7 +80,7 @@ class ReLU6(Hardtanh):
         super().__init__(0.0, 6.0, inplace)
 
     def extra_repr(self) -> str:
-        """Return the text of the ``inplace`` flag."""
+        """Return ``inplace=True`` as text, or an empty text if ``inplace`` is false."""
         return "inplace=True" if self.inplace else ""
 
 

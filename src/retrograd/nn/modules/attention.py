@@ -107,9 +107,9 @@ class MultiheadAttention(Module):
 
 
 def _swap_first_dims(*tensors: Tensor) -> list[Tensor]:
-    """Return each tensor with its first two dimensions swapped.
+    """Return a tuple of the ``tensors``, each with its first two dimensions swapped.
 
-    Arguments that are the same tensor are the same tensor in the result.
+    If two arguments are the same object, the two results are the same object, too.
     """
     created = {id(each): each.transpose(1, 0) for each in tensors}
     return [created[id(each)] for each in tensors]

@@ -90,7 +90,7 @@ class _NormBase(Module):
 
 
 class _BatchNorm(_NormBase):
-    """Base class of batch normalisation for any number of dimensions."""
+    """Base class of BatchNorm1d, BatchNorm2d and BatchNorm3d, which differ in the accepted shapes only."""
 
     def forward(self, input: Tensor) -> Tensor:
         """Return ``input`` normalised by the mean and variance of each channel over the batch, times weight, plus bias.
@@ -113,7 +113,7 @@ class _BatchNorm(_NormBase):
 
 
 class _LazyNormBase(LazyModuleMixin, _NormBase):
-    """Base class of normalisations whose ``num_features`` is inferred from the first input."""
+    """Base class of LazyBatchNorm1d, LazyInstanceNorm1d and others, which infer ``num_features`` at the first call."""
 
     def __init__(
         self, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True, track_running_stats: bool = True,
@@ -132,7 +132,7 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
             self.num_batches_tracked = tensor(0, dtype=int64, device=device)
 
     def reset_parameters(self) -> None:
-        """Reset parameters and running statistics if the parameters are initialised."""
+        """Reset the parameters and running statistics if the parameters are initialised; otherwise do nothing."""
         if not self.has_uninitialized_params() and self.num_features != 0:
             super().reset_parameters()
 
@@ -152,7 +152,7 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
 
 
 def _expects(*dims: int) -> Any:
-    """Return a method that raises ValueError unless the number of dimensions of its input is one of ``dims``."""
+    """Return a method with one argument ``input``, which raises ValueError unless ``input.dim()`` is in ``dims``."""
 
     def _check_input_dim(self: Any, input: Tensor) -> None:
         if input.dim() not in dims:

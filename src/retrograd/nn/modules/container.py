@@ -15,7 +15,7 @@ from .module import Module
 
 
 class _IndexedContainer(Module):
-    """Base class of containers that register their modules as ``"0"``, ``"1"`` … in order."""
+    """Base class of Sequential and ModuleList, which register their modules as ``"0"``, ``"1"`` and so on."""
 
     def _place(self, index: Any) -> int:
         """Return ``index`` as an index between 0 and the length; raise IndexError if it is out of range."""
@@ -288,8 +288,8 @@ class ModuleDict(Module):
 def _pairs(given: Any, who: str) -> list[tuple[Any, Any]]:
     """Return the pairs of key and value of ``given``, a dictionary or an iterable of pairs, in the order of insertion.
 
-    ``who``, the name of the caller's class, is used in error messages. The items of a plain dictionary are sorted by
-    key unless ``who`` is ``"ModuleDict"``, as in PyTorch.
+    ``who`` is the name of the calling class (ModuleDict or ParameterDict) and is used in error messages. As in PyTorch,
+    the items of a plain dictionary are sorted by key unless ``who`` is ``"ModuleDict"``.
     """
     if not isinstance(given, Iterable):
         shown = who.replace("ParameterDict", "ParametersDict")  # the spelling in PyTorch's error message

@@ -20,7 +20,7 @@ MODES = {"zeros", "reflect", "replicate", "circular"}
 
 
 class _ConvNd(Module):
-    """Base class of convolution layers, with weight, bias and the arguments stride, padding, dilation and groups."""
+    """Base class of all convolution layers, with the parameters weight and bias, and the arguments as attributes."""
 
     dimensions: ClassVar[int]
     function: ClassVar[Any]
@@ -237,7 +237,8 @@ class ConvTranspose1d(_ConvTransposeNd):
 class ConvTranspose2d(_ConvTransposeNd):
     """Transposed convolution of images of shape (N, C, H, W).
 
-    It maps the output size of a :class:`Conv2d` with the same arguments to the input size of the :class:`Conv2d`.
+    For an input of the size that a :class:`Conv2d` with the same arguments returns, the result has the size of the
+    :class:`Conv2d`'s input.
 
     >>> import retrograd as torch
     >>> torch.nn.ConvTranspose2d(8, 3, 2, stride=2)(torch.ones(1, 8, 5, 5)).shape
@@ -256,7 +257,7 @@ class ConvTranspose3d(_ConvTransposeNd):
 
 
 class _LazyConvXdMixin(LazyModuleMixin):
-    """Mixin of convolutions whose ``in_channels`` is inferred from the first input."""
+    """Mixin of LazyConv2d, LazyConvTranspose2d and the like, whose ``in_channels`` is inferred from the first input."""
 
     def _begin(self, out_channels: int, kernel_size: Sizes, bias: bool, **given: Any) -> None:
         """Initialise the convolution with 0 input channels and with uninitialized parameters.

@@ -39,8 +39,8 @@ def declares_layer(
     """Return a class decorator that generates the methods of a layer whose ``forward`` calls ``function``.
 
     ``takes`` has the names of the inputs of ``forward``, which are passed to ``function`` first. The layer's attributes
-    are passed by name. ``fixed`` has further arguments of ``function`` as source code. Without ``function`` the class
-    is only a base class of layers.
+    are passed by name. ``fixed`` has further arguments of ``function`` as source code. Without ``function``,
+    no ``forward`` is generated, and the class is only a base class of layers.
 
     ``shown`` is the text that ``extra_repr`` returns, with attributes in braces; ``inplace=True`` is appended
     automatically. ``buffers`` has the names of attributes that are registered as buffers. If the class has a method
@@ -75,7 +75,7 @@ def declares_layer(
 
 
 def _fields(cls: Any) -> dict[str, Any]:
-    """Return the arguments of the layer ``cls`` and their defaults.
+    """Return a dictionary from the names of the arguments of the layer class ``cls`` to their defaults.
 
     The arguments are the annotated attributes of the base class and of ``cls``. The defaults are deleted from ``cls``,
     because they would hide parameters and buffers that are registered under these names.
@@ -90,9 +90,9 @@ def _fields(cls: Any) -> dict[str, Any]:
 
 
 def _parameters(fields: dict[str, Any], space: dict[str, Any]) -> str:
-    """Return the arguments ``fields`` as source code of a parameter list.
+    """Return the source code of the parameter list of ``__init__``, for the layer's arguments ``fields``.
 
-    The defaults are stored in ``space``, the globals of the generated function.
+    The default values are stored in ``space``, the globals of the generated method.
     """
     shown = ""
     for name, default in fields.items():

@@ -53,16 +53,16 @@ class Dropout3d(_DropoutNd):
 
 @declares_layer(F.alpha_dropout, training="self.training")
 class AlphaDropout(_DropoutNd):
-    """Dropout after :class:`SELU`, which preserves mean 0 and variance 1 (Klambauer et al. 2017).
+    """Dropout for the outputs of :class:`SELU`, whose mean 0 and variance 1 it preserves (Klambauer et al. 2017).
 
-    In training, elements are replaced with probability ``p`` by SELU's limit at minus infinity. Then all elements are
-    scaled and shifted.
+    In training, each element is replaced with probability ``p`` by the limit of SELU at minus infinity. Then all
+    elements are multiplied by one constant and increased by another.
     """
 
 
 @declares_layer(F.feature_alpha_dropout, training="self.training")
 class FeatureAlphaDropout(_DropoutNd):
-    """:class:`AlphaDropout` that replaces whole channels instead of elements."""
+    """:class:`AlphaDropout` that replaces whole channels instead of single elements."""
 
 
 __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]

@@ -121,7 +121,11 @@ def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 class _CallState:
-    """State of one call of a module: its result so far, and the ids of the ``always_call`` hooks already called."""
+    """State of one call of a module with hooks, used if the call raises an exception.
+
+    ``result`` is the output of ``forward``, or what a hook returned instead. ``called`` has the ids of the
+    ``always_call`` hooks that were called already.
+    """
 
     def __init__(self) -> None:
         self.result: Any = None
@@ -177,7 +181,7 @@ def _before(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple
 
 
 def _forward_hooks(module: Any) -> Iterator[tuple[int, Callable[..., Any], bool, bool]]:
-    """Yield for each forward hook of ``module`` its id, the hook, and its flags ``with_kwargs`` and ``always_call``."""
+    """Yield for each forward hook of ``module`` a tuple: id, hook, flag ``with_kwargs``, flag ``always_call``."""
     for hooks, with_kwargs, always in (
         (FORWARD, FORWARD_WITH_KWARGS, FORWARD_ALWAYS),
         (module._forward_hooks, module._forward_hooks_with_kwargs, module._forward_hooks_always_called),
@@ -219,7 +223,7 @@ def _backward_hooks(module: Any) -> tuple[list[Any], list[Any]]:
 
 
 class BackwardHookFunction(Function):
-    """Identity function whose graph node calls the backward hooks of a module."""
+    """Identity function that :class:`BackwardHook` inserts into the graph: its node calls the module's hooks."""
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Any:
@@ -232,10 +236,10 @@ class BackwardHookFunction(Function):
 
 
 class BackwardHook:
-    """Pair of identity nodes around one call of a module, which call its backward hooks.
+    """Two identity nodes in the graph, around one call of a module, that call the full backward hooks of the module.
 
-    In the backward pass the node behind the results is reached first and stores the gradients of the results. When the
-    node before the arguments has received its gradients, the hooks are called with both.
+    The backward pass first reaches the node after the results, which stores the gradients of the results. Later it
+    reaches the node before the arguments, which then calls the hooks with the gradients of arguments and results.
     """
 
     def __init__(self, module: Any, hooks: list[Any], before: list[Any]) -> None:
@@ -246,13 +250,13 @@ class BackwardHook:
         self.n_inputs = self.n_outputs = -1
 
     def setup_input_hook(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return ``args`` after an identity node if any of them requires a gradient; otherwise return ``args``."""
+        """Return ``args`` passed through an identity node, or unchanged if none of them requires a gradient."""
         self.n_inputs = len(args)
         args, self.inputs = _through_identity_node(args, lambda node: node.register_hook(self._inputs_reached))
         return args
 
     def setup_output_hook(self, result: Any) -> Any:
-        """Return ``result`` after an identity node if it requires a gradient; otherwise return ``result`` unchanged."""
+        """Return ``result`` passed through an identity node, or unchanged if it does not require a gradient."""
         several = isinstance(result, tuple)
         results = result if several else (result,)
         self.n_outputs = len(results)
@@ -313,7 +317,7 @@ def _check_count(who: str, what: str, found: tuple[Any, ...], given: tuple[Any, 
 
 
 def _scatter_grads(places: list[int], grads: tuple[Any, ...], count: int) -> tuple[Any, ...]:
-    """Return a tuple of ``count`` elements, with ``grads`` at the indices ``places`` and None elsewhere."""
+    """Return a tuple of ``count`` elements: ``grads[i]`` at the index ``places[i]``, and None at all other indices."""
     spread = [None] * count
     for place, grad in zip(places, grads, strict=True):
         spread[place] = grad
@@ -323,10 +327,10 @@ def _scatter_grads(places: list[int], grads: tuple[Any, ...], count: int) -> tup
 def _through_identity_node(
     values: tuple[Any, ...], use: Callable[[Any], Any]
 ) -> tuple[tuple[Any, ...], list[int] | None]:
-    """Return ``values`` with the tensors passed through one identity node, and the indices of the tensors in
-    ``values``.
+    """Pass the tensors in ``values`` through one identity node; return the new values and the indices of the tensors.
 
-    ``use`` is called with the node. If no tensor requires a gradient, return ``values`` unchanged and None.
+    ``use`` is called with the node, in order to register hooks there. If no tensor requires a gradient, ``values`` is
+    returned unchanged, with None instead of the indices.
     """
     places = [place for place, each in enumerate(values) if isinstance(each, Tensor)]
     tensors = [values[place] for place in places]
@@ -341,7 +345,7 @@ def _through_identity_node(
 
 
 def _hook_last_node(module: Any, hooks: list[Any], args: tuple[Any, ...], result: Any) -> None:
-    """Register the non-full ``hooks`` at the graph node of ``result``, or of the first tensor in it."""
+    """Register the non-full (deprecated) backward ``hooks`` at the graph node of ``result``, or of its first tensor."""
     found = result
     while not isinstance(found, Tensor):
         found = (
@@ -356,7 +360,7 @@ def _hook_last_node(module: Any, hooks: list[Any], args: tuple[Any, ...], result
 
 
 def _warn_of_old_hook(args: tuple[Any, ...], result: Any, node: Any) -> None:
-    """Warn if a non-full hook at ``node`` does not receive all gradients of ``args`` and ``result``."""
+    """Warn if a non-full backward hook at ``node`` does not receive all gradients of ``args`` and ``result``."""
     results = result if isinstance(result, tuple) else (result,)
     behind = {each.grad_fn for each in results if isinstance(each, Tensor)} - {None}
     before = {each.grad_fn for each in args if isinstance(each, Tensor)} - {None}

@@ -11,7 +11,10 @@ from .batchnorm import _expects, _LazyNormBase, _NormBase
 
 
 class _InstanceNorm(_NormBase):
-    """Base class of instance normalisation; ``dimensions`` is the number of spatial dimensions."""
+    """Base class of InstanceNorm1d, InstanceNorm2d and InstanceNorm3d.
+
+    ``dimensions`` is the number of spatial dimensions.
+    """
 
     dimensions: ClassVar[int]
 

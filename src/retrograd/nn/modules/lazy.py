@@ -9,7 +9,7 @@ from ..parameter import is_lazy
 
 
 class LazyModuleMixin:
-    """Mixin whose modules call ``initialize_parameters`` at their first call, in order to allocate their parameters.
+    """Mixin of modules such as LazyLinear, whose first call calls ``initialize_parameters`` to allocate the parameters.
 
     After the first call the class of the module is changed to ``cls_to_become``.
     """
@@ -37,7 +37,7 @@ class LazyModuleMixin:
                 param.materialize(state_dict[key].shape)
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
-        """Allocate the parameters with the shapes that an input of ``forward`` with these arguments requires."""
+        """Allocate the parameters in the shapes that fit ``args`` and ``kwargs``, the arguments of the first call."""
         raise NotImplementedError(f"initialize_parameters is not implemented for {self.__class__.__name__}")
 
     def has_uninitialized_params(self) -> bool:

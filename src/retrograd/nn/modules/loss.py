@@ -20,11 +20,11 @@ from .module import Module
 
 
 class _Loss(Module):
-    """Base class of losses."""
+    """Base class of loss layers, with the attribute ``reduction``."""
 
 
 class _WeightedLoss(_Loss):
-    """Base class of losses with the buffer ``weight``, which has a factor for each class or element."""
+    """Base class of loss layers with the buffer ``weight``: one factor per class, or per element in BCELoss."""
 
 
 @declares_layer(F.l1_loss, takes="input, target")
@@ -178,9 +178,9 @@ class SmoothL1Loss(_Loss):
 
 @declares_layer(F.huber_loss, takes="input, target")
 class HuberLoss(_Loss):
-    """Half the squared difference of input and target where the absolute difference is at most ``delta``.
+    """Half the squared difference of input and target, made linear where the difference is large.
 
-    Beyond ``delta`` the loss is linear in the difference.
+    The loss is linear where the absolute difference is greater than ``delta``.
     """
 
     reduction: str = "mean"
@@ -312,7 +312,7 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 @dataclass
 class LinearCrossEntropyOptions:
-    """Options of :class:`LinearCrossEntropyLoss`, by which PyTorch saves memory. They have no effect here."""
+    """Options of :class:`LinearCrossEntropyLoss` by which PyTorch saves memory; the options have no effect here."""
 
     allow_retain_graph: bool = False
     batch_chunk_size: int | None = None

@@ -153,7 +153,7 @@ class Module(Stateful, TorchNamed):
     def _replace(self, name: str, value: Any) -> None:
         """Assign ``value`` to the registered parameter, module or buffer ``name``.
 
-        Raises TypeError if ``value`` is of another kind.
+        Raises TypeError unless ``value`` is None or, for a buffer, a Tensor.
         """
         space = self.__dict__
         for registry, what, expected in (
@@ -269,8 +269,8 @@ class Module(Stateful, TorchNamed):
     def _hooked(self, registry: str, hook: Any, prepend: bool, *notes: OrderedDict[int, bool]) -> Handle:
         """Add ``hook`` to the hooks in ``registry`` and return its handle.
 
-        If ``prepend`` is true, the hook becomes the first, otherwise the last. ``notes`` are dictionaries of flags by
-        hook id, from which the handle removes the hook, too.
+        If ``prepend`` is true, the hook becomes the first, otherwise the last. ``notes`` are dictionaries
+        from hook ids to flags such as ``always_call``; removing the hook also deletes its entries there.
         """
         handle = Handle(self.__dict__[registry], hook, *notes)
         if prepend:

@@ -70,7 +70,7 @@ class ConstantPad3d(_ConstantPadNd):
 
 
 class _ZeroPadNd(_ConstantPadNd):
-    """Base class of layers that pad with zeros."""
+    """Base class of ZeroPad1d, ZeroPad2d and ZeroPad3d."""
 
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
@@ -83,7 +83,8 @@ class _ZeroPadNd(_ConstantPadNd):
 def _family(prefix: str, base: type, what: str, kinds: tuple[type, ...] = (object,) * 3) -> list[type]:
     """Return the three classes of padding layers ``<prefix>Pad1d``, ``<prefix>Pad2d`` and ``<prefix>Pad3d``.
 
-    They are subclasses of ``base`` and of the classes ``kinds``. ``what`` completes their docstrings.
+    Each is a subclass of ``base`` and of the class in ``kinds`` for its number of dimensions. ``what`` is the end of
+    their docstrings, for example ``"with zeros"``.
     """
     created = []
     for dimensions, (of, also) in enumerate(zip(("signals", "images", "volumes"), kinds, strict=True), 1):

@@ -172,18 +172,18 @@ class _FractionalMaxPoolNd(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    """Maximum of windows at random positions of an image; the number of windows is chosen (Graham 2014).
+    """Maximum of each of a chosen number of windows, at random positions of an image (Graham 2014).
 
-    The number is ``output_size``, or ``output_ratio`` times the size of the image.
+    The number of windows is ``output_size``, or ``output_ratio`` times the size of the image.
     """
 
     function = staticmethod(F.fractional_max_pool2d)
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    """Maximum of windows at random positions of a volume; the number of windows is chosen.
+    """Maximum of each of a chosen number of windows, at random positions of a volume.
 
-    The number is ``output_size``, or ``output_ratio`` times the size of the volume.
+    The number of windows is ``output_size``, or ``output_ratio`` times the size of the volume.
     """
 
     function = staticmethod(F.fractional_max_pool3d)

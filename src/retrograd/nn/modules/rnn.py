@@ -18,7 +18,7 @@ GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
 def _shown(layer: Any, **usual: Any) -> str:
-    """Return the sizes of ``layer`` as text, followed by each attribute that differs from its default in ``usual``."""
+    """Return as text the sizes of the RNN layer or cell ``layer``, and its attributes that differ from ``usual``."""
     text = f"{layer.input_size}, {layer.hidden_size}"
     for name, value in usual.items():
         if getattr(layer, name) != value:
@@ -140,7 +140,7 @@ class RNNBase(Module):
 
         ``input`` has shape (time, batch, features), or (batch, time, features) if ``batch_first`` is true. It may also
         be unbatched (time, features), or a :class:`PackedSequence`. ``hx`` is the initial state of each layer and
-        direction, by default zeros; for an LSTM it is a pair of hidden states and cell states.
+        direction, by default zeros; an LSTM takes a pair of hidden states and cell states.
         """
         packed = isinstance(input, PackedSequence)
         data, sizes, order, back = input if packed else (input, (0,), None, None)

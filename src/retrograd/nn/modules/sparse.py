@@ -25,7 +25,7 @@ class _EmbeddingBase(Module):
     padding_idx: int | None
 
     def _fill(self, weight: Tensor | None, frozen: bool, device: Any, dtype: Any) -> None:
-        """Register ``weight`` as the parameter, or a new one with initial values if ``weight`` is None.
+        """Register ``weight`` as the layer's parameter, or a new parameter with initial values if ``weight`` is None.
 
         If ``frozen`` is true, the parameter does not require a gradient.
         """

@@ -37,9 +37,9 @@ IncompatibleKeys.__name__ = IncompatibleKeys.__qualname__ = "_IncompatibleKeys"
 
 
 class WrappedHook(TorchNamed):
-    """Hook for loading a state, which receives its module as first argument if a module was passed to ``__init__``.
+    """Hook of ``load_state_dict``: calls ``hook``, with ``module`` as first argument if a module was passed.
 
-    It holds a weak reference to the module, because the module holds the hook.
+    The reference to the module is weak, because the module holds this object.
     """
 
     def __init__(self, hook: Callable[..., Any], module: Any = None) -> None:
@@ -73,7 +73,7 @@ WrappedHook.__module__ = "torch.nn.modules.module"
 
 
 class Stateful:
-    """Base class of Module with ``state_dict``, ``load_state_dict`` and their hooks."""
+    """Base class of Module that defines ``state_dict``, ``load_state_dict`` and the registration of their hooks."""
 
     _version: int = 1  # version of the class's state format, stored in the metadata of a state_dict
     _parameters: dict[str, Any]
@@ -261,7 +261,7 @@ class Stateful:
 def _load(
     module: Any, state: Any, metadata: Any, prefix: str, strict: bool, assign: bool, found: tuple[list[str], ...]
 ) -> None:
-    """Load the state ``state`` into ``module`` and all submodules.
+    """Load ``state``, a ``state_dict``, into ``module`` and all submodules, as part of ``load_state_dict``.
 
     Missing keys, unexpected keys and error messages are appended to the three lists ``found``.
     """
@@ -286,7 +286,8 @@ def _load(
 def _load_tensor(module: Any, name: str, own: Any, key: str, value: Any, assign: bool) -> str | None:
     """Copy ``value`` into ``own``, the parameter or buffer ``name`` of ``module``; return an error message, or None.
 
-    If ``assign`` is true, ``value`` replaces the tensor instead. ``key`` is the full name in the error messages.
+    If ``assign`` is true, ``own`` is replaced by ``value`` without a copy. ``key`` is the full name that error
+    messages use.
     """
     if not isinstance(value, Tensor):
         return (

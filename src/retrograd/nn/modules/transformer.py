@@ -57,10 +57,11 @@ def _is_causal(mask: Mask, hint: bool | None, source: Tensor, batch_first: bool)
 
 
 class _Layer(Module):
-    """Base class of encoder and decoder layers: attentions, and a feed-forward network of two linear layers.
+    """Base class of TransformerEncoderLayer and TransformerDecoderLayer.
 
-    Each attention and the network has a residual connection. The normalisation is before each of them if ``norm_first``
-    is true, otherwise after the addition.
+    A layer has one or two attentions, and a feed-forward network of two linear layers. The input of each of these parts
+    is added to its output (residual connection). If ``norm_first`` is true, the input of each part is normalised,
+    otherwise the sum.
     """
 
     attentions: tuple[str, ...]
@@ -88,12 +89,13 @@ class _Layer(Module):
         self._settle()
 
     def _settle(self) -> None:
-        """Set the attributes specific to a subclass; called at the end of ``__init__``."""
+        """Set the attributes that only one subclass has; called at the end of ``__init__``."""
 
     def _residual(self, x: Tensor, part: int, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """Return the sum of ``x`` and the dropout of ``function(x)``, normalised by the layer ``norm`` number ``part``.
+        """Return ``x`` plus the dropout of ``function(x)``, where ``function`` is part number ``part`` of the layer.
 
-        If ``norm_first`` is true, the argument of ``function`` is normalised, otherwise the sum.
+        The normalisation of this part is applied to the argument of ``function`` if ``norm_first`` is true, otherwise
+        to the sum.
         """
         norm, dropout = getattr(self, f"norm{part}"), getattr(self, f"dropout{part}")
         if self.norm_first:
@@ -105,7 +107,7 @@ class _Layer(Module):
 
 
 def _attention_of_queries(attention: Any, memory: Tensor | None, mask: Mask, padding: Mask, is_causal: bool) -> Any:
-    """Return a function that calls the layer ``attention`` with its argument as queries.
+    """Return a function of the queries, which returns the output of the layer ``attention``.
 
     Keys and values are ``memory``, or equal to the queries if ``memory`` is None. The other parameters are passed to
     ``attention``.

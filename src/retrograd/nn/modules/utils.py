@@ -34,6 +34,6 @@ def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: 
 def _reverse_repeat_tuple(t: Iterable[int], n: int) -> tuple[int, ...]:
     """Return the elements of ``t`` in reverse order, each ``n`` times.
 
-    This converts paddings per dimension to the argument of ``pad``, which begins with the last dimension.
+    This converts one padding per dimension to the argument of ``F.pad``, whose order begins with the last dimension.
     """
     return tuple(x for x in reversed(tuple(t)) for _ in range(n))

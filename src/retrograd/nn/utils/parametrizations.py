@@ -40,13 +40,13 @@ def _is_orthogonal(Q: Tensor) -> bool:
 
 
 def _orthogonal_factor(A: Tensor) -> Tensor:
-    """Return Q of the decomposition ``A = Q R`` into an orthogonal Q and a triangular R with positive diagonal."""
+    """Return Q of the QR decomposition ``A = Q R``, where Q is orthogonal and R triangular with positive diagonal."""
     X, tau = geqrf(A)
     return householder_product(X, tau) * X.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
 
 
 class _Orthogonal(Module):
-    """Parametrization that maps any matrix to an orthogonal one; see :func:`orthogonal`."""
+    """Parametrization of :func:`orthogonal`, which maps any matrix to an orthogonal matrix."""
 
     base: Any
 
@@ -72,9 +72,10 @@ class _Orthogonal(Module):
         return Q.mT if wide else Q
 
     def _exponential_map(self, X: Tensor) -> Tensor:
-        """Return the orthogonal matrix for ``X``: the exponential or Cayley transform of a skew-symmetric matrix.
+        """Return the matrix exponential of ``A = L - L.mH``, where L is the lower triangle of ``X``.
 
-        This matrix is L - L.mH, where L is the lower triangle of ``X``.
+        With the orthogonal map ``"cayley"``, the Cayley transform of ``A`` is returned instead. Both are orthogonal. If
+        ``X`` is not square, the first columns of the result are returned.
         """
         rows, columns = X.shape[-2:]
         X = X.tril()
@@ -161,7 +162,7 @@ def orthogonal(
 
 
 class _WeightNorm(Module):
-    """Parametrization of a weight by its norm and direction; see :func:`weight_norm`."""
+    """Parametrization of :func:`weight_norm`, which computes a weight from its norm and its direction."""
 
     def __init__(self, dim: int | None = 0) -> None:
         super().__init__()
@@ -195,7 +196,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
 
 
 class _SpectralNorm(Module):
-    """Parametrization that divides a weight by its largest singular value; see :func:`spectral_norm`."""
+    """Parametrization of :func:`spectral_norm`, which divides a weight by its largest singular value."""
 
     _u: Any
     _v: Any

@@ -165,7 +165,7 @@ def _assign(own: Any, value: Tensor) -> None:
 
 
 def _specialise_class(module: Module) -> None:
-    """Replace the class of ``module`` by a new subclass, to which properties can be added."""
+    """Replace the class of ``module`` by a new subclass, so that properties can be added for this module alone."""
     cls = module.__class__
 
     def default_deepcopy(self: Any, memo: dict[int, Any]) -> Any:
@@ -279,7 +279,7 @@ def _check_inverse(parametrization: Any, value: Tensor) -> None:
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     """Return whether a tensor of ``module`` has a parametrization.
 
-    If ``tensor_name`` is not None, return whether the tensor of this name has one.
+    If ``tensor_name`` is not None, only the tensor of this name is considered.
     """
     held = module.__dict__.get("_modules", {}).get("parametrizations")
     if not isinstance(held, ModuleDict):
@@ -326,7 +326,7 @@ def type_before_parametrizations(module: Module) -> type:
 def transfer_parametrizations_and_params(from_module: Any, to_module: Any, tensor_name: str | None = None) -> Any:
     """Copy the parametrizations and original tensors of ``from_module`` to ``to_module``; return ``to_module``.
 
-    If ``tensor_name`` is not None, copy only those of this tensor.
+    If ``tensor_name`` is not None, only the tensor of this name is copied, with its parametrizations.
     """
     if not is_parametrized(from_module):
         return to_module

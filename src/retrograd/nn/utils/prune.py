@@ -30,7 +30,7 @@ class BasePruningMethod(ABC):
 
     @abstractmethod
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask for the importance scores ``t``, which is 0 also where ``default_mask`` is 0."""
+        """Return the new mask, chosen by the importance scores ``t``; it is also 0 where ``default_mask`` is 0."""
 
     def apply_mask(self, module: Module) -> Tensor:
         """Return the product of the original parameter of ``module`` and its mask."""
@@ -175,7 +175,7 @@ class _AmountMethod(BasePruningMethod):
         self.amount = amount
 
     def chosen(self, t: Tensor) -> int:
-        """Return the number of elements of ``t`` to prune."""
+        """Return how many of the elements of ``t`` are to be pruned."""
         return _count(self.amount, t.nelement())
 
 
@@ -209,7 +209,7 @@ class _Structured(_AmountMethod):
         self.dim = dim
 
     def channels(self, t: Tensor) -> int:
-        """Return the number of slices of ``t`` along ``dim`` to prune."""
+        """Return how many of the slices of ``t`` along ``dim`` are to be pruned."""
         if t.dim() <= 1:
             raise ValueError(
                 "Structured pruning can only be applied to multidimensional tensors. Found tensor of shape "
@@ -346,7 +346,7 @@ def custom_from_mask(module: Module, name: str, mask: Tensor) -> Module:
 
 
 def global_unstructured(parameters: Any, pruning_method: Any, importance_scores: Any = None, **kwargs: Any) -> None:
-    """Prune several parameters together, as if they were one vector.
+    """Prune several parameters together, as if all their elements were one vector.
 
     ``parameters`` are pairs of a module and the name of a parameter. ``pruning_method`` is a class, whose ``__init__``
     gets ``kwargs``. ``importance_scores`` has scores for some of the pairs.

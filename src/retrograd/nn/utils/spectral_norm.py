@@ -27,7 +27,7 @@ def as_matrix(weight: Tensor, dim: int) -> Tensor:
 
 
 def power_iteration(matrix: Tensor, u: Tensor, v: Tensor, times: int, eps: float, v_first: bool) -> None:
-    """Improve ``u`` and ``v``, estimates of the first singular vectors of ``matrix``, in place.
+    """Improve the estimates ``u`` and ``v`` of the first singular vectors of ``matrix`` in place, by power iteration.
 
     ``times`` power iterations are run. ``eps`` is the smallest norm by which a vector is divided. If ``v_first`` is
     true, each iteration updates ``v`` before ``u``, otherwise ``u`` before ``v``.
@@ -109,14 +109,14 @@ class SpectralNorm:
 
 
 class _StateHook:
-    """Base class of the two state hooks that belong to the :class:`SpectralNorm` ``fn``."""
+    """Base class of the hooks for saving and loading the state of a module with :class:`SpectralNorm`, here ``fn``."""
 
     def __init__(self, fn: SpectralNorm) -> None:
         self.fn = fn
 
 
 class SpectralNormStateDictHook(_StateHook):
-    """Hook of ``state_dict`` that stores the version of the format in the metadata."""
+    """Hook of ``state_dict`` that stores the format version of :class:`SpectralNorm` in the metadata."""
 
     def __call__(self, module: Module, state_dict: Any, prefix: str, local_metadata: dict[str, Any]) -> None:
         local_metadata.setdefault("spectral_norm", {})[f"{self.fn.name}.version"] = self.fn._version

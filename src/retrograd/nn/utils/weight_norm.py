@@ -23,7 +23,7 @@ def norm_except_dim(v: Tensor, dim: int | None) -> Tensor:
 
 
 def weight_from_norm(v: Tensor, g: Tensor, dim: int | None) -> Tensor:
-    """Return ``v`` scaled to the norm ``g`` at each index along ``dim``."""
+    """Return ``v`` scaled so that its norm at each index along ``dim`` is the corresponding element of ``g``."""
     return v * (g / norm_except_dim(v, dim))
 
 
@@ -35,7 +35,7 @@ class WeightNorm:
         self.dim = -1 if dim is None else dim
 
     def compute_weight(self, module: Module) -> Tensor:
-        """Return the weight computed from the norm and the direction that ``module`` has as parameters."""
+        """Return the weight, computed from the parameters ``<name>_g`` (norm) and ``<name>_v`` (direction)."""
         return weight_from_norm(getattr(module, self.name + "_v"), getattr(module, self.name + "_g"), self.dim)
 
     @staticmethod
