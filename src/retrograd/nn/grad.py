@@ -15,8 +15,8 @@ from .functional import conv1d, conv2d, conv3d
 def _pair(convolution: Callable[..., Tensor]) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
     """Return two functions: the gradient of ``convolution`` with respect to its input, and with respect to its weight.
 
-    A convolution is linear in its input and in its weight. Therefore the gradient with respect to the input needs only
-    the shape of the input, and the gradient with respect to the weight only the shape of the weight.
+    A convolution is linear in its input and in its weight. Therefore the gradient with respect to one of the two does
+    not depend on the values of that operand: only the shape of the operand is passed.
     """
 
     def by_input(

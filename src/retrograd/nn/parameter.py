@@ -42,7 +42,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     """Tensor that a module registers as a parameter when it is assigned as an attribute.
 
     The parameter shares the storage of ``data`` and is detached from the graph of ``data``. If ``requires_grad`` is
-    true (the default), it requires a gradient.
+    true (the default), the parameter requires a gradient.
 
     >>> from retrograd import nn, tensor
     >>> nn.Parameter(tensor([1.0, 2.0]))

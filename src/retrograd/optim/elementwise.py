@@ -22,7 +22,7 @@ _CAPTURABLE = ("cuda", "xpu", "hpu", "privateuseone", "xla")
 
 
 class ElementwiseOptimizer(Optimizer):
-    """Base class of optimisers with an elementwise update rule.
+    """Base class of Adam, SGD and others, which update each element from the same element of the gradient and state.
 
     A subclass defines ``moved`` (names of the state tensors that the rule updates), ``fresh`` (initial state),
     ``numbers`` (scalar arguments of the rule) and ``rule`` (the update).
@@ -49,7 +49,7 @@ class ElementwiseOptimizer(Optimizer):
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient, once; return the result of ``closure``, or None without one.
 
-        ``closure`` is called first, with recording enabled; it computes the loss and the gradients and returns the
+        ``closure`` is called first, with gradients enabled; it computes the loss and the gradients and returns the
         loss. Raises AssertionError if options exclude each other.
         """
         with recorded(bool(self.defaults.get("differentiable"))):
@@ -89,7 +89,7 @@ class ElementwiseOptimizer(Optimizer):
 
 
 class WholeParameterOptimizer(Optimizer):
-    """Base class of optimisers whose update of an element depends on the whole parameter.
+    """Base class of Adafactor and Muon, whose update of an element depends on the whole parameter.
 
     A subclass defines ``_move(group, param)``, which updates one parameter.
     """
@@ -97,7 +97,7 @@ class WholeParameterOptimizer(Optimizer):
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient, once; return the result of ``closure``, or None without one.
 
-        ``closure`` is called first, with recording enabled; it computes the loss and the gradients and returns the
+        ``closure`` is called first, with gradients enabled; it computes the loss and the gradients and returns the
         loss. Raises RuntimeError for complex parameters.
         """
         with recorded(False):

@@ -183,7 +183,7 @@ class CosineAnnealingLR(LRScheduler):
     def get_lr(self) -> list[Any]:
         """Return the learning rates at ``last_epoch``, one per group.
 
-        They are computed from the current ones, so that another scheduler can change the same learning rates.
+        The rates are computed from the current ones, so that another scheduler can change the same learning rates.
         """
         self._warn_if_called_outside_step()
         rates = group_values(self.optimizer, "lr")

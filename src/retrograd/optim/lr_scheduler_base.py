@@ -75,7 +75,7 @@ def check_optimizer(optimizer: Any) -> None:
 class LRScheduler:
     """Base class of schedulers, which set the learning rates of an optimiser's parameter groups at every ``step()``.
 
-    The constructor also sets them.
+    The constructor also calls ``step()``.
 
     A subclass defines ``get_lr()``, which returns the rates of all groups at ``self.last_epoch`` (computed from
     ``self.base_lrs`` or from the current rates). A ``last_epoch`` other than -1 resumes with an optimiser whose groups

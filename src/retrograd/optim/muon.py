@@ -12,9 +12,9 @@ from .optimizer import check_rate, parameters
 class Muon(WholeParameterOptimizer):
     """Muon: a step is the learning rate times the orthogonal matrix nearest to the running mean of the gradients.
 
-    All parameters must be matrices. The orthogonal matrix is approximated in bfloat16 by ``ns_steps``
-    steps of a Newton-Schulz iteration. The learning rate is multiplied by a factor that depends on the shape of the
-    parameter; ``adjust_lr_fn`` selects the factor: ``"original"`` (also None) or ``"match_rms_adamw"``.
+    All parameters must be matrices. The orthogonal matrix is approximated in bfloat16 by ``ns_steps`` steps of a
+    Newton-Schulz iteration. The learning rate is multiplied by a factor that depends on the shape of the parameter;
+    ``adjust_lr_fn`` selects the factor: ``"original"`` (also None) or ``"match_rms_adamw"``.
 
     Source: Jordan, "Muon: An optimizer for hidden layers in neural networks", 2024.
     """
@@ -61,9 +61,9 @@ class Muon(WholeParameterOptimizer):
 def orthogonal(matrix: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
     """Return the orthogonal matrix nearest to ``matrix``, approximated in bfloat16 by a Newton-Schulz iteration.
 
-    Each of the ``steps`` steps is ``x = a*x + (b*s + c*s@s) @ x``, where ``s = x @ x.T`` and ``a, b, c =
-    coefficients``. A step applies an odd polynomial to the singular values, which moves them towards one. Before the
-    first step ``matrix`` is divided by its norm, which is clamped to at least ``eps``.
+    Each of the ``steps`` steps is ``x = a*x + (b*s + c*s@s) @ x``, where ``s = x @ x.T`` and the
+    ``coefficients`` are ``(a, b, c)``. A step applies an odd polynomial to the singular values, which moves them
+    towards one. Before the first step ``matrix`` is divided by its norm, which is clamped to at least ``eps``.
     """
     if steps >= 100:
         raise ValueError("Number of steps must be less than 100 for computational efficiency")

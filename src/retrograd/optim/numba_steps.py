@@ -43,14 +43,12 @@ def _slope(numbers: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def descent(arrays: list[Any], numbers: dict[str, Any]) -> bool:
-    """Apply a step of gradient descent to ``arrays`` by a compiled loop; return whether the loop was applied."""
+    """Apply a step of SGD without momentum to ``arrays`` by a compiled loop; return whether the loop was applied."""
     return _run("descent", arrays, (*_slope(numbers), numbers["lr"]))
 
 
 def momentum(arrays: list[Any], numbers: dict[str, Any]) -> bool:
-    """Apply a step of gradient descent with momentum to ``arrays`` by a compiled loop; return whether the loop was
-    applied.
-    """
+    """Apply a step of SGD with momentum to ``arrays`` by a compiled loop; return whether the loop was applied."""
     stored, added = numbers["momentum"], 1 - numbers["dampening"]
     if numbers["first"]:
         stored, added = 0, 1
@@ -59,8 +57,9 @@ def momentum(arrays: list[Any], numbers: dict[str, Any]) -> bool:
 
 
 def adam(arrays: list[Any], numbers: dict[str, Any]) -> bool:
-    """Apply a step of Adam to ``arrays`` by a compiled loop; return whether the loop was applied (not with
-    ``amsgrad``).
+    """Apply a step of Adam to ``arrays`` by a compiled loop; return whether the loop was applied.
+
+    The loop does not support ``amsgrad``.
     """
     if len(arrays) != 4:
         return False
@@ -73,7 +72,7 @@ def adam(arrays: list[Any], numbers: dict[str, Any]) -> bool:
 def root_mean_square(arrays: list[Any], numbers: dict[str, Any]) -> bool:
     """Apply a step of RMSprop to ``arrays`` by a compiled loop; return whether the loop was applied.
 
-    It is not applied with momentum or ``centered``.
+    The loop does not support momentum and ``centered``.
     """
     if len(arrays) != 3:
         return False

@@ -38,7 +38,7 @@ _post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> Handle:
     """Register ``hook``, which is called as ``hook(optimizer, args, kwargs)`` before every step of every optimiser.
 
-    Return a handle that removes it.
+    Return a handle that removes the hook.
     """
     return Handle(_pre_hooks, hook)
 
@@ -46,7 +46,7 @@ def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> Handle:
 def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> Handle:
     """Register ``hook``, which is called as ``hook(optimizer, args, kwargs)`` after every step of every optimiser.
 
-    Return a handle that removes it.
+    Return a handle that removes the hook.
     """
     return Handle(_post_hooks, hook)
 
@@ -54,7 +54,7 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> Handle:
 def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
     """Return a wrapper of the method ``step`` that also calls the hooks.
 
-    If a subclass overrides ``step`` and calls the base class's ``step``, only the outer call calls the hooks.
+    If ``step`` of a subclass calls ``step`` of its base class, the hooks are called once, by the outer call.
     """
 
     @profiled(lambda self, *args, **kwargs: f"Optimizer.step#{type(self).__name__}.step")
@@ -257,7 +257,7 @@ class Optimizer:
     def register_step_post_hook(self, hook: Callable[..., None]) -> Handle:
         """Register ``hook``, which is called as ``hook(optimizer, args, kwargs)`` after every step of this optimiser.
 
-        Return a handle that removes it.
+        Return a handle that removes the hook.
         """
         return Handle(self._hooks("step_post"), hook)
 
@@ -267,15 +267,15 @@ class Optimizer:
         """Register ``hook``, which :meth:`state_dict` calls first, as ``hook(optimizer)``; return a handle that removes
         it.
 
-        If ``prepend`` is true, it is called before the hooks that are registered already.
+        If ``prepend`` is true, the hook is called before the hooks that are registered already.
         """
         return self._register("state_dict_pre", hook, prepend)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
         """Register ``hook``, which :meth:`state_dict` calls last, as ``hook(optimizer, state_dict)``; return a handle.
 
-        A value that it returns replaces the result. If ``prepend`` is true, it is called before the hooks that are
-        registered already.
+        A value that the hook returns replaces the result. If ``prepend`` is true, the hook is called before the hooks
+        that are registered already.
         """
         return self._register("state_dict_post", hook, prepend)
 
@@ -283,8 +283,8 @@ class Optimizer:
         """Register ``hook``, which :meth:`load_state_dict` calls first, as ``hook(optimizer, state_dict)``; return a
         handle.
 
-        A value that it returns is loaded instead of ``state_dict``. If ``prepend`` is true, it is called before the
-        hooks that are registered already.
+        A value that the hook returns is loaded instead of ``state_dict``. If ``prepend`` is true, the hook is called
+        before the hooks that are registered already.
         """
         return self._register("load_state_dict_pre", hook, prepend)
 
@@ -292,7 +292,7 @@ class Optimizer:
         """Register ``hook``, which :meth:`load_state_dict` calls last, as ``hook(optimizer)``; return a handle that
         removes it.
 
-        If ``prepend`` is true, it is called before the hooks that are registered already.
+        If ``prepend`` is true, the hook is called before the hooks that are registered already.
         """
         return self._register("load_state_dict_post", hook, prepend)
 
@@ -457,7 +457,7 @@ def check_rate(lr: Any, words: str = "Invalid learning rate: {}") -> None:
 def check_not_negative(**values: tuple[str, Any]) -> None:
     """Raise ValueError for the first negative value of ``values``, which are pairs ``(words, value)``.
 
-    The text of the error is ``"Invalid {words}: {value}"``.
+    The text of the error is ``"Invalid {words}: {value}"``, with these two values inserted.
     """
     for words, value in values.values():
         if not value >= 0.0:

@@ -63,7 +63,7 @@ def _for_lists(average: Callable[..., Tensor]) -> Callable[..., None]:
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
     """Return a function ``(averages, values, count)`` that applies :func:`get_ema_avg_fn` to two lists of Tensors.
 
-    It overwrites the Tensors of ``averages`` in place.
+    The function overwrites the Tensors of ``averages`` in place.
     """
     return _for_lists(get_ema_avg_fn(decay))
 
@@ -71,7 +71,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
 def get_swa_multi_avg_fn() -> Callable[..., None]:
     """Return a function ``(averages, values, count)`` that applies :func:`get_swa_avg_fn` to two lists of Tensors.
 
-    It overwrites the Tensors of ``averages`` in place.
+    The function overwrites the Tensors of ``averages`` in place.
     """
     return _for_lists(get_swa_avg_fn())
 
@@ -142,8 +142,8 @@ class AveragedModel(Module):
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     """Recompute the running statistics of all batch normalisations of ``model`` over the batches of ``loader``.
 
-    If a batch is a list or tuple, its first element is the input of ``model``. The input is moved to ``device`` if that
-    is passed.
+    If a batch is a list or tuple, its first element is the input of ``model``. If ``device`` is not None, the input
+    is moved to this device.
     """
     momenta = {module: module.momentum for module in model.modules() if isinstance(module, _BatchNorm)}
     if not momenta:
@@ -200,7 +200,7 @@ class SWALR(LRScheduler):
     def get_lr(self) -> list[Any]:
         """Return the learning rates of this epoch, one per group.
 
-        They are computed from the current ones, so that another scheduler can change the same learning rates.
+        The rates are computed from the current ones, so that another scheduler can change the same learning rates.
         """
         self._warn_if_called_outside_step()
         step = self._step_count - 1

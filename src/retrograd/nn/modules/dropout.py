@@ -53,7 +53,7 @@ class Dropout3d(_DropoutNd):
 
 @declares_layer(F.alpha_dropout, training="self.training")
 class AlphaDropout(_DropoutNd):
-    """Dropout for the outputs of :class:`SELU`, whose mean 0 and variance 1 it preserves (Klambauer et al. 2017).
+    """Dropout after :class:`SELU` that preserves the mean 0 and variance 1 of its input (Klambauer et al. 2017).
 
     In training, each element is replaced with probability ``p`` by the limit of SELU at minus infinity. Then all
     elements are multiplied by one constant and increased by another.

@@ -269,8 +269,8 @@ class Module(Stateful, TorchNamed):
     def _hooked(self, registry: str, hook: Any, prepend: bool, *notes: OrderedDict[int, bool]) -> Handle:
         """Add ``hook`` to the hooks in ``registry`` and return its handle.
 
-        If ``prepend`` is true, the hook becomes the first, otherwise the last. ``notes`` are dictionaries
-        from hook ids to flags such as ``always_call``; removing the hook also deletes its entries there.
+        If ``prepend`` is true, the hook becomes the first, otherwise the last. ``notes`` are dictionaries from hook ids
+        to flags such as ``always_call``; removing the hook also deletes its entries there.
         """
         handle = Handle(self.__dict__[registry], hook, *notes)
         if prepend:

@@ -34,7 +34,7 @@ def _draw_parameters(layer: Any) -> None:
 
 
 class RNNBase(Module):
-    """Base class of RNN, LSTM and GRU, which registers the weights per layer and direction and defines the call."""
+    """Base class of RNN, LSTM and GRU: registers the weights of each layer and direction, and defines ``forward``."""
 
     def __init__(
         self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
@@ -138,9 +138,9 @@ class RNNBase(Module):
     def forward(self, input: Any, hx: Any = None) -> Any:
         """Return the output of the last layer at each step, and the final state of each layer and direction.
 
-        ``input`` has shape (time, batch, features), or (batch, time, features) if ``batch_first`` is true. It may also
-        be unbatched (time, features), or a :class:`PackedSequence`. ``hx`` is the initial state of each layer and
-        direction, by default zeros; an LSTM takes a pair of hidden states and cell states.
+        ``input`` has shape (time, batch, features), or (batch, time, features) if ``batch_first`` is true. ``input``
+        may also be one sequence (time, features), or a :class:`PackedSequence`. ``hx`` is the initial state of each
+        layer and direction, by default zeros; an LSTM takes a pair of hidden states and cell states.
         """
         packed = isinstance(input, PackedSequence)
         data, sizes, order, back = input if packed else (input, (0,), None, None)
@@ -198,8 +198,8 @@ class RNNBase(Module):
 
         The list has the hidden states and, for an LSTM, the cell states. If ``alone`` is true, the input has no batch
         dimension, and a batch dimension of size 1 is added to the states. If ``packed`` is true, the input is a packed
-        sequence. If ``order`` is not None, the sequences are permuted by ``order``. Raises RuntimeError for states of
-        another shape.
+        sequence. If ``order`` is not None, the sequences are permuted by ``order``. Raises RuntimeError if the
+        states have a wrong shape.
         """
         sizes = self._sizes(batch)
         if hx is None:

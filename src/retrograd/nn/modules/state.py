@@ -112,8 +112,8 @@ class Stateful:
     def register_load_state_dict_pre_hook(self, hook: Callable[..., None]) -> Handle:
         """Call ``hook`` before the state of this module is loaded.
 
-        Its arguments are ``(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
-        error_msgs)``.
+        The arguments of ``hook`` are ``(module, state_dict, prefix, local_metadata, strict, missing_keys,
+        unexpected_keys, error_msgs)``.
         """
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
@@ -201,8 +201,8 @@ class Stateful:
 
         If ``strict`` is true, the keys must be exactly those of :meth:`state_dict`. If ``assign`` is true, the tensors
         of ``state_dict`` become the tensors of the module, without being copied. Returns the missing and the unexpected
-        keys. All matching entries are loaded; then RuntimeError is raised if there were mismatches, with a list of
-        them.
+        keys. All matching entries are loaded. Then RuntimeError, with a list of all mismatches, is raised if there
+        are any.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")

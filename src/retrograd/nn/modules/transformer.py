@@ -46,8 +46,7 @@ def _causal(size: int, device: Any = None, dtype: Any = None) -> Tensor:
 def _is_causal(mask: Mask, hint: bool | None, source: Tensor, batch_first: bool) -> bool:
     """Return whether ``mask`` is the causal mask for the sequence ``source``.
 
-    If ``hint`` is None, the values of ``mask`` are compared with those of the causal mask. Otherwise the result is
-    ``hint``.
+    The result is ``hint``. If ``hint`` is None, the values of ``mask`` are compared with those of the causal mask.
     """
     if hint is not None or mask is None:
         return hint is True
@@ -60,8 +59,8 @@ class _Layer(Module):
     """Base class of TransformerEncoderLayer and TransformerDecoderLayer.
 
     A layer has one or two attentions, and a feed-forward network of two linear layers. The input of each of these parts
-    is added to its output (residual connection). If ``norm_first`` is true, the input of each part is normalised,
-    otherwise the sum.
+    is added to its output (residual connection). If ``norm_first`` is true, the input of each part is normalised.
+    Otherwise the sum is normalised.
     """
 
     attentions: tuple[str, ...]
@@ -171,7 +170,7 @@ class TransformerDecoderLayer(_Layer):
 
 
 class TransformerEncoder(Module):
-    """Sequence of ``num_layers`` copies of ``encoder_layer``, followed by the layer ``norm`` if this is not None."""
+    """Sequence of ``num_layers`` copies of ``encoder_layer``, followed by the layer ``norm`` unless ``norm`` is None."""
 
     def __init__(
         self, encoder_layer: Module, num_layers: int, norm: Module | None = None, enable_nested_tensor: bool = True,
@@ -200,7 +199,7 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """Sequence of ``num_layers`` copies of ``decoder_layer``, followed by the layer ``norm`` if this is not None."""
+    """Sequence of ``num_layers`` copies of ``decoder_layer``, followed by the layer ``norm`` unless ``norm`` is None."""
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()

@@ -74,8 +74,8 @@ class _Orthogonal(Module):
     def _exponential_map(self, X: Tensor) -> Tensor:
         """Return the matrix exponential of ``A = L - L.mH``, where L is the lower triangle of ``X``.
 
-        With the orthogonal map ``"cayley"``, the Cayley transform of ``A`` is returned instead. Both are orthogonal. If
-        ``X`` is not square, the first columns of the result are returned.
+        With the orthogonal map ``"cayley"``, the Cayley transform of ``A`` is returned instead. Both results are
+        orthogonal matrices. If ``X`` is not square, the first columns of the result are returned.
         """
         rows, columns = X.shape[-2:]
         X = X.tril()
