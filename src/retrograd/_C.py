@@ -13,9 +13,9 @@ _disabled_torch_function_impl = torch_function.disabled
 
 
 class _OverridesOff:
-    """Base class of context managers that disable overrides of functions.
+    """Base class of the context managers below, which disable overrides by ``__torch_function__``.
 
-    ``level`` is the state of ``core/torch_function.py`` inside the context: which overrides stay active.
+    Inside the context, ``level`` is the state of ``core/torch_function.py``; it determines which overrides stay active.
     """
 
     __module__ = "torch._C"

@@ -1,7 +1,7 @@
 """``use_deterministic_algorithms``, ``set_float32_matmul_precision`` and other settings of the process.
 
-Most have no effect, because every operation is deterministic and float32 products are computed in float32. The values
-are stored, returned by the getters, and checked with PyTorch's error messages.
+Most of these settings have no effect, because every operation is deterministic and float32 products are computed in
+float32. The values are stored, returned by the getters, and checked with PyTorch's error messages.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _state = _State()
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Set whether operations must be deterministic; ``warn_only`` sets whether others warn instead of raising.
+    """Set whether operations must be deterministic; if ``warn_only`` is true, others warn and do not raise.
 
     The setting has no effect, because all operations are deterministic. See
     https://docs.pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html.
@@ -46,7 +46,7 @@ def are_deterministic_algorithms_enabled() -> bool:
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Whether :func:`use_deterministic_algorithms` has been set to warn only."""
+    """Whether ``warn_only`` has been enabled by :func:`use_deterministic_algorithms`."""
     return _state.warn_only
 
 
@@ -99,7 +99,10 @@ def set_flush_denormal(mode: bool) -> bool:
 
 
 def set_warn_always(b: bool) -> None:
-    """Set whether warnings are repeated to ``b``. It has no effect, because Python's warning filters decide it."""
+    """Store ``b``, the setting whether a warning is shown each time.
+
+    The setting has no effect, because Python's warning filters decide which warnings are shown.
+    """
     if b.__class__ is not bool:
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type_name(b)}")
     _state.warn_always = b

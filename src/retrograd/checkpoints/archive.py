@@ -1,8 +1,8 @@
-"""``Writer`` and ``Reader`` of PyTorch's zip checkpoints, which have one record for the pickle and one for each
-storage.
+"""``Writer`` and ``Reader`` of PyTorch's checkpoints, which are zip archives.
 
-Records are not compressed, and their bytes begin at multiples of 64, so that they can be mapped into memory. This
-module knows no tensors.
+The files in the archive are called records: one contains the pickle, and each storage has its own. Records are not
+compressed, and their bytes begin at multiples of 64, so that they can be mapped into memory. This module knows no
+tensors.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def corrupted(what: str) -> RuntimeError:
 
 
 class Writer:
-    """Writer of the records of one checkpoint."""
+    """Zip archive to which ``torch.save`` writes one checkpoint; a record is a file in the archive."""
 
     def __init__(self, file: Any, name: str) -> None:
         self.zip = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True)
@@ -43,7 +43,7 @@ class Writer:
         self.digest = hashlib.blake2b(digest_size=16)
 
     def record(self, name: str, data: Any) -> None:
-        """Write a record named ``name``; ``data`` is bytes or a uint8 array."""
+        """Write ``data``, bytes or a uint8 array, as the record (file in the archive) ``name``."""
         full = f"{self.name}/{name}"
         info = zipfile.ZipInfo(full, (1980, 1, 1, 0, 0, 0))
         info.file_size = len(data)
@@ -63,14 +63,15 @@ class Writer:
         self.zip.close()
 
     def abandon(self) -> None:
-        """Prevent ``ZipFile`` from writing its central directory when it is deleted, so that the file is left
-        incomplete.
-        """
+        """Leave the archive incomplete, by preventing ``ZipFile`` from writing the central directory later."""
         self.zip.fp = None
 
 
 class Reader:
-    """Reader of the records of one checkpoint. Raises RuntimeError for a file that is no complete archive."""
+    """Zip archive from which ``torch.load`` reads one checkpoint; a record is a file in the archive.
+
+    Raises RuntimeError for a file that is no complete zip archive.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = file

@@ -14,8 +14,8 @@ from typing import Any
 def atomic_write(path: str) -> Iterator[Any]:
     """Yield a temporary file that replaces the file at ``path`` when the ``with`` block ends.
 
-    If the block raises, the file at ``path`` is unchanged. If ``path`` is a device or a pipe, it is written directly.
-    Raises RuntimeError if the folder does not exist.
+    If the block raises, the file at ``path`` is unchanged. A device or a pipe at ``path`` is written directly. Raises
+    RuntimeError if the folder does not exist.
     """
     target = os.path.realpath(path)
     folder = os.path.dirname(target)

@@ -14,7 +14,7 @@ _DEPTH, _WIDTH, _TEXT, _BITS, _LENGTH = 3, 6, 60, 128, 200
 def shortened(value: Any, depth: int = _DEPTH) -> str:
     """Return the ``repr`` of ``value``, cut to 200 characters.
 
-    It shows at most 6 items of a container, and containers nested up to ``depth``.
+    The text shows at most 6 items of each container, and containers nested up to ``depth``.
     """
     return _text(value, depth)[:_LENGTH]
 

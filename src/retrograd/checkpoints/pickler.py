@@ -21,10 +21,11 @@ _PythonPickler: Any = pickle._Pickler  # its checker's description lacks the met
 
 
 class Pickler(_PythonPickler):  # type: ignore[misc]
-    """Pickler that writes a tensor as a reference to its storage, and adds the storage to ``memories``.
+    """Pickler of ``torch.save`` that writes a tensor as a reference to its storage, and adds the storage to
+    ``memories``.
 
-    It derives from the pickler written in Python, because the one written in C imports every name before it writes the
-    name, and PyTorch's modules are not installed.
+    The base class is the pickler written in Python. The pickler written in C imports every name before it writes the
+    name, which fails because PyTorch's modules are not installed.
     """
 
     def __init__(self, file: Any, protocol: int, memories: StorageTable, tell: Any = None) -> None:
@@ -108,8 +109,8 @@ _PYTORCH_PATHS = {"utils.data.collate": "utils.data._utils.collate", "optim.cycl
 def _public_location(obj: Any, name: str) -> tuple[str, str]:
     """Return the submodule of ``torch`` in which the operation ``obj`` is public, and its name in the submodule.
 
-    If no submodule has it, return ``("", name)``. The search is required because operations are defined under the
-    package's own ``name``, for example ``linalg_inv``, and not in the submodule.
+    If ``obj`` is public in no submodule, return ``("", name)``. The search is required because operations are defined
+    under the package's own ``name``, for example ``linalg_inv``, and not in the submodule.
     """
     for place in ("nn.functional", "special", "linalg", "fft"):
         short = name.removeprefix(f"{place}_")

@@ -23,7 +23,8 @@ from .unpickler import Refused, check_attributes
 
 
 class TorchName:
-    """Name that is written to a pickle: the path of a PyTorch module and a name in this module."""
+    """Name of a PyTorch class or function as a pickle contains it: the path of the module, and the name in the module.
+    """
 
     def __init__(self, module: str, name: str) -> None:
         self.module, self.name = module, name
@@ -40,21 +41,21 @@ _UNTYPED = TorchName("torch.storage", "UntypedStorage")
 
 
 class StorageType:
-    """Class of a storage as a checkpoint names it (``torch.FloatStorage``, …), represented by its dtype."""
+    """Stand-in for a storage class that a checkpoint names (``torch.FloatStorage``, …); ``kind`` is the dtype."""
 
     def __init__(self, kind: dtype | None) -> None:
         self.kind = kind  # None: bytes, whose dtype is an argument of the tensor's rebuild function
 
 
 class TensorType:
-    """Tensor class as a checkpoint names it; unlike the class, it can not be called."""
+    """Stand-in for a tensor class that a checkpoint names (``torch.Tensor``, …); the stand-in can not be called."""
 
     def __init__(self, cls: type[Tensor]) -> None:
         self.cls = cls
 
 
 class Storage:
-    """Storage that is being read from a checkpoint: the array of its elements, and its dtype.
+    """Storage that is being read from a checkpoint: the array of its elements, and their dtype.
 
     An untyped storage has an array of bytes and no dtype.
     """
@@ -105,8 +106,8 @@ def _check_integers(values: Any) -> tuple[int, ...]:
 def _view(storage: Any, offset: Any, size: Any, stride: Any, kind: dtype | None = None) -> Any:
     """Return the part of the array of ``storage`` that a tensor uses, as a view.
 
-    ``offset``, ``size`` and ``stride`` are those of the tensor, in elements. ``kind`` is its dtype if the storage is
-    untyped. Raises RuntimeError if the tensor exceeds the storage.
+    ``offset``, ``size`` and ``stride`` are those of the tensor, in elements. ``kind`` is the dtype of the tensor if the
+    storage is untyped. Raises RuntimeError if the tensor exceeds the storage.
     """
     if not isinstance(storage, Storage):
         raise RuntimeError(f"a tensor must lie in a storage, but got {type(storage).__name__}")
@@ -139,7 +140,7 @@ def _view(storage: Any, offset: Any, size: Any, stride: Any, kind: dtype | None 
 
 
 def rebuild_tensor(storage: Any, storage_offset: Any, size: Any, stride: Any) -> Tensor:
-    """Return a tensor on ``storage``, as PyTorch 0.3 and earlier pickled it."""
+    """Return a tensor whose elements are in ``storage``; pickles of PyTorch 0.3 and earlier call this function."""
     return wrap(_view(storage, storage_offset, size, stride, storage.kind if isinstance(storage, Storage) else None))
 
 
@@ -147,7 +148,7 @@ def rebuild_tensor_v2(
     storage: Any, storage_offset: Any, size: Any, stride: Any, requires_grad: Any, backward_hooks: Any,
     metadata: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Return a tensor on ``storage``, which has a dtype."""
+    """Return a tensor whose elements are in ``storage``, a storage with a dtype."""
     return _apply_metadata(rebuild_tensor(storage, storage_offset, size, stride), requires_grad, metadata)
 
 
@@ -155,7 +156,7 @@ def rebuild_tensor_v3(
     storage: Any, storage_offset: Any, size: Any, stride: Any, requires_grad: Any, backward_hooks: Any, kind: Any,
     metadata: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Return a tensor of dtype ``kind`` on ``storage``, which has bytes."""
+    """Return a tensor of dtype ``kind`` whose elements are in ``storage``, an untyped storage (of bytes)."""
     if not isinstance(kind, dtype):
         raise RuntimeError(f"expected a dtype, but got {type(kind).__name__}")
     return _apply_metadata(wrap(_view(storage, storage_offset, size, stride, kind)), requires_grad, metadata)
@@ -207,16 +208,17 @@ REBUILDERS = (rebuild_tensor, rebuild_tensor_v2, rebuild_tensor_v3)
 
 
 def _encode(text: Any, encoding: Any) -> bytes:
-    """Return ``text.encode(encoding)``: a pickle of protocol 2 calls it, because it stores bytes as text."""
+    """Return ``text.encode(encoding)``.
+
+    Pickles of protocol 2 call this function to rebuild bytes, which they contain as text.
+    """
     if encoding != "latin1" or not isinstance(text, str):
         raise RuntimeError("only bytes written as text in latin1 can be read")
     return text.encode(encoding)
 
 
 def _bytearray(*arguments: Any) -> bytearray:
-    """Return ``bytearray(*arguments)``; raise if the argument is an integer, because it could allocate any amount of
-    memory.
-    """
+    """Return ``bytearray(*arguments)``; raise for an integer argument, which could allocate any amount of memory."""
     data = _encode(*arguments) if len(arguments) == 2 else b"".join(arguments)
     return bytearray(data)
 
@@ -252,7 +254,10 @@ def allowed_names() -> dict[str, Any]:
 
 
 class StorageTable:
-    """Table of the storages that a checkpoint contains; a storage that several tensors share is contained once."""
+    """Table of the storages that ``torch.save`` writes to one checkpoint.
+
+    A storage that several tensors share is written once.
+    """
 
     def __init__(self) -> None:
         self.found: dict[int, tuple[str, Any, dtype | None]] = {}  # by identity of the owner
@@ -277,7 +282,7 @@ class StorageTable:
         return ("storage", _UNTYPED, key, place, owner.nbytes), offset
 
     def records(self) -> list[tuple[str, Any]]:
-        """Return a list of the key and the bytes of each storage; the bytes are a uint8 array on the CPU."""
+        """Return a list of pairs, one for each storage: its key, and its bytes as a uint8 array on the CPU."""
         records = []
         for key, owner, _ in self.found.values():
             line = owner if owner.flags.c_contiguous else owner.T
@@ -313,14 +318,14 @@ def reduce_tensor(tensor: Tensor, memories: StorageTable) -> tuple[TorchName, tu
 
 
 class StorageRef:
-    """Reference to a storage by its persistent id; :class:`~retrograd.checkpoints.pickler.Pickler` writes it."""
+    """Reference to a storage, which a pickle contains as the persistent id ``identity`` of the storage."""
 
     def __init__(self, identity: tuple[Any, ...]) -> None:
         self.identity = identity
 
 
 class Call:
-    """Call of a PyTorch function with arguments, which a pickle makes when it is loaded."""
+    """Call of the PyTorch function ``function`` with ``arguments``, which is executed when a pickle is loaded."""
 
     def __init__(self, function: TorchName, arguments: tuple[Any, ...]) -> None:
         self.function, self.arguments = function, arguments

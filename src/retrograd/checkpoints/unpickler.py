@@ -1,8 +1,9 @@
 """Restricted unpickler: it builds plain containers and calls only functions from a list of permitted names.
 
-A pickle is a program for a small stack machine, and Python's unpickler calls any function that the program names. This
-one executes the same instructions, but raises for a name that is not on the caller's list, calls only objects from that
-list, and sets attributes only on objects that it has created. It knows neither tensors nor files.
+A pickle is a program for a small stack machine, and Python's unpickler calls any function that the program names. The
+unpickler in this module executes the same instructions, but raises for a name that is not on the caller's list, calls
+only objects from that list, and sets attributes only on objects that it has created. It knows neither tensors nor
+files.
 
 Source: the opcodes as CPython's ``pickletools`` documents them.
 """
@@ -48,7 +49,7 @@ _PUSHED_CONSTANTS: dict[str, Callable[[], Any]] = {
 
 
 class Source:
-    """Bytes with a position and the methods of a file that the functions of ``pickletools`` require.
+    """Bytes of a pickle as a file: a position, and the methods that the functions of ``pickletools`` require.
 
     No read exceeds the data.
     """
@@ -72,7 +73,7 @@ def _check_keys(found: Any) -> Any:
     """Return ``found``, objects that will be hashed as keys of a dict or set.
 
     Raises Refused if a key is a tuple or frozen set of more than :data:`PARTS` parts, including nested ones. Python
-    caches the hash of a frozen set, but comparing two equal ones of 60 levels takes 2**60 comparisons.
+    caches the hash of a frozen set, but comparing two equal frozen sets of 60 nested levels takes 2**60 comparisons.
     """
     for key in found:
         if key.__class__ in (tuple, frozenset):
@@ -95,7 +96,7 @@ def check_attributes(state: dict[Any, Any]) -> dict[str, Any]:
 
 
 class Interpreter:
-    """Interpreter of the pickle in ``source``.
+    """Restricted unpickler: it executes the pickle in ``source`` and builds the object that the pickle describes.
 
     ``find(module, name)`` returns the object of that name, or raises. ``persistent(id)`` returns the object, usually a
     storage, that a persistent id refers to. ``classes`` are classes whose instances may be created and given
@@ -139,7 +140,7 @@ class Interpreter:
                 step(argument)
 
     def since_mark(self) -> list[Any]:
-        """Remove the objects above the last mark from the stack, and the mark, and return the objects."""
+        """Return the objects above the last mark on the stack; they and the mark are removed from the stack."""
         at = len(self.stack) - 1
         while self.stack[at] is not _MARK:
             at -= 1

@@ -19,8 +19,6 @@ class Categorical(ProbsOrLogits):
 
     ``probs`` is normalised to sum to one.
 
-    ``probs`` is normalised to sum to one.
-
     >>> Categorical(torch.tensor([1.0, 3.0])).probs
     tensor([0.2500, 0.7500])
     """
@@ -77,7 +75,10 @@ class Categorical(ProbsOrLogits):
 
 
 class CategoricalBased(Distribution):
-    """Base class of distributions that use a :class:`Categorical` and whose events have one element per class."""
+    """Base class of :class:`Multinomial` and other distributions that are derived from a :class:`Categorical`.
+
+    Their events are vectors with one element for each class.
+    """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     _stretched = ("_categorical",)

@@ -1,7 +1,7 @@
 """``biject_to`` and ``transform_to``: registries of transforms from the real numbers to the set of a constraint.
 
-The transforms of ``biject_to`` are bijective. Those of ``transform_to`` need not be, but suit unconstrained
-optimisation.
+The transforms of ``biject_to`` are bijective. The transforms of ``transform_to`` need not be bijective, but suit
+unconstrained optimisation.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Constraint(TorchNamed):
 
 
 class _Dependent(Constraint):
-    """Constraint that depends on the values of parameters, so that the class of a distribution can not know it."""
+    """Constraint that depends on the parameters of a distribution: it is known for an instance, not for the class."""
 
     def __init__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> None:
         self._is_discrete, self._event_dim = is_discrete, event_dim
@@ -65,12 +65,15 @@ class _Dependent(Constraint):
 
 
 def is_dependent(constraint: Any) -> bool:
-    """Whether ``constraint`` depends on the values of parameters, so that it is not known on the class."""
+    """Whether ``constraint`` depends on the parameters of a distribution, so that it is not known for the class."""
     return isinstance(constraint, _Dependent)
 
 
 class _DependentProperty(property, _Dependent):
-    """Property of an instance that returns a constraint; accessed on the class, it is itself a dependent constraint."""
+    """``constraints.dependent_property``: property of a distribution whose value is a constraint.
+
+    On the class of the distribution, the property itself is a dependent constraint.
+    """
 
     def __init__(
         self,
@@ -302,7 +305,10 @@ class _PositiveDefinite(_Symmetric):
 
 
 def _all_of_event(checked: Tensor, kept: int) -> Tensor:
-    """Return ``checked.all(...)`` over the dimensions of a boolean tensor after the first ``kept``."""
+    """Return a boolean tensor of the first ``kept`` dimensions of ``checked``.
+
+    An element is true if all elements of ``checked`` along the other dimensions are true.
+    """
     return checked.all(tuple(range(kept, checked.dim()))) if kept < checked.dim() else checked
 
 
@@ -344,7 +350,10 @@ class _IndependentConstraint(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """Constraint to values that satisfy ``base_constraint``, that of a mixture's components, for every component."""
+    """Constraint to values of a :class:`MixtureSameFamily`.
+
+    They satisfy ``base_constraint``, the constraint of the components, for every component.
+    """
 
     def __init__(self, base_constraint: Constraint) -> None:
         if not isinstance(base_constraint, Constraint):
@@ -385,7 +394,7 @@ class _PartwiseConstraint(Constraint):
 
 
 class _Cat(_PartwiseConstraint):
-    """Constraint that applies the constraints ``cseq`` to consecutive parts along ``dim``.
+    """Constraint that applies the constraints ``cseq`` to consecutive parts along ``dim``, as ``constraints.cat``.
 
     ``lengths`` are the sizes of the parts along ``dim``, by default 1.
     """
@@ -410,7 +419,9 @@ class _Cat(_PartwiseConstraint):
 
 
 class _Stack(_PartwiseConstraint):
-    """Constraint that applies the constraints ``cseq`` to the slices along ``dim``."""
+    """Constraint that applies the i-th constraint of ``cseq`` to the i-th slice along ``dim``, as
+    ``constraints.stack``.
+    """
 
     @property
     def event_dim(self) -> int:

@@ -17,13 +17,11 @@ from .utils import broadcast_all, clamp_probs, uniform
 
 
 class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
-    """Continuous Bernoulli distribution on [0, 1], with density proportional to ``probs ** x * (1 - probs) ** (1 -
-    x)``.
+    """Continuous Bernoulli distribution on [0, 1].
 
-    Its formulas are 0 / 0 for ``probs`` equal to 1/2. Therefore power series replace them for ``probs`` in the interval
-    ``lims``.
+    The density is proportional to ``probs ** x * (1 - probs) ** (1 - x)``. The formulas of the distribution are 0 / 0
+    where ``probs`` is 1/2. Therefore power series replace the formulas where ``probs`` is in the interval ``lims``.
 
-    For ``probs`` near 1/2, between ``lims``, power series replace the formulas, because they are 0 / 0 at 1/2.
     Source: Loaiza-Ganem and Cunningham, "The continuous Bernoulli", 2019.
 
     >>> ContinuousBernoulli(torch.tensor(0.5)).mean

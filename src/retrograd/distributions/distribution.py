@@ -47,9 +47,7 @@ class Distribution(TorchNamed):
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Set whether distributions that are created afterwards check their parameters and values; true if ``value``
-        is.
-        """
+        """Set to ``value`` whether distributions that are created afterwards check their parameters and values."""
         if value not in [True, False]:
             raise ValueError
         Distribution._validate_args = value
@@ -182,7 +180,7 @@ class Distribution(TorchNamed):
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """Return all possible events along a new first dimension.
 
-        If ``expand`` is true, they are expanded over the batch shape, otherwise the batch dimensions have size 1.
+        If ``expand`` is true, the events are expanded over the batch shape, otherwise the batch dimensions have size 1.
         """
         raise NotImplementedError
 
@@ -224,7 +222,7 @@ class Distribution(TorchNamed):
     # -- Validation and repr
 
     def _validate_sample(self, value: Any) -> None:
-        """Raise ValueError if ``value`` has events outside of the support, or a shape that does not broadcast."""
+        """Raise ValueError if ``value`` has events outside of the support, or if its shape does not broadcast."""
         if not isinstance(value, Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
         start = value.dim() - len(self._event_shape)
@@ -257,7 +255,7 @@ class Distribution(TorchNamed):
 
 
 def all_true(checked: Tensor) -> bool:
-    """Whether all elements of ``checked`` are true; under vmap, in all slices."""
+    """Whether all elements of ``checked`` are true; under ``torch.vmap``, those of the whole batch."""
     while isinstance(checked, TransformTensor):
         checked = checked._inner
     return bool(checked.all())

@@ -16,7 +16,7 @@ from .distribution import REQUIRE_OWN_EXPAND, Distribution
 class ExponentialFamily(Distribution):
     """Base class of distributions that define natural parameters ``θ`` and a log normaliser ``F``.
 
-    Their density is ``exp(<t(x), θ> - F(θ) + k(x))``.
+    The density of these distributions is ``exp(<t(x), θ> - F(θ) + k(x))``.
     """
 
     @property

@@ -33,10 +33,10 @@ class GeneralizedPareto(Distribution):
         return constraints.interval(self.loc, torch.where(self.concentration < 0, end, math.inf))
 
     def _exponential(self) -> tuple[Tensor, Tensor]:
-        """Return a boolean tensor that is true where ``concentration`` is 0, and ``concentration`` with 1 in place of
-        0.
+        """Return a mask of the zeros of ``concentration``, and ``concentration`` with each 0 replaced by 1.
 
-        Where it is 0, the tail of the distribution is exponential, and the general formula would divide by zero.
+        Where ``concentration`` is 0, the tail of the distribution is exponential, and the general formula would divide
+        by zero.
         """
         zero = torch.isclose(self.concentration, self.concentration.new_zeros(()))
         return zero, torch.where(zero, torch.ones_like(self.concentration), self.concentration)

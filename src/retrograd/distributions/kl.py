@@ -1,7 +1,8 @@
 """``kl_divergence`` and ``register_kl``: Kullback-Leibler divergences by pair of distribution classes.
 
-Source of most formulas: Nielsen and Garcia, "Statistical exponential families: a digest with flash cards", 2009. Those
-between different families follow from the expected values of the terms of the second distribution's ``log_prob``.
+Source of most formulas: Nielsen and Garcia, "Statistical exponential families: a digest with flash cards", 2009. The
+formulas between different families follow from the expected values of the terms of the second distribution's
+``log_prob``.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ _FOUND: dict[tuple[type, type], Formula | None] = {}
 def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
     """Return a decorator that registers a function of ``(p, q)`` as the divergence from ``type_p`` to ``type_q``.
 
-    It is also used for their subclasses: ``kl_divergence`` calls the function registered for the closest base classes.
+    The function is also used for subclasses of these types: ``kl_divergence`` calls the function registered for the
+    closest base classes.
     """
     for each in (type_p, type_q):
         if not issubclass(each, Distribution):
@@ -144,7 +146,7 @@ def _infinite_unless(inside: Any, found: Tensor) -> Tensor:
 def _exponential_families(p: Any, q: Any) -> Tensor:
     """Return the divergence of two distributions of the same exponential family.
 
-    It is the Bregman divergence of the log normaliser between the natural parameters of ``q`` and ``p``.
+    The result is the Bregman divergence of the log normaliser between the natural parameters of ``q`` and ``p``.
     """
     if type(p) is not type(q):
         raise NotImplementedError(
@@ -185,8 +187,8 @@ def _beta(p: Any, q: Any) -> Tensor:
 def _binomial(p: Any, q: Any) -> Tensor:
     """Return the divergence of two binomial distributions.
 
-    It is infinite where ``q.total_count`` is less than ``p.total_count``. Raises NotImplementedError if it is greater,
-    because the divergence has no closed form.
+    The divergence is infinite where ``q.total_count`` is less than ``p.total_count``. Raises NotImplementedError if
+    ``q.total_count`` is greater, because the divergence then has no closed form.
     """
     if (p.total_count < q.total_count).any():
         raise NotImplementedError("KL between Binomials where q.total_count > p.total_count is not implemented")
@@ -318,9 +320,9 @@ def _independent(p: Any, q: Any) -> Tensor:
 
 @register_kl(TransformedDistribution, TransformedDistribution)
 def _transformed(p: Any, q: Any) -> Tensor:
-    """Return the divergence of the base distributions of ``p`` and ``q``.
+    """Return the divergence of the transformed distributions ``p`` and ``q``.
 
-    It equals that of ``p`` and ``q``, because both have the same bijective transforms.
+    It equals the divergence of their base distributions, because both have the same bijective transforms.
     """
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
         raise NotImplementedError
@@ -339,7 +341,8 @@ def _same_events(p: Any, q: Any, which: str) -> None:
 
 
 def _trace_of_squares(*matrices: Tensor) -> Tensor:
-    """Return the sum over ``matrices`` of the traces of ``M @ M.mT``, one for each matrix of a batch."""
+    """Return the sum of the traces of ``M @ M.mT``, where ``M`` runs over ``matrices``, for each element of the batch.
+    """
     return sum(each.pow(2).sum((-2, -1)) for each in matrices)
 
 
@@ -369,8 +372,8 @@ def _lowrank_multivariate(p: Any, q: Any) -> Tensor:
 def _to_lowrank(p: Any, q: Any, our_log_det: Tensor, parts: tuple[Tensor, ...]) -> Tensor:
     """Return the divergence from a multivariate normal distribution ``p`` to a low-rank one, ``q``.
 
-    The covariance of ``p`` is the sum of ``M @ M.mT`` over ``parts``, and ``our_log_det`` is the logarithm of its
-    determinant.
+    The covariance of ``p`` is the sum of ``M @ M.mT`` over ``parts``, and ``our_log_det`` is the logarithm of the
+    determinant of this covariance.
     """
     factor, diagonal, capacitance = q._unbroadcasted_cov_factor, q._unbroadcasted_cov_diag, q._capacitance_tril
     log_dets = lowrank_logdet(diagonal, capacitance) - our_log_det
@@ -403,9 +406,10 @@ def _lowrank(p: Any, q: Any) -> Tensor:
 
 
 def _to_normal(p: Any, q: Any) -> Tensor:
-    """Return the cross entropy of ``p`` and the normal distribution ``q``: the expected ``-q.log_prob(x)``.
+    """Return the cross entropy of ``p`` and the normal distribution ``q``.
 
-    ``x`` is a sample of ``p``. The divergence is the cross entropy minus the entropy of ``p``.
+    It is the expected value of ``-q.log_prob(x)``, where ``x`` is a sample of ``p``. The divergence is the cross
+    entropy minus the entropy of ``p``.
     """
     square = (q.scale * q.scale) * 2
     return 0.5 * (square * math.pi).log() + (p.variance + (p.mean - q.loc).pow(2)) / square
@@ -450,10 +454,10 @@ def _uniform_exponential(p: Any, q: Any) -> Tensor:
 
 
 def _to_gamma(log_mean: Tensor, p: Any, q: Any) -> Tensor:
-    """Return the cross entropy of ``p`` and the gamma distribution ``q``: the expected ``-q.log_prob(x)``.
+    """Return the cross entropy of ``p`` and the gamma distribution ``q``.
 
-    ``x`` is a sample of ``p``, and ``log_mean`` is its expected logarithm. The divergence is the cross entropy minus
-    the entropy of ``p``.
+    It is the expected value of ``-q.log_prob(x)``, where ``x`` is a sample of ``p``; ``log_mean`` is the expected value
+    of ``log(x)``. The divergence is the cross entropy minus the entropy of ``p``.
     """
     norm = q.concentration.lgamma() - q.concentration * q.rate.log()
     return norm - (q.concentration - 1) * log_mean + q.rate * p.mean
@@ -530,10 +534,10 @@ def _continuous_bernoulli_uniform(p: Any, q: Any) -> Tensor:
 
 
 def _to_gumbel(p: Any, q: Any, growth: Tensor) -> Tensor:
-    """Return the cross entropy of ``p`` and the Gumbel distribution ``q``: the expected ``-q.log_prob(x)``.
+    """Return the cross entropy of ``p`` and the Gumbel distribution ``q``.
 
-    ``x`` is a sample of ``p``, and ``growth`` is the expected ``exp(-(x - q.loc) / q.scale)``. The divergence is the
-    cross entropy minus the entropy of ``p``.
+    It is the expected value of ``-q.log_prob(x)``, where ``x`` is a sample of ``p``; ``growth`` is the expected value
+    of ``exp(-(x - q.loc) / q.scale)``. The divergence is the cross entropy minus the entropy of ``p``.
     """
     return q.scale.log() + (p.mean - q.loc) / q.scale + growth
 

@@ -18,7 +18,7 @@ class LKJCholesky(Distribution):
     """LKJ distribution of the Cholesky factors of correlation matrices of size ``dim``.
 
     The density of a correlation matrix is proportional to its determinant to the power ``concentration - 1``. With
-    ``concentration=1`` it is uniform.
+    ``concentration=1`` the distribution is uniform.
 
     Source: Lewandowski, Kurowicka and Joe, "Generating random correlation matrices based on vines and extended onion
     method", 2009, section 3 (the onion method).

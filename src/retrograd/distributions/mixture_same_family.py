@@ -13,9 +13,9 @@ from .distribution import SINGLE_SAMPLE, Distribution
 
 
 class MixtureSameFamily(Distribution):
-    """Mixture of distributions, the components, which are the last batch dimension of ``component_distribution``.
+    """Mixture of the distributions (components) along the last batch dimension of ``component_distribution``.
 
-    Their probabilities are those of ``mixture_distribution``, a :class:`Categorical`.
+    The probabilities of the components are those of ``mixture_distribution``, a :class:`Categorical`.
     """
 
     arg_constraints = {}
@@ -63,7 +63,7 @@ class MixtureSameFamily(Distribution):
 
     @property
     def component_distribution(self) -> Distribution:
-        """Return the distribution whose last batch dimension are the components."""
+        """Return the distribution whose last batch dimension contains the components."""
         return self._component_distribution
 
     def _average(self, value: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ def times_vectors(matrices: Tensor, vectors: Tensor) -> Tensor:
 def log_diagonal(triangular: Tensor) -> Tensor:
     """Return the sum of the logarithms of the diagonal of ``triangular``.
 
-    For a Cholesky factor ``L`` it is half of the logarithm of the determinant of ``L @ L.mT``.
+    For a Cholesky factor ``L`` the result is half of the logarithm of the determinant of ``L @ L.mT``.
     """
     return triangular.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
@@ -29,7 +29,7 @@ def log_diagonal(triangular: Tensor) -> Tensor:
 def mahalanobis(triangular: Tensor, vectors: Tensor) -> Tensor:
     """Return ``x @ (L @ L.mT)^-1 @ x`` for each vector ``x`` in ``vectors``, where ``L`` is ``triangular``.
 
-    Vectors that share a matrix ``L`` are solved together.
+    The linear systems of all vectors that share a matrix ``L`` are solved together.
     """
     more = vectors.dim() + 1 - triangular.dim()
     if more <= 0:

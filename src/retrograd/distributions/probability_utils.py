@@ -15,7 +15,7 @@ from .utils import broadcast_all, given_one_of, lazy_property, logits_to_probs, 
 
 
 class ProbsOrLogits(Distribution):
-    """Base class of distributions whose parameter is either ``probs`` or ``logits``."""
+    """Base class of :class:`Bernoulli` and other distributions whose parameter is either ``probs`` or ``logits``."""
 
     #: True for the probability of one event, False for classes along the last dimension.
     _is_binary = True
@@ -23,10 +23,10 @@ class ProbsOrLogits(Distribution):
 
     @lazy_property
     def logits(self) -> Tensor:
-        """Return the logits: the log-odds or, for several classes, the logarithms of the probabilities up to a
-        constant.
+        """Return the logits.
 
-        The constant is the same for all classes.
+        They are the log-odds or, for several classes, the logarithms of the probabilities plus a constant that is the
+        same for all classes.
         """
         return probs_to_logits(self.probs, self._is_binary)
 

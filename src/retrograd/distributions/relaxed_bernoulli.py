@@ -56,10 +56,10 @@ class RelaxedDistribution(TransformedDistribution):
 
     @property
     def logits(self) -> Tensor:
-        """Return the logits: the log-odds or, for several classes, the logarithms of the probabilities up to a
-        constant.
+        """Return the logits.
 
-        The constant is the same for all classes.
+        They are the log-odds or, for several classes, the logarithms of the probabilities plus a constant that is the
+        same for all classes.
         """
         return self.base_dist.logits  # type: ignore[attr-defined]
 

@@ -22,7 +22,8 @@ from .utils import lazy_property, sum_rightmost
 class Transform(TorchNamed):
     """Base class of transforms, functions from the set ``domain`` to the set ``codomain``.
 
-    If ``cache_size`` is 1, the last argument and result are cached, so that the inverse of this result is exact.
+    If ``cache_size`` is 1, the last argument and result are cached, so that the inverse of that result is exactly the
+    argument.
 
     A subclass defines ``_call``, ``_inverse`` and ``log_abs_det_jacobian``.
     """
@@ -97,8 +98,9 @@ class Transform(TorchNamed):
         raise NotImplementedError
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        """Return the logarithm of the absolute value of the Jacobian determinant, for each event of ``x``; ``y`` is the
-        result.
+        """Return the logarithm of the absolute value of the Jacobian determinant, for each event of ``x``.
+
+        ``y`` is the value of this transform at ``x``.
         """
         raise NotImplementedError
 
@@ -125,7 +127,7 @@ class _ParameterlessTransform(Transform):
 
 
 class _InverseTransform(Transform):
-    """Inverse of ``transform``."""
+    """Transform that is the inverse of ``transform``, as ``transform.inv`` returns it."""
 
     def __init__(self, transform: Transform) -> None:
         super().__init__(transform._cache_size)
@@ -180,7 +182,8 @@ class _InverseTransform(Transform):
 
 
 def _behind(constraint: Any, event_dim: int) -> Any:
-    """Return ``constraint`` extended to events of ``event_dim`` dimensions, by batch dimensions before its own."""
+    """Return ``constraint`` for events of ``event_dim`` dimensions, which include batch dimensions of ``constraint``.
+    """
     more = event_dim - constraint.event_dim
     return constraints.independent(constraint, more) if more > 0 else constraint
 
@@ -259,7 +262,7 @@ class ComposeTransform(Transform):
 
 
 class IndependentTransform(Transform):
-    """Transform ``base_transform`` whose events include its last ``reinterpreted_batch_ndims`` batch dimensions."""
+    """Transform ``base_transform`` with its last ``reinterpreted_batch_ndims`` batch dimensions as event dimensions."""
 
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
         super().__init__(cache_size)
@@ -400,7 +403,7 @@ class CatTransform(_PartwiseTransform):
 
 
 class StackTransform(_PartwiseTransform):
-    """Transform that applies the transforms ``tseq`` to the slices along ``dim``."""
+    """Transform that applies the i-th transform of ``tseq`` to the i-th slice along ``dim``."""
 
     def _size(self) -> tuple[int, str]:
         return len(self.transforms), "len(transforms)"
@@ -465,7 +468,7 @@ class ReshapeTransform(Transform):
 
 
 def _reshaped(shape: Any, before: Size, after: Size) -> Any:
-    """Return ``shape``, which ends with ``before``, with this end replaced by ``after``."""
+    """Return ``shape`` with its last dimensions, which must equal ``before``, replaced by ``after``."""
     cut = len(shape) - len(before)
     if cut < 0:
         raise ValueError("Too few dimensions on input")

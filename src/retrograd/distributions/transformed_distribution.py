@@ -84,7 +84,7 @@ class TransformedDistribution(Distribution):
         return total + sum_rightmost(self.base_dist.log_prob(y), event_dim - len(self.base_dist.event_shape))
 
     def _monotonized(self, probability: Tensor) -> Tensor:
-        """Return ``probability``; where the transforms together are decreasing, return ``1 - probability``."""
+        """Return ``probability``, or ``1 - probability`` where the composition of the transforms is decreasing."""
         sign: Any = 1
         for each in self.transforms:
             sign = sign * each.sign
@@ -102,10 +102,9 @@ class TransformedDistribution(Distribution):
 
 
 def _expand_base(base: Distribution, transform: Transform) -> tuple[Distribution, Any, int]:
-    """Return ``base`` expanded to the shape that ``transform`` requires, and the shape and event dimensions of the
-    result.
+    """Return ``base`` expanded to the shape that ``transform`` requires.
 
-    The last is the number of dimensions of an event of the transformed distribution.
+    Also return the shape of the transformed samples, and the number of dimensions of their events.
     """
     shape, dims = base.batch_shape + base.event_shape, len(base.event_shape)
     wanted = transform.domain.event_dim

@@ -216,7 +216,7 @@ class AffineTransform(Transform):
 
 
 class CumulativeDistributionTransform(Transform):
-    """Cumulative distribution function of ``distribution``; it transforms samples of it to uniform values."""
+    """Transform by the cumulative distribution function of ``distribution``: it maps its samples to uniform values."""
 
     bijective = True
     codomain = constraints.unit_interval
@@ -288,7 +288,8 @@ class StickBreakingTransform(_ParameterlessTransform):
     def _remaining(x: Tensor, pieces: int) -> Tensor:
         """Return, for each of ``pieces`` breaks of the stick, the number of pieces that remain, in the dtype of ``x``.
 
-        Its logarithm is subtracted from the elements of ``x``, so that a vector of zeros gives equal pieces.
+        The logarithm of the result is subtracted from the elements of ``x``, so that a vector of zeros gives equal
+        pieces.
         """
         return pieces + 1 - x.new_ones(pieces).cumsum(-1)
 

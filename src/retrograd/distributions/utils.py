@@ -77,7 +77,7 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
 
 
 class lazy_property:
-    """Property that is computed with recording enabled on first access, and is then an attribute of the instance."""
+    """Property that is computed on first access, with gradients enabled, and then stored on the instance."""
 
     def __init__(self, wrapped: Callable[..., Any]) -> None:
         self.wrapped = wrapped
@@ -93,7 +93,7 @@ class lazy_property:
 
 
 class _LazyOfClass(lazy_property, property):
-    """Value of a lazy property on the class: it is a ``property``, so that documentation tools recognise it."""
+    """Value of a :class:`lazy_property` on the class: a ``property``, so that documentation tools recognise it."""
 
     def __init__(self, wrapped: Callable[..., Any]) -> None:
         property.__init__(self, wrapped)

@@ -38,7 +38,7 @@ class VonMises(Distribution):
     def sample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         """Return samples of shape ``sample_shape + batch_shape``, computed in float64.
 
-        They are accepted or rejected samples of a wrapped Cauchy distribution.
+        The method is rejection sampling, with samples of a wrapped Cauchy distribution as proposals.
 
         Source: Best and Fisher, "Efficient simulation of the von Mises distribution", 1979.
         """
@@ -74,7 +74,7 @@ class VonMises(Distribution):
 
 
 def _proposal_parameter(concentration: Tensor) -> Tensor:
-    """Return the parameter of the wrapped Cauchy distribution that proposes samples for ``concentration``."""
+    """Return the parameter of the proposals, a wrapped Cauchy distribution, for a given ``concentration``."""
     tau = 1 + (1 + 4 * concentration**2).sqrt()
     rho = (tau - (2 * tau).sqrt()) / (2 * concentration)
     return torch.where(concentration < 1e-5, 1 / concentration + concentration, (1 + rho**2) / (2 * rho))

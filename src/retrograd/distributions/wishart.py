@@ -18,7 +18,7 @@ from .utils import lazy_property
 
 
 def mvdigamma(x: Tensor, p: int) -> Tensor:
-    """Return the derivative of ``mvlgamma(x, p)``, the multivariate log-gamma function, by ``x``."""
+    """Return the derivative of ``mvlgamma(x, p)``, the multivariate log-gamma function, with respect to ``x``."""
     if not (x > (p - 1) / 2).all():
         raise AssertionError("Wrong domain for multivariate digamma function.")
     steps = torch.arange(p, dtype=x.dtype, device=x.device)
@@ -155,7 +155,7 @@ class Wishart(ExponentialFamily):
         return value
 
     def _singular(self, value: Tensor) -> Tensor:
-        """Return a boolean tensor of shape ``sample_shape`` that is true where a matrix of ``value`` in the batch is
+        """Return a boolean tensor of shape ``sample_shape``: whether any matrix of the batch of this sample is
         singular.
         """
         wrong = self.support.check(value.detach()).logical_not()
