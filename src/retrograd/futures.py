@@ -106,7 +106,7 @@ class Future(Generic[Value]):
 
 
 def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:
-    """Return a future whose value is the list ``futures``; it is complete when all of them are.
+    """Return a future whose value is the list ``futures``, and which is complete when all ``futures`` are complete.
 
     If one of them has an error, the returned future has this error.
     """

@@ -33,10 +33,10 @@ def is_torch_name(name: str) -> bool:
 
 
 def find_module(name: str) -> types.ModuleType | None:
-    """Return this package's module for ``name``, the name of a PyTorch module; None if it has none.
+    """Return this package's module for ``name``, the name of a PyTorch module; None if there is no such module.
 
-    It is the module with the same path if one exists. Otherwise it is a module that is an attribute under this path,
-    because for example ``torch.nn.functional`` may be defined in another file.
+    The result is the module with the same path if one exists. Otherwise it is a module that is an attribute under this
+    path, because for example ``torch.nn.functional`` may be defined in another file.
     """
     path = PACKAGE + name[len(TORCH) :]
     parent, _, last = path.rpartition(".")
@@ -53,7 +53,7 @@ def find_module(name: str) -> types.ModuleType | None:
 
 
 class Alias(Loader):
-    """Loader that returns an existing module of this package for an import of ``torch.X``, not a copy of it."""
+    """Loader for ``import torch.X``: it returns the existing module of this package, and does not load a copy."""
 
     def __init__(self, module: types.ModuleType, name: str) -> None:
         self.module = module
@@ -75,7 +75,7 @@ class Alias(Loader):
 
 
 class TorchFinder(MetaPathFinder):
-    """Finder of this package's modules under PyTorch's names; it is the first entry of ``sys.meta_path``."""
+    """Finder of this package's modules under PyTorch's names; the import hook adds it to ``sys.meta_path``."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None

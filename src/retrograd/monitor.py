@@ -153,7 +153,7 @@ class Stat:
         return len(self._numbers)
 
     def add(self, v: float) -> None:
-        """Add the value ``v`` to the current window, and log the event of the previous window if that has ended."""
+        """Add the value ``v`` to the current window, and log the event of the previous window if its time has passed."""
         with self._lock:
             now, event = self._now(self._size), None
             if now != self._window:

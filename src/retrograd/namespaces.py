@@ -84,7 +84,10 @@ class Flag:
 
 
 class Precision(Flag):
-    """Precision of float32 products. It has no effect, because they are computed in float32."""
+    """Setting ``fp32_precision`` of modules in ``torch.backends``.
+
+    The setting has no effect, because float32 products are computed in float32.
+    """
 
     def __init__(self, default: str = "none") -> None:
         super().__init__(default)
@@ -117,7 +120,7 @@ class _ProductPrecision(Precision):
 
 
 class Group:
-    """Attribute of a module that contains several settings, ``flags``, as its own attributes."""
+    """Attribute of a module, such as ``torch.backends.cuda.matmul``, which has the settings ``flags`` as attributes."""
 
     def __init__(self, **flags: Flag) -> None:
         object.__setattr__(self, "_flags", flags)
@@ -137,7 +140,9 @@ class Group:
 
 
 class ByName:
-    """Answer that calls ``function`` with the name of the module and a dict of the arguments by name."""
+    """Answer for a function in the table that calls ``function`` with the name of the module and a dict of the
+    arguments.
+    """
 
     def __init__(self, function: Callable[[str, Names], Any], doc: str) -> None:
         self.function, self.__doc__ = function, doc
@@ -165,7 +170,7 @@ def _values(given: Names, unchanged: tuple[str, ...]) -> Names:
 
 
 def flag_setter(*unchanged: str) -> ByName:
-    """Return the answer for a function ``set_flags``, which sets the settings named by its parameters.
+    """Return the answer in the table for a function ``set_flags``, which changes the settings named by its parameters.
 
     The arguments in ``unchanged`` have no effect, as in PyTorch.
     """
@@ -176,7 +181,7 @@ def flag_setter(*unchanged: str) -> ByName:
 
 
 def flag_context(*unchanged: str) -> ByName:
-    """Return the answer for a function ``flags``, which returns a context manager that changes settings.
+    """Return the answer in the table for a function ``flags``, which returns a context manager that changes settings.
 
     The arguments in ``unchanged`` have no effect, as in PyTorch.
     """
@@ -200,7 +205,7 @@ def documented(doc: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def getter_and_setter(getter: str, setter: str, store: Names, key: str) -> Names:
-    """Return two table entries: a function named ``getter`` that returns ``store[key]``, and one that sets it.
+    """Return two entries of the table: a function named ``getter`` that returns ``store[key]``, and one that sets it.
 
     ``setter`` is the name of the second function with its parameter in parentheses.
     """
@@ -362,7 +367,9 @@ def _backends_miopen() -> Names:
 
 
 class verbose:
-    """Context manager in which PyTorch's library prints its calls; this package prints nothing."""
+    """Context manager ``torch.backends.mkl.verbose``, in which PyTorch prints calls of MKL; this package prints
+    nothing.
+    """
 
     __module__ = "retrograd.backends.mkl"
 
@@ -542,7 +549,7 @@ def _mtia() -> Names:
 
 
 class Stream:
-    """Stream of the CPU, of which there is one. Work on it is complete when it is submitted."""
+    """Stream of the CPU, as ``torch.cpu.Stream``. Work on the CPU is complete when it is submitted."""
 
     __module__ = "retrograd.cpu"
 
@@ -560,7 +567,7 @@ class Stream:
 
 
 class Event:
-    """Event on the CPU's stream. It is always complete."""
+    """Event on the CPU's stream, as ``torch.cpu.Event``. An event is always complete."""
 
     __module__ = "retrograd.cpu"
 
@@ -579,7 +586,10 @@ class Event:
 
 
 class StreamContext:
-    """Context manager in which a stream is used. It has no effect, because the CPU has only one stream."""
+    """Context manager in which a stream is used, as ``torch.cpu.StreamContext``.
+
+    It has no effect, because the CPU has only one stream.
+    """
 
     __module__ = "retrograd.cpu"
 
@@ -643,7 +653,10 @@ def _cpu_amp() -> Names:
 
 
 class device_index:
-    """Context manager in which the GPU with this index is used. It has no effect if the index is None."""
+    """Context manager ``torch.accelerator.device_index``, in which the GPU with this index is used.
+
+    It has no effect if the index is None.
+    """
 
     __module__ = "retrograd.accelerator"
 
@@ -816,7 +829,8 @@ def _parameters(signature: str) -> str:
 def _definition(signature: str, answer: Any, space: Names) -> tuple[str, str]:
     """Return the body and the docstring of the function with ``signature``, both as text.
 
-    ``answer`` is the function's value in the table. If the body calls ``answer``, it is added to the globals ``space``.
+    ``answer`` is the function's value in the table. If the body calls ``answer``, the value is added to ``space``, the
+    globals of the function.
     """
     if isinstance(answer, BaseException):
         kind, words = type(answer).__name__, str(answer)
@@ -865,7 +879,7 @@ def _parts(name: str) -> dict[str, str]:
 
 
 class TableLoader(Loader):
-    """Loader that creates the contents of a module from the module's block, its function in the table."""
+    """Loader that fills a module with the names that the module's block, its function in the table, returns."""
 
     def create_module(self, spec: ModuleSpec) -> None:
         return None

@@ -73,7 +73,7 @@ class TorchFunctionMode:
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):
-    """Mode that calls every function unchanged."""
+    """``TorchFunctionMode`` that calls every function unchanged."""
 
     __module__ = "torch.overrides"
 
@@ -220,7 +220,7 @@ def get_default_nowrap_functions() -> set[Any]:
 def get_ignored_functions() -> set[Any]:
     """Return the set of public functions that do not call ``__torch_function__`` of classes.
 
-    Some of them call that of modes.
+    Some of them call ``__torch_function__`` of active modes.
     """
     names = torch_function_overrides.known().names
     wanted = names["ignored"] | names["nobody"] | names["only modes"]

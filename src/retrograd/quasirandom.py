@@ -19,10 +19,11 @@ COORDINATE_BITS, MAX_DIMENSION = 30, 21201
 
 @functools.cache
 def _polynomials() -> tuple[Any, Any]:
-    """Return primitive polynomials and initial direction numbers, two arrays with one row for each dimension.
+    """Return the primitive polynomials and initial direction numbers of Sobol sequences.
 
-    A polynomial is an integer whose bits are its coefficients. The numbers are those of Joe and Kuo ("Constructing
-    Sobol sequences with better two-dimensional projections", 2008), from SciPy's data.
+    Both are arrays with one row for each dimension. A polynomial is an integer whose bits are its coefficients. The
+    direction numbers are those of Joe and Kuo ("Constructing Sobol sequences with better two-dimensional projections",
+    2008), from SciPy's data.
     """
     place = resources.files("scipy.stats") / "_sobol_direction_numbers.npz"
     with place.open("rb") as file, numpy.load(file) as found:
@@ -55,8 +56,8 @@ def _direction_numbers(dimension: int) -> Any:
 class SobolEngine:
     """Sobol sequence of points in the unit cube of ``dimension`` dimensions.
 
-    If ``scramble`` is true, the sequence is randomised by a matrix and a shift. They are drawn with ``seed`` if it is
-    not None, otherwise from the default generator.
+    If ``scramble`` is true, the sequence is randomised by a matrix and a shift. The matrix and the shift are drawn with
+    ``seed`` or, if ``seed`` is None, from the default generator.
 
     >>> SobolEngine(2).draw(3)
     tensor([[0.0000, 0.0000],
@@ -113,7 +114,8 @@ class SobolEngine:
     def draw(self, n: int = 1, out: Tensor | None = None, dtype: Any = None) -> Tensor:
         """Return the next ``n`` points as the rows of a tensor of ``dtype``, float32 or float64.
 
-        ``dtype`` is the default dtype if it is None. If ``out`` is passed, it is resized and overwritten by the points.
+        If ``dtype`` is None, the default dtype is used. If ``out`` is passed, it is resized and overwritten by the
+        points.
         """
         dtype = torch.get_default_dtype() if dtype is None else dtype
         if dtype not in (torch.float32, torch.float64):
@@ -135,7 +137,7 @@ class SobolEngine:
     def draw_base2(self, m: int, out: Tensor | None = None, dtype: Any = None) -> Tensor:
         """Return the next ``2**m`` points; ``out`` and ``dtype`` are those of :meth:`draw`.
 
-        Raises ValueError unless the number of points drawn so far is then a power of two.
+        Raises ValueError unless the number of points drawn, including these, is a power of two.
         """
         n = 2**m
         total = self.num_generated + n

@@ -98,8 +98,8 @@ def main_module(file: str | None = None) -> types.ModuleType:
 def as_main(main: types.ModuleType, argv: list[str], first_on_path: str) -> Iterator[None]:
     """Return a context manager in which ``main`` is the module ``__main__`` and the import hook is installed.
 
-    ``argv`` is ``sys.argv`` inside, and ``first_on_path`` the first entry of ``sys.path``. They are restored
-    afterwards.
+    ``argv`` is ``sys.argv`` inside, and ``first_on_path`` is the first entry of ``sys.path``. ``sys.argv`` and
+    ``sys.path`` are restored afterwards.
     """
     before = sys.argv, list(sys.path), sys.modules["__main__"]
     sys.argv = argv
@@ -116,8 +116,8 @@ def as_main(main: types.ModuleType, argv: list[str], first_on_path: str) -> Iter
 def own_traceback(traceback: types.TracebackType | None) -> types.TracebackType | None:
     """Return the part of ``traceback`` that ``python`` would show for the program; None if nothing remains.
 
-    It starts at the first frame of the program, so that the frames of this module are removed. The last frames are
-    removed if they belong to the import hook, so that it ends at the line of a failed import.
+    This part starts at the first frame of the program, after the frames of this module. The last frames are removed if
+    they belong to the import hook, so that the traceback ends at the line of a failed import.
     """
     entries: list[types.TracebackType] = []
     while traceback is not None:

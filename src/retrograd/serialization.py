@@ -77,7 +77,7 @@ def save(
 
 
 class _WriteOnlyFile:
-    """File-like wrapper of an object that has only the method ``write``."""
+    """File to which :func:`save` writes if the user's object ``f`` has only the method ``write``."""
 
     def __init__(self, target: Any) -> None:
         self.target = target
@@ -117,7 +117,7 @@ def _write_legacy(obj: Any, file: Any, name: str, protocol: int, order: bool) ->
 
 
 class _SafeGlobals:
-    """List of the user's classes and functions that a checkpoint may name; the process has one."""
+    """List of the classes and functions that :func:`add_safe_globals` allows; the process has one list."""
 
     names: dict[str, Any]
 
@@ -139,8 +139,8 @@ def _full_name(value: Any) -> str:
 def add_safe_globals(safe_globals: list[Any]) -> None:
     """Allow checkpoints to name the classes and functions in ``safe_globals``.
 
-    They are then called with arguments from the file. An entry of the list is a class or function, or a pair of it and
-    its name in the file.
+    Then :func:`load` may call these classes and functions with arguments from the file. An entry of the list is a class
+    or function, or a pair of a class or function and its name in the file.
     """
     found = {}
     for each in safe_globals:
@@ -331,8 +331,9 @@ _TYPES_HINT = (
 
 
 class _PickleReader:
-    """Reader of the pickles in one file; it uses the restricted unpickler, or ``pickle_module`` if ``weights_only`` is
-    false.
+    """Reader of the pickles in one file for :func:`load`.
+
+    It uses the restricted unpickler, or ``pickle_module`` if ``weights_only`` is false.
     """
 
     def __init__(self, weights_only: bool, pickle_module: Any, options: dict[str, Any]) -> None:
@@ -413,8 +414,9 @@ class _PickleReader:
 
 
 class _StorageReader:
-    """Callable that reads a storage with ``read`` and stores the last error, which the user's ``map_location`` may
-    raise.
+    """Callable that reads a storage for :func:`load` by calling ``read``.
+
+    It stores the last error, which the user's ``map_location`` may raise.
     """
 
     def __init__(self, read: Callable[[Any], Any]) -> None:

@@ -23,8 +23,7 @@ from .unpickler import Refused, check_attributes
 
 
 class TorchName:
-    """Name of a PyTorch class or function as a pickle contains it: the path of the module, and the name in the module.
-    """
+    """Name of a PyTorch class or function as a pickle contains it: the path of the module, and the name in the module."""
 
     def __init__(self, module: str, name: str) -> None:
         self.module, self.name = module, name

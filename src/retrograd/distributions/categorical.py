@@ -75,7 +75,7 @@ class Categorical(ProbsOrLogits):
 
 
 class CategoricalBased(Distribution):
-    """Base class of :class:`Multinomial` and other distributions that are derived from a :class:`Categorical`.
+    """Base class of ``Multinomial`` and other distributions that are derived from a :class:`Categorical`.
 
     Their events are vectors with one element for each class.
     """

@@ -350,7 +350,7 @@ class _IndependentConstraint(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """Constraint to values of a :class:`MixtureSameFamily`.
+    """Constraint to values of a mixture (``MixtureSameFamily``).
 
     They satisfy ``base_constraint``, the constraint of the components, for every component.
     """

@@ -341,8 +341,7 @@ def _same_events(p: Any, q: Any, which: str) -> None:
 
 
 def _trace_of_squares(*matrices: Tensor) -> Tensor:
-    """Return the sum of the traces of ``M @ M.mT``, where ``M`` runs over ``matrices``, for each element of the batch.
-    """
+    """Return the sum of the traces of ``M @ M.mT``, where ``M`` runs over ``matrices``, for each element of the batch."""
     return sum(each.pow(2).sum((-2, -1)) for each in matrices)
 
 

@@ -15,7 +15,7 @@ from .utils import broadcast_all, given_one_of, lazy_property, logits_to_probs, 
 
 
 class ProbsOrLogits(Distribution):
-    """Base class of :class:`Bernoulli` and other distributions whose parameter is either ``probs`` or ``logits``."""
+    """Base class of ``Bernoulli`` and other distributions whose parameter is either ``probs`` or ``logits``."""
 
     #: True for the probability of one event, False for classes along the last dimension.
     _is_binary = True

@@ -182,8 +182,7 @@ class _InverseTransform(Transform):
 
 
 def _behind(constraint: Any, event_dim: int) -> Any:
-    """Return ``constraint`` for events of ``event_dim`` dimensions, which include batch dimensions of ``constraint``.
-    """
+    """Return ``constraint`` with batch dimensions as event dimensions, so that events have ``event_dim`` dimensions."""
     more = event_dim - constraint.event_dim
     return constraints.independent(constraint, more) if more > 0 else constraint
 

@@ -63,7 +63,10 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
-    """Return a context manager that sets PyTorch's debug flag; the errors name the lines with or without it."""
+    """Return a context manager that sets PyTorch's debug flag.
+
+    The flag does not change the error messages, which always name the lines.
+    """
     before, _Overrides.debug = _Overrides.debug, enabled
     try:
         yield
@@ -137,7 +140,7 @@ def checkpoint(
 
 
 class _Rerun:
-    """Callable that runs a checkpointed function again, with recording enabled and with the saved random state."""
+    """Callable that runs the function of a :func:`checkpoint` again, with gradients enabled and the saved random state."""
 
     def __init__(
         self, function: Callable[..., Any], kwargs: dict[str, Any], context: AbstractContextManager[Any], preserve: bool
@@ -154,11 +157,11 @@ class _Rerun:
 
 
 class _StopRecomputation(Exception):
-    """Exception that ends the second run of a checkpointed function early."""
+    """Exception that ends the second run of a checkpointed function early, if ``early_stop`` is true."""
 
 
 class Holder:
-    """Placeholder for a tensor that a checkpointed function saved.
+    """Placeholder that the graph contains instead of a tensor that a checkpointed function saved.
 
     ``value`` is the recomputed tensor, or None before it is recomputed.
     """
@@ -170,7 +173,9 @@ class Holder:
 
 
 class Frame:
-    """Record of one call of a checkpointed function: its inputs, and a holder for each tensor that it saved."""
+    """State of one call of :func:`checkpoint`: the function's inputs, and a holder for each tensor that the function
+    saved.
+    """
 
     def __init__(self, rerun: _Rerun, args: tuple[Any, ...], check: bool) -> None:
         self.code, self.instruction = user_frame.user_location()
@@ -193,7 +198,8 @@ class Frame:
     def unpack(self, holder: Holder) -> Tensor:
         """Return the recomputed tensor of ``holder`` and empty ``holder``.
 
-        If it is empty already, the function runs again. Raises CheckpointError if this does not fill it.
+        If the holder is empty, the function runs again. Raises CheckpointError if the second run does not fill the
+        holder.
         """
         if holder.value is None:
             self.run_again()
@@ -238,7 +244,9 @@ class Frame:
             )
 
     def _differing(self, again: _SecondRun) -> str:
-        """Return a text about the first tensor that this run and the second run ``again`` saved at different lines."""
+        """Return a text about the first tensor that the first run and the second run ``again`` saved at different
+        lines.
+        """
         for index in range(max(len(self.lines), len(again.lines))):
             before, after = (lines[index] if index < len(lines) else None for lines in (self.lines, again.lines))
             if before != after:
@@ -269,7 +277,8 @@ class _SecondRun:
         self.beyond = False  # the second run has saved more than the first, which is still running
 
     def pack(self, tensor: Tensor) -> Tensor:
-        """Put ``tensor``, which the second run saves, into the holder at its position, and return it without history.
+        """Put ``tensor``, which the second run saves, into the holder at its position, and return it detached from the
+        graph.
 
         Raises CheckpointError if the second run saves more tensors than the first, and ends the run after the last
         holder if ``early_stop`` is true.
@@ -383,8 +392,8 @@ def checkpoint_sequential(
 ) -> Any:
     """Return the result of ``functions``, a list or an ``nn.Sequential``, applied to ``input`` in order.
 
-    They are divided into ``segments`` parts of about equal length, and each part but the last is checkpointed: only its
-    input is saved. The other arguments are those of :func:`checkpoint`.
+    The functions are divided into ``segments`` parts of about equal length, and each part but the last is checkpointed:
+    only its input is saved. The other arguments are those of :func:`checkpoint`.
 
     >>> import retrograd as torch
     >>> x = torch.tensor(1.0, requires_grad=True)

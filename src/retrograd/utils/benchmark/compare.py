@@ -13,9 +13,7 @@ BEST, BAD, WORST, PLAIN = "\033[92m\033[1m", "\033[2m\033[91m", "\033[31m\033[1m
 
 
 class Colorize(enum.Enum):
-    """Choice of the cells with which the time in a cell is compared to choose its colour: same column, same row, or
-    none.
-    """
+    """Setting of :class:`Compare` for colours: the time in a cell is compared with its column, its row, or not at all."""
 
     NONE = "none"
     COLUMNWISE = "columnwise"
@@ -122,7 +120,7 @@ class Compare:
     def _among(
         self, cells: dict[Any, Measurement], columns: list[Any], rows: list[Any], row: Any, column: Any
     ) -> list[float]:
-        """Return the times with which the time of the cell at ``row`` and ``column`` is compared to choose its colour.
+        """Return the times that determine the colour of the cell at ``row`` and ``column`` by comparison.
 
         ``cells`` has the measurements by row and column; ``rows`` and ``columns`` are all keys of the table.
         """

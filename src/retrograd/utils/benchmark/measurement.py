@@ -59,7 +59,7 @@ def _with_heading(name: str, text: str) -> str:
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """Description of a task: the statement, its setup (not timed), and its labels in tables."""
+    """Description of what a ``Timer`` measures: the statement, its setup (not timed), and its labels in tables."""
 
     stmt: str
     setup: str
@@ -72,7 +72,7 @@ class TaskSpec:
 
     @property
     def title(self) -> str:
-        """Label of the task, or its statement."""
+        """Label of the task or, if the task has no label, its statement."""
         more = f": {self.sub_label}" if self.sub_label else ""
         if self.label is not None:
             return self.label + more
@@ -153,12 +153,12 @@ class Measurement:
 
     @property
     def env(self) -> str | None:
-        """Label of the environment in which the task was measured."""
+        """Label of the environment of the measurement, as passed to ``Timer(env=…)``."""
         return self.task_spec.env
 
     @property
     def as_row_name(self) -> str:
-        """Name of the task's row in a table."""
+        """Name of the row of this task in a table of ``Compare``."""
         return self.task_spec.sub_label or self.task_spec.stmt or "[Unknown]"
 
     def __getattr__(self, name: str) -> Any:

@@ -18,7 +18,7 @@ from .measurement import Measurement, TaskSpec
 
 
 class Language(enum.Enum):
-    """Language of a statement."""
+    """Language of the statement that a :class:`Timer` measures."""
 
     PYTHON = 0
     CPP = 1

@@ -27,7 +27,7 @@ _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "per
 
 
 class _Endless:
-    """Sampler of an iterable data set, which has no indices: it yields None without end."""
+    """Sampler for an iterable data set: it yields None without end, because such a data set has no indices."""
 
     def __iter__(self) -> Iterator[None]:
         while True:
@@ -41,9 +41,10 @@ class DataLoader(Generic[Batch]):
     determines another order. ``collate_fn`` combines a list of ``batch_size`` samples into a batch; ``batch_size=None``
     yields single samples. If ``drop_last`` is true, an incomplete last batch is dropped.
 
-    ``num_workers`` processes load in advance, up to ``prefetch_factor`` batches each. Each first calls
-    ``worker_init_fn(id)``. If ``persistent_workers`` is true, they are kept for the next pass. ``timeout`` is the limit
-    in seconds for one batch. ``generator`` draws the order and the seeds of the workers. ``pin_memory`` has no effect.
+    ``num_workers`` processes load in advance, up to ``prefetch_factor`` batches each. Each worker first calls
+    ``worker_init_fn(id)``. If ``persistent_workers`` is true, the workers are kept for the next pass. ``timeout`` is
+    the limit in seconds for one batch. ``generator`` draws the order and the seeds of the workers. ``pin_memory`` has
+    no effect.
 
     For the same seed, the order and the random numbers of the workers equal PyTorch's.
 
@@ -217,11 +218,11 @@ def _check_order(
 
 
 def fetcher(batched: bool, collate: Callable[[Any], Any], drop_last: bool, dataset: Any) -> Callable[[Any], Any]:
-    """Return a function that loads a batch of ``dataset``: its argument is a list of indices, or one index without
-    batching.
+    """Return a function that loads the batch of ``dataset`` for a list of indices.
 
-    If ``batched`` is false, the function loads a single sample. The samples are combined by ``collate``. For an
-    iterable data set the function raises EndOfData at the end; if ``drop_last`` is true, also for an incomplete batch.
+    If ``batched`` is false, the function loads the sample for one index. The samples are combined by ``collate``. For
+    an iterable data set the function raises EndOfData at the end; if ``drop_last`` is true, also for an incomplete
+    batch.
     """
     if not isinstance(dataset, IterableDataset):
         return lambda index: collate(fetch_samples(dataset, index) if batched else dataset[index])

@@ -64,7 +64,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
 
 class StackDataset(Dataset[Any]):
-    """Data set of tuples: sample ``i`` has sample ``i`` of each of several data sets of equal length.
+    """Data set whose sample ``i`` is the tuple of the samples ``i`` of several data sets of equal length.
 
     If the data sets are passed as keyword arguments, a sample is a dict.
     """
@@ -114,7 +114,7 @@ def fetch_samples(dataset: Any, indices: list[Any]) -> Any:
 
 
 class ConcatDataset(Dataset[Any]):
-    """Concatenation of data sets with indices."""
+    """Concatenation of data sets with indices: the samples of all data sets, in order."""
 
     datasets: list[Any]
     cumulative_sizes: list[int]
@@ -151,7 +151,7 @@ class ConcatDataset(Dataset[Any]):
 
 
 class ChainDataset(IterableDataset[Any]):
-    """Concatenation of iterable data sets: their samples in order."""
+    """Concatenation of iterable data sets: the samples of all data sets, in order."""
 
     def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
         self.datasets = datasets
@@ -200,7 +200,7 @@ def random_split(
 ) -> list[Subset]:
     """Return a list of subsets of ``dataset``, chosen at random without overlap.
 
-    ``lengths`` are their numbers of samples or, if they sum to 1, their fractions of ``dataset``.
+    ``lengths`` are the numbers of samples of the subsets or, if they sum to 1, the fractions of ``dataset``.
 
     >>> import retrograd as torch
     >>> parts = torch.utils.data.random_split(range(10), [3, 7], torch.Generator().manual_seed(42))

@@ -37,7 +37,7 @@ class WorkerInfo:
 
 
 class _ProcessState:
-    """Holder of ``info``, the worker info of this process, which is None outside of workers."""
+    """State of this process: ``info`` is the result of :func:`get_worker_info`, None outside of workers."""
 
     info: WorkerInfo | None = None
 
@@ -56,7 +56,7 @@ BATCH, ERROR, END, READY = "batch", "error", "end", "ready"
 
 @dataclass(frozen=True)
 class Failure:
-    """Error of a worker as the loader raises it: its class and its message."""
+    """Error that a worker sends to the loader, which raises it: the class and the message of the error."""
 
     kind: Any
     text: str
@@ -73,7 +73,7 @@ class Failure:
 
 
 class _Verbatim(str):
-    """String that is its own ``repr``, because KeyError shows the ``repr`` of its message."""
+    """String whose ``repr`` has no quotes, for the message of a KeyError, which Python shows by its ``repr``."""
 
     __slots__ = ()
 
@@ -144,7 +144,7 @@ class _Sender:
 
 @dataclass
 class Job:
-    """Parameters with which a worker is started."""
+    """Parameters of one worker of a DataLoader: the data set, the seed, the worker's id and others."""
 
     fetcher: Callable[[Any], Callable[[Any], Any]]  # called with the data set at the start of every pass
     dataset: Any

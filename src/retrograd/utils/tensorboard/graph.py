@@ -32,7 +32,7 @@ def _tensors(value: Any) -> list[Tensor]:
 
 
 class _NodeNames:
-    """Names of the nodes that a call of ``model`` records.
+    """Names that :func:`graph_of` gives to the nodes that a call of ``model`` records.
 
     A node's name begins with the path of the innermost module whose output depends on it.
     """

@@ -43,7 +43,9 @@ def array_of(value: Any) -> Any:
 
 
 def _message(array: Any, elements: str | None = None) -> Any:
-    """Return ``array`` as a TensorProto; ``elements`` is the name of its dtype, by default that of ``array``."""
+    """Return ``array`` as a TensorProto; ``elements`` is the name of the message's dtype, by default the dtype of
+    ``array``.
+    """
     name, field = _ELEMENTS[elements or array.dtype.name]
     flat = array.reshape(-1)
     if name == "DT_HALF":
@@ -76,7 +78,7 @@ def _value(tag: str, **fields: Any) -> Any:
 def scalar(tag: str, value: Any, new_style: bool, double: bool) -> Any:
     """Return a summary of the number ``value``.
 
-    If ``new_style`` is true, it is written as a tensor, which is float64 if ``double`` is true.
+    If ``new_style`` is true, the number is written as a tensor, which is float64 if ``double`` is true.
     """
     array = array_of(value).squeeze()
     if array.ndim:
@@ -202,7 +204,8 @@ def curve(tag: str, labels: Any, chances: Any, count: int, weights: Any) -> Any:
 def raw_curve(tag: str, rows: Any, count: int) -> Any:
     """Return a summary of a precision-recall curve with ``count`` thresholds.
 
-    ``rows`` are its true positives, false positives, true negatives, false negatives, precision and recall.
+    ``rows`` are, at each threshold, the true positives, false positives, true negatives, false negatives, precision and
+    recall.
     """
     content = _curves.PrCurvePluginData(version=0, num_thresholds=min(count, 127)).SerializeToString()
     return _value(tag, tensor=_message(rows, "float32"), metadata=_plugin_metadata("pr_curves", content))

@@ -31,7 +31,7 @@ class FileWriter:
         self.event_writer = _files.EventFileWriter(str(log_dir), max_queue, flush_secs, filename_suffix)
 
     def get_logdir(self) -> str:
-        """Return the path of the folder of the file."""
+        """Return the path of the folder that contains the event file."""
         return self.event_writer.get_logdir()
 
     def add_event(self, event: Any, step: Step = None, walltime: When = None) -> None:
@@ -122,7 +122,7 @@ class SummaryWriter:
     ) -> None:  # fmt: skip
         """Write the number ``scalar_value`` under the name ``tag``.
 
-        If ``new_style`` is true, it is written as a tensor, which is float64 if ``double_precision`` is true.
+        If ``new_style`` is true, the number is written as a tensor, which is float64 if ``double_precision`` is true.
         """
         self._add(summaries.scalar(tag, scalar_value, new_style, double_precision), global_step, walltime)
 
@@ -131,7 +131,7 @@ class SummaryWriter:
     ) -> None:
         """Write the numbers ``tag_scalar_dict``, by name, to be shown in one chart ``main_tag``.
 
-        Each is written to a file in a separate subfolder.
+        Each number is written to a file in a separate subfolder.
         """
         for tag, value in tag_scalar_dict.items():
             writer = self._below(f"{self._get_file_writer().get_logdir()}/{main_tag.replace('/', '_')}_{tag}")
@@ -160,8 +160,8 @@ class SummaryWriter:
     ) -> None:  # fmt: skip
         """Write a histogram from its statistics and its counts ``bucket_counts``, one for each of ``bucket_limits``.
 
-        ``num``, ``sum`` and ``sum_squares`` are those of the values. Raises ValueError if the numbers of limits and
-        counts differ.
+        ``num``, ``sum`` and ``sum_squares`` are the number, the sum and the sum of squares of the values. Raises
+        ValueError if the numbers of limits and counts differ.
         """
         if len(bucket_limits) != len(bucket_counts):
             raise ValueError("len(bucket_limits) != len(bucket_counts), see the document.")
