@@ -345,7 +345,7 @@ torch.exp(torch.zeros(1 << 16))  # loads a loop
 more = False
 other.join()
 assert (x @ x == product).all() and (torch.tensor(x) @ torch.tensor(x) == torch.tensor(product)).all()
-print(blas_threads.SHORT_SPIN, blas_threads.sleep_soon())
+print(blas_threads.SHORT_SPIN, blas_threads.shorten_spin())
 """
 
 
