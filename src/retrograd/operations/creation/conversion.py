@@ -64,7 +64,7 @@ def clone(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
 
 @public(function=False)
 def contiguous(input: Tensor, *, memory_format: Any = contiguous_format) -> Tensor:
-    """Return ``input`` if it is contiguous in the memory format ``memory_format``, else a copy that is."""
+    """Return ``input`` itself if it is contiguous in the memory format ``memory_format``, else a contiguous copy."""
     if memory_format is contiguous_format and input._array.flags.c_contiguous:
         return input
     if not isinstance(memory_format, contiguous_format.__class__):
@@ -77,7 +77,7 @@ def contiguous(input: Tensor, *, memory_format: Any = contiguous_format) -> Tens
 
 @op(backward="ToCopyBackward0", name="to_device", function=False, method=False)
 def to_device(np: Any, self: Any, /, place: Any) -> Any:
-    """Return a copy of ``self`` on the device ``place``."""
+    """Return a copy of ``self`` on the device ``place``, for ``Tensor.to``."""
     return devices.to_device(self, place)
 
 

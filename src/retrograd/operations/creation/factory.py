@@ -111,9 +111,10 @@ def _first_negative(sizes: tuple[int, ...]) -> int:
 
 
 def numpy_dtype_for(name: str, value: Any, default: dtype | None = None) -> Any:
-    """Return the NumPy dtype for ``value``, the ``dtype`` argument of the function ``name``.
+    """Return the NumPy dtype for ``value``, the argument ``dtype`` of the function ``name``.
 
-    If ``value`` is None, this is the NumPy dtype for ``default``, or else for the default floating dtype.
+    If ``value`` is None, return the NumPy dtype for ``default``. If that is None too, return the NumPy dtype for the
+    default floating dtype.
     """
     if value is None:
         return (default or dtypes.default.floating).numpy
@@ -152,9 +153,10 @@ def _filled(
 
 
 def _common_filled(fill: int | None) -> Any:
-    """Return the fast path of ``zeros`` (``fill`` is 0), ``ones`` (``fill`` is 1) or ``empty`` (``fill`` is None).
+    """Return the fast path of ``zeros``, ``ones`` or ``empty``: a function that handles calls with sizes only.
 
-    The fast path returns an array of the default dtype if only sizes are passed, else None for the generic path.
+    ``fill`` is 0 for ``zeros``, 1 for ``ones`` and None for ``empty``. The fast path returns an array of the default
+    dtype, or None for a call with other arguments, which the generic path handles.
     """
 
     def common(given: tuple[Any, ...]) -> Any:

@@ -75,7 +75,7 @@ _FLOATS, _INTEGERS, _LISTS = frozenset({float}), frozenset({int}), frozenset({li
 
 
 def _array_of_plain_numbers(data: Any, kind: Any) -> Any:
-    """Return ``data`` as an array if it is a float, a list of only floats or only ints, or a list of such lists.
+    """Return ``data`` as an array if it is a float, a list of floats, a list of ints, or a list of such lists.
 
     The lists in a list must have the same length. For any other data, return None. ``kind`` is the class of ``data``.
     """
@@ -186,10 +186,10 @@ def _is_sequence(value: Any) -> bool:
 
 
 def _collect(level: Any, shape: list[int], depth: int, flat: list[Any]) -> None:
-    """Append the elements of the nested sequence ``level`` to the list ``flat``.
+    """Append the numbers in ``level``, a nested sequence in the data of ``tensor``, to the list ``flat``.
 
-    ``level`` is nested ``depth`` deep in sequences whose lengths must be ``shape``. Raises ValueError for another
-    length.
+    ``level`` is nested ``depth`` deep, and the lengths of the sequences must be ``shape``. Raises ValueError for
+    another length.
     """
     if not _is_sequence(level):
         raise TypeError("not a sequence")
@@ -220,7 +220,10 @@ def _array_of_numbers(flat: list[Any], target: dtype) -> Any:
 
 
 def _number(value: Any, target: dtype) -> Any:
-    """Return ``value``, an element of nested data, as a Python number of the kind that the dtype ``target`` stores."""
+    """Return ``value``, an element of the data of ``tensor``, as a Python number of the kind that ``target`` stores.
+
+    ``target`` is a dtype.
+    """
     if isinstance(value, (Tensor, numpy.generic, numpy.ndarray)):
         if value.__class__ is Tensor and value._array.size != 1:
             _refuse_several(target)
@@ -339,7 +342,8 @@ def _with_requires_grad(result: Tensor, requires_grad: bool) -> Tensor:
 def _shared(obj: Any, dtype: Any) -> Tensor | None:
     """Return a tensor that shares the memory of ``obj``, or None if ``obj`` has no memory that can be shared.
 
-    ``dtype`` is the dtype of the elements if ``obj`` is a buffer of bytes.
+    This is the case of ``asarray`` without a copy. If ``obj`` is a buffer of bytes, ``dtype`` is the dtype of its
+    elements.
     """
     if isinstance(obj, Tensor):
         return obj
@@ -393,9 +397,9 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
 
 
 class _CapsuleHolder:
-    """Object with the method ``__dlpack__`` that returns a given DLPack capsule.
+    """Wrapper of a DLPack capsule whose method ``__dlpack__`` returns this capsule.
 
-    It is needed because ``numpy.from_dlpack`` does not accept a capsule.
+    ``from_dlpack`` needs this class because ``numpy.from_dlpack`` does not accept a capsule.
     """
 
     def __init__(self, capsule: Any) -> None:
@@ -409,9 +413,9 @@ class _CapsuleHolder:
 
 
 class _WritableInterface:
-    """Object with the array interface of ``array``, but marked as writable.
+    """Wrapper that exposes the memory of an array to NumPy as writable memory.
 
-    It is needed because NumPy marks arrays from unversioned DLPack capsules as read-only.
+    ``from_dlpack`` needs this class because NumPy marks arrays from unversioned DLPack capsules as read-only.
     """
 
     def __init__(self, array: Any) -> None:

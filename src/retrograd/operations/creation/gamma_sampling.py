@@ -21,7 +21,7 @@ def _check(name: str, alpha: Any) -> None:
 
 
 def _drawn(np: Any, draw: Any, stream: Any, alpha: Any) -> Any:
-    """Return the samples ``draw(stream, alpha)``; if ``alpha`` is on a GPU, they are drawn on the CPU and copied."""
+    """Return the samples ``draw(stream, alpha)``; for an ``alpha`` on a GPU, draw on the CPU and copy the samples."""
     return np.asarray(draw(stream, np.asnumpy(alpha))) if hasattr(np, "asnumpy") else draw(stream, alpha)
 
 
@@ -36,9 +36,9 @@ def standard_gamma_grad(np: Any, self: Any, output: Any, /) -> Any:
 
 @op(name="standard_gamma_block", backward="StandardGammaBackward0", function=False, method=False)
 def standard_gamma_block(np: Any, self: Any, /, stream: Any) -> Any:
-    """Return, for each element of ``self``, a gamma sample with this shape parameter and rate 1.
+    """Return, for each element of ``self``, a gamma sample with this element as its shape parameter, and rate 1.
 
-    ``stream`` is the random number generator's stream.
+    ``stream`` is the stream of the random number generator.
     """
     _check("gamma_cpu", self)
     return _drawn(np, draws.standard_gamma, stream, self)
@@ -74,7 +74,7 @@ dirichlet_block.derivative(self=_dirichlet_rule)
 
 
 def standard_gamma(concentration: Tensor) -> Tensor:
-    """Return, for each element of ``concentration``, a gamma sample with this shape parameter and rate 1.
+    """Return, for each element of ``concentration``, a gamma sample with this element as its shape parameter, and rate 1.
 
     The samples are differentiable with respect to ``concentration``.
     """

@@ -21,7 +21,10 @@ from .from_data import array_from_data
 
 @public(function=False, name="new")
 def _new(input: Tensor, *args: Any, device: Any = None) -> Tensor:
-    """Return a tensor of the legacy type of ``input``, which is called with ``args`` (sizes or data)."""
+    """Return a new tensor of the legacy type of ``input``, such as ``FloatTensor``: the method ``Tensor.new``.
+
+    The legacy type is called with ``args`` (sizes or data).
+    """
     return _legacy_tensor(input.dtype, args)
 
 
@@ -64,7 +67,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _options(kind: dtype) -> str:
-    """Return the description of the legacy type for the dtype ``kind`` in PyTorch's error messages."""
+    """Return PyTorch's description, for error messages, of the legacy type for the dtype ``kind``."""
     return (
         f"TensorOptions(dtype={dtypes.cpp_name(kind)}, device=cpu, layout=Strided, requires_grad=false (default), "
         "pinned_memory=false (default), memory_format=(nullopt))"

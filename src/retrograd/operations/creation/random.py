@@ -97,7 +97,7 @@ class Generator:
 
 @pickled_as("generator")
 def _generator(device: str, state: Any) -> Generator:
-    """Return a new generator on ``device`` with the state ``state``, for unpickling."""
+    """Return a new generator on ``device`` with the state ``state``; ``pickle`` calls this to restore a generator."""
     restored = Generator(device)
     restored.__setstate__(state)
     return restored
@@ -158,9 +158,10 @@ def fork_rng(devices: Any = None, enabled: bool = True, **rest: Any) -> Iterator
 
 
 def _drawn(sample: Any, shape: tuple[int, ...], device: Any, requires_grad: bool) -> Tensor:
-    """Return a leaf tensor of the array ``sample(shape)`` on ``device``.
+    """Return a leaf tensor on ``device`` with the elements of the array ``sample(shape)``.
 
-    Within vmap, the samples are drawn as its argument ``randomness`` requires.
+    Under vmap, the samples are equal or different for the elements of the batch, as the argument ``randomness`` of vmap
+    requires.
     """
     if in_vmap():
         return draw(sample, shape)
@@ -174,10 +175,10 @@ def _drawn(sample: Any, shape: tuple[int, ...], device: Any, requires_grad: bool
 def _drawn_like(
     input: Tensor, kind: Any, order: Any, sample: Any, serial: Any, device: Any, requires_grad: bool
 ) -> Tensor:
-    """Return a leaf tensor of samples in the shape and memory order of ``input``.
+    """Return a leaf tensor of samples in the shape and memory order of ``input``, such as the result of ``rand_like``.
 
-    ``kind`` is the dtype, ``order`` the memory format and ``sample`` the sampler. ``serial`` holds further keyword
-    arguments of ``sample`` for a result that is not contiguous.
+    ``kind`` is the dtype, ``order`` the memory format and ``sample`` the function that draws the samples. If the result
+    is not contiguous, ``sample`` is called with the keyword arguments in ``serial``.
     """
     if in_vmap():
         return draw(sample, input._array.shape)
@@ -188,8 +189,8 @@ def _drawn_like(
 def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
     """Register the public function ``name``, which is ``rand`` or ``randn``, and its ``_like`` form.
 
-    ``sample`` is the sampler of the distribution that ``doc`` describes. ``serial`` holds further keyword arguments of
-    ``sample`` for a result that is not contiguous.
+    ``sample`` draws samples of the distribution that ``doc`` describes. If the result of the ``_like`` form is not
+    contiguous, ``sample`` is called with the keyword arguments ``serial``.
     """
 
     def common(given: tuple[Any, ...]) -> Any:
@@ -274,7 +275,10 @@ _sampler("randn", samplers.normal, "normal random numbers of mean 0 and variance
 
 
 def _common_integers(given: tuple[Any, ...]) -> Any:
-    """Return the array of ``randint(*given)`` if the bounds are ints from 0 to 2**28, or None for the generic path."""
+    """Return the array of ``randint(*given)`` on the fast path, or None if the generic path must be used.
+
+    The fast path requires bounds that are ints from 0 to 2**28.
+    """
     if len(given) == 2:
         low, high, size = 0, *given
     elif len(given) == 3:
@@ -379,10 +383,10 @@ def randperm(
 
 
 def _scaled_noise(number: int) -> Any:
-    """Declare and return the operation ``noise * std + mean``, whose gradients are zero.
+    """Declare and return the operation ``noise * std + mean`` of ``normal``, whose gradients are zero.
 
-    ``number`` is the suffix of the node name: 1 if only ``mean`` of ``normal`` is a tensor, 2 if only ``std`` is one, 3
-    if both are.
+    ``number`` is the suffix of the node name: 1 if only the argument ``mean`` of ``normal`` is a tensor, 2 if only
+    ``std`` is a tensor, 3 if both are tensors.
     """
 
     def scaled_noise(np: Any, mean: Any, std: Any, /, noise: Any) -> Any:
@@ -481,9 +485,9 @@ def bernoulli(
 
 @op(name="poisson_block", function=False, method=False, backward="PoissonBackward0")
 def poisson_block(np: Any, self: Any, /, stream: Any) -> Any:
-    """Return, for each element of ``self``, a Poisson sample with this rate.
+    """Return, for each element of ``self``, a Poisson sample with this element as its rate.
 
-    ``stream`` is the random number generator's stream.
+    ``stream`` is the stream of the random number generator.
     """
     if self.dtype.kind not in "fV":
         raise dtypes.unsupported("poisson_cpu", self.dtype)
@@ -497,22 +501,24 @@ poisson_block.derivative(self=lambda F, g: F.zeros_as(g))
 
 @public(method=False)
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """Return, for each element of ``input``, a Poisson sample with this rate."""
+    """Return, for each element of ``input``, a Poisson sample with this element as its rate."""
     return poisson_block(input, _stream(generator))
 
 
 @op(name="binomial_block", function=False, method=False, differentiable=0)
 def binomial_block(np: Any, count: Any, prob: Any, /, stream: Any) -> Any:
-    """Return, for each element of ``count``, the number of successes in so many trials of probability ``prob``.
+    """Return binomial samples: the number of successes in ``count`` trials of which each succeeds with probability ``prob``.
 
-    ``stream`` is the random number generator's stream.
+    ``count`` and ``prob`` have one element for each sample. ``stream`` is the stream of the random number generator.
     """
     return samplers.binomial(stream, count, prob)
 
 
 @public(method=False)
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
-    """Return, for each element of ``count``, the number of successes in so many trials of probability ``prob``.
+    """Return binomial samples: the number of successes in ``count`` trials of which each succeeds with probability ``prob``.
+
+    ``count`` and ``prob`` are tensors with one element for each sample.
 
     >>> import retrograd as torch
     >>> torch.binomial(torch.tensor([0.0, 5.0]), torch.tensor([0.5, 1.0]))
@@ -576,7 +582,10 @@ def multinomial(
 
 
 def _overwriting(node: str) -> Any:
-    """Declare and return the operation that replaces all elements by ``values``, with the backward node ``node``."""
+    """Declare and return the operation by which methods such as ``uniform_`` overwrite all elements of a tensor.
+
+    ``node`` is the name of its backward node.
+    """
 
     def overwrite(np: Any, self: Any, /, values: Any) -> Any:
         """Return ``values`` as the new elements of ``self``, whose gradient is zero."""
@@ -599,7 +608,10 @@ _OVERWRITE = {
 
 
 def _writable_directly(x: Tensor) -> bool:
-    """Whether samples may be written to the memory of ``x`` without the checks and records of an in-place operation."""
+    """Whether a method such as ``uniform_`` may write samples to the memory of ``x`` without further checks.
+
+    Otherwise the samples are written by an in-place operation, which checks ``x`` and may be recorded.
+    """
     array = x._array
     if x.__class__ not in PLAIN or array.__class__ is not numpy.ndarray or not array.flags.c_contiguous:
         return False
@@ -634,9 +646,9 @@ def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
 
 
 def _write_drawn(x: Tensor, sample: Any) -> Tensor:
-    """Overwrite ``x`` with the samples ``sample(shape)`` within vmap, and return ``x``.
+    """Overwrite ``x`` with the samples ``sample(shape)`` under vmap, and return ``x``.
 
-    Raises RuntimeError if vmap requires different samples for each slice, but ``x`` is not batched.
+    Raises RuntimeError if vmap requires different samples for each element of the batch, but ``x`` is not batched.
     """
     if not {each for each in active_levels() if each.differs()} <= batch_levels(x):
         raise RuntimeError(
@@ -749,11 +761,11 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = Non
 
 
 def _filler(name: str, sample: Any, defaults: dict[str, float], doc: str, check: Any, refuse: Any) -> None:
-    """Register the method ``name``, which overwrites a tensor with samples of a distribution that ``doc`` describes.
+    """Register the method ``name``, such as ``exponential_``, which overwrites a tensor with samples of a distribution.
 
-    ``sample`` is the sampler and ``defaults`` holds the names and defaults of its parameters. ``check`` returns an
-    error message for invalid parameters, else an empty string. ``refuse`` raises an error for a dtype that is not
-    supported.
+    ``doc`` describes the distribution, ``sample`` draws the samples, and ``defaults`` holds the names and defaults of
+    the parameters. ``check`` returns an error message for invalid parameters, else an empty string. ``refuse`` raises
+    an error for a dtype that is not supported.
     """
     node = "".join(part.capitalize() for part in name.split("_")) + "Backward0"
 
@@ -773,9 +785,10 @@ def _filler(name: str, sample: Any, defaults: dict[str, float], doc: str, check:
 
 
 def _continuous(name: str, shown: Any) -> Any:
-    """Return a function of a dtype that raises PyTorch's error for a continuous distribution with an integer dtype.
+    """Return a function that raises PyTorch's error if a continuous distribution is sampled in an integer dtype.
 
-    ``name`` is the distribution, and ``shown`` returns the name of the dtype for the message.
+    The function is called with the dtype. ``name`` is the name of the distribution, and ``shown`` is a function that
+    returns the name of the dtype for the message.
     """
 
     def refuse(dtype: Any) -> None:
@@ -788,9 +801,10 @@ def _continuous(name: str, shown: Any) -> Any:
 
 
 def _no_kernel(name: str, kinds: str) -> Any:
-    """Return a function of a dtype that raises PyTorch's error if the kind of the dtype is in the string ``kinds``.
+    """Return a function that raises PyTorch's error for a dtype that a distribution does not support.
 
-    ``name`` is PyTorch's name of the kernel, for the message. The kinds are NumPy's.
+    The function is called with the dtype, and raises if NumPy's kind of the dtype is in the string ``kinds``. ``name``
+    is PyTorch's name of the kernel, for the message.
     """
 
     def refuse(dtype: Any) -> None:

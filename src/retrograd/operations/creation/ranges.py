@@ -108,9 +108,9 @@ def _common_linspace(start: Any, end: Any, steps: Any) -> Any:
 
 @lru_cache(maxsize=64)
 def _from_both_ends(steps: int, kind: Any) -> Any:
-    """Return for each of ``steps`` values its signed distance, in steps, from the nearer end, in dtype ``kind``.
+    """Return, for each of ``steps`` values of ``linspace``, its signed distance from the nearer end, in dtype ``kind``.
 
-    The distances are 0, 1, … in the first half and …, -1, 0 in the second.
+    The distances are counted in steps: 0, 1, … in the first half and …, -1, 0 in the second half.
     """
     half = steps // 2
     return numpy.array([*range(half), *range(half + 1 - steps, 1)], kind)
@@ -134,9 +134,9 @@ def linspace(
 
 
 def _bounds(name: str, start: Any, end: Any, steps: Any, dtype: Any) -> tuple[Any, Any, int, Any]:
-    """Return ``start``, ``end`` and ``steps`` as Python numbers, and the NumPy dtype of the result.
+    """Check and return ``start``, ``end`` and ``steps`` as Python numbers, and return the NumPy dtype of the result.
 
-    They are the arguments of ``linspace`` or ``logspace`` (``name``), and are checked.
+    These are the arguments of the function ``name``, which is ``linspace`` or ``logspace``.
     """
     _check_ends(name, start=start, end=end)
     first, last = as_python_number(start), as_python_number(end)

@@ -164,9 +164,10 @@ def const_data_ptr(input: Tensor) -> int:
 
 @op(name="hash_tensor_block", function=False, method=False)
 def hash_block(np: Any, self: Any, /, dim: tuple[int, ...], keepdim: bool) -> Any:
-    """Return the bitwise exclusive or of the elements of ``self``, as float64 or int64 bits, along dimensions ``dim``.
+    """Return the hash of ``hash_tensor``: the bitwise exclusive or of the elements of ``self`` along dimensions ``dim``.
 
-    If ``keepdim`` is true, the dimensions ``dim`` stay with size 1.
+    Each element is represented by the bits of a float64 or int64. If ``keepdim`` is true, the dimensions ``dim`` stay
+    with size 1.
     """
     wide = self.astype("float64" if dtypes.dtype_of(self.dtype).is_floating_point else "int64")
     return np.bitwise_xor.reduce(wide.view("uint64"), axis=dim, keepdims=keepdim)
@@ -266,7 +267,10 @@ def module_load(input: Tensor, other: Any, assign: bool = False) -> Tensor:
 
 @public(name="__dlpack__", function=False)
 def export(input: Tensor, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
-    """Return a DLPack capsule of the memory of ``input``; raise BufferError if ``input`` requires gradients."""
+    """Return a DLPack capsule of the memory of ``input``: the method ``Tensor.__dlpack__``.
+
+    Raises BufferError if ``input`` requires gradients.
+    """
     if input.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if not input.is_cuda and stream not in (-1, None):
@@ -279,7 +283,10 @@ def export(input: Tensor, *, stream: Any = -1, max_version: Any = None, dl_devic
 
 @public(name="__dlpack_device__", function=False)
 def export_device(input: Tensor) -> tuple[int, int]:
-    """Return the device of ``input`` as a tuple of DLPack's number for the device type and the index of the device."""
+    """Return the device of ``input`` as DLPack describes it: the method ``Tensor.__dlpack_device__``.
+
+    The result is a tuple of DLPack's number for the device type and the index of the device.
+    """
     return (2, input.get_device()) if input.is_cuda else (1, 0)
 
 

@@ -32,7 +32,10 @@ INT = numpy.dtype(numpy.int64)
 
 
 def _check_range(index: Tensor, size: int, error: Callable[[int], Exception], low: int = 0) -> None:
-    """Raise the exception ``error(i)`` for the first element ``i`` of ``index`` outside of ``low`` to ``size - 1``."""
+    """Raise the exception ``error(i)`` if an element of ``index`` is below ``low`` or not below ``size``.
+
+    ``i`` is the first such element.
+    """
     array = index._array
     if not low and array.dtype is INT and array.__class__ is numpy.ndarray and all_in_range(array, size):
         return
@@ -49,10 +52,10 @@ def _c_order_copy(np: Any, x: Any) -> Any:
 def _bounds_error(
     dim: int, size: int, kind: type[Exception] = RuntimeError, name: str = ""
 ) -> Callable[[int], Exception]:
-    """Return a function that returns PyTorch's exception for an index out of bounds, given the index.
+    """Return a function that creates PyTorch's exception for an index that is out of bounds.
 
-    ``dim`` and ``size`` are the indexed dimension and its size, ``kind`` is the class of the exception, and ``name`` is
-    the beginning of the message.
+    The function is called with the index. ``dim`` and ``size`` are the indexed dimension and its size, ``kind`` is the
+    class of the exception, and ``name`` is the beginning of the message.
     """
     return lambda bad: kind(f"{name}index {bad} is out of bounds for dimension {dim} with size {size}")
 
@@ -299,7 +302,7 @@ def _scatter(
 def _scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
-    """Check the arguments of ``scatter_reduce`` and return the operation, its tensors and its other arguments."""
+    """Check the arguments of ``scatter_reduce``; return the operation to call, its tensors and its other arguments."""
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise RuntimeError("reduce argument must be either sum, prod, mean, amax or amin, got " + reduce)
     at = _check_along("scatter", input, dim, index, src)
@@ -427,9 +430,10 @@ def _reduce_src(
 def _shared_extremes(
     F: Any, g: Any, self: Any, index: Any, src: Any, out: Any, dim: int, include_self: bool
 ) -> tuple[Any, Any]:
-    """Return, for each element of ``src``, its share of the gradient ``g`` and whether it is an extreme, as a mask.
+    """Return the share of the gradient ``g`` for each element of ``src``, and a mask of the elements that are extremes.
 
-    An extreme is an element equal to its maximum or minimum in ``out``. Equal extremes share the gradient evenly.
+    This is a part of the backward of ``scatter_reduce`` with ``amax`` or ``amin``. An element is an extreme if it is
+    equal to the maximum or minimum in ``out`` to which it was reduced. Equal extremes share the gradient evenly.
     """
     shared = g / F.scatter_ties(self, index, src, out, dim, int(include_self))
     return F.gather_block(shared, index, dim), F.same(src, F.gather_block(out, index, dim))
@@ -439,7 +443,7 @@ def segment_reduce_src_rule(
     F: Any, g: Any, self: Any, index: Any, index_shape: Any, src: Any, src_shape: Any, out: Any, dim: int, reduce: str,
     include_self: bool,
 ) -> Any:  # fmt: skip
-    """Return the gradient of ``src`` for the gradient ``g`` of the result ``out`` of ``scatter_reduce``.
+    """Backward of ``scatter_reduce`` with respect to ``src``; ``g`` is the gradient of its output ``out``.
 
     For ``amax`` and ``amin`` the gradient is 0 at elements that are not the maximum or minimum. It is computed with
     ``masked_product``, because the product of 0 and an infinite ``g`` would be nan.
@@ -450,10 +454,11 @@ def segment_reduce_src_rule(
 
 
 def _product_of_others(F: Any, g: Any, self: Any, index: Any, src: Any, out: Any, dim: int, include_self: bool) -> Any:
-    """Return the gradient of ``src``, whose elements are the factors of the products ``out``.
+    """Return the gradient of ``src``, whose elements are the factors of the products ``out`` of ``scatter_reduce``.
 
-    The derivative with respect to a factor is the product divided by the factor. If the factor is the only zero of its
-    product, the derivative is the product of the other factors. If there are other zeros, it is 0.
+    The derivative with respect to a factor is the product of the other factors, computed as the product divided by the
+    factor. This is not possible for a factor 0: if it is the only zero of its product, the other factors are
+    multiplied, and if there are more zeros, the derivative is 0.
     """
     zero = src == 0
     alone = F.lone_zero(self, index, src, dim, include_self)
@@ -467,10 +472,10 @@ scatter_reduce_block.derivative(self=_reduce_self, src=_reduce_src)
 
 @op(function=False, method=False)
 def scatter_count(np: Any, self: Any, index: Any, /, dim: int, start: int) -> Any:
-    """Return, for each element of ``self``, the number of elements that are reduced to it, but at least 1.
+    """Return, for each element of ``self``, the number of elements that ``scatter_reduce`` reduces to it, at least 1.
 
     ``index`` holds the indices along ``dim`` of the source elements. ``start`` is 1 if the element of ``self`` is
-    included in the reduction, else 0.
+    itself included in the reduction, else 0.
     """
     count = indexing.scatter_add(
         np, np.full(self.shape, start, self.dtype), index, np.ones(index.shape, self.dtype), dim
@@ -480,10 +485,10 @@ def scatter_count(np: Any, self: Any, index: Any, /, dim: int, start: int) -> An
 
 @op(function=False, method=False)
 def scatter_ties(np: Any, self: Any, index: Any, src: Any, top: Any, /, dim: int, start: int) -> Any:
-    """Return, for each element of ``top``, the number of reduced elements that are equal to it, but at least 1.
+    """Return, for each maximum or minimum in ``top``, the number of reduced elements equal to it, but at least 1.
 
-    ``top`` holds the maxima or minima of the elements of ``src`` at the indices ``index`` along ``dim``. ``start`` is 1
-    if the elements of ``self`` are included in the reduction, else 0.
+    ``scatter_reduce`` returned ``top`` for the elements of ``src`` at the indices ``index`` along ``dim``. ``start`` is
+    1 if the elements of ``self`` are included in the reduction, else 0.
     """
     ties = (self == top).astype(self.dtype) * start
     hits = (src == indexing.gather(np, top, index, dim)).astype(self.dtype)
@@ -492,10 +497,10 @@ def scatter_ties(np: Any, self: Any, index: Any, src: Any, top: Any, /, dim: int
 
 @op(function=False, method=False)
 def lone_zero(np: Any, self: Any, index: Any, src: Any, /, dim: int, include_self: bool) -> Any:
-    """Return a mask of the elements of ``src`` that are the only zero among the factors of their product.
+    """Return a mask of the elements of ``src`` that are the only zero factor of a product in ``scatter_reduce``.
 
-    ``index`` holds the indices along ``dim`` of the products. If ``include_self`` is true, the elements of ``self`` are
-    factors as well.
+    ``index`` holds, for each element of ``src``, the index along ``dim`` of its product. If ``include_self`` is true,
+    the elements of ``self`` are factors as well.
     """
     zero = src == 0
     start = (self == 0) & include_self
@@ -738,7 +743,7 @@ def _index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Any:
 
 
 def _index_functions(name: str, arrange: Any, doc: str) -> None:
-    """Register the public function ``name``, with the docstring ``doc``, and its in-place method.
+    """Register the public function ``name``, such as ``index_add``, with its docstring ``doc`` and its in-place method.
 
     ``arrange`` checks the arguments and returns the operation to call, its tensors and its other arguments.
     """
@@ -857,7 +862,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
 def put_block(np: Any, self: Any, index: Any, source: Any, /, accumulate: bool) -> Any:
     """Return a copy of ``self`` with the elements of ``source`` written at ``index`` of the flattened ``self``.
 
-    If ``accumulate`` is true, they are added to the elements of ``self`` instead.
+    If ``accumulate`` is true, the elements of ``source`` are added to those of ``self`` instead.
     """
     flat = _c_order_copy(np, self).reshape(-1)
     indices = (np.where(index < 0, index + flat.size, index).reshape(-1),)
@@ -905,7 +910,7 @@ def _put(input: Tensor, index: Tensor, source: Tensor) -> tuple[Tensor, Tensor, 
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """Return a copy of ``input`` with the elements of ``source`` written at ``index`` of the flattened ``input``.
 
-    If ``accumulate`` is true, they are added to the elements of ``input`` instead.
+    If ``accumulate`` is true, the elements of ``source`` are added to those of ``input`` instead.
     """
     return put_block(*_put(input, index, source), accumulate)
 

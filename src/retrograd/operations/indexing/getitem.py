@@ -53,17 +53,18 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
 
 
 def _registers_override(*given: Any) -> bool:
-    """Whether one of ``given`` is of a class with a ``__torch_function__`` that has not been registered before.
+    """Whether ``given`` contains an object whose class has a ``__torch_function__`` that is not registered yet.
 
-    ``given`` are an index and an assigned value. If so, the caller repeats the operation, which then calls that method.
+    ``given`` are the index and the assigned value of ``x[index]`` or ``x[index] = value``. If the result is true, the
+    caller repeats the operation, which then calls ``__torch_function__``.
     """
     return torch_function.register_overriding(given, Tensor)
 
 
 def _basic_view(x: Tensor, index: tuple[Any, ...]) -> Tensor | None:
-    """Return the view ``x[index]`` for an index of integers, slices and ``...``, or None.
+    """Return the view ``x[index]`` if ``index`` consists only of integers, slices and ``...``, else None.
 
-    None means that the index has other items or is invalid.
+    None is also returned if the index is invalid.
     """
     key = _numpy_view_key(index)
     if key is None:
@@ -100,9 +101,9 @@ def _sliced(x: Tensor, item: slice, dim: int) -> Tensor:
 
 
 def _simple_indices(x: Tensor, index: Any) -> list[Any]:
-    """Return a list with an index tensor, or None for all elements, for each dimension that ``index`` indexes.
+    """Return a list with an index tensor for each dimension that ``index`` indexes, where None means all elements.
 
-    ``index`` is a mask, one integer tensor, or a tuple of int64 tensors and ``:``. For any other index the list is
+    ``index`` must be a mask, one integer tensor, or a tuple of int64 tensors and ``:``. For any other index the list is
     empty.
     """
     if index.__class__ is Tensor:
@@ -143,9 +144,9 @@ def _numpy_view_key(index: tuple[Any, ...]) -> Any:
 
 
 def _numpy_key(index: Any) -> Any:
-    """Return ``index``, which consists of slices, ``...`` and index tensors, with arrays in place of tensors, or None.
+    """Return ``index`` with arrays in place of its tensors if NumPy interprets the result as PyTorch does, else None.
 
-    None means that NumPy may interpret the index differently from PyTorch.
+    ``index`` consists of slices, ``...`` and index tensors.
     """
     if index.__class__ is Tensor:
         array = index._array
@@ -246,7 +247,7 @@ def _items(index: Any) -> list[Any]:
 
 
 def _is_part(item: Any) -> bool:
-    """Whether PyTorch treats a list that contains ``item`` as a tuple when it is used as an index."""
+    """Whether a list that is used as an index and contains ``item`` is treated as a tuple, as in PyTorch."""
     return item is None or item is Ellipsis or isinstance(item, (slice, Tensor, numpy.ndarray, Sequence))
 
 
@@ -499,7 +500,10 @@ def _real_floats(*given: Tensor) -> bool:
 
 
 def _single_mask(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
-    """Return a tuple with a copy of the only array in ``picks`` if it is a mask that fits ``x``, else ()."""
+    """Return a tuple with a copy of the mask in ``picks`` if it is the only array there and fits ``x``, else ().
+
+    ``picks`` holds the index tensors of an assignment to ``x[index]``.
+    """
     if len(picks) > 1:
         return ()
     array = picks[0]._array
@@ -508,7 +512,7 @@ def _single_mask(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
 
 
 def _target(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
-    """Return the view of ``x`` to whose elements ``x[index] = …`` assigns, and the remaining index tensors.
+    """Return the view of ``x`` that ``x[index] = …`` writes to, and the index tensors that select from this view.
 
     The index tensors are a list with one item for each dimension of the view, where None means all elements.
     """
@@ -561,7 +565,7 @@ _REAL = "fiub"
 
 
 def _fills(picks: list[Any], source: Tensor) -> bool:
-    """Whether ``source`` has one element and is assigned through a single mask, the only index tensor in ``picks``.
+    """Whether ``x[mask] = source`` writes one element: ``source`` has one, and a mask is the only array in ``picks``.
 
     The dtype of ``source`` may then differ from that of the indexed tensor.
     """
@@ -582,7 +586,7 @@ def _number(value: Any, x: Tensor) -> Any:
 
 
 def _copy_into(target: Tensor, value: Tensor) -> None:
-    """Copy ``value`` into ``target``: its leading dimensions of size 1 are removed, and then it is broadcast."""
+    """Copy ``value`` into ``target``, after removing leading dimensions of size 1 of ``value`` and broadcasting it."""
     shape = value._array.shape
     if shape and shape != target._array.shape:
         ones = next((i for i, size in enumerate(shape) if size != 1), len(shape))

@@ -163,9 +163,10 @@ def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor
 
 
 def _each(name: str, others: int) -> None:
-    """Register the method ``name``, which replaces each element by the result of a Python function.
+    """Register the method ``name``, such as ``map_``, which overwrites each element by the result of a Python function.
 
-    The function gets the element and the elements of ``others`` further tensors (an int) at the same position.
+    The function gets the element, and the elements at the same position of further tensors. ``others`` is the number of
+    these tensors.
     """
 
     def in_place(input: Tensor, *arguments: Any) -> Tensor:
@@ -293,7 +294,7 @@ masked_select_block.derivative(self=lambda F, g, self_shape, mask: F.masked_spre
 
 @op(function=False, method=False, linear=True)
 def masked_spread(np: Any, self: Any, mask: Any, /, shape: tuple[int, ...]) -> Any:
-    """Return zeros of ``shape`` with the elements of the 1-d ``self``, in order, where ``mask`` is true."""
+    """Return zeros of ``shape``, with the elements of the 1-d ``self`` written, in order, where ``mask`` is true."""
     whole = np.broadcast_shapes(shape, mask.shape)
     out = np.zeros(whole, self.dtype)
     out[np.broadcast_to(mask, whole)] = self

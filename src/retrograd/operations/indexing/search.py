@@ -130,7 +130,10 @@ def _unique_op(name: str, backward: str) -> Any:
 
 
 def _unique_rule(F: Any, g: Any, self_shape: Any, inverse: Any, counts: Any, dim: int | None) -> Any:
-    """Return the gradient of the input of ``unique``: equal elements (or slices along ``dim``) share ``g`` evenly."""
+    """Backward of ``unique`` with respect to its input; ``g`` is the gradient of the distinct elements.
+
+    Equal elements (or equal slices along ``dim``) share the gradient of their distinct element evenly.
+    """
     axis = 0 if dim is None else dim
     whole = (math.prod(self_shape),) if dim is None else self_shape
     share = F.index_select_block(
@@ -142,7 +145,8 @@ def _unique_rule(F: Any, g: Any, self_shape: Any, inverse: Any, counts: Any, dim
 def _distinct(np: Any, x: Any, dim: int | None) -> Any:
     """Return the sorted distinct elements of ``x`` (or slices along ``dim``), the inverse indices and the counts.
 
-    The inverse indices are the index in the result for each element, the counts are the numbers of occurrences.
+    The inverse indices hold, for each element of ``x``, its index in the distinct elements. The counts are the numbers
+    of occurrences of the distinct elements.
     """
     if x.dtype.kind == "c":
         raise dtypes.unsupported("unique", x.dtype)
@@ -159,9 +163,10 @@ def _distinct(np: Any, x: Any, dim: int | None) -> Any:
 
 
 def _runs(np: Any, x: Any, dim: int | None) -> Any:
-    """Return the first of each sequence of equal elements of ``x`` (or slices along ``dim``), with inverse and counts.
+    """Return the first element of each run in ``x``, the inverse indices and the lengths of the runs.
 
-    The inverse indices are the index in the result for each element, the counts are the lengths of the sequences.
+    A run is a sequence of equal elements (or of equal slices along ``dim``). The inverse indices hold, for each element
+    of ``x``, the index of its run. ``unique_consecutive`` returns these results.
     """
     if x.dtype.kind == "c":
         raise dtypes.unsupported("unique", x.dtype)
@@ -183,10 +188,7 @@ def _rows(np: Any, x: Any, dim: int) -> Any:
 
 
 def _changes(np: Any, rows: Any) -> Any:
-    """Return a mask with one element for each row of the matrix ``rows``: whether it differs from the row before.
-
-    The first element is true.
-    """
+    """Return a mask of the rows of the matrix ``rows`` that differ from the row before; its first element is true."""
     new = np.ones(len(rows), bool)
     new[1:] = (rows[1:] != rows[:-1]).any(1)
     return new
@@ -325,10 +327,10 @@ def _any_nan(array: Any) -> bool:
 
 
 def _bisected(np: Any, edges: Any, points: Any, right: bool) -> Any:
-    """Return for each of ``points`` the index at which it must be inserted in its row of the sorted ``edges``.
+    """Return, by bisection, the index at which to insert each of ``points`` into its row of the sorted ``edges``.
 
-    All rows are bisected at once. If ``right`` is true, a point is inserted after equal elements. As in PyTorch, a nan
-    in ``edges`` never compares as greater than a point.
+    All rows are bisected at the same time. If ``right`` is true, a point is inserted after equal elements. As in
+    PyTorch, a nan in ``edges`` never compares as greater than a point.
     """
     rows = np.broadcast_to(edges, (*points.shape[:-1], edges.shape[-1]))
     wanted = np.atleast_1d(points)

@@ -21,7 +21,10 @@ _Sort, _Topk, _Kth = (named(name, ("values", "indices")) for name in ("sort", "t
 
 
 def _sorted(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
-    """Return the elements of ``self`` sorted along ``dim`` and their indices, both in the memory order of ``self``."""
+    """Return the elements of ``self`` sorted along ``dim``, and their indices in ``self``.
+
+    Both arrays have the memory order of ``self``.
+    """
     if self.dtype.kind == "c":
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
     if not self.ndim:

@@ -24,7 +24,7 @@ LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"  # as in PyTorc
 
 
 def linalg_op(name: str, backward: str | None = None, **options: Any) -> Any:
-    """Return a decorator that declares an operation of linear algebra that is not public under the name ``name``.
+    """Return a decorator that declares an internal operation of linear algebra under the name ``name``.
 
     ``backward`` is the name of its node in the graph. ``options`` are further arguments of ``op``.
     """
@@ -61,10 +61,9 @@ def check_matrix(name: str, x: Any, what: str = "A") -> None:
 
 
 def check_square(name: str, x: Any, separator: str = ": ") -> None:
-    """Raise RuntimeError if the last two dimensions of ``x`` differ in size.
+    """Raise RuntimeError if the matrices ``x`` are not square.
 
-    ``name`` is the name of the function in the message, followed by ``separator``. If ``name`` is empty, both are left
-    out.
+    The message starts with ``name``, the name of the function, and ``separator``. If ``name`` is empty, it has neither.
     """
     if name:
         check_matrix(name, x)
@@ -78,7 +77,7 @@ def check_square(name: str, x: Any, separator: str = ": ") -> None:
 def check_floating(name: str, x: Any, short: bool = True) -> None:
     """Raise RuntimeError if the dtype of ``x`` is neither floating-point nor complex.
 
-    If ``short`` is false, half precision is an error, too. ``name`` is the name of the function in the message.
+    If ``short`` is false, half precision raises the error as well. ``name`` is the name of the function in the message.
     """
     if x.dtype in dtypes.HALF_PRECISION:
         if not short:
@@ -97,11 +96,9 @@ def check_implemented(kernel: str, x: Any) -> None:
 
 
 def check_compatible(name: str, a: tuple[int, ...], b: tuple[int, ...], left: bool) -> None:
-    """Raise RuntimeError if A of shape ``a`` and B of shape ``b`` do not fit ``A X = B``.
+    """Raise RuntimeError if matrices of the shapes ``a`` and ``b`` do not fit as A and B in the equation ``A X = B``.
 
-    If ``left`` is false, the equation is ``X A = B``.
-
-    ``name`` is the name of the function in the message.
+    If ``left`` is false, the equation is ``X A = B``. ``name`` is the name of the function in the message.
     """
     if a[-1] != b[-2 if left else -1]:
         raise RuntimeError(
@@ -188,7 +185,7 @@ def leading_block(F: Any, x: Any, n: int, m: int) -> Any:
 
 
 def add_gradients(a: Any, b: Any) -> Any:
-    """Return ``a + b``. If one of the two is None, return the other one."""
+    """Return the sum ``a + b`` of two gradients; None, which means no gradient, counts as zero."""
     if a is None or b is None:
         return b if a is None else a
     return a + b

@@ -52,9 +52,9 @@ def vjp_by_autograd(F: Any, program: Callable[..., Any], values: Sequence[Any], 
 
 
 def _each_matrix(program: Callable[..., Any], *given: Any) -> Any:
-    """Return the stacked results of ``program``, called for each matrix of a batch.
+    """Return a function that calls ``program`` for each matrix of a batch and stacks the results.
 
-    ``given`` are the batch of matrices and, in the same order, arrays with a vector or matrix for each of them.
+    Its arguments are the batch of matrices and further arrays with one vector or matrix for each of them.
     """
     matrix = given[0]
     if matrix.ndim == 2:
@@ -68,7 +68,10 @@ def _each_matrix(program: Callable[..., Any], *given: Any) -> Any:
 
 
 def geqrf_program(a: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the result of LAPACK's ``geqrf`` for the matrix (or batch) ``a``, computed column by column."""
+    """Return the result of LAPACK's ``geqrf``, the QR factorization by Householder reflections, of ``a``.
+
+    ``a`` is a matrix or a batch of matrices. The result is computed column by column.
+    """
     rows, columns = a.shape[-2:]
     done, factors, top = [], [], []
     for _ in range(min(rows, columns)):

@@ -57,7 +57,10 @@ def _check_phase_invariant(F: Any, products: Any, message: str) -> None:
 
 
 def _gaps(F: Any, values: Any) -> Any:
-    """Return the matrices with the elements ``values[j] - values[i]``, and 1 on the diagonal."""
+    """Return the matrices of differences of the eigenvalues ``values``: element (i, j) is ``values[j] - values[i]``.
+
+    The elements on the diagonal are 1, so that a derivative rule can divide by the matrices.
+    """
     size = shape_of(values)[-1]
     return as_rows(F, values) - as_columns(F, values) + F.identity_like(values, size, size)
 

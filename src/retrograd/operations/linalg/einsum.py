@@ -124,7 +124,7 @@ def einsum(*args: Any) -> Tensor:
 
 
 def _rank(name: str) -> tuple[int, str]:
-    """Return a sort key of ``name``: dimensions of an ellipsis first, then capital letters, then small letters."""
+    """Return a key that sorts dimension names of ``einsum``: those of an ellipsis, then capital, then small letters."""
     return (0, f"{99 - int(name[1:]):02d}") if name[0] == "." else (1, name)
 
 
@@ -295,9 +295,10 @@ def _layout_plan(term: tuple[str, ...], layout: tuple[str, ...]) -> tuple[list[t
 
 
 def _in_layout(x: Tensor, diagonals: list[tuple[int, int]], missing: int, order: tuple[int, ...]) -> Tensor:
-    """Return ``x`` after the steps of ``_layout_plan``.
+    """Return ``x``, an operand of ``einsum``, after the steps that ``_layout_plan`` returns.
 
-    They take the ``diagonals``, append ``missing`` dimensions of size 1, and permute the dimensions to ``order``.
+    They replace the pairs of dimensions ``diagonals`` by their diagonals, append ``missing`` dimensions of size 1, and
+    permute the dimensions to ``order``.
     """
     for first, second in diagonals:
         x = F.diagonal(x, 0, first, second)
@@ -339,9 +340,9 @@ def _contract_two(
 
 
 def _contract(laid: list[Tensor], kept: int, path: list[tuple[int, int]] | None) -> Tensor:
-    """Return the product of all operands ``laid``, with the dimensions from ``kept`` on summed to size 1.
+    """Return the product of all operands ``laid`` of ``einsum``, with dimensions from ``kept`` on summed to size 1.
 
-    All operands have the same number of dimensions. ``path`` has the pairs of positions to multiply, in order. None
+    All operands have the same number of dimensions. ``path`` holds, in order, the pairs of positions to multiply. None
     multiplies from left to right.
     """
     dims = range(kept, laid[0]._array.ndim)
@@ -427,9 +428,10 @@ def _contraction_path(
 def _greedy_path(
     operands: tuple[Tensor, ...], terms: list[list[str]], result: list[str]
 ) -> list[tuple[int, int]] | None:
-    """Return the pairs of positions to contract if the cheapest pair is contracted at each step.
+    """Return the order of contraction in which each step contracts the pair of operands that is cheapest at that step.
 
-    Return None if contracting from left to right costs no more. The arguments are those of ``_contraction_path``.
+    The order is a list of pairs of positions, or None if contracting from left to right costs no more. The arguments
+    are those of ``_contraction_path``.
     """
     sizes: dict[str, int] = {}
     for names, operand in zip(terms, operands, strict=True):

@@ -235,14 +235,17 @@ def geqrf(input: Tensor, *, out: Any = None) -> Any:
 
 
 def _reflect(F: Any, vector: Any, factor: Any, x: Any) -> Any:
-    """Return ``(1 - factor v vᴴ) x``, where v is ``vector``, a matrix of one column."""
+    """Return ``x`` after a Householder reflection: ``(1 - factor v vᴴ) x``, where v is ``vector``.
+
+    ``vector`` is a matrix of one column.
+    """
     return x - factor * F.matmul(vector, F.matmul(F.turned_fast(vector), x))
 
 
 def _reflectors(F: Any, self: Any, tau: Any) -> list[tuple[Any, Any]]:
-    """Return a list with the pair (vector, factor) of each Householder reflector of Q.
+    """Return the Householder reflectors of Q, from the result ``self``, ``tau`` of ``geqrf``.
 
-    ``self`` and ``tau`` are the results of ``geqrf``. A vector is a matrix of one column, a factor a 1 × 1 matrix.
+    They are a list of pairs (vector, factor). A vector is a matrix of one column, a factor a 1 × 1 matrix.
     """
     n, k = shape_of(self)[-2], shape_of(tau)[-1]
     below = F.tril(leading_block(F, self, n, k), -1) + F.identity_like(self, n, k)
@@ -251,9 +254,10 @@ def _reflectors(F: Any, self: Any, tau: Any) -> list[tuple[Any, Any]]:
 
 
 def _reflect_gradients(F: Any, g: Any, self: Any, tau: Any, x: Any, adjoint: bool) -> tuple[Any, Any, Any]:
-    """Return the gradients of ``self``, ``tau`` and ``x``, for the gradient ``g`` of the product ``Q x``.
+    """Backward of the product ``Q x`` with respect to ``self``, ``tau`` and ``x``; ``g`` is the gradient of the product.
 
-    Q is the product of the reflectors in ``self`` and ``tau``. If ``adjoint`` is true, the product is ``Qᴴ x``.
+    Q is the product of the Householder reflectors in ``self`` and ``tau``, the result of ``geqrf``. If ``adjoint`` is
+    true, the product is ``Qᴴ x``.
     """
     reflectors = _reflectors(F, self, tau)
     factors = [F.conj_physical(factor) if adjoint else factor for _, factor in reflectors]
@@ -427,7 +431,10 @@ def lu_factor_block(np: Any, self: Any, /) -> Any:
 
 
 def _triangles(F: Any, x: Any) -> tuple[Any, Any]:
-    """Return the unit lower triangular L and the upper triangular U from the matrices ``x`` that hold both."""
+    """Return the unit lower triangular L and the upper triangular U from the results ``x`` of an LU factorization.
+
+    Each matrix of ``x`` holds both triangles.
+    """
     n, m = shape_of(x)[-2:]
     k = min(n, m)
     low = F.tril(leading_block(F, x, n, k), -1) + F.identity_like(x, n, k)
@@ -435,9 +442,10 @@ def _triangles(F: Any, x: Any) -> tuple[Any, Any]:
 
 
 def _lu_gradient(F: Any, by_l: Any, by_u: Any, L: Any, U: Any) -> Any:
-    """Return the gradient of the matrix ``L U``, for the gradients ``by_l`` of L and ``by_u`` of U.
+    """Backward of an LU factorization; ``by_l`` and ``by_u`` are the gradients of the factors ``L`` and ``U``.
 
-    One of the two may be None. ``L U`` is the factorized matrix after its rows were permuted.
+    One of the two gradients may be None. The result is the gradient of the matrix ``L U``, which is the factorized
+    matrix with its rows permuted.
     """
     n, m = shape_of(L)[-2], shape_of(U)[-1]
     k = min(n, m)

@@ -52,10 +52,10 @@ def _product(np: Any, a: Any, b: Any, name: str = "addmm_impl_cpu_") -> Any:
 
 
 def _check_summand(self: Any, shape: tuple[int, ...], first: Any, second: Any, names: tuple[str, str]) -> None:
-    """Raise if ``self`` cannot be added to the product, of shape ``shape``, of the operands ``first`` and ``second``.
+    """Raise if ``self`` cannot be added to the product of ``first`` and ``second``, in functions such as ``addmm``.
 
-    The shape of ``self`` must broadcast to ``shape``, and all dtypes must be equal. ``names`` are the names of the two
-    operands in the message.
+    ``shape`` is the shape of the product, to which the shape of ``self`` must broadcast. All dtypes must be equal.
+    ``names`` are the names of the two operands in the message.
     """
     pairs = zip(self.shape[::-1], shape[::-1], strict=False)
     if self.ndim > len(shape) or any(have not in (1, want) for have, want in pairs):
@@ -128,7 +128,7 @@ def _adjoint_tensor(x: Tensor) -> Tensor:
 
 
 def _mm_in_memory_order(a: Any, b: Any, strides: tuple[int, ...]) -> Any:
-    """Return ``a @ b`` in the memory order of a matrix with ``strides``, of which the product is the gradient."""
+    """Return ``a @ b``, the gradient of a matrix with the strides ``strides``, in the memory order of that matrix."""
     return ARRAYS.mm(b.T, a.T).T if strides[0] < strides[1] else ARRAYS.mm(a, b)
 
 
@@ -345,7 +345,8 @@ def _batched_matmul(x: Tensor, y: Tensor) -> Tensor:
 def _without_unit_batch(x: Tensor, other: Tensor) -> Tensor:
     """Return ``x`` without its batch dimension of size 1 if ``other`` has a larger one and ``x`` requires a gradient.
 
-    The product is then one ``mm``, because the batch dimension of ``other`` is merged with its rows.
+    ``matmul`` then computes the product by one ``mm``, because the batch dimension of ``other`` is merged with its
+    rows.
     """
     alone = x._array.ndim == 3 == other._array.ndim and x._array.shape[0] == 1 != other._array.shape[0]
     return squeeze(x, 0) if alone and x.requires_grad else x
@@ -647,9 +648,10 @@ def _check_chain(given: list[Tensor]) -> None:
 
 
 def _splits(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """Return for each part (i, j) of a chain of matrices the k of its cheapest split into (i, k) and (k + 1, j).
+    """Return the cheapest splits of a chain of matrices for ``multi_dot``, computed by dynamic programming.
 
-    Matrix i has ``sizes[i]`` rows and ``sizes[i + 1]`` columns. Computed by dynamic programming.
+    The result has, for each part (i, j) of the chain, the k for which multiplying the parts (i, k) and (k + 1, j) is
+    cheapest. Matrix i has ``sizes[i]`` rows and ``sizes[i + 1]`` columns.
     """
     count = len(sizes) - 1
     cost: dict[tuple[int, int], float] = {(i, i): 0.0 for i in range(count)}
@@ -705,10 +707,7 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Any = None) -> Te
 
 
 def _torch_cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Any = None) -> Tensor:
-    """Return the cross product of ``input`` and ``other`` along ``dim``.
-
-    If it is None, use the first dimension of size 3.
-    """
+    """Return the cross product of ``input`` and ``other`` along ``dim``, by default the first dimension of size 3."""
     if dim is None:
         warn(
             "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or "

@@ -108,11 +108,9 @@ def _by_singular_values(A: Tensor, ord: Any, over: int, beside: int, keepdim: bo
 def norm(
     input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None, dtype: Any = None
 ) -> Tensor:
-    """Return ``matrix_norm`` if ``ord`` is a string, or a number with two dimensions ``dim``.
+    """Return the norm of ``input`` that ``matrix_norm`` or ``vector_norm`` computes, by default the 2-norm of all elements.
 
-    Otherwise return ``vector_norm``.
-
-    By default, this is the 2-norm of all elements.
+    ``matrix_norm`` is used if ``ord`` is a string, or a number with two dimensions ``dim``, otherwise ``vector_norm``.
     """
     axes = None if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if axes is not None and len(axes) not in (1, 2):
@@ -340,7 +338,7 @@ def matrix_exp(input: Tensor) -> Tensor:
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Return a view of the diagonals of the matrices in the dimensions ``dim1`` and ``dim2`` of ``A``.
 
-    ``offset`` selects another diagonal: above the main one if it is positive, below it if it is negative.
+    ``offset`` selects the diagonal: 0 is the main diagonal, positive numbers are above it, negative numbers below.
     """
     result: Tensor = FUNCTIONS["diagonal"](A, offset, dim1, dim2)
     return result

@@ -72,7 +72,7 @@ def inv_block(np: Any, self: Any, /, name: str = "linalg.inv") -> Any:
 
 @linalg_op("inv_loose", "LinalgInvExBackward0")
 def inv_loose(np: Any, self: Any, /) -> Any:
-    """Return the inverse of each square matrix of ``self``; the inverse of a singular matrix is infinite."""
+    """Return the inverse of each square matrix of ``self``, with infinite elements for a singular matrix."""
     return lapack.inverse(np, self)[0]
 
 
@@ -184,7 +184,10 @@ _SolveEx = named("linalg_solve_ex", ("result", "info"))
 
 
 def is_vector(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    """Return whether ``b``, the shape of the right side of a system with matrices of shape ``a``, is one of vectors."""
+    """Return whether the right side of a linear system consists of vectors instead of matrices.
+
+    ``b`` is the shape of the right side, and ``a`` the shape of the matrices of the system.
+    """
     return len(b) == 1 or (len(a) - 1 == len(b) and b == a[:-1])
 
 
@@ -441,10 +444,10 @@ det_block.derivative(self=lambda F, g, self: F.per_matrix(g) * F.cofactors(self)
 
 @linalg_op("cofactors", opmath=True)
 def cofactors(np: Any, self: Any, /) -> Any:
-    """Return the gradient of the determinant of each square matrix of ``self``: the conjugates of its cofactors.
+    """Return the cofactors of each square matrix of ``self``, conjugated: the gradient of the determinant.
 
-    If all matrices are regular, it is computed from their inverses. Otherwise it is computed from the singular value
-    decomposition, with the products of all singular values but one.
+    If all matrices are regular, they are computed from the inverses. Otherwise they are computed from the singular
+    value decomposition, with the products of all singular values but one.
     """
     determinant = lapack.determinant(np, self)
     if bool(
@@ -462,9 +465,9 @@ cofactors.derivative(self=lambda F, g, self: F.cofactors_backward(g, self))
 
 @linalg_op("cofactors_backward", opmath=True)
 def cofactors_backward(np: Any, slope: Any, self: Any, /) -> Any:
-    """Return the gradient of ``cofactors(self)`` with respect to ``self``, for the gradient ``slope`` of the cofactors.
+    """Backward of ``cofactors`` with respect to ``self``; ``slope`` is the gradient of its output.
 
-    It is computed from the singular vectors and the products of all singular values but two.
+    The gradient is computed from the singular vectors and the products of all singular values but two.
     """
     u, s, vh = np.linalg.svd(self)
     size = s.shape[-1]
@@ -479,7 +482,7 @@ def cofactors_backward(np: Any, slope: Any, self: Any, /) -> Any:
 
 
 def _third_derivative(F: Any, h: Any, g: Any, self: Any) -> Any:
-    """Return the gradient of ``self``, for the gradient ``h`` of ``cofactors_backward(g, self)``.
+    """Backward of ``cofactors_backward(g, self)`` with respect to ``self``; ``h`` is the gradient of its output.
 
     The matrices ``self`` must be regular.
     """
@@ -600,7 +603,7 @@ def pinv_block(np: Any, self: Any, /, atol: Any, rtol: Any, hermitian: bool) -> 
 
 
 def _pinv_gradient(F: Any, g: Any, self: Any, found: Any) -> Any:
-    """Return the gradient of the matrices ``self``, for the gradient ``g`` of their pseudoinverses ``found``.
+    """Backward of the pseudoinverse ``found`` of the matrices ``self``; ``g`` is the gradient of ``found``.
 
     The formula is that of Golub and Pereyra (1973).
     """

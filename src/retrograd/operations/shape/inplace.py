@@ -26,9 +26,10 @@ _IN_PLACE = {
 
 
 def _in_place_node_class(kind: type) -> type:
-    """Return the class of the backward nodes of an in-place view function, which has its own name in PyTorch.
+    """Return the backward node class of the in-place form of a view function, which has a name of its own in PyTorch.
 
-    ``kind`` is the node class of the view function.
+    ``kind`` is the backward node class of the view function itself, for example that of ``transpose`` for
+    ``transpose_``.
     """
     return renamed_node_class(kind, _IN_PLACE.get(kind.__name__, kind.__name__))
 

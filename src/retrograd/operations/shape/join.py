@@ -70,10 +70,11 @@ for _kind in (CatBackward, StackBackward):
 
 
 def _tensor_of(kind: Any, edges: Sequence[Any], array: Any) -> tuple[Tensor, Any]:
-    """Return a new tensor of ``array`` and its new backward node of class ``kind``, or None instead of the node.
+    """Return a new tensor of ``array``, the result of ``cat`` or ``stack``, and its backward node of class ``kind``.
 
-    The node is None if nothing is recorded. ``edges`` are the gradient edges of the operands (None for an operand that
-    requires no gradient). For error messages, the node records the frame of the user two calls above this function.
+    If nothing is recorded, None is returned instead of the node. ``edges`` are the gradient edges of the operands, with
+    None for an operand that requires no gradient. For error messages, the node records the frame of the user two calls
+    above this function.
     """
     result: Tensor = new(Tensor)
     result._array = array
@@ -101,10 +102,10 @@ def _gradient_edges(tensors: Sequence[Tensor]) -> list[Any]:
 
 
 def _fast_operands(tensors: Any) -> tuple[list[Any], list[Any]]:
-    """Return the arrays and the gradient edges of ``tensors`` if the fast path applies, else two empty lists.
+    """Return the arrays and the gradient edges of ``tensors`` if ``cat`` and ``stack`` may use the fast path.
 
-    The fast path applies if ``tensors`` is a list or tuple of plain tensors of one dtype on the CPU, because NumPy
-    joins these exactly as PyTorch does.
+    Otherwise return two empty lists. The fast path applies if ``tensors`` is a list or tuple of plain tensors of one
+    dtype on the CPU, because NumPy joins these exactly as PyTorch does.
     """
     arrays: list[Any] = []
     edges: list[Any] = []
@@ -141,7 +142,7 @@ def _all_tensors(tensors: tuple[Any, ...]) -> tuple[Tensor, ...]:
 
 
 def _common(tensors: Sequence[Tensor]) -> list[Any]:
-    """Return the arrays of ``tensors``, converted to the dtype to which the tensors promote."""
+    """Return the arrays of ``tensors``, all converted to one dtype: the dtype to which ``tensors`` promote."""
     first = tensors[0]._array.dtype
     if all(each._array.dtype is first for each in tensors):
         return [each._array for each in tensors]
@@ -673,7 +674,7 @@ def where_(condition: Tensor, input: Any = None, other: Any = None, *, out: Tens
 
 
 def _as_one(*operands: Any) -> list[Any]:
-    """Return the two ``operands`` as tensors of the dtype to which they promote; one of them may be a number."""
+    """Return the two ``operands`` of ``where``, of which one may be a number, as tensors of their promoted dtype."""
     x, number = operands if isinstance(operands[0], Tensor) else operands[::-1]
     if number.__class__ in NUMBERS and isinstance(x, Tensor) and stores_like_pytorch(number, x._array.dtype):
         number = wrap(array_module_of(x._array).asarray(number, x._array.dtype))

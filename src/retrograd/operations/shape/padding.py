@@ -30,10 +30,11 @@ constant_pad_nd_block.derivative(self=lambda F, g, pad: F.constant_pad_nd_block(
 
 @lru_cache(maxsize=64)
 def _pad_layout(shape: tuple[int, ...], pad: tuple[int, ...]) -> tuple[tuple[int, ...], Any, Any]:
-    """Return the padded shape, the index of the original array in the padded one, and the index of the kept part.
+    """Return the padded shape, the index of the original array in the padded array, and the index of the kept elements.
 
-    ``shape`` is the shape of the original array and ``pad`` the padding, which starts at the last dimension. The second
-    index applies to the original array. It is None if no padding is negative, because then all of the array is kept.
+    ``shape`` is the shape of the original array and ``pad`` the padding, which starts at the last dimension. Where
+    ``pad`` is negative, elements of the original array are removed; the second index selects those that are kept. It is
+    None if no padding is negative, because then all elements are kept.
     """
     pairs = _pairs(pad, len(shape))
     if any(n + min(before, 0) + min(after, 0) < 0 for n, (before, after) in zip(shape, pairs, strict=True)):
@@ -71,17 +72,17 @@ def constant_pad_nd(input: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor
 
 
 def _border_op(name: str, backward: str) -> Any:
-    """Declare the linear operation ``name``, which pads a tensor with elements of the tensor, and return it.
+    """Declare and return the linear operation ``name``, which pads a tensor with copies of its own elements.
 
     ``backward`` is the name of the backward node.
     """
 
     @op(name=name, backward=backward, function=False, method=False, linear=True)
     def border(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
-        """Return ``self`` padded with its own elements.
+        """Return ``self`` padded with copies of its own elements.
 
-        ``plan`` has one item for each of the last dimensions: the indices and weights of the elements that each result
-        is computed from (``Taps``).
+        ``plan`` has one item (``Taps``) for each of the last dimensions. It holds, for each element of the result along
+        that dimension, the indices and the weights of the elements of ``self`` that are summed.
         """
         return interpolation.apply_maps(np, self, plan)
 
@@ -91,18 +92,19 @@ def _border_op(name: str, backward: str) -> Any:
 
 @op(name="resample", backward="ResampleBackward0", function=False, method=False, linear=True)
 def resampled(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
-    """Return ``self`` resampled along its last dimensions: each element is a weighted sum of elements of ``self``.
+    """Return ``self`` resampled along its last dimensions: each result is a weighted sum of elements of ``self``.
 
-    ``plan`` has one item for each of these dimensions, which holds the indices and the weights of the sums (``Taps``).
+    ``plan`` has one item (``Taps``) for each of these dimensions. It holds the indices and the weights of the sums.
     """
     return interpolation.apply_maps(np, self, plan)
 
 
 @op(name="resample_back", function=False, method=False, linear=True)
 def resample_back(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
-    """Return the gradient of the input of ``resampled`` for the gradient ``self`` of its result.
+    """Backward of ``resampled`` with respect to its input; ``self`` is the gradient of its output.
 
-    ``plan`` is that of ``resampled``; the adjoint (transpose) of each linear map is applied along its dimension.
+    ``plan`` is the argument of ``resampled``. Along each dimension, the adjoint (transpose) of the linear map is
+    applied.
     """
     return interpolation.apply_maps(np, self, tuple(taps.turned for taps in plan))
 

@@ -125,7 +125,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 
 @view_op("split_uneven", "SplitWithSizesBackward0", several=True)
 def split_uneven(np: Any, self: Any, /, sizes: tuple[int, ...], dim: int) -> Any:
-    """Return consecutive slices of ``self`` along dimension ``dim``; ``sizes`` are their numbers of elements there."""
+    """Return consecutive slices of ``self`` along dimension ``dim``; slice ``i`` has ``sizes[i]`` elements there."""
     return _pieces(self, sizes, dim)
 
 
@@ -227,9 +227,10 @@ def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tu
 
 
 def _split_sizes(array: Any, split_size_or_sections: Any, dim: int) -> tuple[int, ...]:
-    """Return the sizes of the slices of ``split`` along ``dim``, if ``split_size_or_sections`` is a positive int.
+    """Return the sizes of the slices along ``dim`` into which ``split`` divides ``array``.
 
-    Raises ValueError for any other value.
+    ``split_size_or_sections`` is the argument of ``split``. Only a positive int is supported here; any other value
+    raises ValueError.
     """
     if split_size_or_sections.__class__ is not int or split_size_or_sections <= 0:
         raise ValueError
@@ -443,9 +444,10 @@ unfold_block.derivative(
 
 @op(function=False, method=False, linear=True)
 def unfold_backward(np: Any, self: Any, /, shape: tuple[int, ...], dim: int, size: int, step: int) -> Any:
-    """Return zeros of ``shape`` to which each window in ``self`` is added at the elements it was a view of.
+    """Backward of ``unfold``: return zeros of ``shape`` to which the elements of all windows in ``self`` are added.
 
-    ``self`` has the shape that ``unfold`` with ``dim``, ``size`` and ``step`` returns for an input of ``shape``.
+    Each element of a window is added at the position from which ``unfold``, with the arguments ``dim``, ``size`` and
+    ``step``, takes it. ``self`` has the shape of the result of ``unfold``.
     """
     out = np.zeros(shape, self.dtype)
     if not shape:
@@ -485,9 +487,9 @@ resolve_dimension = normalize_dim  # an alias, because the argument of ``unfold`
 
 @view_op("as_strided_block", "AsStridedBackward0")
 def as_strided_block(np: Any, self: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """Return a view of the storage of ``self``, with the shape, strides and offset of ``part``.
+    """Return a view of the storage of ``self``, with the shape, strides and offset in the layout ``part``.
 
-    ``whole`` is the layout of ``self``, from which the gradient is computed.
+    ``whole`` is the layout of ``self``, which the backward needs to compute the gradient.
     """
     memory = memory_owner(self)
     flat = memory.reshape(-1) if memory.flags.c_contiguous else memory.ravel(order="K")
@@ -503,8 +505,8 @@ as_strided_block.derivative(self=lambda F, g, whole, part: F.shared_out(F.stride
 def shared_out(np: Any, self: Any, /, whole: StridedLayout) -> Any:
     """Return each element of ``self`` divided by the number of elements that share its memory location.
 
-    ``whole`` is the layout that determines the memory locations. A gradient is thereby split evenly between elements
-    that overlap in memory.
+    The backward of ``as_strided`` uses this to split a gradient evenly between elements that overlap in memory. The
+    memory locations are those of a tensor with the layout ``whole``.
     """
     if not overlaps(whole):
         return self

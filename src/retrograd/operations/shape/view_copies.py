@@ -48,9 +48,10 @@ def slice_(input: Tensor, dim: int = 0, start: int | None = None, end: int | Non
 
 
 def copy_of_view(shown: Tensor, input: Tensor) -> Tensor:
-    """Return a contiguous copy of ``shown``, which is a view of ``input``, with the gradient edge of the view.
+    """Return a contiguous copy of ``shown``, a view of ``input``: the result of a function such as ``transpose_copy``.
 
-    The backward node of the view is renamed to PyTorch's name for the copying function (``…_copy``).
+    The copy gets the gradient edge of the view, and the backward node of the view is renamed to PyTorch's name for the
+    copying function (``…_copy``).
     """
     if isinstance(shown, TransformTensor):
         return clone(shown, memory_format=contiguous_format)
@@ -112,9 +113,9 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Any = 
 def _scatter_form(name: str, block: Any, backward: str) -> Any:
     """Declare and return the operation ``name``: a copy of ``self`` in which ``src`` replaces the elements of a view.
 
-    ``block`` is the operation that returns the view, and ``backward`` the name of the backward node. A second
-    operation, ``name`` followed by ``_hole``, writes zeros to the elements of the view: it is the derivative with
-    respect to ``self``.
+    ``block`` is the operation that returns the view, and ``backward`` the name of the backward node. A second operation
+    is declared for the derivative with respect to ``self``: ``name`` followed by ``_hole``, which writes zeros to the
+    elements of the view.
     """
     part_of = block.op.kernel
 
@@ -232,7 +233,8 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, stora
 def slice_inverse_block(np: Any, self: Any, src: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
     """Return the tensor of which ``self`` is a slice, as a view of the same storage with the layout ``whole``.
 
-    ``part`` is the layout of ``self``. ``src`` only receives a gradient.
+    ``part`` is the layout of ``self``. The elements of ``src`` are not used; ``src`` is an operand only because it
+    receives a gradient.
     """
     return as_strided_block.op.kernel(np, self, part, whole)
 

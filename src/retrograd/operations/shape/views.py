@@ -33,7 +33,7 @@ _RENAMED: dict[tuple[type, str], type] = {}
 
 
 def renamed_node_class(kind: type, name: str) -> type:
-    """Return a subclass of the node class ``kind`` called ``name``, or ``kind`` if that is its name already.
+    """Return the backward node class ``kind`` under the name ``name``: ``kind`` itself or a subclass of ``kind``.
 
     PyTorch uses several node names for the different forms of one view function.
     """
@@ -199,7 +199,7 @@ def view(input: Tensor, *size: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
 
 @slicewise
 def _view_dtype(input: Tensor, target: Any) -> Tensor:
-    """Return a tensor on the memory of ``input`` whose elements have the dtype ``target``.
+    """Return a view of the memory of ``input`` as elements of the dtype ``target``, for ``view(dtype)``.
 
     The result is not part of the graph and, as in PyTorch, its ``_base`` is None.
     """
@@ -306,9 +306,9 @@ def reshape_as(input: Tensor, other: Tensor) -> Tensor:
 
 
 def _flat(array: Any, start_dim: int, end_dim: int) -> tuple[int, ...]:
-    """Return the shape of ``array`` after ``flatten`` with ``start_dim`` and ``end_dim``.
+    """Return the shape that ``flatten`` with ``start_dim`` and ``end_dim`` gives to ``array``.
 
-    Raises ValueError if ``flatten`` does not change the shape.
+    Raises ValueError if this is the shape that ``array`` already has.
     """
     shape = array.shape
     if start_dim == 0 and end_dim == -1 and len(shape) > 1:
@@ -574,9 +574,9 @@ def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _order(array: Any, dims: tuple[Any, ...]) -> tuple[int, ...]:
-    """Return ``dims``, which are ints or one sequence of ints, as a tuple of non-negative dimensions of ``array``.
+    """Return the argument ``dims`` of ``permute`` as a tuple of non-negative dimensions of ``array``.
 
-    NumPy raises an error later if the dimensions are not a permutation.
+    ``dims`` holds ints or one sequence of ints. If the dimensions are not a permutation, NumPy raises an error later.
     """
     order = tuple(dims[0]) if len(dims) == 1 and dims[0].__class__ in _SEQUENCES else dims
     if min(order) < 0:

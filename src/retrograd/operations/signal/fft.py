@@ -81,9 +81,10 @@ fft_c2r.derivative(
 
 @op(function=False, method=False, linear=True)
 def mirrored_scaled(np: Any, self: Any, /, dim: int, size: int, factor: float) -> Any:
-    """Return the one-sided spectrum ``self`` with those elements multiplied by ``factor`` whose conjugate is omitted.
+    """Return the one-sided spectrum ``self`` with an element multiplied by ``factor`` if its conjugate is omitted.
 
-    The spectrum is one-sided along ``dim``, where the complete spectrum has ``size`` elements.
+    The spectrum is one-sided along ``dim``, where the complete spectrum has ``size`` elements. The backward of
+    ``fft_r2c`` and ``fft_c2r`` uses this operation.
     """
     return fft_kernels.scale_mirrored(np, self, dim, size, factor)
 
@@ -164,10 +165,10 @@ def _dims_and_sizes(x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int]]:
 
 
 def _one_sided_plan(name: str, x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int], int]:
-    """Return the arguments for a transform of ``x`` to real elements: dimensions, input sizes, and last output size.
+    """Return the dimensions, the input sizes and the last output size of a transform of ``x`` to real elements.
 
-    The last of the dimensions is one-sided: it has ``n // 2 + 1`` elements for an output of ``n`` elements. ``s`` and
-    ``dim`` are the arguments of the public function ``name``.
+    ``x`` is one-sided in the last of the dimensions: it has ``n // 2 + 1`` elements for an output of ``n`` elements.
+    ``s`` and ``dim`` are the arguments of the public function ``name``, such as ``irfftn``.
     """
     dims, sizes = _dims_and_sizes(x, s, dim)
     if not dims:
@@ -183,8 +184,8 @@ def _one_sided_plan(name: str, x: Tensor, s: Any, dim: Any) -> tuple[list[int], 
 def _fit_to_length(name: str, x: Tensor, n: Any, dim: Any, half: bool = False) -> tuple[Tensor, int, int]:
     """Return ``x`` truncated or padded for a transform of ``n`` elements along ``dim``, and ``dim`` and ``n`` as ints.
 
-    The returned dimension is non-negative. If ``half`` is true, ``x`` is a one-sided spectrum, which is fitted to ``n
-    // 2 + 1`` elements. If ``n`` is None, it is determined by the size of ``x``.
+    The returned dimension is non-negative. If ``half`` is true, ``x`` is a one-sided spectrum, which is truncated or
+    padded to ``n // 2 + 1`` elements. If ``n`` is None, the size of ``x`` determines it.
     """
     axis = normalize_dim(dim, x._array.ndim, wrap_scalar=False)
     have = x._array.shape[axis]

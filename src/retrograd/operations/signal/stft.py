@@ -252,10 +252,11 @@ def _spectra_to_frames(
 def _overlapped(
     call: str, frames: Tensor, window: Tensor, hop: int, center: bool, length: int | None, single: bool
 ) -> Tensor:
-    """Return the signal of which ``frames`` are the frames: their sum, divided by the sum of the squared windows.
+    """Return the signal that ``istft`` computes from its ``frames`` by weighted overlap-add.
 
-    The frames are multiplied by ``window`` and added at their positions, which are ``hop`` elements apart. ``center``
-    and ``length`` are those of ``istft``. If ``single`` is true, the result is 1-d.
+    The frames are multiplied by ``window`` and added at their positions, which are ``hop`` elements apart. The sum is
+    divided by the sum of the squared windows. ``center`` and ``length`` are the arguments of ``istft``. If ``single``
+    is true, the result is 1-d.
     """
     count, frame_count, n_fft = frames._array.shape
     total = n_fft + hop * (frame_count - 1)

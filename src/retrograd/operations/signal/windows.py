@@ -50,16 +50,17 @@ def _checked(name: str, length: Any, dtype: Any) -> dtypes.dtype:
 
 
 class _Steps:
-    """Array of a window that is computed in steps, with a result rounded to the dtype of the array after each step.
+    """Array of the elements of a window function, such as ``hann_window``, between two steps of its computation.
 
-    A step on a float16 or bfloat16 array is computed in float32.
+    The result of each step is rounded to the dtype of the array, as in PyTorch. A step on a float16 or bfloat16 array
+    is computed in float32.
     """
 
     def __init__(self, np: Any, array: Any) -> None:
         self.np, self.array = np, array
 
     def then(self, step: Any) -> _Steps:
-        """Return the array after the next step, which is the function ``step`` of the array."""
+        """Return the array after the next step of the computation: ``step``, a function of the array, is applied to it."""
         dtype = self.array.dtype
         wide = self.array.astype(self.np.float32) if dtype in dtypes.HALF_PRECISION else self.array
         return _Steps(self.np, self.np.asarray(step(wide)).astype(dtype))
@@ -204,7 +205,7 @@ def _element_type(name: str, M: int, dtype: Any, layout: Any) -> Any:
 def _centre(M: int, sym: bool) -> float:
     """Return the index of the centre of a window of ``M`` elements, which may be halfway between two elements.
 
-    If ``sym`` is false, the window is periodic, and its centre is that of a window with one more element.
+    If ``sym`` is false, the window is periodic. Its centre is then that of a symmetric window of ``M + 1`` elements.
     """
     return (M if not sym and M > 1 else M - 1) / 2.0
 
