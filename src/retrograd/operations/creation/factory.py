@@ -49,9 +49,10 @@ def array_module_for(device: Any) -> Any:
 
 
 def simple_shape(given: tuple[Any, ...]) -> tuple[int, ...] | None:
-    """Return the shape in ``given``, which holds plain ints or one tuple of plain ints, or None for anything else.
+    """Return the shape in the arguments ``given`` of a function such as ``zeros``, or None to use the generic path.
 
-    None is also returned if the default device is not the CPU, because the fast path creates NumPy arrays.
+    ``given`` must hold plain ints or one tuple of plain ints. None is also returned if the default device is not the
+    CPU, because the fast path creates NumPy arrays.
     """
     if len(given) == 1:
         (size,) = given
@@ -327,7 +328,10 @@ def scalar_tensor(
 
 
 def _common_eye(n: Any, m: Any) -> Any:
-    """Return the array of ``eye(n, m)`` if both are ints (``m`` may be None), or None for the generic path."""
+    """Return the array of ``eye(n, m)`` on the fast path, or None if the generic path must be used.
+
+    The fast path requires positive ints, or None for ``m``.
+    """
     size = simple_shape((n, n if m is None else m))
     if size is None or not all(size):
         return None

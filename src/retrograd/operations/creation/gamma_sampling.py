@@ -36,7 +36,7 @@ def standard_gamma_grad(np: Any, self: Any, output: Any, /) -> Any:
 
 @op(name="standard_gamma_block", backward="StandardGammaBackward0", function=False, method=False)
 def standard_gamma_block(np: Any, self: Any, /, stream: Any) -> Any:
-    """Return, for each element of ``self``, a gamma sample with this element as its shape parameter, and rate 1.
+    """Return gamma samples of rate 1; each element of ``self`` is the shape parameter of one sample.
 
     ``stream`` is the stream of the random number generator.
     """
@@ -74,7 +74,7 @@ dirichlet_block.derivative(self=_dirichlet_rule)
 
 
 def standard_gamma(concentration: Tensor) -> Tensor:
-    """Return, for each element of ``concentration``, a gamma sample with this element as its shape parameter, and rate 1.
+    """Return gamma samples of rate 1; each element of ``concentration`` is the shape parameter of one sample.
 
     The samples are differentiable with respect to ``concentration``.
     """

@@ -246,10 +246,10 @@ def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
 
 
 def _ordered(like: Tensor, kind: Any, memory_format: Any, sample: Any, serial: dict[str, Any]) -> Any:
-    """Return an array of samples of dtype ``kind`` in the shape and memory order of ``like``.
+    """Return an array of samples of dtype ``kind`` in the shape and memory order of ``like``, for ``rand_like``.
 
-    PyTorch fills memory in order, so the samples are drawn for the dimensions in the order of decreasing stride. If the
-    result is not contiguous, ``sample`` is called with the keyword arguments ``serial``.
+    PyTorch fills memory in order, so the samples are drawn for the dimensions in the order of decreasing stride.
+    ``sample`` draws them; if the result is not contiguous, it is called with the keyword arguments ``serial``.
     """
     array = empty_array_like(numpy, like, kind, memory_format)
     order = dims_by_stride(array)
@@ -355,7 +355,7 @@ def randint_like(
 
 
 def _common_order(n: Any) -> Any:
-    """Return the array of ``randperm(n)`` on the CPU, or None for the generic path."""
+    """Return the array of ``randperm(n)`` on the CPU on the fast path, or None if the generic path must be used."""
     if n.__class__ is not int or n < 0 or active_levels() or array_module_for(None) is not numpy:
         return None
     return samplers.permutation(default_generator._stream, n, draws.I64)
@@ -409,8 +409,8 @@ def normal(
 ) -> Tensor:  # fmt: skip
     """Return normal random numbers with mean ``mean`` and standard deviation ``std``.
 
-    If one or both of these are tensors, they broadcast and have one element for each result. If both are numbers,
-    ``size`` is the shape of the result.
+    If ``mean`` or ``std`` is a tensor, or both are, they broadcast to the shape of the result and hold one element for
+    each sample. If both are numbers, ``size`` is the shape of the result.
     """
     tensors = [each for each in (mean, std) if isinstance(each, Tensor)]
     if not tensors:
@@ -507,7 +507,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
 
 @op(name="binomial_block", function=False, method=False, differentiable=0)
 def binomial_block(np: Any, count: Any, prob: Any, /, stream: Any) -> Any:
-    """Return binomial samples: the number of successes in ``count`` trials of which each succeeds with probability ``prob``.
+    """Return binomial samples: the number of successes in ``count`` trials with the success probability ``prob``.
 
     ``count`` and ``prob`` have one element for each sample. ``stream`` is the stream of the random number generator.
     """
@@ -516,7 +516,7 @@ def binomial_block(np: Any, count: Any, prob: Any, /, stream: Any) -> Any:
 
 @public(method=False)
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
-    """Return binomial samples: the number of successes in ``count`` trials of which each succeeds with probability ``prob``.
+    """Return binomial samples: the number of successes in ``count`` trials with the success probability ``prob``.
 
     ``count`` and ``prob`` are tensors with one element for each sample.
 
@@ -588,7 +588,7 @@ def _overwriting(node: str) -> Any:
     """
 
     def overwrite(np: Any, self: Any, /, values: Any) -> Any:
-        """Return ``values`` as the new elements of ``self``, whose gradient is zero."""
+        """Return ``values``, the samples that replace the elements of ``self``; the gradient of ``self`` is zero."""
         return values
 
     block = op(name="overwrite_" + node, function=False, method=False, backward=node)(overwrite)
@@ -628,8 +628,8 @@ def _writable_directly(x: Tensor) -> bool:
 def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
     """Overwrite ``x`` with the samples ``sample(shape)`` in the order of memory, and return ``x``.
 
-    ``node`` is the name of the backward node. ``one_by_one`` is the sampler for memory that is not contiguous, if that
-    differs from ``sample``.
+    ``node`` is the name of the backward node. If the memory of ``x`` is not contiguous and ``one_by_one`` is not None,
+    ``one_by_one`` draws the samples instead of ``sample``.
     """
     if in_vmap():
         return _write_drawn(x, sample)
@@ -785,7 +785,7 @@ def _filler(name: str, sample: Any, defaults: dict[str, float], doc: str, check:
 
 
 def _continuous(name: str, shown: Any) -> Any:
-    """Return a function that raises PyTorch's error if a continuous distribution is sampled in an integer dtype.
+    """Return a function that raises PyTorch's error for sampling a continuous distribution in an integer dtype.
 
     The function is called with the dtype. ``name`` is the name of the distribution, and ``shown`` is a function that
     returns the name of the dtype for the message.

@@ -16,9 +16,9 @@ from .factory import array_module_for, as_python_number, new_leaf, numpy_dtype_f
 
 
 def _common_arange(start: Any, end: Any, step: Any) -> Any:
-    """Return the array of ``arange`` if ``start``, ``end`` and ``step`` are plain ints, or None for the generic path.
+    """Return the array of ``arange`` on the fast path, or None if the generic path must be used.
 
-    None is also returned for ints that are out of range.
+    The fast path requires plain ints ``start``, ``end`` and ``step`` that are not out of range.
     """
     if start.__class__ is not int or step.__class__ is not int or array_module_for(None) is not numpy:
         return None
@@ -92,7 +92,10 @@ def _range(
 
 
 def _common_linspace(start: Any, end: Any, steps: Any) -> Any:
-    """Return the array of ``linspace`` for int or float ends and 2 to 4096 ``steps``, or None for the generic path."""
+    """Return the array of ``linspace`` on the fast path, or None if the generic path must be used.
+
+    The fast path requires int or float ends and 2 to 4096 ``steps``.
+    """
     kind = dtypes.default.floating.numpy
     numbers = (start.__class__ is int or start.__class__ is float) and (end.__class__ is int or end.__class__ is float)
     if not numbers or steps.__class__ is not int or not 1 < steps <= 4096 or kind in dtypes.HALF_PRECISION:

@@ -164,7 +164,7 @@ def const_data_ptr(input: Tensor) -> int:
 
 @op(name="hash_tensor_block", function=False, method=False)
 def hash_block(np: Any, self: Any, /, dim: tuple[int, ...], keepdim: bool) -> Any:
-    """Return the hash of ``hash_tensor``: the bitwise exclusive or of the elements of ``self`` along dimensions ``dim``.
+    """Return the hash of ``hash_tensor``: the bitwise exclusive or of the elements of ``self`` along ``dim``.
 
     Each element is represented by the bits of a float64 or int64. If ``keepdim`` is true, the dimensions ``dim`` stay
     with size 1.

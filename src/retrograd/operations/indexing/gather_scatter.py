@@ -84,7 +84,10 @@ index_select_block.derivative(
 
 @op(function=False, method=False, linear=True, opmath=True)
 def index_select_backward(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: int) -> Any:
-    """Return zeros of ``shape`` to which the slices of ``self`` are added at the indices ``index`` along ``dim``."""
+    """Backward of ``index_select``: return zeros of ``shape`` to which slices are added along ``dim``.
+
+    The slices are those of ``self``, which are added at the indices ``index``.
+    """
     if not shape:
         return self.reshape(shape)
     return indexing.add(
@@ -143,9 +146,9 @@ gather_block.derivative(self=lambda F, g, self_shape, index, dim: F.gather_backw
 
 @op(function=False, method=False, linear=True, opmath=True)
 def gather_backward(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: int) -> Any:
-    """Return zeros of ``shape`` to which the elements of ``self`` are added at the indices ``index`` along ``dim``.
+    """Backward of ``gather``: return zeros of ``shape`` to which the elements of ``self`` are added at ``index``.
 
-    For ``dim=0`` in two dimensions: ``out[index[i, j], j] += self[i, j]``.
+    The indices count along dimension ``dim``. For ``dim=0`` in two dimensions: ``out[index[i, j], j] += self[i, j]``.
     """
     return indexing.scatter_add(np, np.zeros(shape, self.dtype), index, self, dim)
 
@@ -156,7 +159,8 @@ gather_backward.derivative(self=lambda F, g, index, dim: F.gather_block(g, index
 def _check_along(name: str, input: Tensor, dim: int, index: Tensor, src: Any = None) -> int:
     """Check the arguments of ``gather`` or of a ``scatter`` function and return ``dim`` as a non-negative int.
 
-    ``name`` is the function's name in error messages, and ``src`` its source tensor or number, if there is one.
+    ``name`` is the name of the function in error messages. ``src`` is the tensor or number to write, for a ``scatter``
+    function only.
     """
     at = normalize_dim(dim, input._array.ndim)
     shape, picked = input._array.shape or (1,), index._array.shape or (1,)
@@ -255,7 +259,7 @@ scatter_add_block.derivative(
 
 @op(function=False, method=False, linear=True)
 def padded_to(np: Any, self: Any, /, shape: tuple[int, ...]) -> Any:
-    """Return ``self`` padded with zeros to ``shape``, at the end of each dimension."""
+    """Return ``self`` padded with zeros to ``shape``; the zeros are at the end of each dimension."""
     if self.size == math.prod(shape):
         return self.reshape(shape)
     out = np.zeros(shape, self.dtype)
@@ -278,7 +282,7 @@ corner_of.derivative(self=lambda F, g, self_shape: F.padded_to(g, self_shape))
 def _scatter(
     input: Tensor, dim: int, index: Tensor, src: Any, reduce: Any
 ) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
-    """Check the arguments of ``scatter`` and return the operation to call, its tensors and its other arguments.
+    """Check the arguments of ``scatter``; return the operation to call, its tensors and its other arguments.
 
     ``src`` is a tensor or a number. ``reduce`` is ``"add"``, ``"multiply"`` or None.
     """
@@ -525,7 +529,10 @@ def index_reduce_block(
 
 
 def _spread(np: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
-    """Return the 1-d ``index`` of slices along ``dim`` broadcast to ``shape``, with one index for each element."""
+    """Return the 1-d ``index`` of slices along ``dim``, as in ``index_add``, broadcast to one index for each element.
+
+    ``shape`` is the shape of the result.
+    """
     return np.broadcast_to(index.reshape((-1,) + (1,) * (len(shape) - dim - 1)), shape) if shape else index.reshape(())
 
 
@@ -794,7 +801,10 @@ take_block.derivative(self=lambda F, g, self_shape, index: F.take_backward(g, in
 
 @op(function=False, method=False, linear=True)
 def take_backward(np: Any, self: Any, index: Any, /, shape: tuple[int, ...]) -> Any:
-    """Return zeros of ``shape`` to which the elements of ``self`` are added at ``index`` of the flattened result."""
+    """Backward of ``take``: return zeros of ``shape`` to which the elements of ``self`` are added.
+
+    ``index`` holds the indices of these elements in the flattened result.
+    """
     size = int(np.prod(shape))
     return indexing.add(np, np.zeros(size, self.dtype), (np.where(index < 0, index + size, index),), self).reshape(
         shape

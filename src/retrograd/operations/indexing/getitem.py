@@ -280,7 +280,7 @@ MASK_DTYPES = (dtypes.bool_, dtypes.uint8)
 
 
 def _array_of_list(item: Any) -> Any:
-    """Return the list of indices ``item`` as an int64 array or as a boolean mask."""
+    """Return ``item``, a list that is used as an index, as an int64 array of indices or as a boolean mask."""
     if isinstance(item, str):
         raise TypeError("new(): invalid data type 'str'")
     items = list(item)
@@ -341,7 +341,8 @@ def _expand_masks(picks: list[Any], x: Tensor) -> list[Any]:
 def _mask_indices(item: Tensor, shape: tuple[int, ...], at: int) -> list[Tensor]:
     """Return the indices of the true elements of the mask ``item``, one tensor for each dimension of the mask.
 
-    ``shape`` is the shape of the indexed tensor. The mask must have the sizes of its dimensions from ``at`` on.
+    ``shape`` is the shape of the indexed tensor. The mask applies to its dimensions from ``at`` on, and must have their
+    sizes.
     """
     if innermost_batch((item,)) is not None:
         raise RuntimeError(
@@ -381,7 +382,7 @@ index_block.derivative(self=lambda F, g, self_shape, picks: F.index_backward(g, 
 
 @op(function=False, method=False, linear=True)
 def index_backward(np: Any, self: Any, /, shape: tuple[int, ...], picks: tuple[Any, ...]) -> Any:
-    """Return zeros of ``shape`` to which the elements of ``self`` are added at the indices ``picks``.
+    """Backward of ``x[index]``: return zeros of ``shape`` to which the elements of ``self`` are added at ``picks``.
 
     ``picks`` has an integer array, or None for all elements, for each dimension.
     """
@@ -425,9 +426,10 @@ def _are_plain_indices(arrays: Sequence[Any]) -> bool:
 
 
 def _checked_indices(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
-    """Return ``picks`` as int64 arrays with non-negative indices; None, which means all of a dimension, is kept.
+    """Return the index tensors ``picks`` as int64 arrays with non-negative indices.
 
-    Raises IndexError if the index tensors do not broadcast together or are out of bounds for the shape of ``x``.
+    None, which means all elements of a dimension, is kept. Raises IndexError if the index tensors do not broadcast
+    together or are out of bounds for the shape of ``x``.
     """
     found = [None if each is None else each._array for each in picks]
     try:
@@ -599,7 +601,7 @@ def _copy_into(target: Tensor, value: Tensor) -> None:
 def _values_to_assign(source: Tensor, x: Tensor, where: tuple[Any, ...], fills: bool) -> Tensor:
     """Return ``source``, the values to assign to ``x`` at the indices ``where``, without leading dimensions of size 1.
 
-    Raises RuntimeError if they do not broadcast to the indexed shape, or if their dtype is not that of ``x``.
+    Raises RuntimeError if ``source`` does not broadcast to the indexed shape, or if its dtype is not that of ``x``.
     ``fills=True`` allows another dtype.
     """
     if source._array.ndim == 0 and source._array.dtype is x._array.dtype:

@@ -111,9 +111,10 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
 
 
 def _unique_op(name: str, backward: str) -> Any:
-    """Declare and return the operation ``name`` (a form of ``unique``), whose backward node is called ``backward``.
+    """Declare and return the operation ``name``, which computes a form of ``unique``.
 
-    The operation returns the distinct elements, the inverse indices and the counts.
+    The operation returns the distinct elements, the inverse indices and the counts. ``backward`` is the name of its
+    backward node.
     """
 
     def kernel(np: Any, self: Any, /, dim: int | None) -> Any:
@@ -286,7 +287,10 @@ def _values(values: Any) -> Any:
 
 
 def _check_rows(edges: Any, points: Any) -> None:
-    """Raise RuntimeError if the shape of the sorted sequences ``edges`` does not fit that of the values ``points``."""
+    """Raise RuntimeError if the arguments of ``searchsorted`` have shapes that do not fit.
+
+    ``edges`` are the sorted sequences and ``points`` the values to insert.
+    """
     if edges.ndim != 1 and points.ndim == 0:
         raise RuntimeError(
             "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got "

@@ -40,7 +40,7 @@ def _sorted(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
 
 
 def _sorting(name: str, backward: str) -> Any:
-    """Declare and return the sort operation ``name``, whose backward node is called ``backward``.
+    """Declare and return the operation ``name``, which sorts, with the backward node ``backward``.
 
     PyTorch has two names for the node, because ``sort`` with the argument ``stable`` is an overload of its own.
     """

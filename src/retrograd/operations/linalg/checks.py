@@ -87,9 +87,9 @@ def check_floating(name: str, x: Any, short: bool = True) -> None:
 
 
 def check_implemented(kernel: str, x: Any) -> None:
-    """Raise PyTorch's error if LAPACK does not support the dtype of ``x``: integers, booleans and half precision.
+    """Raise PyTorch's error if the dtype of ``x`` is one that LAPACK does not support.
 
-    ``kernel`` is the name of PyTorch's kernel in the message.
+    These dtypes are integers, booleans and half precision. ``kernel`` is the name of PyTorch's kernel in the message.
     """
     if x.dtype.kind not in "fc" or x.dtype in dtypes.HALF_PRECISION:
         raise dtypes.unsupported(kernel, x.dtype)
@@ -108,9 +108,10 @@ def check_compatible(name: str, a: tuple[int, ...], b: tuple[int, ...], left: bo
 
 
 def first_failure(info: Any) -> tuple[str, int] | None:
-    """Return the first nonzero LAPACK code in ``info``, after the prefix of an error message; None if all codes are 0.
+    """Return the first nonzero LAPACK code in ``info`` and a prefix for the error message; None if all codes are 0.
 
-    The prefix names the matrix by its position in the batch. It is empty if ``info`` is 0-d.
+    The prefix comes first in the result. It names the matrix by its position in the batch, and is empty if ``info`` is
+    0-d.
     """
     flat = info.reshape(-1).tolist()
     for position, code in enumerate(flat):

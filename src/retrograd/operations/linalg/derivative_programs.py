@@ -23,7 +23,7 @@ AUTOGRAD_FUNCTION: list[Callable[..., list[Any]]] = []
 
 
 def vjp_by_autograd(F: Any, program: Callable[..., Any], values: Sequence[Any], g: Any) -> list[Any]:
-    """Return the gradients of ``values``, from the gradients ``g`` of the results of ``program(*values)``.
+    """Return the gradients of ``values``; ``g`` holds the gradients of the results of ``program(*values)``.
 
     An element of ``g`` may be None. A value on which no result depends has the gradient zero.
     """

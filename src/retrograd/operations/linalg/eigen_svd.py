@@ -46,10 +46,10 @@ PHASE_TOLERANCE = (
 
 
 def _check_phase_invariant(F: Any, products: Any, message: str) -> None:
-    """Raise RuntimeError with ``message`` if the diagonals of the complex matrices ``products`` are not real.
+    """Raise RuntimeError with ``message`` if the loss depends on the phases of eigenvectors or singular vectors.
 
-    ``products`` are the conjugate transposed vectors times their gradients. If their diagonals are not real, the loss
-    depends on the phases of the vectors, which are arbitrary.
+    These phases are arbitrary. ``products`` are the conjugate transposed vectors times their gradients, as complex
+    matrices. The loss depends on the phases if the diagonals of ``products`` are not real.
     """
     result = array_of(diagonal_of(F, products))
     if result.dtype.kind == "c" and not bool((abs(result.imag) <= PHASE_TOLERANCE).all()):
@@ -57,9 +57,10 @@ def _check_phase_invariant(F: Any, products: Any, message: str) -> None:
 
 
 def _gaps(F: Any, values: Any) -> Any:
-    """Return the matrices of differences of the eigenvalues ``values``: element (i, j) is ``values[j] - values[i]``.
+    """Return the matrices of differences of ``values``: element (i, j) is ``values[j] - values[i]``.
 
-    The elements on the diagonal are 1, so that a derivative rule can divide by the matrices.
+    ``values`` are eigenvalues or squared singular values. The elements on the diagonal are 1, so that a derivative rule
+    can divide by the matrices.
     """
     size = shape_of(values)[-1]
     return as_rows(F, values) - as_columns(F, values) + F.identity_like(values, size, size)
@@ -70,7 +71,10 @@ def _off_diagonal(F: Any, x: Any) -> Any:
 
 
 def _may_need_gradient(x: Tensor) -> bool:
-    """Return whether a gradient of ``x`` may be needed, so that eigenvectors or singular vectors must be computed."""
+    """Return whether a gradient of ``x`` may be needed.
+
+    If so, functions such as ``eigvalsh`` must compute the vectors as well as the values.
+    """
     return isinstance(x, TransformTensor) or (recording() and x.requires_grad)
 
 
@@ -269,9 +273,10 @@ def svd_block(np: Any, self: Any, /, full: bool) -> Any:
 
 
 def _empty_svd(np: Any, x: Any, full: bool) -> Any:
-    """Return ``(U, S, Vh)`` of matrices ``x`` without elements: U and Vh are identity matrices, and S is empty.
+    """Return the singular value decomposition ``(U, S, Vh)`` of matrices ``x`` without elements.
 
-    If ``full`` is true, U and Vh are square. Otherwise they are empty, too.
+    U and Vh are identity matrices, and S is empty. If ``full`` is true, U and Vh are square. Otherwise they are empty,
+    too.
     """
     *batch, n, m = x.shape
     sizes = (n, m) if full else (0, 0)
@@ -397,9 +402,10 @@ def old_svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: A
 
 
 def _basis(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
-    """Return ``q`` orthonormal columns whose span approximates the range of ``A - M``, or of ``A`` if ``M`` is None.
+    """Return ``q`` orthonormal columns whose span approximates the range of ``A - M``, for ``svd_lowrank``.
 
-    This is algorithm 4.4 of Halko et al., with ``niter`` subspace iterations.
+    If ``M`` is None, it is the range of ``A``. The method is the randomized range finder with ``niter`` subspace
+    iterations, algorithm 4.4 of Halko et al.
     """
     start = FUNCTIONS["randn"](A._array.shape[-1], q, dtype=A.dtype, device=A.device)
 

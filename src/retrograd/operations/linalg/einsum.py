@@ -279,8 +279,8 @@ def _check_sizes(terms: list[list[str]], shapes: tuple[tuple[int, ...], ...]) ->
 def _layout_plan(term: tuple[str, ...], layout: tuple[str, ...]) -> tuple[list[tuple[int, int]], int, tuple[int, ...]]:
     """Return the steps that permute the dimensions of an operand, named ``term``, to the order of the names ``layout``.
 
-    They are the pairs of dimensions to replace by their diagonal (where a name is repeated), the number of dimensions
-    of size 1 to append, and the permutation.
+    The steps are three values: the pairs of dimensions to replace by their diagonal (where a name is repeated), the
+    number of dimensions of size 1 to append, and the permutation.
     """
     names, diagonals = list(term), []
     for name in dict.fromkeys(names):
@@ -310,10 +310,11 @@ def _in_layout(x: Tensor, diagonals: list[tuple[int, int]], missing: int, order:
 
 @lru_cache
 def _pair_plan(equation: str, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[Any, ...]:
-    """Return the parameters of the contraction ``equation`` of two operands with the shapes ``a`` and ``b``.
+    """Return the parameters by which ``einsum`` contracts two operands of the shapes ``a`` and ``b``.
 
-    They are the steps of ``_layout_plan`` for each operand, the dimensions to sum in one operand alone, the dimensions
-    to sum in the product, and the shape of the result. The shape is None if no dimension is summed.
+    The parameters are: the steps of ``_layout_plan`` for each operand, the dimensions to sum in one operand alone, the
+    dimensions to sum in the product, and the shape of the result, which is None if no dimension is summed. ``equation``
+    is the equation of ``einsum``.
     """
     terms, result, summed = _dimension_names(equation, (a, b))
     plans, shapes = [], []
@@ -368,7 +369,7 @@ def _contract(laid: list[Tensor], kept: int, path: list[tuple[int, int]] | None)
 
 
 def _pair(x: Tensor, y: Tensor, summed: list[int]) -> Tensor:
-    """Return ``x * y`` summed to size 1 over the dimensions ``summed``, computed as one batched matrix product."""
+    """Return ``x * y`` with the dimensions ``summed`` summed to size 1, computed as one batched matrix product."""
     if not summed:
         return x * y
     first, rows, columns, sizes, back = _product(x._array.shape, y._array.shape, tuple(summed))
@@ -381,11 +382,11 @@ def _pair(x: Tensor, y: Tensor, summed: list[int]) -> Tensor:
 
 @lru_cache
 def _product(a: tuple[int, ...], b: tuple[int, ...], summed: tuple[int, ...]) -> tuple[Any, ...]:
-    """Return the parameters of a batched matrix product for operands of the shapes ``a`` and ``b``.
+    """Return the parameters of a batched matrix product that multiplies two operands of ``einsum``.
 
-    ``summed`` are the dimensions to sum. The parameters are: whether the first operand is the left factor, the
-    permutation and the shape of the left factor, those of the right factor, and the sizes and the permutation that turn
-    the product into the result.
+    ``a`` and ``b`` are the shapes of the operands, and ``summed`` the dimensions to sum. The parameters are: whether
+    the first operand is the left factor, the permutation and the shape of the left factor, those of the right factor,
+    and the sizes and the permutation that turn the product into the result.
     """
     first = True
     rest = [dim for dim in range(len(a)) if dim not in summed]
@@ -411,10 +412,10 @@ def _product(a: tuple[int, ...], b: tuple[int, ...], summed: tuple[int, ...]) ->
 def _contraction_path(
     equation: str, operands: tuple[Tensor, ...], terms: list[list[str]], result: list[str]
 ) -> list[tuple[int, int]] | None:
-    """Return the pairs of positions of operands to contract, in order; None contracts from left to right.
+    """Return the order in which ``einsum`` contracts its operands: a list of pairs of positions.
 
-    Each pair is removed from the operands, and its result is appended. ``terms`` and ``result`` are the dimension names
-    of the operands and of the result.
+    None means from left to right. Each pair is removed from the operands, and its product is appended to them.
+    ``terms`` and ``result`` are the dimension names of the operands and of the result.
     """
     if len(operands) < 3:
         return None

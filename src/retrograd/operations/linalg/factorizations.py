@@ -254,7 +254,7 @@ def _reflectors(F: Any, self: Any, tau: Any) -> list[tuple[Any, Any]]:
 
 
 def _reflect_gradients(F: Any, g: Any, self: Any, tau: Any, x: Any, adjoint: bool) -> tuple[Any, Any, Any]:
-    """Backward of the product ``Q x`` with respect to ``self``, ``tau`` and ``x``; ``g`` is the gradient of the product.
+    """Backward of the product ``Q x`` with respect to ``self``, ``tau`` and ``x``; ``g`` is the product's gradient.
 
     Q is the product of the Householder reflectors in ``self`` and ``tau``, the result of ``geqrf``. If ``adjoint`` is
     true, the product is ``Qᴴ x``.
@@ -285,13 +285,13 @@ def _reflect_gradients(F: Any, g: Any, self: Any, tau: Any, x: Any, adjoint: boo
 
 
 def _column(F: Any, x: Any, shape: tuple[int, ...], i: int) -> Any:
-    """Return zeros of ``shape`` whose column ``i`` is the matrix of one column ``x``."""
+    """Return zeros of ``shape`` with ``x``, a matrix of one column, written to column ``i``."""
     x = F.sum_to_size(x, (*shape[:-1], 1))
     return F.slice_backward(x, shape, len(shape) - 1, i, i + 1, 1)
 
 
 def _entry(F: Any, x: Any, shape: tuple[int, ...], i: int) -> Any:
-    """Return zeros of ``shape`` whose element ``i`` along the last dimension is the 1 × 1 matrix ``x``."""
+    """Return zeros of ``shape`` with ``x``, a 1 × 1 matrix, written to element ``i`` of the last dimension."""
     x = F.reshape(F.sum_to_size(x, (*shape[:-1], 1, 1)), (*shape[:-1], 1))
     return F.slice_backward(x, shape, len(shape) - 1, i, i + 1, 1)
 
@@ -359,9 +359,9 @@ def orgqr(input: Tensor, input2: Tensor, *, out: Any = None) -> Tensor:
 
 @linalg_op("ormqr_block", "OrmqrBackward0")
 def ormqr_block(np: Any, self: Any, tau: Any, other: Any, /, left: bool, transpose: bool) -> Any:
-    """Return ``Q other``, or ``other Q`` if ``left`` is false.
+    """Return ``Q other``, or ``other Q`` if ``left`` is false, where Q is a product of Householder reflectors.
 
-    Q is the square matrix of the reflectors in ``self`` and ``tau``, the result of ``geqrf``. If ``transpose`` is true,
+    ``self`` and ``tau``, the result of ``geqrf``, hold the reflectors of the square matrix Q. If ``transpose`` is true,
     Qᴴ takes the place of Q.
     """
     if self.ndim < 2 or other.ndim < 2:
@@ -531,7 +531,10 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, o
 
 
 def _unpacked(np: Any, factors: Any, pivots: Any) -> tuple[Any, Any, Any]:
-    """Return L, U and the permutation matrix P from LU factors in one matrix, ``factors``, and LAPACK's ``pivots``."""
+    """Return L, U and the permutation matrix P of an LU factorization.
+
+    ``factors`` holds L and U in one matrix, and ``pivots`` are LAPACK's pivots.
+    """
     n, m = factors.shape[-2:]
     k = min(n, m)
     low = np.tril(factors[..., :k], -1)

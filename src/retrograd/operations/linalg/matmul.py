@@ -250,10 +250,9 @@ outer_conj.derivative(self=lambda F, g, other: F.mv(g, other), other=lambda F, g
 
 @op(name="outer_block", backward="MulBackward0", holomorphic=False, function=False, method=False)
 def outer_block(np: Any, self: Any, other: Any, /) -> Any:
-    """Return the product of ``self``, a matrix of one column, and the vector ``other``: a matrix.
+    """Return the outer product of ``self``, a matrix of one column, and the vector ``other``: a matrix.
 
-    The result is that of ``self * other``, but the loop runs in parallel over rows, and the gradients are computed by
-    BLAS.
+    The result is equal to ``self * other``, but the rows are computed in parallel, and the gradients by BLAS.
     """
     out = numpy.empty((len(self), len(other)), self.dtype)
     loops("broadcast").outer(self, other, out)
@@ -353,7 +352,7 @@ def _without_unit_batch(x: Tensor, other: Tensor) -> Tensor:
 
 
 def _mergeable(array: Any) -> bool:
-    """Return whether all dimensions of ``array`` but the last can be merged into one without a copy."""
+    """Return whether all dimensions of ``array`` except the last can be merged into one dimension without a copy."""
     pairs = zip(array.shape[1:-1], array.strides[:-2], array.strides[1:-1], strict=True)
     return bool(array.size == 0 or all(outer == inner * size for size, outer, inner in pairs))
 
@@ -394,7 +393,7 @@ def at(input: Tensor, other: Any) -> Any:
 def reflected_at(input: Tensor, other: Any) -> Any:
     """Return ``other @ input``, or ``NotImplemented`` if ``other`` is not a tensor.
 
-    Python calls this if the left operand ``other`` does not implement the operator.
+    Python calls this method, ``__rmatmul__``, if the left operand ``other`` does not implement the operator.
     """
     return at(other, input) if isinstance(other, Tensor) else NotImplemented
 
@@ -540,10 +539,10 @@ def addbmm(np: Any, self: Any, batch1: Any, batch2: Any, /, *, beta: Any = 1, al
 
 
 def _inplace_shape_error(name: str) -> Callable[[dict[str, Any]], Exception | None]:
-    """Return a function that returns PyTorch's error if ``name``, such as ``addmm_``, cannot write its result in place.
+    """Return a function that checks whether the method ``name``, such as ``addmm_``, can write its result in place.
 
-    The function takes the arguments of the call as a dictionary. It returns None if the shapes agree, or if another
-    error comes first.
+    The function is called with the arguments of the method as a dictionary. It returns PyTorch's error, or None if the
+    shapes agree or if another error must be raised first.
     """
 
     def instead(given: dict[str, Any]) -> Exception | None:

@@ -108,9 +108,10 @@ def _by_singular_values(A: Tensor, ord: Any, over: int, beside: int, keepdim: bo
 def norm(
     input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None, dtype: Any = None
 ) -> Tensor:
-    """Return the norm of ``input`` that ``matrix_norm`` or ``vector_norm`` computes, by default the 2-norm of all elements.
+    """Return a matrix norm or vector norm of ``input``, by default the 2-norm of all elements.
 
-    ``matrix_norm`` is used if ``ord`` is a string, or a number with two dimensions ``dim``, otherwise ``vector_norm``.
+    The result is that of ``matrix_norm`` if ``ord`` is a string, or a number with two dimensions ``dim``. Otherwise it
+    is that of ``vector_norm``.
     """
     axes = None if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if axes is not None and len(axes) not in (1, 2):
@@ -162,9 +163,10 @@ def _cond_by_inverse(A: Tensor, p: Any) -> Tensor:
 
 @linalg_op("matrix_rank_block")
 def matrix_rank_block(np: Any, self: Any, /, size: int, atol: Any, rtol: Any) -> Any:
-    """Return for each matrix the number of its singular values ``self`` (…, k) above a tolerance.
+    """Return the rank of each matrix: the number of its singular values ``self`` (…, k) that are above a tolerance.
 
-    The tolerance is ``max(atol, rtol * the largest)``. If ``rtol`` is None, it is the machine epsilon times ``size``.
+    The tolerance is ``max(atol, rtol * the largest)``. If ``rtol`` is None, the machine epsilon times ``size`` takes
+    its place.
     """
     return (
         (self > singular_value_tolerance(np, self, size, atol, rtol)).sum(-1)

@@ -131,7 +131,7 @@ def _solution(np: Any, a: Any, b: Any, left: bool, vector: bool) -> tuple[Any, .
 
 
 def _with_pytorch_strides(np: Any, found: Any, left: bool, vector: bool) -> Any:
-    """Return the solution ``found`` of a linear system with the strides that PyTorch's result has.
+    """Return ``found``, the solution of a linear system, with the strides of PyTorch's result.
 
     If ``vector`` is true, ``found`` has one column, which is returned as a vector. If ``left`` is false, ``found`` is
     the transposed solution.
@@ -192,9 +192,10 @@ def is_vector(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
 
 
 def _check_right_side(A: Tensor, B: Tensor, left: bool) -> bool:
-    """Return whether ``B`` is a vector or a batch of vectors; raise if its shape does not fit ``A``.
+    """Return whether ``B``, the right side of a linear system, is a vector or a batch of vectors.
 
-    If ``left`` is true, the system is ``A @ X = B``, otherwise ``X @ A = B``.
+    Raises an error if the shape of ``B`` does not fit ``A``. If ``left`` is true, the system is ``A @ X = B``,
+    otherwise ``X @ A = B``.
     """
     check_tensors("linalg_solve", A=A, B=B)
     a, b = A._array.shape, B._array.shape
@@ -359,7 +360,7 @@ def triangular_solve(
 
 @linalg_op("cholesky_solve_block", "CholeskySolveBackward0")
 def cholesky_solve_block(np: Any, self: Any, factor: Any, /, upper: bool) -> Any:
-    """Return the X with ``L Lᴴ X = self`` for the lower triangular L = ``factor``.
+    """Return the X with ``L Lᴴ X = self``, where ``factor`` is the lower triangular Cholesky factor L.
 
     If ``upper`` is true, ``factor`` is the upper triangular U with ``Uᴴ U X = self``.
     """
@@ -569,10 +570,10 @@ def logdet(input: Tensor) -> Tensor:
 
 
 def singular_value_tolerance(np: Any, values: Any, size: int, atol: Any, rtol: Any) -> Any:
-    """Return the tolerance of each matrix with the singular values ``values``: ``max(atol, rtol * the largest)``.
+    """Return, for each matrix, the tolerance up to which its singular values ``values`` count as zero.
 
-    Singular values up to the tolerance count as zero. The result has a last dimension of size 1. If ``atol`` is None,
-    it is 0. If ``rtol`` is None, it is the machine epsilon times ``size``, or 0 where ``atol`` is positive.
+    It is ``max(atol, rtol * the largest)``, and has a last dimension of size 1. If ``atol`` is None, 0 takes its place.
+    If ``rtol`` is None, its place is taken by the machine epsilon times ``size``, or by 0 where ``atol`` is positive.
     """
     if rtol is None:
         relative = float(np.finfo(values.dtype).eps) * size

@@ -198,7 +198,7 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
 
 
 def _save_sizes(node: Any, arrays: list[Any], dim: int) -> None:
-    """Save on ``node`` the sizes of ``arrays`` along ``dim``, by which the gradient of ``cat`` is split.
+    """Save on ``node`` the sizes of ``arrays`` along ``dim``, by which the backward of ``cat`` splits the gradient.
 
     Raises ValueError for an empty array, because the fast path does not handle PyTorch's legacy tensors of shape (0,).
     """

@@ -121,7 +121,10 @@ _circular = _border_op("circular_pad", "CopySlices")
 
 
 def _check_border(input: Tensor, pad: tuple[int, ...], mode: str) -> int:
-    """Check ``input``, ``pad`` and ``mode`` (any but ``"constant"``) and return the number of dimensions to pad."""
+    """Check the arguments of ``pad`` and return the number of dimensions to pad.
+
+    ``mode`` is any mode but ``"constant"``.
+    """
     array, rank = input._array, len(pad) // 2
     if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(f"Unrecognised padding mode {mode}")

@@ -148,7 +148,7 @@ trace.derivative(self=lambda F, g, self_shape: F.trace_backward(g, self_shape))
 
 @op(function=False, method=False, linear=True)
 def trace_backward(np: Any, self: Any, /, shape: tuple[int, ...]) -> Any:
-    """Return a matrix of zeros of ``shape`` with the 0-d ``self`` in every element of the main diagonal."""
+    """Backward of ``trace``: return zeros of ``shape`` with the 0-d ``self`` in every element of the main diagonal."""
     out = np.zeros(shape, self.dtype)
     writable_diagonal(np, out, 0, 0, 1)[...] = self
     return out

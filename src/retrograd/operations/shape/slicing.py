@@ -32,7 +32,7 @@ select_block.derivative(self=lambda F, g, self_shape, dim, index: F.select_backw
 
 @op(function=False, method=False, linear=True)
 def select_backward(np: Any, self: Any, /, shape: tuple[int, ...], dim: int, index: int) -> Any:
-    """Return a tensor of zeros of ``shape`` with ``self`` written at ``index`` of dimension ``dim``."""
+    """Backward of ``select``: return zeros of ``shape`` with ``self`` written at ``index`` of dimension ``dim``."""
     out = np.zeros(shape, self.dtype)
     out[(slice(None),) * dim + (index,)] = self
     return out
@@ -68,7 +68,10 @@ slice_block.derivative(
 
 @op(function=False, method=False, linear=True)
 def slice_backward(np: Any, self: Any, /, shape: tuple[int, ...], dim: int, start: Any, end: Any, step: int) -> Any:
-    """Return zeros of ``shape`` with ``self`` written to the slice ``start:end:step`` of dimension ``dim``."""
+    """Backward of a slice: return zeros of ``shape`` with ``self`` written to a slice along dimension ``dim``.
+
+    The slice is ``start:end:step``.
+    """
     out = np.zeros(shape, self.dtype)
     out[(slice(None),) * dim + (slice(start, end, step),)] = self
     return out
@@ -227,9 +230,9 @@ def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tu
 
 
 def _split_sizes(array: Any, split_size_or_sections: Any, dim: int) -> tuple[int, ...]:
-    """Return the sizes of the slices along ``dim`` into which ``split`` divides ``array``.
+    """Return the sizes of the slices along ``dim`` that ``split`` returns for ``array``, for its fast path.
 
-    ``split_size_or_sections`` is the argument of ``split``. Only a positive int is supported here; any other value
+    ``split_size_or_sections`` is the argument of ``split``. The fast path supports only a positive int; any other value
     raises ValueError.
     """
     if split_size_or_sections.__class__ is not int or split_size_or_sections <= 0:
@@ -394,9 +397,10 @@ def writable_diagonal(np: Any, array: Any, offset: int, dim1: int, dim2: int) ->
 
 @op(function=False, method=False, linear=True)
 def diagonal_backward(np: Any, self: Any, /, shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Any:
-    """Return zeros of ``shape`` with ``self`` written to the diagonals of the matrices in ``dim1`` and ``dim2``.
+    """Backward of ``diagonal``: return zeros of ``shape`` with ``self`` written to the diagonals of matrices.
 
-    ``offset`` selects the diagonal. The last dimension of ``self`` holds its elements.
+    The matrices are in dimensions ``dim1`` and ``dim2``, and ``offset`` selects the diagonal. The last dimension of
+    ``self`` holds the elements of a diagonal.
     """
     out = np.zeros(shape, self.dtype)
     writable_diagonal(np, out, offset, dim1, dim2)[...] = self

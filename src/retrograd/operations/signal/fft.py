@@ -368,9 +368,9 @@ def ihfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = Non
 
 
 def _two_dimensional(transform: Any) -> Any:
-    """Return the public function that calls ``transform`` (for example ``fftn``) for two dimensions.
+    """Return the public function that applies ``transform``, for example ``fftn``, to two dimensions.
 
-    They are the last two dimensions by default.
+    By default these are the last two dimensions.
     """
 
     def plane(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, out: Any = None) -> Tensor:

@@ -23,7 +23,7 @@ _WARNED: set[str] = set()
 
 
 def _warn_once(text: str) -> None:
-    """Issue the warning ``text``, but only the first time for each text."""
+    """Issue the warning ``text`` unless it has been issued before."""
     if text not in _WARNED:
         _WARNED.add(text)
         warn(text)

@@ -60,7 +60,7 @@ class _Steps:
         self.np, self.array = np, array
 
     def then(self, step: Any) -> _Steps:
-        """Return the array after the next step of the computation: ``step``, a function of the array, is applied to it."""
+        """Return the array after the next step of the computation, which applies the function ``step`` to it."""
         dtype = self.array.dtype
         wide = self.array.astype(self.np.float32) if dtype in dtypes.HALF_PRECISION else self.array
         return _Steps(self.np, self.np.asarray(step(wide)).astype(dtype))
