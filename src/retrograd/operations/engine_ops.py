@@ -65,7 +65,7 @@ sum_to_size.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape))
 
 
 def _span(layout: StridedLayout) -> tuple[int, int]:
-    """Return the offsets in the storage, counted in elements, of the first and the last element of ``layout``."""
+    """Return the storage offsets of the first and the last element of ``layout``, counted in elements."""
     if 0 in layout.shape:
         return layout.offset, layout.offset
     reach = sum((size - 1) * step for size, step in zip(layout.shape, layout.strides, strict=True))
@@ -73,9 +73,9 @@ def _span(layout: StridedLayout) -> tuple[int, int]:
 
 
 def _strided_view(np: Any, memory: Any, start: int, layout: StridedLayout) -> Any:
-    """Return the view of the 1-d array ``memory`` that has the layout ``layout``.
+    """Return a view of the 1-d array ``memory``, a part of a storage, that has the layout ``layout``.
 
-    ``start`` is the offset in the storage, counted in elements, of the first element of ``memory``.
+    ``start`` is the storage offset of the first element of ``memory``.
     """
     strides = tuple(step * memory.itemsize for step in layout.strides)
     return as_strided_of(np)(memory[layout.offset - start :], layout.shape, strides)
@@ -87,7 +87,7 @@ def as_strided_of(np: Any) -> Any:
 
 
 def _zeroed_memory(np: Any, dtype: Any, *layouts: StridedLayout) -> tuple[Any, int]:
-    """Return a 1-d array of zeros that covers the elements of all ``layouts``, and its offset in the storage."""
+    """Return a 1-d array of zeros that covers the elements of all ``layouts``, and its storage offset."""
     spans = [_span(each) for each in layouts]
     start = min(first for first, _ in spans)
     return np.zeros(max(last for _, last in spans) - start + 1, dtype), start
@@ -129,9 +129,10 @@ strided_read.derivative(self=lambda F, g, whole, part: F.strided_add(g, whole, p
 
 @op(function=False, method=False, linear=True, opmath=True)
 def strided_add(np: Any, self: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """Return zeros with the layout ``whole``, to which ``self`` is added at the layout ``part``.
+    """Return zeros with the layout ``whole`` plus ``self`` added to the elements that the layout ``part`` describes.
 
-    This is the adjoint of ``strided_read``.
+    This is the adjoint of ``strided_read``: the gradient of the storage from the gradient of the elements that were
+    read.
     """
     memory, start = _zeroed_memory(np, self.dtype, whole, part)
     _store(np, memory, start, part, self)
@@ -154,9 +155,9 @@ def overlaps(layout: StridedLayout) -> bool:
 
 @op(function=False, method=False, linear=True)
 def strided_write(np: Any, self: Any, source: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """Return a copy of ``self``, of layout ``whole``, with its elements at the layout ``part`` replaced by ``source``.
+    """Return a copy of ``self`` in which the elements that the layout ``part`` describes are replaced by ``source``.
 
-    If ``source`` is None, they are replaced by zeros.
+    ``whole`` is the layout of ``self``. If ``source`` is None, the elements are replaced by zeros.
     """
     memory, start = _zeroed_memory(np, self.dtype, whole, part)
     _strided_view(np, memory, start, whole)[...] = self
@@ -206,9 +207,10 @@ def expand(np: Any, self: Any, /, size: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _expanded_form(shape: tuple[int, ...], steps: tuple[int, ...], size: tuple[int, ...]) -> Any:
-    """Return the shape and the strides, after expansion to ``size``, of an array with ``shape`` and strides ``steps``.
+    """Return the shape and the strides of an array after its expansion to ``size``.
 
-    Return None if ``size`` contains -1 or if the array cannot be expanded to ``size``.
+    ``shape`` and ``steps`` are its shape and strides before. Return None if ``size`` contains -1 or if the array cannot
+    be expanded to ``size``.
     """
     lead = len(size) - len(shape)
     if lead < 0 or min(size, default=0) < 0 or 1 in size[:lead]:

@@ -47,9 +47,9 @@ def add(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
 
 
 def _scaled(np: Any, x: Any, alpha: Any) -> Any:
-    """Return ``x * alpha`` in the dtype of ``x``.
+    """Return ``x * alpha``, the scaled operand of :func:`add` and :func:`sub`, in the dtype of ``x``.
 
-    Raise PyTorch's error if ``alpha`` is of another kind, such as a float for integers.
+    Raise PyTorch's error if ``alpha`` is of a wrong kind for this dtype, such as a float for integers.
     """
     if alpha.__class__ is float and x.__class__ is np.ndarray and x.dtype.kind == "f":  # the common case first
         return np.multiply(x, np.asarray(alpha, x.dtype))
@@ -170,7 +170,10 @@ div_trunc.op.opmath = False  # the quotient is rounded to its dtype before it is
 
 
 def _floor_divide(np: Any, a: Any, b: Any) -> Any:
-    """Return ``a // b``. Raise PyTorch's error if an integer is divided by 0."""
+    """Return ``a / b`` elementwise, rounded towards minus infinity.
+
+    Raise PyTorch's error if an integer is divided by 0.
+    """
     if a.dtype.kind in "iu":
         check_divisor(np, a, b)
         return np.floor_divide(a, b)
@@ -241,7 +244,10 @@ def floor_divide(np: Any, self: Any, other: Any, /) -> Any:
 
 
 def _remainder(np: Any, a: Any, b: Any) -> Any:
-    """Return ``a % b``, which has the sign of ``b``. Raise PyTorch's error if an integer is divided by 0."""
+    """Return ``a % b`` elementwise; the remainder has the sign of ``b``.
+
+    Raise PyTorch's error if an integer is divided by 0.
+    """
     if getattr(a, "dtype", b).kind in "biu":
         check_divisor(np, a, b)
         return np.remainder(a, b)
@@ -305,7 +311,7 @@ def remainder_(input: Tensor, other: Any) -> Tensor:
 def fmod_tensor(np: Any, self: Any, other: Any, /) -> Any:
     """Return the remainder of ``self / other`` elementwise for a tensor ``other``.
 
-    It has the sign of ``self``, as in C.
+    The remainder has the sign of ``self``, as in C.
     """
     if getattr(self, "dtype", other).kind in "biu":
         check_divisor(np, self, other)
@@ -319,7 +325,7 @@ def fmod_tensor(np: Any, self: Any, other: Any, /) -> Any:
 def fmod_number(np: Any, self: Any, other: Any, /) -> Any:
     """Return the remainder of ``self / other`` elementwise for a number ``other``.
 
-    It has the sign of ``self``, as in C.
+    The remainder has the sign of ``self``, as in C.
     """
     if getattr(self, "dtype", other).kind in "biu":
         check_divisor(np, self, other)
@@ -328,7 +334,7 @@ def fmod_number(np: Any, self: Any, other: Any, /) -> Any:
 
 @public()
 def fmod(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
-    """Return the remainder of ``input / other`` elementwise; it has the sign of ``input``, as that of C's ``fmod``.
+    """Return the remainder of ``input / other`` elementwise. It has the sign of ``input``, as in C's ``fmod``.
 
     >>> import retrograd as torch
     >>> torch.fmod(torch.tensor([-3, 3]), 2)
@@ -464,9 +470,10 @@ def lerp_tensor(np: Any, self: Any, end: Any, weight: Any, /) -> Any:
 
 
 def _weight(input: Tensor, weight: Any) -> Any:
-    """Return ``weight``, converted to a number if it is a 0-d real tensor of another dtype than ``input``.
+    """Return the argument ``weight`` of ``lerp(input, end, weight)``, prepared for the operation.
 
-    A tensor that requires a gradient is not converted.
+    A 0-d real tensor of another dtype than ``input`` becomes a number, unless it requires a gradient. Any other
+    ``weight`` is returned unchanged.
     """
     if not isinstance(weight, Tensor) or weight._array.ndim or weight.dtype is input.dtype:
         return weight

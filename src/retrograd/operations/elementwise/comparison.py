@@ -72,9 +72,10 @@ def ge(np: Any, self: Any, other: Any, /) -> Any:
 
 
 def _in_place(function: Any, names: tuple[str, ...]) -> None:
-    """Make the in-place forms of the comparison ``function`` public under ``names``, each followed by an underscore.
+    """Export the in-place forms of the comparison ``function``, such as ``lt_``, as methods of Tensor.
 
-    As in PyTorch, the nodes of a comparison with a tensor and with a number have different names.
+    ``names`` are the method names without the final underscore. As in PyTorch, the graph node of a comparison with a
+    tensor and that of a comparison with a number have different names.
     """
     of_number = function.op
     of_tensor = variant(function, in_place_backward=of_number.backward[:-1] + "1")

@@ -20,9 +20,9 @@ from ..shape.views import PROPERTIES
 
 @op(view=True, name="view_as_real", backward="ViewAsRealBackward0", method=False)
 def view_as_real(np: Any, self: Any, /) -> Any:
-    """Return a view of the complex tensor ``self`` as a real tensor.
+    """Return a view of the complex tensor ``self`` as a real tensor with one more dimension.
 
-    Its new last dimension, of size 2, holds the real and the imaginary part.
+    This last dimension, of size 2, holds the real and the imaginary part of each element.
     """
     if self.dtype.kind != "c":
         raise RuntimeError("view_as_real is only supported for complex tensors")
@@ -32,7 +32,10 @@ def view_as_real(np: Any, self: Any, /) -> Any:
 
 
 def _as_complex(F: Any, g: Any) -> Any:
-    """Return the real pairs ``g`` (…, 2) as complex numbers: a view if ``g`` is contiguous, otherwise a new array."""
+    """Return the pairs (real part, imaginary part) in ``g`` (…, 2) as complex numbers.
+
+    The result is a view if ``g`` is contiguous, otherwise a new array.
+    """
     owned = g.__class__ is numpy.ndarray and g.flags.c_contiguous and g.base is None
     return F.view_as_complex(g) if owned else F.complex_of_pairs(g)
 
@@ -81,7 +84,10 @@ view_as_complex.derivative(self=lambda F, g: F.view_as_real(g))
 
 @op(name="real", backward="RealBackward0", method=False, function=False, holomorphic=False)
 def real_block(np: Any, self: Any, /) -> Any:
-    """Return a copy of the real part of ``self``. The engine applies this to the complex gradient of a real tensor."""
+    """Return a copy of the real part of ``self``.
+
+    The backward pass applies this operation to a complex gradient of a real tensor.
+    """
     return self.real.copy()
 
 

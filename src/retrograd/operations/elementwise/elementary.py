@@ -64,14 +64,14 @@ def pow_scalar(np: Any, self: Any, /, exponent: Any) -> Any:
 
 
 def _power_derivative_of_array(x: Any, exponent: Any) -> Any:
-    """Return ``exponent * x ** (exponent - 1)`` for an array ``x``."""
+    """Return the derivative of ``x ** exponent`` with respect to the array ``x``: ``exponent * x ** (exponent - 1)``."""
     if exponent == 2:
         return x + x  # NumPy takes twice as long for 2 * x
     return exponent * ARRAYS.pow_scalar(x, exponent - 1)
 
 
 def _power_derivative_of_tensor(x: Tensor, exponent: Any) -> Any:
-    """Return ``exponent * x ** (exponent - 1)`` for a tensor ``x``."""
+    """Return the derivative of ``x ** exponent`` with respect to the Tensor ``x``: ``exponent * x ** (exponent - 1)``."""
     return exponent * TENSORS.pow_scalar(x, exponent - 1)
 
 
@@ -80,9 +80,9 @@ TENSORS.__dict__["pow_slope"] = _power_derivative_of_tensor
 
 
 def _base_gradient(F: Any, g: Any, self: Any, exponent: Any) -> Any:
-    """Return ``g`` times the derivative of ``self ** exponent`` with respect to ``self``.
+    """Return the gradient of ``pow`` with respect to the base ``self``, where ``g`` is the gradient of its result.
 
-    It is 0 where ``exponent`` is 0, even if ``g`` is infinite or nan.
+    The gradient is 0 where ``exponent`` is 0, even if ``g`` is infinite or nan.
     """
     return F.masked_fill_scalar(g * (exponent * F.pow_tensor(self, F.safe_less_one(exponent))), exponent == 0, 0)
 
@@ -108,7 +108,10 @@ def pow_tensor(np: Any, self: Any, exponent: Any, /) -> Any:
 
 @pointwise(1, function=False, method=False, in_place=False)
 def safe_less_one(np: Any, exponent: Any, /) -> Any:
-    """Return ``exponent - 1``, but 0 where ``exponent`` is 0, because 0 ** -1 times 0 is nan."""
+    """Return ``exponent - 1`` elementwise, but 0 where ``exponent`` is 0.
+
+    In the derivative ``exponent * x ** (exponent - 1)`` of a power, this avoids ``0 * 0 ** -1``, which is nan.
+    """
     return np.where(exponent == 0, np.zeros_like(exponent), exponent - 1)
 
 
@@ -119,29 +122,30 @@ def safe_less_one(np: Any, exponent: Any, /) -> Any:
     function=False, method=False, in_place=False,
 )  # fmt: skip
 def log_power(np: Any, self: Any, exponent: Any, power: Any, /) -> Any:
-    """Return ``power * log(self)``, where ``power`` is ``self ** exponent``.
+    """Return ``power * log(self)``, the derivative of ``power`` with respect to ``exponent``.
 
-    The result is 0 where ``self`` is 0 and ``exponent`` is not negative.
+    ``power`` is ``self ** exponent`` or one of its derivatives by ``exponent``. The result is 0 where ``self`` is 0 and
+    ``exponent`` is not negative.
     """
     return np.where((self == 0) & (np.real(exponent) >= 0), 0, power * np.log(self)).astype(power.dtype)
 
 
 @public(function=False, method=False)
 def log_power_base(self: Any, exponent: Any) -> Any:
-    """Return the derivative of ``log_power``, ``self ** exponent * log(self)``, with respect to ``self``."""
+    """Return the derivative of f with respect to ``self``, where f is ``self ** exponent * log(self)``."""
     power = F.pow_tensor(self, F.safe_less_one(exponent))
     return power * (exponent * F.log(self) + 1)
 
 
 @public(function=False, method=False)
 def log_power_twice(self: Any, exponent: Any) -> Any:
-    """Return the derivative of ``log_power``, ``self ** exponent * log(self)``, with respect to ``exponent``."""
+    """Return the derivative of f with respect to ``exponent``, where f is ``self ** exponent * log(self)``."""
     out = F.pow_tensor(self, exponent)
     return F.log_power(self, exponent, F.log_power(self, exponent, out))
 
 
 def _on_arrays(function: Any) -> Any:
-    """Return a function of arrays that calls ``function``, a function of Tensors."""
+    """Return a function that takes and returns arrays and is computed by ``function``, which takes and returns Tensors."""
 
     def on_arrays(*arrays: Any) -> Any:
         return function(*(wrap(numpy.asarray(each)) for each in arrays))._array
@@ -150,7 +154,7 @@ def _on_arrays(function: Any) -> Any:
 
 
 def _register_for_rules(function: Any) -> None:
-    """Make ``function``, a function of Tensors, available to derivative rules as an attribute of ``F``."""
+    """Make ``function``, which takes and returns Tensors, available to derivative rules as an attribute of ``F``."""
     setattr(TENSORS, function.__name__, function)
     setattr(ARRAYS, function.__name__, _on_arrays(function))
 
@@ -162,9 +166,9 @@ _register_for_rules(log_power_twice)
 
 
 def _power_of_number(F: Any, g: Any, out: Any, out_dtype: Any, base: Any) -> Any:
-    """Return ``g`` times the derivative of ``out = base ** exponent`` by ``exponent``, for a number ``base``.
+    """Return the gradient of ``out = base ** exponent`` with respect to ``exponent``, for a number ``base``.
 
-    ``out_dtype`` is the dtype of ``out``.
+    ``g`` is the gradient of ``out``, and ``out_dtype`` is the dtype of ``out``.
     """
     if not base:  # log(0) times the power, but 0 where the power is finite
         log_base = math.nan if out_dtype.kind == "c" else -math.inf
@@ -246,9 +250,9 @@ def float_power_(input: Tensor, exponent: Any) -> Tensor:
 
 
 def _in_double(input: Any, exponent: Any) -> list[Any]:
-    """Return ``input`` and ``exponent``, tensors among them converted to float64.
+    """Return ``input`` and ``exponent``, the operands of :func:`float_power`, in double precision.
 
-    If one of the two is complex, tensors are converted to complex128.
+    Tensors are converted to float64, or to complex128 if one of the two operands is complex. Numbers are unchanged.
     """
     is_complex = any(
         (isinstance(each, Tensor) and each.is_complex()) or isinstance(each, complex) for each in (input, exponent)
@@ -425,7 +429,10 @@ def atan(np: Any, self: Any, /) -> Any:
 
 
 def _over_square(F: Any, x: Any, self: Any, other: Any) -> Any:
-    """Return ``x / (self**2 + other**2)``, but 0 where the divisor is 0, because the origin has no angle."""
+    """Return ``x / (self**2 + other**2)``, but 0 where the divisor is 0.
+
+    This computes the gradients of :func:`atan2`; the angle of the origin has no derivative, which is replaced by 0.
+    """
     square = self * self + other * other
     return F.masked_fill_scalar(x / square, square == 0, 0)
 
@@ -461,9 +468,10 @@ def cosh(np: Any, self: Any, /) -> Any:
 
 @op(function=False, method=False)
 def tanh_backward(np: Any, slope: Any, value: Any, /) -> Any:
-    """Return ``slope * (1 - value * value)``: the gradient of tanh for the gradient ``slope`` of ``value``.
+    """Return the gradient of tanh with respect to its input: ``slope * (1 - value * value)``.
 
-    This is one operation, so that ``create_graph`` adds one node.
+    ``value`` is the result of tanh, and ``slope`` is the gradient of ``value``. The computation is a single operation,
+    so that ``create_graph=True`` adds only one node to the graph.
     """
     if slope.size >= LARGE and (large := looped("tanh_backward", slope, value)) is not None:
         return large
@@ -512,9 +520,9 @@ def atanh(np: Any, self: Any, /) -> Any:
 
 
 def _in_place_too(function: Any) -> None:
-    """Make the in-place forms of ``function``, such as ``asinh_`` and ``arcsinh_``, public.
+    """Export the in-place forms of ``function``, such as ``asinh_`` and ``arcsinh_``, as public functions.
 
-    As in PyTorch, their nodes have names that end in 1, such as ``AsinhBackward1``.
+    As in PyTorch, the names of their graph nodes end in 1, for example ``AsinhBackward1``.
     """
     name = function.op.name
     node = function.op.backward[:-1] + "1"
@@ -531,7 +539,10 @@ for _inverse in (asinh, acosh, atanh):
 
 @op(function=False, method=False)
 def sigmoid_backward(np: Any, slope: Any, value: Any, /) -> Any:
-    """Return ``slope * (1 - value) * value``: the gradient of sigmoid for the gradient ``slope`` of ``value``."""
+    """Return the gradient of sigmoid with respect to its input: ``slope * (1 - value) * value``.
+
+    ``value`` is the result of sigmoid, and ``slope`` is the gradient of ``value``.
+    """
     if slope.size >= LARGE and (large := looped("sigmoid_backward", slope, value)) is not None:
         return large
     return slope * np.subtract(1, value) * value
@@ -562,7 +573,7 @@ def sigmoid(np: Any, self: Any, /) -> Any:
 
 @op(function=False, method=False, opmath=True)
 def threshold_backward(np: Any, grad_output: Any, self: Any, /, threshold: float) -> Any:
-    """Return ``grad_output`` where ``self > threshold``, and 0 elsewhere."""
+    """Return the gradient of relu or threshold: ``grad_output`` where ``self > threshold``, and 0 elsewhere."""
     if grad_output.size >= LARGE and (large := looped("above", grad_output, self, numbers=(threshold,))) is not None:
         return large
     return np.where(self <= threshold, np.zeros((), grad_output.dtype), grad_output)
@@ -700,7 +711,7 @@ _Frexp = named("frexp", ("mantissa", "exponent"))
     function=False, method=False,
 )  # fmt: skip
 def frexp_block(np: Any, self: Any, /) -> Any:
-    """Return the mantissas and the int32 exponents with ``self = mantissa * 2 ** exponent``."""
+    """Return the mantissas and the int32 exponents of ``self``, where ``self = mantissa * 2 ** exponent``."""
     if self.dtype.kind not in "fV":
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
     mantissa, exponent = np.frexp(self.astype(np.float32) if self.itemsize == 2 else self)
@@ -721,7 +732,10 @@ def frexp(input: Tensor, *, out: Any = None) -> Any:
 
 @op(name="ldexp_block", backward="LdexpBackward0", opmath=True, function=False, method=False)
 def ldexp_block(np: Any, self: Any, other: Any, /) -> Any:
-    """Return ``self * 2 ** other`` for integers ``other``, without computing the power, which could overflow."""
+    """Return ``self * 2 ** other`` for integers ``other``.
+
+    The power is not computed separately, because it could overflow although the product does not.
+    """
     if other.dtype.kind == "b":
         raise dtypes.unsupported("ldexp_cpu_exp", other.dtype)
     if (error := broadcast_mismatch(self.shape, other.shape)) is not None:

@@ -114,7 +114,7 @@ def minimum(np: Any, self: Any, other: Any, /) -> Any:
 
 @op(function=False, method=False)
 def where_half(np: Any, g: Any, self: Any, other: Any, /) -> Any:
-    """Return ``g``, halved where ``self`` and ``other`` are equal."""
+    """Return ``g``, the gradient of a maximum or minimum, halved where ``self`` and ``other`` are equal."""
     return np.where(self == other, g / 2, g)
 
 
@@ -142,7 +142,7 @@ def fmin(np: Any, self: Any, other: Any, /) -> Any:
 
 
 def _in_bounds(x: Any, low: Any, high: Any) -> Any:
-    """Return True where ``low <= x <= high``. One of the two bounds may be None, which means no bound."""
+    """Return True where ``low <= x <= high``. A bound of None is ignored."""
     if low is None:
         return x <= high
     return (x >= low) if high is None else (x >= low) & (x <= high)
@@ -150,9 +150,9 @@ def _in_bounds(x: Any, low: Any, high: Any) -> Any:
 
 @op(function=False, method=False, backward="WhereBackward0")
 def clamp_backward(np: Any, grad_output: Any, self: Any, /, min: Any, max: Any) -> Any:
-    """Return ``grad_output`` where ``min <= self <= max``, and 0 elsewhere: the gradient of ``clamp``.
+    """Return the gradient of ``clamp``: ``grad_output`` where ``min <= self <= max``, and 0 elsewhere.
 
-    One of the two bounds may be None, which means no bound.
+    A bound of None is ignored.
     """
     if self.size >= LARGE and self.dtype.kind == "f":
         bounds = (-math.inf if min is None else min, math.inf if max is None else max)
@@ -194,9 +194,9 @@ def clamp_scalar(np: Any, self: Any, /, min: Any, max: Any) -> Any:
 
 
 def _limit(np: Any, value: Any, dtype: Any) -> Any:
-    """Return the number ``value`` as an array of ``dtype``.
+    """Return the bound ``value`` of ``clamp``, a number, as an array of ``dtype``.
 
-    Raises RuntimeError if an integer ``dtype`` cannot hold the number.
+    Raises RuntimeError if ``dtype`` is an integer dtype that cannot hold the number.
     """
     if dtype.kind == "f":
         return np.asarray(value, dtype)
@@ -216,9 +216,9 @@ def clamp_tensor(np: Any, self: Any, min: Any, max: Any, /) -> Any:
 
 # One bound, a tensor or a number. PyTorch's nodes have different names for clamp and clamp_min.
 def _bound_of_tensor(name: str, backward: str, kernel: Any) -> Any:
-    """Declare and return the operation ``name``, which clamps a tensor to one bound that is a tensor.
+    """Declare and return the operation ``name``, which clamps a tensor to one bound that is also a tensor.
 
-    ``kernel`` is ``_at_least`` or ``_at_most``. ``backward`` is the name of the node.
+    ``kernel`` is ``_at_least`` or ``_at_most``. ``backward`` is the name of the graph node.
     """
     inside, outside = (_not_below, _below) if kernel is _at_least else (_not_above, _above)
     return pointwise(
@@ -275,12 +275,12 @@ _Call = tuple[Any, tuple[Any, ...], tuple[Any, ...]]
 
 
 def _is_plain_number(x: Any) -> bool:
-    """Return whether ``x`` is a 0-d tensor that requires no gradient. ``clamp`` treats it as a number."""
+    """Return whether ``x`` is a 0-d tensor that requires no gradient. ``clamp`` treats such a bound as a number."""
     return isinstance(x, Tensor) and not x._array.ndim and not x.requires_grad
 
 
 def _clamp_call(input: Tensor, low: Any, high: Any) -> _Call:
-    """Return (operation, its tensors, its parameters) for ``clamp(input, low, high)``."""
+    """Return the tuple (operation, its tensors, its parameters) that computes ``clamp(input, low, high)``."""
     if low is None and high is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     tensors = [isinstance(each, Tensor) for each in (low, high) if each is not None]
@@ -328,7 +328,7 @@ def _bound_call(name: str, input: Tensor, bound: Any, of_tensor: Any, of_number:
 
 
 def _promoted(input: Tensor, bounds: tuple[Any, ...]) -> Tensor:
-    """Return ``input`` converted to the promoted dtype of ``input`` and the numbers ``bounds``.
+    """Return ``input`` of ``clamp``, converted to the common dtype of ``input`` and the numbers ``bounds``.
 
     A bound of None is ignored.
     """
@@ -341,7 +341,7 @@ def _promoted(input: Tensor, bounds: tuple[Any, ...]) -> Tensor:
 
 
 def _clamped(call: _Call) -> Tensor:
-    """Return the result of ``call``, a tuple (operation, its tensors, its parameters)."""
+    """Return the result of a clamp, whose operation, tensors and parameters are the tuple ``call``."""
     block, tensors, params = call
     if params:
         tensors = (_promoted(tensors[0], params),)
@@ -349,10 +349,10 @@ def _clamped(call: _Call) -> Tensor:
 
 
 def _clamp_in_place(call: _Call) -> Tensor:
-    """Write the result of ``call`` into its first tensor and return this tensor.
+    """Write the result of a clamp into its first tensor and return this tensor.
 
-    ``call`` is a tuple (operation, its tensors, its parameters). Raises RuntimeError if the dtype of the result does
-    not fit.
+    ``call`` is the tuple (operation, its tensors, its parameters). Raises RuntimeError if the dtype of the result
+    cannot be cast to that of the tensor.
     """
     block, tensors, params = call
     if params:

@@ -60,16 +60,16 @@ def polygamma_block(np: Any, self: Any, /, n: int) -> Any:
 
 
 def _hurwitz(np: Any, x: Any, q: Any) -> Any:
-    """Return the Hurwitz zeta function of ``x`` and ``q``.
+    """Return the Hurwitz zeta function of ``x`` and ``q``: the sum of ``(k + q) ** -x`` over k from 0 to infinity.
 
-    As in PyTorch, it is nan for an infinite ``q`` if ``x > 1``.
+    As in PyTorch, the result is nan for an infinite ``q`` if ``x > 1``.
     """
     values = special(np, "zeta", x, q)
     return np.where((q == np.inf) & (x > 1), np.nan, values).astype(values.dtype)
 
 
 def _trigamma(np: Any, x: Any) -> Any:
-    """Return the trigamma function of ``x``, which is the derivative of the digamma function."""
+    """Return the trigamma function of ``x``, the derivative of the digamma function."""
     # Reflection at 1/2: π² / sin²(πx) = trigamma(x) + trigamma(1 - x).
     low = x < 0.5
     values = special(np, "zeta", x.dtype.type(2), np.where(low, 1 - x, x))
@@ -156,10 +156,10 @@ def mvlgamma_(input: Tensor, p: int) -> Tensor:
     function=False, method=False, in_place=False, numbers=False,
 )  # fmt: skip
 def gamma_moment(np: Any, self: Any, other: Any, /, n: int) -> Any:
-    """Return ``E[(ln T - ψ(a))ⁿ; T < x]`` elementwise, where a is ``self``, x is ``other`` and the power is ``n``.
+    """Return the truncated moment ``E[(ln T - ψ(a))ⁿ; T < x]`` elementwise, where a is ``self`` and x is ``other``.
 
-    T has the gamma distribution of shape a. These truncated moments are the derivatives of ``igamma`` with respect to
-    its order.
+    T is a random variable with the gamma distribution of shape a. The derivatives of ``igamma`` with respect to its
+    order are such moments.
     """
     return special_derivatives.gamma_moment(np, self, other, n)
 
@@ -171,17 +171,18 @@ def _gamma_moment_derivative(F: Any, a: Any, x: Any, n: int) -> Any:
 
 
 def _igamma_gradient(F: Any, g: Any, self: Any, other: Any) -> Any:
-    """Return ``g`` times the derivative of ``igamma(self, other)`` with respect to ``other``.
+    """Return the gradient of ``igamma(self, other)`` with respect to ``other``; ``g`` is the gradient of the result.
 
-    The derivative is the density of the gamma distribution.
+    The derivative of ``igamma`` with respect to ``other`` is the density of the gamma distribution.
     """
     return g * F.exp((self - 1) * F.log(other) - other - F.lgamma(self))
 
 
 def _at_the_ends(np: Any, order: Any, x: Any, values: Any, at_zero: int, at_infinity: int) -> Any:
-    """Return ``values`` with PyTorch's results where one of ``order`` and ``x`` is nan and the other is 0 or inf.
+    """Return ``values`` of ``igamma`` or ``igammac``, corrected to PyTorch's results at the ends of the domain.
 
-    ``at_zero`` is the result for x = 0 or an infinite order, and ``at_infinity`` the result for an infinite x.
+    These are elements where one of ``order`` and ``x`` is nan, or where they are 0 or infinite. ``at_zero`` is the
+    result for x = 0 or an infinite order, and ``at_infinity`` the result for an infinite x.
     """
     # PyTorch tests for 0 and infinity before it tests for nan.
     no_order = order != order
@@ -236,8 +237,8 @@ def erfinv(np: Any, self: Any, /) -> Any:
 def _hidden(*rules: Any, refuses: str, kinds: str = "c", **options: Any) -> Any:
     """Return a decorator that declares an elementwise operation of floats that only ``retrograd.special`` exports.
 
-    ``rules`` are its derivative rules. ``refuses`` is the name of PyTorch's kernel in the error for dtypes of the
-    ``kinds`` (NumPy's letters). ``options`` are further arguments of ``pointwise``.
+    ``rules`` are the derivative rules of the operation. PyTorch refuses dtypes of the ``kinds`` (NumPy's letters) with
+    an error that names its kernel, ``refuses``. ``options`` are further arguments of ``pointwise``.
     """
     options = {"function": False, "method": False, "in_place": False, **options}
     return pointwise(*rules, floats=True, refuses=(refuses, kinds), **options)
@@ -291,7 +292,7 @@ def special_entr(np: Any, self: Any, /) -> Any:
 def _tiny(F: Any, self: Any, dtype: Any) -> tuple[Any, Any]:
     """Return a mask of the elements of ``self`` near 0, and ``self`` with these elements replaced by eps.
 
-    Division by these elements is too inexact. eps is the machine epsilon of ``dtype``.
+    Here eps is the machine epsilon of ``dtype``. Derivatives that divide by ``self`` are too inexact at these elements.
     """
     eps = dtypes.finfo(dtypes.dtype_of(dtype)).eps
     near = ~(F.abs(self) > eps)  # nan counts as near, as in PyTorch
@@ -359,9 +360,9 @@ _WITHOUT_DERIVATIVE = {
 
 
 def _bessel(name: str, scipy_name: str, argument: str, doc: str) -> Any:
-    """Declare and return the operation ``special_{name}``, which SciPy's function ``scipy_name`` computes.
+    """Declare and return the operation ``special_{name}``, a Bessel function that SciPy's ``scipy_name`` computes.
 
-    ``argument`` is the name of its argument, "input" or "x". ``doc`` is its docstring.
+    ``argument`` is the name of the operand, "input" or "x". ``doc`` is the docstring of the operation.
     """
 
     def of_input(np: Any, input: Any, /) -> Any:
@@ -414,8 +415,7 @@ _POLYNOMIALS = {
 def _polynomial(name: str, evaluate: Any, kind: str | None, high: int, title: str) -> Any:
     """Declare and return the operation ``special_{name}``, a polynomial that the kernel ``evaluate`` computes.
 
-    ``kind`` and ``high`` are arguments of the kernel. If ``kind`` is None, it has neither. ``title`` begins the
-    docstring.
+    ``kind`` and ``high`` are arguments of the kernel, unless ``kind`` is None. ``title`` begins the docstring.
     """
 
     def kernel(np: Any, x: Any, n: Any, /) -> Any:
@@ -453,12 +453,12 @@ def logit(np: Any, self: Any, /, eps: Any = None) -> Any:
 
 
 def _of_two(*rules: Any, name: str, backward: str, refuses: str, kinds: str = "c") -> Any:
-    """Return a decorator that declares a kernel as three operations.
+    """Return a decorator that declares a function of two operands, such as ``xlogy``, as three operations.
 
-    They are of two tensors, of a number and a tensor, and of a tensor and a number. Their names are ``name`` with a
-    suffix. Their nodes are ``backward`` with the endings Backward0, Backward1 and Backward2. ``rules`` are their
-    derivative rules. ``refuses`` is the name of PyTorch's kernel in the error for dtypes of the ``kinds`` (NumPy's
-    letters).
+    Their operands are two tensors, a number and a tensor, or a tensor and a number. Their names are ``name`` with a
+    suffix; their graph nodes are ``backward`` with the endings Backward0, Backward1 and Backward2. ``rules`` are the
+    derivative rules. PyTorch refuses dtypes of the ``kinds`` (NumPy's letters) with an error that names its kernel,
+    ``refuses``.
     """
 
     def declare(kernel: Any) -> tuple[Any, ...]:
@@ -474,9 +474,9 @@ def _of_two(*rules: Any, name: str, backward: str, refuses: str, kinds: str = "c
 
 
 def _choose(blocks: tuple[Any, ...], input: Any, other: Any) -> Any:
-    """Return the one of the three operations ``blocks`` that accepts the types of ``input`` and ``other``.
+    """Return the operation of the three ``blocks`` that accepts the types of ``input`` and ``other``.
 
-    ``blocks`` are in the order of :func:`_of_two`.
+    :func:`_of_two` declares them for two tensors, a number and a tensor, and a tensor and a number, in this order.
     """
     if isinstance(input, Tensor):
         return blocks[0 if isinstance(other, Tensor) else 2]
@@ -538,7 +538,7 @@ def _xlog1py(np: Any, self: Any, other: Any, /) -> Any:
 def zeta_sum(np: Any, self: Any, other: Any, /, n: int) -> Any:
     """Return the sum of ``ln(k + other) ** n * (k + other) ** -self`` over k from 0 to infinity, elementwise.
 
-    The derivatives of the zeta function are such sums.
+    Up to sign, this is the derivative of order n of the Hurwitz zeta function with respect to ``self``.
     """
     x, q = (each if hasattr(each, "dtype") else np.asarray(each, np.float64) for each in (self, other))
     return special_derivatives.zeta_sum(np, x, q, n)

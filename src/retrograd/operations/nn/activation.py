@@ -32,13 +32,13 @@ from ..shape.views import reshape
 def _functional_op(*rules: Any, **options: Any) -> Any:
     """Return the decorator of an elementwise operation that is public only in ``nn.functional``.
 
-    ``rules`` are the derivative rules of its operands; ``options`` are passed to ``pointwise``.
+    ``rules`` are the derivative rules of the operands; ``options`` are passed to ``pointwise``.
     """
     return pointwise(*rules, function=False, method=False, in_place=False, **options)
 
 
 def _gradient_op(**options: Any) -> Any:
-    """Return the decorator of an operation that computes the gradient of an activation.
+    """Return the decorator of an operation that computes the gradient of an activation such as ``gelu``.
 
     ``options`` are passed to ``op``.
     """
@@ -69,7 +69,10 @@ def _zero_second_derivative(F: Any, g: Any) -> Any:
 
 @_gradient_op()
 def leaky_relu_backward(np: Any, grad_output: Any, self: Any, /, negative_slope: float) -> Any:
-    """Return ``grad_output`` where ``self`` is positive, and ``negative_slope * grad_output`` elsewhere."""
+    """Return the gradient of ``leaky_relu`` with respect to its input ``self``.
+
+    This is ``grad_output`` where ``self`` is positive, and ``negative_slope * grad_output`` elsewhere.
+    """
     if (
         grad_output.size >= LARGE
         and (large := looped("leaky_relu_backward", grad_output, self, numbers=(negative_slope,))) is not None
@@ -115,7 +118,10 @@ leaky_relu_ = in_place_form(leaky_relu_block.op, "leaky_relu_")
 
 @_gradient_op()
 def hardtanh_backward(np: Any, grad_output: Any, self: Any, /, min_val: float, max_val: float) -> Any:
-    """Return ``grad_output`` where ``self`` is strictly between ``min_val`` and ``max_val``, and 0 elsewhere."""
+    """Return the gradient of ``hardtanh`` with respect to its input ``self``.
+
+    This is ``grad_output`` where ``self`` is strictly between ``min_val`` and ``max_val``, and 0 elsewhere.
+    """
     outside = (self <= min_val) | (self >= max_val)
     return np.where(outside, np.zeros((), grad_output.dtype), grad_output)
 
@@ -167,7 +173,10 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 @_gradient_op()
 def hardshrink_backward(np: Any, grad_output: Any, self: Any, /, lambd: float) -> Any:
-    """Return ``grad_output`` where ``abs(self) > lambd``, and 0 elsewhere."""
+    """Return the gradient of ``hardshrink`` with respect to its input ``self``.
+
+    This is ``grad_output`` where ``abs(self) > lambd``, and 0 elsewhere.
+    """
     return np.where(np.absolute(self) <= lambd, np.zeros((), grad_output.dtype), grad_output)
 
 
@@ -231,7 +240,10 @@ relu_ = in_place_form(relu_block.op, "relu_")
 
 @_gradient_op()
 def hardsigmoid_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
-    """Return ``grad_output / 6`` where ``self`` is strictly between -3 and 3, and 0 elsewhere."""
+    """Return the gradient of ``hardsigmoid`` with respect to its input ``self``.
+
+    This is ``grad_output / 6`` where ``self`` is strictly between -3 and 3, and 0 elsewhere.
+    """
     return np.where((self > -3) & (self < 3), grad_output / 6, np.zeros((), grad_output.dtype))
 
 
@@ -337,7 +349,7 @@ elu_backward.derivative(
 def elu_block(np: Any, self: Any, /, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Any:
     """Return ``scale * x`` for each positive element x of ``self``.
 
-    For the other elements, return ``scale * alpha * (exp(input_scale * x) - 1)``.
+    For every other element x, return ``scale * alpha * (exp(input_scale * x) - 1)``.
     """
     if self.size >= LARGE and (large := looped("elu", self, numbers=(alpha, scale, input_scale))) is not None:
         return large
@@ -410,7 +422,7 @@ def _logistic(np: Any, x: Any) -> Any:
 
 @_gradient_op()
 def silu_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
-    """Return the gradient of ``silu``, ``x * sigmoid(x)``, with respect to its input ``self``."""
+    """Return the gradient of ``silu`` with respect to its input ``self``, where ``silu(x) = x * sigmoid(x)``."""
     if self.size >= LARGE and (large := looped("silu_backward", grad_output, self)) is not None:
         return large
     share = _logistic(np, self)
@@ -444,7 +456,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
 @_gradient_op()
 def mish_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
-    """Return the gradient of ``mish``, ``x * tanh(softplus(x))``, with respect to its input ``self``."""
+    """Return the gradient of ``mish`` with respect to its input ``self``, where ``mish(x) = x * tanh(softplus(x))``."""
     if grad_output.size >= LARGE and (large := looped("mish_backward", grad_output, self)) is not None:
         return large
     share = np.tanh(np.logaddexp(self, np.zeros((), self.dtype)))
@@ -523,7 +535,7 @@ def softplus(np: Any, self: Any, /, beta: float = 1.0, threshold: float = 20.0) 
 
 @_gradient_op()
 def log_sigmoid_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
-    """Return ``grad_output * sigmoid(-self)``, the gradient of ``logsigmoid`` with respect to its input ``self``."""
+    """Return the gradient of ``logsigmoid`` with respect to its input ``self``: ``grad_output * sigmoid(-self)``."""
     return grad_output * _logistic(np, -self)
 
 
@@ -568,7 +580,7 @@ def _is_exact(approximate: str) -> bool:
 
 @_gradient_op()
 def gelu_backward(np: Any, grad_output: Any, self: Any, /, approximate: str) -> Any:
-    """Return the gradient of ``gelu`` with the same ``approximate`` with respect to its input ``self``."""
+    """Return the gradient of ``gelu`` with respect to its input ``self``; ``approximate`` is the parameter of ``gelu``."""
     if approximate == "none":
         if self.size >= LARGE and (large := looped("gelu_backward", grad_output, self)) is not None:
             return large
@@ -624,9 +636,9 @@ def gelu(np: Any, self: Any, /, *, approximate: str = "none") -> Any:
 
 @_gradient_op()
 def prelu_kernel_backward(np: Any, grad_output: Any, self: Any, weight: Any, /) -> Any:
-    """Return ``grad_output`` where ``self`` is positive, and ``weight * grad_output`` elsewhere.
+    """Return the gradient of ``prelu_kernel`` with respect to its input ``self``.
 
-    This is the gradient of ``prelu_kernel`` with respect to ``self``.
+    This is ``grad_output`` where ``self`` is positive, and ``weight * grad_output`` elsewhere.
     """
     return np.where(self > 0, grad_output, weight * grad_output)
 

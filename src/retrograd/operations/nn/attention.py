@@ -57,7 +57,7 @@ def masked_attention_block(
 ) -> tuple[Any, Any]:
     """Return the results of ``attention_block`` with the mask ``attn_mask`` applied to the scores.
 
-    A boolean ``attn_mask`` is True for the keys that take part; any other is added to the scores.
+    A boolean ``attn_mask`` is True for the keys that take part; a mask of another dtype is added to the scores.
     """
     return attention.forward(np, query, key, value, attn_mask, is_causal, scale)
 
@@ -85,10 +85,10 @@ masked_attention_block.derivative(
 
 def _attention_back(g: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Any, output: Any, sums: Any,
                     is_causal: bool, scale: float) -> tuple[Tensor, ...]:  # fmt: skip
-    """Return the gradients of attention with respect to ``query``, ``key`` and ``value``, from the gradient ``g``.
+    """Return the gradients of attention with respect to ``query``, ``key`` and ``value``; ``g`` is that of the output.
 
-    They are computed by recorded operations, so that they can be differentiated again. Used only for second
-    derivatives, because it allocates the matrix of all scores.
+    They are computed by differentiable operations. This function is used only for second derivatives, because it
+    allocates the matrix of all scores.
     """
     share = query._array.shape[1] // key._array.shape[1]
     keys, values = (_repeat_heads(each, share) for each in (key, value))
@@ -108,9 +108,9 @@ TENSORS.__dict__["attention_back"] = _attention_back
 
 
 def _repeat_heads(x: Tensor, share: int) -> Tensor:
-    """Return ``x`` (batch, heads, length, size) with each head repeated ``share`` times along dimension -3.
+    """Return ``x`` (batch, heads, length, size) with each head repeated ``share`` times.
 
-    Each head of the key or value is then paired with one query head.
+    In grouped-query attention, each head of the key or value is thus paired with one query head.
     """
     return x if share == 1 else x.repeat_interleave(share, -3)
 
@@ -233,7 +233,7 @@ def scaled_dot_product_attention(
 
 
 def _projected(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """Return ``x @ weight.T + bias``, where ``x`` is 2-d or 3-d."""
+    """Return the linear projection ``x @ weight.T + bias``, where ``x`` is 2-d or 3-d."""
     flat = reshape(x, (-1, x._array.shape[-1])) if x._array.ndim == 3 else x
     out = matmul(flat, t(weight)) if bias is None else addmm(bias, flat, t(weight))
     return out if flat is x else view(out, (*x._array.shape[:-1], weight._array.shape[0]))
@@ -274,7 +274,7 @@ def _check_heads(
 
 
 def _additive_mask(mask: Tensor | None, name: str, other: Tensor | None, dtype: Any) -> Tensor | None:
-    """Return ``mask`` as values that are added to the scores, or None if ``mask`` is None.
+    """Return the mask of multi-head attention as values that are added to the scores; None stays None.
 
     A boolean mask becomes minus infinity, of ``dtype``, where it is True, because these keys are ignored. Raises
     AssertionError for a mask that is neither boolean nor floating-point; the message contains ``name``. ``other`` is
@@ -290,7 +290,7 @@ def _additive_mask(mask: Tensor | None, name: str, other: Tensor | None, dtype: 
 def _projections(
     query: Tensor, key: Tensor, value: Tensor, weight: Any, bias: Any, separate: tuple[Any, Any, Any] | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return ``query``, ``key`` and ``value``, each multiplied by its projection matrix, plus its part of ``bias``.
+    """Return the projections of ``query``, ``key`` and ``value``: each times its matrix, plus its part of ``bias``.
 
     ``weight`` holds the three matrices, concatenated along dimension 0. If ``separate`` is not None, the three matrices
     are ``separate`` and ``weight`` is not used.
@@ -331,7 +331,10 @@ def _checked_static(x: Tensor, name: str, batch: int, heads: int, size: int) -> 
 
 
 def _masks_for_added_key(masks: list[Tensor | None]) -> list[Tensor | None]:
-    """Return ``masks`` with one more column for an appended key, which is not masked; None stays None."""
+    """Return ``masks`` with one more column for a key that is appended to the keys and is not masked.
+
+    A mask of None stays None.
+    """
     return [None if each is None else F.constant_pad_nd_block(each, (0, 1), 0) for each in masks]
 
 
@@ -406,9 +409,9 @@ def multi_head_attention_forward(
 
 
 def _with_batch(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the three tensors with a batch dimension of size 1 at index 1.
+    """Return ``query``, ``key`` and ``value`` with a batch dimension of size 1 at index 1.
 
-    Arguments that are the same tensor are the same tensor in the result.
+    If two arguments are the same tensor, the two results are the same tensor, too.
     """
     batched = unsqueeze(query, 1)
     keys = batched if key is query else unsqueeze(key, 1)
@@ -460,8 +463,7 @@ def _check_mask(mask: Tensor | None, length: int, keys: int, count: int) -> Tens
 
 
 def _with_padding(mask: Tensor | None, padding: Tensor | None, batch: int, heads: int, keys: int) -> Tensor | None:
-    """Return the sum of the mask of scores ``mask`` and the padding mask ``padding`` (batch, keys), repeated for each
-    head.
+    """Return the attention mask ``mask`` plus the padding mask ``padding`` (batch, keys), repeated for each head.
 
     If ``padding`` is None, return ``mask``.
     """

@@ -312,11 +312,7 @@ def _check_smoothing(share: float) -> None:
     lambda g, number: g / number, backward="DivBackward1", function=False, method=False, in_place=False
 )  # fmt: skip
 def divided(np: Any, self: Any, /, number: float) -> Any:
-    """Return ``self / number``.
-
-    The operation exists because the graph node of its result is named like that of PyTorch's division by a Python
-    number.
-    """
+    """Return ``self / number``, with the graph node that PyTorch's division by a Python number has."""
     return self / (number or np.nan)
 
 
@@ -384,7 +380,7 @@ def _margin_rule(F: Any, g: Any, slope: Any, shape: tuple[int, ...], reduction: 
     """Return the gradient of a margin loss with respect to its input of shape ``shape``.
 
     ``g`` is the gradient of the loss. ``slope`` (N, C) is the derivative of the sum of the margins in each row; the
-    loss of a row is this sum divided by C.
+    loss of the row is this sum divided by C.
     """
     count, classes = shape if len(shape) == 2 else (1, math.prod(shape))
     each = F.reshape(g, (-1, 1)) / (classes * (count if reduction == "mean" else 1))
@@ -416,7 +412,10 @@ def multi_margin_loss_block(
 
 @op(function=False, method=False)
 def margin_mask(np: Any, self: Any, target: Any, /, margin: float) -> Any:
-    """Return 1 for each class of ``self`` whose score plus ``margin`` exceeds the target's score, and 0 elsewhere."""
+    """Return 1 for each class whose margin in ``multi_margin_loss`` is positive, and 0 elsewhere.
+
+    The margin of a class is positive if its score in ``self`` plus ``margin`` exceeds the score of the target.
+    """
     gap, _ = class_losses.margins(np, _rows(self), target.reshape(-1), margin)
     return (gap > 0).astype(self.dtype)
 
@@ -491,10 +490,11 @@ def multi_margin_loss(
 
 
 def _margins_by_class(np: Any, x: Any, target: Any) -> Any:
-    """Yield, for each k, the k-th target class of each row of ``x`` (N, C) and the margins of this row.
+    """Yield the margins of ``multilabel_margin_loss`` for the first target class of each row, then for the second, etc.
 
-    The margins (N, C) are ``max(0, 1 - x[class] + x)`` for the k-th target class. The margins of the row's own target
-    classes are 0. ``target`` lists the classes of each row, up to the first -1.
+    Each item is a pair: the k-th target class of each row of ``x`` (N, C), and the margins ``max(0, 1 - x[class] + x)``
+    (N, C) of these classes. The margins of the row's own target classes are 0. ``target`` lists the classes of each
+    row, up to the first -1.
     """
     counts, named = class_losses.listed(np, target)
     for k in range(target.shape[1]):

@@ -254,9 +254,10 @@ def _check_output_padding(stride: Any, dilation: Any, output_padding: Any) -> No
 
 
 def _per_dimension(name: str, value: Any, rank: int) -> tuple[int, ...]:
-    """Return ``value`` as a tuple of ``rank`` ints, one per spatial dimension; a single int is repeated.
+    """Return the parameter ``value`` of a convolution as a tuple of ``rank`` ints, one per spatial dimension.
 
-    Raises PyTorch's error, which contains the parameter's ``name``, for another number of ints.
+    A single int is repeated. Raises PyTorch's error, which contains the ``name`` of the parameter, for another number
+    of ints.
     """
     if value.__class__ is int:
         return (value,) * rank
@@ -292,8 +293,8 @@ def convolution(
 def _complex(input: Tensor, weight: Tensor, bias: Tensor | None, options: tuple[Any, ...]) -> Tensor:
     """Return the convolution of complex operands, computed by three real convolutions (Gauss's method).
 
-    PyTorch computes and records it in the same way. ``options`` are the parameters of ``convolution_block`` from
-    ``stride`` to ``groups``.
+    PyTorch computes it in the same way and has the same graph nodes. ``options`` are the parameters of
+    ``convolution_block`` from ``stride`` to ``groups``.
     """
     for what, each in (("weight", weight), ("bias", bias)):
         if each is not None and each._array.dtype != input._array.dtype:
@@ -351,7 +352,7 @@ def _are_ints(value: Any) -> bool:
 
 
 def _batched(name: str, input: Tensor, rank: int) -> tuple[Tensor, bool]:
-    """Return ``input`` with a batch dimension, and whether ``input`` already had this dimension.
+    """Return the ``input`` of a convolution with a batch dimension, and whether it already had this dimension.
 
     Raises RuntimeError, with the function ``name`` in the message, unless ``input`` has ``rank`` + 1 or ``rank`` + 2
     dimensions.

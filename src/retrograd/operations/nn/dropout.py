@@ -26,7 +26,7 @@ ALPHA = 1.7580993408473766  # minus the limit of selu at minus infinity
 
 
 def _keep_mask(input: Tensor, p: float, feature: bool) -> Tensor:
-    """Return a tensor of the dtype of ``input`` that is 1 with probability ``1 - p``, and 0 elsewhere.
+    """Return the mask of dropout: a tensor of the dtype of ``input`` that is 1 with probability ``1 - p``, otherwise 0.
 
     If ``feature`` is true, one value is drawn per channel of each sample, and the result broadcasts to the shape of
     ``input``.
@@ -48,10 +48,10 @@ def _zero(input: Tensor) -> Tensor:
 
 
 def scaled_keep_mask(input: Tensor, p: float, feature: bool) -> Tensor:
-    """Return a tensor of the dtype of ``input`` that is ``1 / (1 - p)`` with probability ``1 - p``, and 0 elsewhere.
+    """Return the factors of dropout, which are ``1 / (1 - p)`` with probability ``1 - p``, otherwise 0.
 
-    If ``feature`` is true, one value is drawn per channel of each sample, and the result broadcasts to the shape of
-    ``input``.
+    They have the dtype of ``input``. If ``feature`` is true, one value is drawn per channel of each sample, and the
+    result broadcasts to the shape of ``input``.
     """
     if p == 1:
         return _zero(input)
@@ -78,7 +78,7 @@ def _drop(input: Tensor, p: float, train: bool, inplace: bool, feature: bool = F
 
 
 def _drop_alpha(input: Tensor, p: float, train: bool, inplace: bool, feature: bool = False) -> Tensor:
-    """Return ``input`` with each element dropped with probability ``p``, in a way that keeps mean 0 and variance 1.
+    """Return alpha dropout of ``input``: elements are dropped with probability ``p``, mean 0 and variance 1 are kept.
 
     Dropped elements become the limit of selu at minus infinity. Then all elements are scaled and shifted. If
     ``feature`` is true, whole channels of each sample are dropped. If ``train`` is false, ``input`` is returned

@@ -28,10 +28,10 @@ from ..shape.views import reshape
             {"INT": numpy.dtype(numpy.int64), "within": all_in_range, "SOME": SOME, "much_taken": take_axis}),
 )  # fmt: skip
 def embedding_block(np: Any, self: Any, indices: Any, /, padding_idx: int, scale: bool) -> Any:
-    """Return the rows of ``self`` at ``indices``, of shape (*indices.shape, size).
+    """Return the rows of the table ``self`` at ``indices``, of shape (*indices.shape, size).
 
-    The parameters apply to the gradient. The row ``padding_idx`` gets no gradient. If ``scale`` is true, the gradient
-    of each row is divided by the number of its occurrences in ``indices``.
+    ``padding_idx`` and ``scale`` apply only to the gradient: the row ``padding_idx`` gets none, and if ``scale`` is
+    true, the gradient of each row is divided by the number of its occurrences in ``indices``.
     """
     if indices.size and not (indices.min() >= 0 and indices.max() < self.shape[0]):
         raise IndexError("index out of range in self")
@@ -56,10 +56,10 @@ def embedding_dense_backward(
 
 @op(function=False, method=False, linear=True)
 def embedding_double(np: Any, self: Any, indices: Any, /, padding_idx: int, scale: bool) -> Any:
-    """Return the gradient of ``embedding_dense_backward``: the rows of ``self`` at ``indices``.
+    """Return the gradient of ``embedding_dense_backward`` with respect to its ``grad_output``.
 
-    They are scaled as in ``embedding_dense_backward``: 0 for the index ``padding_idx``, and, if ``scale`` is true,
-    divided by the number of occurrences of the index.
+    The result holds the rows of ``self`` at ``indices``, scaled as in ``embedding_dense_backward``: rows of the index
+    ``padding_idx`` are 0, and if ``scale`` is true, each row is divided by the number of occurrences of its index.
     """
     result = np.take(self, indices, 0)
     factor = embedding_kernels.gradient_factors(np, indices.reshape(-1), padding_idx, scale, result.dtype)
@@ -224,13 +224,16 @@ def embedding_bag_again(
 
 @op(function=False, method=False)
 def row_products(np: Any, self: Any, other: Any, first: Any, second: Any, /) -> Any:
-    """Return for each i the dot product of row ``first[i]`` of ``self`` with row ``second[i]`` of ``other``."""
+    """Return for each i the dot product of row ``first[i]`` of ``self`` with row ``second[i]`` of ``other``.
+
+    Such products are the gradient of the weights of ``embedding_bag``.
+    """
     return np.einsum("ij,ij->i", self[first], other[second])
 
 
 @op(function=False, method=False)
 def row_sums(np: Any, weights: Any, self: Any, source: Any, target: Any, /, count: int) -> Any:
-    """Return an array of ``count`` rows: for each i, ``weights[i] * self[source[i]]`` is added to row ``target[i]``."""
+    """Return ``count`` rows in which ``weights[i] * self[source[i]]`` is added to row ``target[i]`` for each i."""
     return embedding_kernels.sum_rows(np, self[source] * weights[:, None], target, count)
 
 
@@ -288,7 +291,7 @@ def _embedding_bag(
     sparse: bool = False, per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    """Return the sum (``mode`` 0), mean (1) or maximum (2) of the rows of ``weight`` in each bag.
+    """Return the sum, mean or maximum (``mode`` 0, 1 or 2) of the rows of ``weight`` in each bag.
 
     Also return the bag of each index, the size of each bag and, for mode 2, the row of each maximum.
     """

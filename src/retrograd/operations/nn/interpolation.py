@@ -23,7 +23,7 @@ from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool
 def _upsampling(name: str, title: str) -> Any:
     @op(name=name, backward=f"{title}Backward0", function=False, method=False, linear=True)
     def resized(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
-        """Return ``self`` resampled along its last ``len(plan)`` dimensions.
+        """Return the images ``self`` resampled along their last ``len(plan)`` dimensions.
 
         Each entry of ``plan`` lists, for each output element along one dimension, the input elements and their weights.
         """
@@ -55,10 +55,10 @@ _MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | n
 def _sizes(
     input: Tensor, size: Any, scale_factor: Any, recompute: bool | None
 ) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
-    """Return the spatial output size of ``interpolate``, and the scale of each spatial dimension.
+    """Return the spatial output size of ``interpolate``, and a scale for each spatial dimension.
 
     A scale of None means the ratio of input size to output size. ``recompute`` is the argument
-    ``recompute_scale_factor``.
+    ``recompute_scale_factor`` of ``interpolate``.
     """
     space = input._array.shape[2:]
     rank = len(space)
@@ -215,7 +215,7 @@ def grid_read(np: Any, input: Any, grid_: Any, /, mode: int, padding: int, align
 def grid_spread(
     np: Any, self: Any, grid_: Any, /, shape: Any, mode: int, padding: int, align: bool, orders: tuple[int, ...]
 ) -> Any:
-    """Return the gradient of ``grid_read`` with respect to its ``input`` of shape ``shape``.
+    """Return the gradient of ``grid_read`` with respect to its ``input``, whose shape is ``shape``.
 
     ``self`` is the gradient of the samples.
     """
@@ -541,10 +541,10 @@ def im2col(np: Any, self: Any, /, kernel: Any, stride: Any, padding: Any, dilati
 def col2im(
     np: Any, self: Any, /, space: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, places: Any
 ) -> Any:
-    """Return images of spatial shape ``space``, in which overlapping windows are summed.
+    """Return the images of spatial shape ``space`` that are the sums of their overlapping windows.
 
     ``self`` (N, C * window size, number of windows) holds the windows as columns. The other parameters are those of
-    ``im2col``.
+    ``im2col``, whose adjoint this operation is.
     """
     return convolution.fold_windows(np, self, space, kernel, stride, padding, dilation, places)
 
@@ -567,7 +567,7 @@ def _pair(what: str, value: Any) -> tuple[int, int]:
 
 
 def _columns_of(space: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> tuple[int, ...]:
-    """Return the number of windows along each dimension of an image of spatial shape ``space``."""
+    """Return the number of windows of ``unfold`` along each dimension of an image of spatial shape ``space``."""
     for what, short, values, least in (
         ("kernel size", "kernel", kernel, 1), ("dilation", "dilation", dilation, 1), ("padding", "pad", padding, 0),
         ("stride", "stride", stride, 1),

@@ -39,9 +39,10 @@ def trilinear(np: Any, first: Any, second: Any, third: Any, /, text: str) -> Any
 
 
 def _gradient_equation(text: str, which: int) -> str:
-    """Return the equation for the gradient of the operand with index ``which`` in the Einstein summation ``text``.
+    """Return the equation for the gradient of one operand of :func:`trilinear`, the operand with index ``which``.
 
-    The operands of the returned equation are the gradient of the result, followed by the other two operands.
+    ``text`` is the equation of the Einstein summation. The operands of the returned equation are the gradient of the
+    result, followed by the other two operands.
     """
     given, out = text.split("->")
     names = given.split(",")

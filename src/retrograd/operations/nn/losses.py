@@ -60,8 +60,9 @@ def parse_reduction(size_average: bool | None, reduce: bool | None, reduction: s
 
 
 def reduce_losses(each: Tensor, reduction: str) -> Tensor:
-    """Return the mean of ``each`` for the reduction ``"mean"``, the sum for ``"sum"``, and ``each`` itself for
-    ``"none"``.
+    """Return the unreduced losses ``each``, reduced by ``reduction``.
+
+    This is the mean for ``"mean"``, the sum for ``"sum"``, and ``each`` itself for ``"none"``.
     """
     if reduction == "none":
         return each
@@ -76,9 +77,10 @@ def _reduce_array(np: Any, each: Any, reduction: str) -> Any:
 
 
 def _scale_by_grad(np: Any, slope: Any, grad: Any, reduction: str) -> Any:
-    """Multiply ``slope`` in place by the gradient of each unreduced loss and return ``slope``.
+    """Multiply ``slope``, the derivatives of the unreduced losses, in place by their gradient, and return ``slope``.
 
-    ``grad`` is the gradient of the reduced loss; for the reduction ``"mean"`` it is divided by the number of elements.
+    ``grad`` is the gradient of the reduced loss; for a mean, the gradient of an unreduced loss is ``grad`` divided by
+    the number of elements.
     """
     if reduction == "mean":
         kind = np.float32 if slope.dtype.char == "e" and slope.size > MOST else slope.dtype.type
@@ -88,10 +90,10 @@ def _scale_by_grad(np: Any, slope: Any, grad: Any, reduction: str) -> Any:
 
 
 def _large_gradient(name: str, x: Any, y: Any, factor: float, grad: Any, reduction: str, *parameter: float) -> Any:
-    """Return the gradient of the reduced loss of ``x`` and ``y`` from the compiled loop ``name``.
+    """Return the gradient of the reduced loss of ``x`` and ``y``, computed by the compiled loop ``name``.
 
-    Returns None if the loss is not reduced, or if no loop accepts these arrays. ``grad`` is the gradient of the reduced
-    loss; the result is multiplied by ``factor``. ``parameter`` is passed to the loop.
+    ``grad`` is the gradient of the reduced loss; the result is multiplied by ``factor``. ``parameter`` is passed to the
+    loop. Returns None if the loss is not reduced, or if no loop accepts these arrays.
     """
     if reduction == "none" or len(grad.shape):
         return None
@@ -151,7 +153,7 @@ def _second_order(backward: Any, slope: Callable[..., Any], bend: Callable[..., 
 
 
 def _first_order(forward: Any, backward: str, symmetric: bool) -> None:
-    """Set the derivative rules of the loss ``forward``, which call the operation named ``backward``.
+    """Set the derivative rules of the loss operation ``forward``; the rules call the operation named ``backward``.
 
     If ``symmetric`` is true, the loss is a function of ``self - target``. Otherwise ``target`` has no gradient.
     """
@@ -259,7 +261,7 @@ _second_order(
 
 @op(function=False, method=False)
 def same_kind(np: Any, self: Any, like: Any, /) -> Any:
-    """Return the booleans ``self`` converted to 0 and 1 in the dtype of ``like``."""
+    """Return the boolean array ``self`` as an array of 0 and 1 in the dtype of ``like``."""
     return self.astype(like.dtype)
 
 
@@ -291,7 +293,7 @@ _second_order(
 
 
 def _broadcast_pair(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Return ``input`` and ``target``, broadcast to a common shape.
+    """Return the ``input`` and the ``target`` of a loss, broadcast to a common shape.
 
     Issues PyTorch's warning if their shapes differ.
     """
@@ -306,9 +308,9 @@ def _broadcast_pair(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _in_common_dtype(x: Tensor, y: Tensor, result: dtype | None = None) -> tuple[Tensor, Tensor]:
-    """Return ``x`` and ``y``, both converted to their common dtype.
+    """Return the operands ``x`` and ``y`` of a loss, both converted to their common dtype.
 
-    Raises PyTorch's error if ``result`` is not None and the common dtype can not be cast to ``result``.
+    Raises PyTorch's error if ``result`` is not None and the common dtype cannot be cast to ``result``.
     """
     if x.dtype is y.dtype:
         return x, y

@@ -35,8 +35,10 @@ from ..shape.views import expand_as, reshape
 
 
 class Layout(NamedTuple):
-    """Shape to which an input is reshaped, axes over which mean and variance are taken, and shape of the reshaped
-    weight.
+    """The shapes and axes of one normalization, such as a call of ``layer_norm``.
+
+    The input is reshaped to ``shape``, mean and variance are taken over ``axes``, and the weight is reshaped to
+    ``weight``.
     """
 
     shape: tuple[int, ...]
@@ -77,7 +79,7 @@ def _affine(np: Any, flat: Any, weight: Any, bias: Any, layout: Layout) -> Any:
 
 
 def _normalised(np: Any, x: Any, weight: Any, bias: Any, layout: Layout, eps: float) -> tuple[Any, Any, Any, Any]:
-    """Return ``x`` normalized, multiplied by ``weight`` and added to ``bias``, in the shape ``layout.shape``.
+    """Return ``x`` normalized, times ``weight``, plus ``bias``, in the shape ``layout.shape``.
 
     Also return the mean, the variance and the reciprocal standard deviation. ``eps`` is added to the variance.
     """
@@ -106,11 +108,11 @@ def _normalised(np: Any, x: Any, weight: Any, bias: Any, layout: Layout, eps: fl
 
 
 def _upcast_operands(np: Any, layout: Layout, eps: float | None, x: Any, mean: Any, rstd: Any) -> tuple[Any, Any, Any]:
-    """Return ``x`` in the shape ``layout.shape``, its mean and its reciprocal standard deviation.
+    """Return the operands of a gradient of a normalization: ``x`` in ``layout.shape``, its mean and its ``rstd``.
 
-    Half-precision operands are cast to float32. The mean and the standard deviation of a half-precision ``x`` are
-    computed again, because the saved values are rounded. With ``eps=None`` the saved values are used, because they are
-    constants.
+    ``rstd`` is the reciprocal standard deviation. Half-precision operands are cast to float32. The mean and ``rstd`` of
+    a half-precision ``x`` are computed again, because the saved values are rounded; but with ``eps=None`` the saved
+    values are constants and are used.
     """
     short = x.dtype in HALF_PRECISION and eps is not None
     x, mean, rstd = upcast_all_half(x, mean, rstd)
@@ -153,9 +155,10 @@ def norm_weight_backward(
 
 
 def _normalized_input(F: Any, self: Any, layout: Layout, eps: float) -> tuple[Any, Any]:
-    """Return ``(self - mean) * rstd`` and ``rstd``, the reciprocal standard deviation, in the shape ``layout.shape``.
+    """Return the normalized input ``(self - mean) * rstd``, and ``rstd``, the reciprocal standard deviation.
 
-    Both are computed from ``self`` by operations of ``F``, so that they can be differentiated.
+    Both have the shape ``layout.shape`` and are computed from ``self`` by operations of ``F``, so that they can be
+    differentiated.
     """
     x = F.reshape(self, layout.shape)
     gap = x - F.mean_dim(x, layout.axes, True)
@@ -164,10 +167,10 @@ def _normalized_input(F: Any, self: Any, layout: Layout, eps: float) -> tuple[An
 
 
 def _apply_jacobian(F: Any, x: Any, flat: Any, scale: Any, axes: tuple[int, ...]) -> Any:
-    """Return the product of ``x`` and the Jacobian of a normalization along ``axes``.
+    """Return the product of ``x`` and the Jacobian matrix of a normalization along ``axes``.
 
-    ``flat`` is the normalized input and ``scale`` its reciprocal standard deviation. The Jacobian is symmetric,
-    therefore the result is both the vector-Jacobian and the Jacobian-vector product.
+    ``flat`` is the normalized input and ``scale`` its reciprocal standard deviation. The Jacobian matrix is symmetric.
+    Therefore the result is both the vector-Jacobian and the Jacobian-vector product.
     """
     return scale * (x - F.mean_dim(x, axes, True) - flat * F.mean_dim(x * flat, axes, True))
 
@@ -350,9 +353,9 @@ def _needs_no_checks(x: Any, last: tuple[int, ...], weight: Tensor | None, bias:
 
 
 def _fast_path_layout(x: Any, normalized_shape: Any, weight: Any, bias: Any) -> Layout:
-    """Return the layout of ``layer_norm`` for a call that needs no checks.
+    """Return the layout of a ``layer_norm`` of ``x`` whose arguments need no checks.
 
-    Raises ValueError for any other call, which the generic path then handles.
+    Raises ValueError for other arguments, which the generic path then handles.
     """
     last = normalized_shape if normalized_shape.__class__ is tuple else tuple(normalized_shape)
     if not _needs_no_checks(x, last, weight, bias):
@@ -650,9 +653,9 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
 
 
 def _root_mean_square(input: Tensor, last: tuple[int, ...], weight: Tensor | None, eps: float) -> Tensor | None:
-    """Return :func:`rms_norm` of ``input`` over the dimensions ``last`` from a compiled loop.
+    """Return :func:`rms_norm` of ``input`` over the dimensions ``last``, computed by a compiled loop.
 
-    Returns None if a gradient is recorded, or if no loop accepts the arrays.
+    Returns None if operations are recorded for gradients, or if no loop accepts the arrays.
     """
     given = [input] if weight is None else [input, weight]
     if input._array.size < LARGE or len(last) != 1 or any(each.__class__ not in PLAIN for each in given):

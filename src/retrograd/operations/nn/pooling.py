@@ -28,10 +28,10 @@ _SPACE = {1: "dimension", 2: "2 dimensions", 3: "3 dimensions"}
 def _per_dimension(
     name: str, what: str, value: Any, rank: int, default: tuple[int, ...] | None = None
 ) -> tuple[int, ...]:
-    """Return ``value`` as a tuple of ``rank`` ints, one per spatial dimension; a single int is repeated.
+    """Return the parameter ``value`` of a pooling function as a tuple of ``rank`` ints, one per spatial dimension.
 
-    Returns ``default`` if ``value`` is None or empty and ``default`` is not None. ``name`` (the function) and ``what``
-    (its parameter) are used in error messages.
+    A single int is repeated. Returns ``default`` if ``value`` is None or empty and ``default`` is not None. ``name``
+    (the function) and ``what`` (its parameter) are used in error messages.
     """
     if value.__class__ is int:
         return (value,) * rank
@@ -59,8 +59,9 @@ def _public(function: Any, name: str, doc: str, shown: bool = True) -> Any:
 def spread_at(np: Any, self: Any, indices: Any, /, shape: Any, rank: int, once: bool) -> Any:
     """Return zeros of ``shape``, to which each element of ``self`` is added at its index in ``indices``.
 
-    An index counts the elements of the last ``rank`` dimensions in row-major order; the other dimensions are those of
-    ``self``. If ``once`` is true, no index occurs twice for the same leading dimensions.
+    The indices are those of max pooling: they count the elements of the last ``rank`` dimensions in row-major order.
+    The other dimensions are those of ``self``. If ``once`` is true, no index occurs twice for the same leading
+    dimensions.
     """
     return in_memory_format_of(np, pooling.add_flat(np, self, indices, shape, rank, once), self)
 
@@ -69,9 +70,9 @@ def spread_at(np: Any, self: Any, indices: Any, /, shape: Any, rank: int, once: 
 def collect_at(np: Any, self: Any, indices: Any, /, rank: int, once: bool) -> Any:
     """Return the elements of ``self`` at the positions ``indices``.
 
-    A position counts the elements of the last ``rank`` dimensions in row-major order; the other dimensions are those of
-    ``indices``. ``once`` is used only for the gradient: if it is true, no position occurs twice for the same leading
-    dimensions.
+    The positions are those of max pooling: they count the elements of the last ``rank`` dimensions in row-major order.
+    The other dimensions are those of ``indices``. ``once`` is used only for the gradient: if it is true, no position
+    occurs twice for the same leading dimensions.
     """
     return pooling.take_flat(np, self, indices, rank)
 
@@ -83,14 +84,14 @@ collect_at.derivative(
 
 
 def _max_operation(name: str, backward: str) -> Any:
-    """Return the declared operation ``name``, which computes the maximum of each window and its index.
+    """Declare and return the operation ``name``, which computes the maximum of each window and its index.
 
     ``backward`` is the name of the graph node.
     """
 
     @op(name=name, backward=backward, outputs=("values", "indices"), differentiable=1, function=False, method=False)
     def largest(np: Any, self: Any, /, places: Any, once: bool) -> Any:
-        """Return the maximum of each window of ``self``, and its index.
+        """Return the maximum of each window of ``self``, and the index of the maximum.
 
         ``places`` describes the windows. The index counts the elements of the pooled dimensions in row-major order.
         ``once`` is used only for the gradient: if it is true, the windows do not overlap.
@@ -184,9 +185,9 @@ def _windows(
 def _max_pooled_1d(
     input: Tensor, values_only: bool, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> tuple[Tensor, Tensor]:
-    """Return the maximum of each window of the last dimension of ``input``, and its index.
+    """Return the maximum of each window of the last dimension of ``input``, and the index of the maximum.
 
-    If ``values_only`` is true, the user wants no indices; only then the output size is checked here, as in PyTorch.
+    If ``values_only`` is true, the caller wants no indices; only then the output size is checked here, as in PyTorch.
     """
     array = input._array
     if array.ndim not in (2, 3) or 0 in array.shape[array.ndim - 2 :]:
@@ -285,9 +286,9 @@ max_pool3d, max_pool3d_with_indices, _ = _max_pool_of(3)
 
 
 def _output_sizes(input: Tensor, output_size: Any, rank: int) -> tuple[int, ...]:
-    """Return ``output_size`` as a tuple of ints, in which None is replaced by the size of ``input``.
+    """Return the ``output_size`` of adaptive pooling as a tuple of ``rank`` ints, one per spatial dimension.
 
-    A single int is repeated for each of the ``rank`` spatial dimensions.
+    A single int is repeated. None is replaced by the size of ``input``.
     """
     if isinstance(output_size, int) or output_size is None:
         output_size = (output_size,) * rank
@@ -628,7 +629,7 @@ def _check_averaged(array: Any, rank: int) -> None:
 
 @slicewise
 def _integer_means(input: Tensor, plan: Any, geometry: Any, out: Any, include_pad: bool) -> Tensor:
-    """Return the means of windows of an integer ``input``, rounded towards zero."""
+    """Return the means of windows of an integer ``input``, rounded towards zero, for the ``avg_pool`` functions."""
     np = array_module_of(input._array)
     total, divisor = interpolation.apply_maps(np, input._array, plan), 1
     for dim, ((n, k, s, p), o) in enumerate(zip(geometry, out, strict=True)):

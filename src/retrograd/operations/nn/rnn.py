@@ -88,11 +88,11 @@ def _back_on_arrays(
 def _back_on_tensors(
     grads: Sequence[Any], operands: Sequence[Any], kept: Sequence[Any], kind: str, sizes: Sequence[int], reverse: bool
 ) -> tuple[Any, ...]:
-    """Return the gradients of a recurrent layer with respect to ``operands``, computed by recorded operations.
+    """Return the gradients of a recurrent layer with respect to ``operands``, computed by differentiable operations.
 
-    They can therefore be differentiated again. ``grads`` are the gradients of the states, the last state and the last
-    cell. The saved gates and cells in ``kept`` are constants, therefore this function computes gates and cells again.
-    ``kind``, ``sizes`` and ``reverse`` are the parameters of the layer.
+    ``grads`` are the gradients of the states, the last state and the last cell. The saved gates and cells in ``kept``
+    are constants, therefore this function computes gates and cells again. ``kind``, ``sizes`` and ``reverse`` are the
+    parameters of the layer.
     """
     input, hidden, cell, w_ih, w_hh, b_ih, b_hh, w_hr = operands
     x = input.reshape(-1, input.shape[-1])
@@ -133,7 +133,7 @@ TENSORS.__dict__["recurrent_back"] = _back_on_tensors
 
 
 def _gates(kind: str, x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> tuple[Any, ...]:
-    """Return the gates of one step of an LSTM or GRU, or a tuple with the new state of an RNN.
+    """Return the gates of one step of an LSTM or GRU; for an RNN, return a tuple with its new state.
 
     ``x`` is the input and ``h`` the hidden state. For a GRU the last element is the part of the new gate that is
     multiplied by the reset gate.
@@ -150,9 +150,10 @@ def _gates(kind: str, x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any
 
 
 def _next_state(kind: str, gates: tuple[Any, ...], h: Any, c: Any) -> tuple[Any, Any]:
-    """Return the hidden state and the cell state (None except for an LSTM) after a step with these ``gates``.
+    """Return the hidden state and the cell state of a recurrent layer after one step.
 
-    ``h`` and ``c`` are the hidden state and the cell state before the step.
+    ``gates`` are the gates of the step. ``h`` and ``c`` are the hidden state and the cell state before the step. The
+    cell state is None except for an LSTM.
     """
     if kind == "LSTM":
         enter, keep, new, leave = gates
@@ -162,10 +163,11 @@ def _next_state(kind: str, gates: tuple[Any, ...], h: Any, c: Any) -> tuple[Any,
 
 
 def _step_back(kind: str, gates: tuple[Any, ...], d: Any, dc: Any, h: Any, c: Any, after: Any) -> tuple[Any, ...]:
-    """Return four gradients of one step: of the input part and of the state part of the gates, of ``h`` and of ``c``.
+    """Return the gradients of one step of a recurrent layer: of the two parts of the gates, of ``h`` and of ``c``.
 
-    ``d`` and ``dc`` are the gradients of the new hidden state and of the new cell state ``after``. The gradient of
-    ``h`` is only its part outside the gates, or None; that of ``c`` is None except for an LSTM.
+    The first part of the gates depends on the input, the second on the state. ``d`` and ``dc`` are the gradients of the
+    new hidden state and of the new cell state ``after``. The gradient of ``h`` is only its part outside the gates, or
+    None; that of ``c`` is None except for an LSTM.
     """
     if kind == "LSTM":
         enter, keep, new, leave = gates
@@ -250,8 +252,7 @@ def gru_cell(
 
 
 def _split(args: tuple[Any, ...]) -> tuple[Any, Any, Any, tuple[Any, ...], bool]:
-    """Return ``args``, the arguments of a public function such as ``lstm``, in one form for packed and padded
-    sequences.
+    """Return the arguments ``args`` of a function such as ``lstm`` in one form for packed and padded sequences.
 
     The result is the data, the batch size of each step (None for padded sequences), the initial state, the other
     arguments, and ``batch_first``.
@@ -267,8 +268,7 @@ def _split(args: tuple[Any, ...]) -> tuple[Any, Any, Any, tuple[Any, ...], bool]
 
 
 def _run(kind: str, args: tuple[Any, ...]) -> tuple[Any, list[Tensor], list[Tensor]]:
-    """Return the output of the stacked recurrent layers, and the last hidden state and cell state of each layer and
-    direction.
+    """Return the output of stacked recurrent layers, and the last hidden and cell states of each layer and direction.
 
     ``args`` are the arguments of the public function, such as ``lstm``.
     """

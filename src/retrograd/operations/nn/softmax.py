@@ -37,7 +37,7 @@ def _check(name: str, x: Any, dim: int) -> None:
 
 
 def _minus_maximum(np: Any, x: Any, dim: int) -> Any:
-    """Return a new array with ``x`` minus its maximum along ``dim``."""
+    """Return ``x`` minus its maximum along ``dim``, as a new array. The exponential of the result cannot overflow."""
     result = np.empty(x.shape, x.dtype)
     return np.subtract(x, max_along(np, x, dim), result) if x.size else result
 
@@ -170,9 +170,9 @@ def _log_softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None)
 
 
 def _implicit_dim(name: str, ndim: int) -> int:
-    """Return the dimension that PyTorch chooses in calls of ``name`` without ``dim``: 0 for ``ndim`` 0, 1 or 3, else 1.
+    """Return the dimension that PyTorch chooses in a call of ``name`` without ``dim``, and issue PyTorch's warning.
 
-    Issues PyTorch's deprecation warning.
+    The dimension is 0 for an ``ndim`` of 0, 1 or 3, otherwise 1.
     """
     warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",

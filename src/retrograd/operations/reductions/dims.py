@@ -31,7 +31,9 @@ def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:
 
 
 def keepdim_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
-    """Return ``shape`` with the size 1 in the reduced dimensions ``dim``."""
+    """Return the shape of a reduction with ``keepdim=True``: ``shape`` with the size 1 in the reduced dimensions
+    ``dim``.
+    """
     axes = axes_of(dim, len(shape))
     if len(axes) == 1:
         return (*shape[: axes[0]], 1, *shape[axes[0] + 1 :])
@@ -39,9 +41,10 @@ def keepdim_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
 
 
 def restore_dims(F: Any, x: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
-    """Return ``x``, a reduction of an array with ``shape`` over ``dim``, with the reduced dimensions of size 1.
+    """Return ``x``, the result of a reduction, with the reduced dimensions ``dim`` inserted with size 1.
 
-    If ``keepdim`` is true, ``x`` has these dimensions already and is returned itself.
+    ``shape`` is the shape before the reduction. If ``keepdim`` is true, ``x`` has these dimensions already and is
+    returned itself.
     """
     return x if keepdim or not shape else F.reshape(x, keepdim_shape(shape, dim))
 
@@ -72,9 +75,9 @@ take_along.derivative(self=lambda F, g, index, self_shape, dim: F.put_along(g, i
 
 
 def select_one_rule(F: Any, g: Any, indices: Any, self_shape: Any, dim: int, keepdim: bool) -> Any:
-    """Return zeros of ``self_shape`` with the gradient ``g`` at the index ``indices`` along ``dim``.
+    """Return the gradient of an operation that selects one element along ``dim``, such as ``max``.
 
-    This is the derivative rule of an operation that selects one element along ``dim``, such as ``max``.
+    The result is zeros of ``self_shape`` with the gradient ``g`` of the selected elements written at their ``indices``.
     """
     return F.put_along(
         restore_dims(F, g, self_shape, dim, keepdim),
@@ -85,8 +88,8 @@ def select_one_rule(F: Any, g: Any, indices: Any, self_shape: Any, dim: int, kee
 
 
 def select_several_rule(F: Any, g: Any, indices: Any, self_shape: Any, dim: int) -> Any:
-    """Return zeros of ``self_shape`` with the gradient ``g`` at the indices ``indices`` along ``dim``.
+    """Return the gradient of an operation that selects several elements along ``dim``, such as ``topk``.
 
-    This is the derivative rule of an operation that selects several elements along ``dim``, such as ``topk``.
+    The result is zeros of ``self_shape`` with the gradient ``g`` of the selected elements written at their ``indices``.
     """
     return F.put_along(g, indices, self_shape, dim)

@@ -26,7 +26,7 @@ from .sums import norm_gradient, norm_rule, sum, vector_norm, vector_norm_block
 
 
 def _together(*tensors: Tensor) -> list[Tensor]:
-    """Return ``tensors`` converted to their common dtype."""
+    """Return ``tensors``, the points of a distance function, converted to their common dtype."""
     common = common_dtype(tensors)
     return [each if each.dtype is common else each.to(common) for each in tensors]
 
@@ -78,7 +78,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
 
 @op(name="norm_along", backward="NormBackward1", opmath=True, function=False, method=False, holomorphic=False)
 def norm_along(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool) -> Any:
-    """Return the ``ord``-norm of ``self`` along the dimension ``dim``."""
+    """Return the ``ord``-norm of ``self`` along the dimension ``dim``, as in :func:`pairwise_distance`."""
     return vector_norm_block.op.kernel(np, self, ord, dim, keepdim)
 
 
@@ -103,7 +103,7 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Return the cosine of the angle between the vectors of ``x1`` and ``x2`` along ``dim``.
 
-    Norms of vectors below ``eps`` are replaced by ``eps``.
+    Norms of vectors that are less than ``eps`` are replaced by ``eps``.
 
     >>> import retrograd as torch
     >>> torch.cosine_similarity(torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0]), dim=0)
@@ -132,9 +132,9 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 
 
 def _difference_gradient(F: Any, g: Any, difference: Any, out: Any, p: float) -> Any:
-    """Return the gradient of ``difference``, for the gradient ``g`` of ``out``, its ``p``-norms.
+    """Return the gradient of the ``p``-norm with respect to its operand ``difference``.
 
-    The norms are along the last dimension.
+    ``out`` holds the norms of ``difference`` along the last dimension, and ``g`` is the gradient of ``out``.
     """
     if p == math.inf:
         return g * F.sgn(difference) * F.same(F.abs(difference), out)
@@ -144,10 +144,10 @@ def _difference_gradient(F: Any, g: Any, difference: Any, out: Any, p: float) ->
 
 
 def _all_pairs(F: Any, g: Any, x1: Any, x2: Any, out: Any, shapes: tuple[Any, Any, Any], p: float) -> Any:
-    """Return the gradients of all differences of a point of ``x1`` and one of ``x2``, an array of shape (…, P, R, M).
+    """Return the gradient of ``cdist`` with respect to the differences of all pairs of points, of shape (…, P, R, M).
 
-    ``x1`` has the shape (…, P, M), ``x2`` the shape (…, R, M). ``out`` (…, P, R) are the ``p``-norms of the
-    differences, and ``g`` is the gradient of ``out``. ``shapes`` are the shapes of ``x1``, ``x2`` and ``out``.
+    Each pair has a point of ``x1`` (…, P, M) and a point of ``x2`` (…, R, M). ``out`` (…, P, R) holds the ``p``-norms
+    of the differences, and ``g`` is the gradient of ``out``. ``shapes`` are the shapes of ``x1``, ``x2`` and ``out``.
     """
     one, two, both = shapes
     difference = F.reshape(x1, (*one[:-1], 1, one[-1])) - F.reshape(x2, (*two[:-2], 1, *two[-2:]))
@@ -181,14 +181,18 @@ cdist_block.derivative(x1=_cdist_rule_1, x2=_cdist_rule_2)
 
 @op(backward="EuclideanDistBackward0", opmath=True, function=False, method=False)
 def euclidean_block(np: Any, x1: Any, x2: Any, /) -> Any:
-    """Return the Euclidean distance of each row of ``x1`` and each row of ``x2``, computed by a matrix product."""
+    """Return the Euclidean distance of each row of ``x1`` and each row of ``x2``, as ``sqrt(|a|² + |b|² - 2ab)``.
+
+    The products ``ab`` of all rows are computed by one matrix product.
+    """
     return distance_kernels.euclidean_distances(np, x1, x2)
 
 
 def _euclidean_rule(F: Any, g: Any, x: Any, other: Any, out: Any, out_shape: Any) -> Any:
-    """Return the gradient of ``x`` for the gradient ``g`` of the Euclidean distances ``out`` to the rows of ``other``.
+    """Return the gradient with respect to ``x`` of ``out``, the Euclidean distances of rows of ``x`` and ``other``.
 
-    It is ``sum(g / out * (x - other))`` over the rows of ``other``, computed by matrix products.
+    ``g`` is the gradient of ``out``. The result is ``sum(g / out * (x - other))`` over the rows of ``other``, computed
+    by matrix products.
     """
     weight = F.masked_fill_scalar(g / out, out == 0, 0)
     return x * F.sum_dim(weight, len(out_shape) - 1, True) - F.matmul(weight, other)
@@ -286,13 +290,13 @@ _SOFT = 1e-7  # added to a norm before the division by it
 
 
 def _others(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
-    """Return all dimensions of ``shape`` except ``dim``."""
+    """Return all dimensions of ``shape`` except ``dim``, over which :func:`renorm` takes its norms."""
     return tuple(axis for axis in range(len(shape)) if axis != dim)
 
 
 @op(name="renorm_block", backward="RenormBackward0", opmath=True, function=False, method=False)
 def renorm_block(np: Any, self: Any, /, p: float, dim: int, maxnorm: float) -> Any:
-    """Return ``self`` with each slice along ``dim`` whose ``p``-norm is more than ``maxnorm`` scaled to this norm."""
+    """Return ``self`` with each slice along ``dim`` scaled so that its ``p``-norm is at most ``maxnorm``."""
     size = vector_norm_block.op.kernel(np, self, p, _others(self.shape, dim), True)
     return self * np.where(size > maxnorm, maxnorm / (size + _SOFT), 1).astype(size.dtype)
 
@@ -311,9 +315,9 @@ renorm_block.derivative(self=_renorm_rule)
 
 
 def _renorm_arguments(input: Tensor, p: Any, dim: int, maxnorm: Any) -> tuple[float, int, float]:
-    """Return ``p``, ``dim`` as a non-negative int, and ``maxnorm``.
+    """Return the checked arguments of ``renorm``: ``p``, ``dim`` as a non-negative int, and ``maxnorm``.
 
-    Raise PyTorch's errors for arguments of ``renorm``.
+    Raise PyTorch's errors for wrong arguments.
     """
     if isinstance(p, complex):
         raise RuntimeError("renorm: p must be real-valued")
@@ -337,7 +341,7 @@ def _renorm_arguments(input: Tensor, p: Any, dim: int, maxnorm: Any) -> tuple[fl
 
 @public()
 def renorm(input: Tensor, p: Any, dim: int, maxnorm: Any, *, out: Any = None) -> Tensor:
-    """Return ``input`` with each slice along ``dim`` whose ``p``-norm is greater than ``maxnorm`` scaled to this norm.
+    """Return ``input`` with each slice along ``dim`` scaled so that its ``p``-norm is at most ``maxnorm``.
 
     >>> import retrograd as torch
     >>> torch.renorm(torch.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1)

@@ -24,7 +24,7 @@ op = partial(declared, in_order=True)  # NumPy's results would have the operand'
 
 
 def _nonempty(name: str, x: Any, dim: Any = None) -> None:
-    """Raise PyTorch's error if the dimension ``dim`` of ``x`` has no elements.
+    """Raise PyTorch's error if ``x``, the operand of ``max`` or ``min``, has no elements along the dimension ``dim``.
 
     If ``dim`` is None, raise it if ``x`` has no elements. ``name`` is the name of the function in the message.
     """
@@ -66,10 +66,11 @@ extreme_share.derivative(self=lambda g: None, top=lambda g: None)
 
 
 def _shared_gradient(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, keepdim: bool) -> Any:
-    """Return the gradient of ``self``, for the gradient ``g`` of its extremes ``out`` over ``dim``.
+    """Return the gradient of ``amax`` or ``amin`` with respect to ``self``, for the gradient ``g`` of the extremes
+    ``out``.
 
-    It is divided evenly among the elements equal to the extreme. It is nan if the extreme is nan. ``self_shape`` is the
-    shape of ``self``.
+    The gradient of an extreme is divided evenly among the elements equal to it, and is nan if the extreme is nan.
+    ``self_shape`` is the shape of ``self``.
     """
     top = restore_dims(F, out, self_shape, dim, keepdim)
     grad = F.masked_fill_scalar(restore_dims(F, g, self_shape, dim, keepdim), top != top, math.nan)
@@ -79,7 +80,7 @@ def _shared_gradient(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: 
 def _extreme(name: str, backward: str, doc: str) -> Any:
     """Declare and return the operation ``name``, which is "amax" or "amin".
 
-    ``backward`` is the name of its node, and ``doc`` its docstring.
+    ``backward`` is the name of the graph node, and ``doc`` is the docstring of the operation.
     """
 
     def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
@@ -115,9 +116,9 @@ amin_block = _extreme("amin", "AminBackward0", "Return the minimum over dimensio
 
 
 def _extreme_of_all(name: str, backward: str, doc: str) -> Any:
-    """Declare and return the operation of ``max`` or ``min`` (the ``name``) of all elements.
+    """Declare and return the operation that computes the maximum or minimum of all elements.
 
-    ``backward`` is the name of its node, and ``doc`` its docstring.
+    ``name`` is "max" or "min", ``backward`` the name of the graph node, and ``doc`` the docstring of the operation.
     """
 
     def kernel(np: Any, self: Any, /) -> Any:
@@ -144,7 +145,10 @@ min_all = _extreme_of_all("min", "MinBackward1", "Return the minimum of all elem
 
 
 def _extreme_along(name: str, doc: str) -> Any:
-    """Declare and return ``max`` or ``min`` (the ``name``) along a dimension, with the docstring ``doc``."""
+    """Declare and return the operation that computes the maximum or minimum along a dimension.
+
+    ``name`` is "max" or "min", and ``doc`` is the docstring of the operation.
+    """
 
     def kernel(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:
         if self.dtype.kind == "c":
@@ -191,10 +195,11 @@ _Max, _Min = named("max", ("values", "indices")), named("min", ("values", "indic
 
 
 def _public_extreme(name: str, of_all: Any, along: Any, pairwise: Any, result: Any, title: str) -> None:
-    """Make ``max`` or ``min`` (the ``name``) public: of all elements, along a dimension, or of two tensors.
+    """Export the function ``max`` or ``min`` (the ``name``) for its three uses.
 
-    These cases are computed by ``of_all``, ``along`` and ``pairwise``. ``result`` is the class of the named tuple of
-    ``along``. ``title`` is the word for the extreme in the docstring.
+    The operation ``of_all`` computes the extreme of all elements, ``along`` those along a dimension, and ``pairwise``
+    those of two tensors. ``result`` is the class of the named tuple that ``along`` returns. ``title`` is the word for
+    the extreme in the docstring.
     """
 
     def extreme(
@@ -272,9 +277,9 @@ aminmax_block.derivative(self=_aminmax_rule)
 
 
 def _arg(name: str, title: str) -> None:
-    """Declare ``argmax`` or ``argmin`` and make it public.
+    """Declare and export ``argmax`` or ``argmin``.
 
-    ``name`` is "max" or "min", ``title`` the word for it in docstrings.
+    ``name`` is "max" or "min", and ``title`` is the word for the extreme in docstrings.
     """
 
     def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
@@ -312,9 +317,9 @@ _arg("min", "minimum")
 
 
 def _logical_reduction(name: str, ufunc: str, first: str, doc: str) -> None:
-    """Declare ``all`` or ``any`` (the ``name``) and make it public, with the docstring ``doc``.
+    """Declare and export the function ``all`` or ``any`` (the ``name``) with the docstring ``doc``.
 
-    ``ufunc`` is the NumPy function whose reduction it is. ``first`` is the NumPy method that finds the deciding
+    ``ufunc`` is the NumPy function that the reduction applies. ``first`` is the NumPy method that finds the deciding
     element.
     """
 
@@ -366,7 +371,7 @@ def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
 def _median_index(np: Any, x: Any, dim: int, ignore_nan: bool) -> Any:
     """Return the index of the lower median of ``x`` along ``dim``.
 
-    If ``ignore_nan`` is false and there is a nan, its index is returned.
+    If there is a nan and ``ignore_nan`` is false, return the index of the nan.
     """
     order = np.argsort(x, axis=dim, kind="stable")
     size = x.shape[dim]
@@ -376,9 +381,9 @@ def _median_index(np: Any, x: Any, dim: int, ignore_nan: bool) -> Any:
 
 
 def _median(name: str, ignore_nan: bool) -> None:
-    """Declare the operations of ``median`` or ``nanmedian`` (the ``name``) and make the function public.
+    """Declare and export the function ``median`` or ``nanmedian`` (the ``name``).
 
-    If ``ignore_nan`` is true, nan are ignored. Otherwise the median is nan if there is one.
+    If ``ignore_nan`` is true, nan elements are ignored. Otherwise the median is nan if an element is nan.
     """
 
     def along(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:
@@ -441,9 +446,9 @@ _Mode = named("mode", ("values", "indices"))
     method=False,
 )
 def mode_block(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:
-    """Return the most frequent element of ``self`` along ``dim`` and its last index.
+    """Return the most frequent element of ``self`` along ``dim`` and the index of its last occurrence.
 
-    Of several most frequent elements, the smallest is returned.
+    If several elements are equally frequent, the smallest is returned.
     """
     if self.dtype.kind == "c":
         raise dtypes.unsupported("mode_cpu", self.dtype)
@@ -469,6 +474,6 @@ mode_block.derivative(self=select_one_rule)
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
     """Return the named tuple (values, indices) of the most frequent elements of ``input`` along ``dim``.
 
-    The indices are those of their last occurrences.
+    ``indices`` holds the index of the last occurrence of each of these elements.
     """
     return _Mode(mode_block(input, normalize_dim(dim, input._array.ndim), keepdim))

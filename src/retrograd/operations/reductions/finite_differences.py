@@ -17,7 +17,7 @@ F: Any = TENSORS
 def _from(x: Tensor, dim: int, start: int, end: int) -> Tensor:
     """Return the slice of ``x`` from ``start`` to ``end`` (exclusive) along ``dim``.
 
-    It is empty if ``end`` is less than ``start``.
+    The slice is empty if ``end`` is less than ``start``.
     """
     return slice_block(x, dim, start, max(start, end), 1)
 
@@ -60,7 +60,10 @@ def diff(
 
 
 def _check_end(input: Tensor, dim: int, end: Tensor | None) -> None:
-    """Raise RuntimeError if the shapes of ``end`` and ``input`` differ in a dimension other than ``dim``."""
+    """Raise RuntimeError if ``end`` (``prepend`` or ``append`` of ``diff``) and ``input`` do not fit together.
+
+    Their shapes may differ only in the dimension ``dim``.
+    """
     if end is None:
         return
     if end._array.ndim != input._array.ndim:
@@ -109,7 +112,7 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order:
 
 
 def _gradient_dims(dim: Any, ndim: int) -> tuple[int, ...]:
-    """Return ``dim`` as a tuple of non-negative ints less than ``ndim``; None means all dimensions.
+    """Return the argument ``dim`` of ``gradient`` as a tuple of non-negative ints; None means all ``ndim`` dimensions.
 
     Raises RuntimeError if a dimension is passed twice.
     """
@@ -124,9 +127,10 @@ def _gradient_dims(dim: Any, ndim: int) -> tuple[int, ...]:
 
 
 def _distances(input: Tensor, spacing: Any, dim: Any, axes: tuple[int, ...]) -> tuple[Any, ...]:
-    """Return for each of the dimensions ``axes`` the distance between neighbours, or a vector of coordinates.
+    """Return the spacing of the coordinates along each of the dimensions ``axes``.
 
-    ``spacing`` and ``dim`` are the arguments of :func:`gradient`.
+    An item is the distance between neighbours, or a vector of coordinates. ``spacing`` and ``dim`` are the arguments of
+    :func:`gradient`.
     """
     if isinstance(spacing, Tensor) and not spacing._array.ndim:
         spacing = spacing.item()
@@ -153,9 +157,10 @@ def _distances(input: Tensor, spacing: Any, dim: Any, axes: tuple[int, ...]) -> 
 
 
 def _even(x: Tensor, dim: int, step: Any, edge_order: int) -> Tensor:
-    """Return the estimated derivative of ``x`` along ``dim`` for coordinates at the constant distance ``step``.
+    """Return the estimate of the derivative of ``x`` along ``dim`` by central differences.
 
-    ``edge_order`` is the order (1 or 2) of the one-sided differences at both ends.
+    The coordinates have the constant distance ``step``. ``edge_order`` is the order (1 or 2) of the one-sided
+    differences at both ends.
     """
     size = x._array.shape[dim]
     inner = (_from(x, dim, 2, size) - _from(x, dim, 0, size - 2)) / (2 * step if step else step)
@@ -171,9 +176,10 @@ def _even(x: Tensor, dim: int, step: Any, edge_order: int) -> Tensor:
 
 
 def _uneven(x: Tensor, dim: int, coordinates: Tensor, edge_order: int) -> Tensor:
-    """Return the estimated derivative of ``x`` along ``dim`` for the vector ``coordinates``, which need not be even.
+    """Return the estimate of the derivative of ``x`` along ``dim`` by differences of three neighbours.
 
-    ``edge_order`` is the order (1 or 2) of the one-sided differences at both ends.
+    The vector ``coordinates`` may have unequal distances. ``edge_order`` is the order (1 or 2) of the one-sided
+    differences at both ends.
     """
     size = x._array.shape[dim]
     gaps = diff(coordinates)
@@ -199,7 +205,7 @@ def _uneven(x: Tensor, dim: int, coordinates: Tensor, edge_order: int) -> Tensor
 def _edge(x: Tensor, dim: int, indices: tuple[int, ...], near: Tensor, far: Tensor) -> Tensor:
     """Return the one-sided difference of second order of ``x`` along ``dim`` at the first of three ``indices``.
 
-    ``near`` is the distance from the first to the second index, and ``far`` that from the second to the third.
+    ``near`` is the distance from the first to the second index, and ``far`` the distance from the second to the third.
     """
     a, b, c = (_from(x, dim, i, i + 1) for i in indices)
     both = near + far

@@ -31,9 +31,10 @@ from .sums import sum, upcast_integers
 
 @op(function=False, method=False, linear=True)
 def shifted(np: Any, self: Any, /, dim: int, by: int, fill: float) -> Any:
-    """Return ``self`` shifted by one index along ``dim``: to higher indices if ``by`` is 1, to lower ones if it is -1.
+    """Return ``self`` shifted by one index along ``dim``: to higher indices if ``by`` is 1, to lower ones if ``by`` is
+    -1.
 
-    The element at the end where no element was shifted in is ``fill``.
+    At the end where an element is missing, the result is ``fill``.
     """
     return scan.shift_by_one(np, self, dim, by, fill)
 
@@ -43,9 +44,9 @@ shifted.derivative(self=lambda F, g, dim, by: F.shifted(g, dim, -by, 0))
 
 @op(function=False, method=False, opmath=True)
 def recurrence(np: Any, summand: Any, factor: Any, /, dim: int, backward: bool) -> Any:
-    """Return ``s`` with ``s[k] = summand[k] + factor[k] * s[k - 1]`` along ``dim``.
+    """Return ``s``, the solution of the recurrence ``s[k] = summand[k] + factor[k] * s[k - 1]`` along ``dim``.
 
-    If ``backward`` is true, ``s[k] = summand[k] + factor[k + 1] * s[k + 1]``.
+    If ``backward`` is true, the recurrence is ``s[k] = summand[k] + factor[k + 1] * s[k + 1]``.
     """
     return scan.recurrence(np, summand, factor, dim, backward)
 
@@ -67,9 +68,9 @@ _LONGER = {"f": numpy.float64, "F": numpy.complex128}  # accumulated in double p
 
 
 def _accumulated(np: Any, ufunc: Any, x: Any, dim: int) -> Any:
-    """Return the cumulative result of ``ufunc``, ``np.add`` or ``np.multiply``, of ``x`` along ``dim``.
+    """Return the cumulative sum or product of ``x`` along ``dim``, accumulated in double precision.
 
-    It is accumulated in double precision.
+    ``ufunc`` is ``np.add`` or ``np.multiply``.
     """
     if x.dtype in dtypes.HALF_PRECISION:  # calls by derivative rules: a cumulative sum of ones in bfloat16 stops at 256
         return _accumulated(np, ufunc, x.astype(np.float32), dim).astype(x.dtype)
@@ -120,10 +121,10 @@ def cumprod_block(np: Any, self: Any, /, dim: int) -> Any:
 
 
 def _cumprod_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: int) -> Any:
-    """Return the gradient of ``self``, for the gradient ``g`` of its cumulative product ``out`` along ``dim``.
+    """Return the gradient of ``cumprod`` with respect to ``self``, for the gradient ``g`` of its result ``out``.
 
-    It is the product of the elements before each element, times a recurrence of ``g`` from the last element to the
-    first.
+    The gradient of an element is the product of the elements before it along ``dim``, times a recurrence of ``g`` that
+    runs from the last element to the first.
     """
     return F.masked_product(F.recurrence(g, self, dim, True), F.shifted(out, dim, 1, 1)) if self_shape else g
 
@@ -132,9 +133,10 @@ cumprod_block.derivative(self=_cumprod_rule)
 
 
 def _scan(name: str, block: Any, title: str) -> Any:
-    """Make a cumulative sum or product public as a function, a method and an in-place method; return the function.
+    """Export ``cumsum`` or ``cumprod`` (the ``name``) as a function, a method and an in-place method; return the
+    function.
 
-    ``name`` is its name, ``block`` the operation that computes it, and ``title`` the word for it in the docstring.
+    ``block`` is the operation that computes it, and ``title`` the word for it in the docstring.
     """
 
     def cumulative(input: Tensor, dim: int, *, dtype: Any = None, out: Any = None) -> Tensor:
@@ -168,10 +170,10 @@ def _scan(name: str, block: Any, title: str) -> Any:
 
 
 def _int_dimension(name: str, dim: Any, input: Tensor) -> int:
-    """Return the dimension ``dim`` of ``input`` as a non-negative int.
+    """Return the argument ``dim`` of a cumulative operation on ``input`` as a non-negative int.
 
-    Raises TypeError if it is no int, and IndexError if it is out of range. ``name`` is the name of the function in the
-    message.
+    Raises TypeError if ``dim`` is no int, and IndexError if it is out of range. ``name`` is the name of the function in
+    the message.
     """
     if not hasattr(dim, "__index__"):
         raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
@@ -187,9 +189,9 @@ cumprod = _scan("cumprod", cumprod_block, "product")
 
 @op(function=False, method=False)
 def product_of_others(np: Any, self: Any, /, dim: int) -> Any:
-    """Return for each element of ``self`` the product of all other elements along ``dim``.
+    """Return for each element of ``self`` the product of all other elements along ``dim``: the derivative of ``prod``.
 
-    It is computed without division, so that it is correct if elements are 0.
+    The products are computed without division, so that they are correct if elements are 0.
     """
     if self.size >= LARGE and (found := reductions_numba.products_of_others(self, dim)) is not None:
         return found
@@ -199,10 +201,10 @@ def product_of_others(np: Any, self: Any, /, dim: int) -> Any:
 
 
 def _others_rule(F: Any, g: Any, self: Any, dim: int) -> Any:
-    """Return the gradient of ``self``, for the gradient ``g`` of ``product_of_others(self, dim)``.
+    """Return the gradient of ``product_of_others(self, dim)`` with respect to ``self``; ``g`` is that of its result.
 
-    A result is the product of the elements before its index times the product of those after it. The gradient is the
-    sum of the gradients through these two products.
+    Each result is the product of the elements before its index times the product of the elements after it. The gradient
+    is the sum of the gradients through these two products.
     """
     turned = F.flip_block(self, (dim,))
     ahead, behind = F.cumprod_block(self, dim), F.cumprod_block(turned, dim)
@@ -221,9 +223,9 @@ product_of_others.derivative(self=_others_rule)
 
 
 def _cumulative_extreme(name: str, title: str) -> None:
-    """Declare ``cummax`` or ``cummin`` (the ``name``) and make it public.
+    """Declare and export ``cummax`` or ``cummin`` (the ``name``).
 
-    ``title`` is the word for it in the docstring.
+    ``title`` is the word for the extreme in the docstring.
     """
 
     def kernel(np: Any, self: Any, /, dim: int) -> Any:
@@ -286,10 +288,10 @@ def logcumsumexp_block(np: Any, self: Any, /, dim: int) -> Any:
 
 
 def _logcumsumexp_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: int) -> Any:
-    """Return the gradient of ``self``, for the gradient ``g`` of ``out = logcumsumexp(self)`` along ``dim``.
+    """Return the gradient of ``logcumsumexp`` with respect to ``self``, for the gradient ``g`` of its result ``out``.
 
-    It is ``exp(self[k] - out[k])`` times a recurrence of ``g`` from the last element to the first. The factors of the
-    recurrence are ``exp(out[k - 1] - out[k])``, at most 1.
+    The gradient is ``exp(self[k] - out[k])`` times a recurrence of ``g`` that runs along ``dim`` from the last element
+    to the first. The factors of the recurrence are ``exp(out[k - 1] - out[k])``, at most 1.
     """
     if not self_shape:
         return g
@@ -327,9 +329,9 @@ def by_number(np: Any, self: Any, /, number: float) -> Any:
 
 
 def _samples(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> int:
-    """Return ``dim`` as a non-negative int. Raise PyTorch's errors for wrong arguments of ``trapezoid``.
+    """Check the arguments of ``trapezoid`` or ``cumulative_trapezoid`` and return ``dim`` as a non-negative int.
 
-    ``y``, ``x`` and ``dx`` are the other arguments. ``name`` is the name of the function in the message.
+    Raise PyTorch's errors for wrong arguments. ``name`` is the name of the function in the message.
     """
     axis = normalize_dim(dim, y._array.ndim, wrap_scalar=False)
     if y.dtype is dtypes.bool_:
@@ -344,7 +346,10 @@ def _samples(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> int:
 
 
 def _widths(x: Tensor, y: Tensor, axis: int) -> Tensor:
-    """Return the distances between the coordinates ``x`` along ``axis``, in a shape that broadcasts with ``y``."""
+    """Return the distances between neighbouring coordinates ``x`` of ``trapezoid`` along ``axis``.
+
+    The shape of the result broadcasts with ``y``.
+    """
     ndim = y._array.ndim
     if x._array.ndim == 1:
         x = reshape(x, [-1 if at == axis else 1 for at in range(ndim)])
@@ -382,11 +387,10 @@ def trapz(y: Tensor, x: Any = None, *, dx: Any = None, dim: int = -1) -> Tensor:
 
 
 def _coordinates(name: str, x: Any, dx: Any) -> tuple[Any, Any]:
-    """Return the coordinates ``x`` (a tensor or None) and the distance ``dx``.
+    """Return the coordinates ``x`` (a tensor or None) and the distance ``dx`` for ``trapezoid``.
 
-    If ``x`` is a number, it is the distance.
-
-    Raises TypeError if both are passed. ``name`` is the name of the function in the message.
+    If the argument ``x`` is a number, this is the distance. Raises TypeError if both are passed. ``name`` is the name
+    of the function in the message.
     """
     if x is not None and not isinstance(x, Tensor):
         x, dx = None, x
