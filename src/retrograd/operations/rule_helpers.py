@@ -14,12 +14,15 @@ from ..kernels.numba_dispatch import LARGE, looped
 
 
 def zero_grad_rule(F: Any, g: Any) -> Any:
-    """Derivative rule of a piecewise constant function: return zeros in the shape of the gradient ``g``."""
+    """Return zeros in the shape of the gradient ``g``: the derivative rule of a piecewise constant function."""
     return F.zeros_as(g)
 
 
 def not_implemented(what: str) -> Callable[..., Any]:
-    """Return a derivative rule that raises PyTorch's error that the derivative for ``what`` is not implemented."""
+    """Return a derivative rule that raises PyTorch's error for a missing derivative.
+
+    ``what`` is the name of the operation in the message.
+    """
 
     def refuse(F: Any, g: Any) -> None:
         raise NotImplementedError(f"the derivative for '{what}' is not implemented.")
@@ -76,7 +79,10 @@ def kind_of(x: Any) -> str:
 
 
 def operand_dtypes(x: Tensor) -> tuple[Any, Any]:
-    """Return (dtype of ``x``, None), or (None, dtype of ``x``) if ``x`` is 0-d, the arguments of ``result_of``."""
+    """Return the dtype of ``x`` as the two arguments of ``result_of``, which treats 0-d tensors separately.
+
+    The result is (dtype of ``x``, None), or (None, dtype of ``x``) if ``x`` is 0-d.
+    """
     return (x.dtype, None) if x._array.ndim else (None, x.dtype)
 
 
@@ -100,7 +106,7 @@ def check_first(name: str, input: Any, other: Any) -> None:
 
 
 def no_complex(name: str) -> Callable[..., None]:
-    """Return a check that raises NotImplementedError if the first operand of the operation ``name`` is complex."""
+    """Return a check of operands that raises NotImplementedError if the first operand of ``name`` is complex."""
 
     def check(x: Any, *others: Any) -> None:
         if kind_of(x) == "c":
@@ -110,7 +116,7 @@ def no_complex(name: str) -> Callable[..., None]:
 
 
 def real_only(message: str, error: type[Exception] = RuntimeError) -> Callable[..., None]:
-    """Return a check that raises ``error(message)`` if an operand of an operation is complex."""
+    """Return a check of operands that raises ``error(message)`` if an operand is complex."""
 
     def check(*operands: Any) -> None:
         if any(kind_of(each) == "c" or each.__class__ is complex for each in operands):

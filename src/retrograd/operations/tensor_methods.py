@@ -86,12 +86,18 @@ def install() -> None:
 
 
 def _listed(self: Tensor) -> list[str]:
-    """Return the attribute names for ``dir()``, without the names of PyTorch's Tensor that are not supported here."""
+    """Return the names of attributes for ``dir()`` of a tensor.
+
+    Names of PyTorch's Tensor that are not supported here are left out.
+    """
     return [name for name in object.__dir__(self) if name not in unsupported.TENSOR_ATTRIBUTES or name in vars(self)]
 
 
 def _unwritable(name: str) -> Callable[..., None]:
-    """Return a setter and deleter for the read-only property ``name``, which raises PyTorch's AttributeError."""
+    """Return a function that is both the setter and the deleter of the read-only property ``name``.
+
+    The function raises PyTorch's AttributeError.
+    """
 
     def refuse(self: Tensor, value: Any = None) -> None:
         raise AttributeError(f"attribute '{name}' of 'torch._C.TensorBase' objects is not writable")
@@ -100,7 +106,7 @@ def _unwritable(name: str) -> Callable[..., None]:
 
 
 def add_method(name: str, function: Any) -> None:
-    """Set the public form of ``function`` as the method ``name`` of Tensor.
+    """Make ``function`` a method of Tensor with the name ``name``.
 
     Modules that import ``operations``, and thus cannot be imported here, call this function.
     """

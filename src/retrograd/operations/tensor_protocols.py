@@ -70,9 +70,9 @@ def _float(self: Tensor) -> float:
 
 
 def _real(self: Tensor, name: str) -> Any:
-    """Return the only element of ``self`` as a real number.
+    """Return the only element of ``self`` as a real number, for ``int(self)`` or ``float(self)``.
 
-    If its imaginary part is not 0, raise RuntimeError. ``name`` is the C type, such as ``double``, in the message.
+    If the imaginary part is not 0, raise RuntimeError. ``name`` is the C type, such as ``double``, in the message.
     """
     value = _single_value(self)
     if isinstance(value, complex):
@@ -125,7 +125,7 @@ def _contains(self: Tensor, element: Any) -> bool:
 
 
 def _node_name(x: Tensor) -> str | None:
-    """Return the name of the node of ``x``, or None if ``x`` has no node.
+    """Return the name of the graph node of ``x`` for the repr, or None if ``x`` has no node.
 
     If reading ``grad_fn`` raises an error, return "Invalid", as PyTorch prints.
     """
@@ -192,7 +192,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
 
 
 def _copied(array: Any, memo: dict[Any, Any]) -> Any:
-    """Return a copy of ``array``: a view of a copy of its whole storage.
+    """Return a deep copy of ``array``: a view of a copy of its whole storage.
 
     ``memo`` is the dictionary of ``copy.deepcopy``. Arrays of one storage that are copied with one ``memo`` share the
     copy.
@@ -210,7 +210,7 @@ def _copied(array: Any, memo: dict[Any, Any]) -> Any:
 
 
 def _like(x: Tensor, array: Any) -> Tensor:
-    """Return ``array`` as a tensor of the class of ``x``."""
+    """Return ``array`` as a tensor of the class of ``x``, which may be a subclass of Tensor."""
     out = wrap(array)
     if x.__class__ is Tensor:
         return out
@@ -234,10 +234,10 @@ def _shallow(self: Tensor) -> Tensor:
 
 @pickled_as("tensor")
 def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any], place: str) -> Tensor:
-    """Return the tensor of a pickle: an instance of ``cls`` (None means Tensor) with the elements ``array``.
+    """Return the tensor that a pickle describes: an instance of ``cls`` with the elements ``array``.
 
-    ``attributes`` are the attributes in its ``__dict__``. ``place`` is the name of the tensor's device. It is ignored
-    if no GPU is available.
+    A ``cls`` of None means Tensor. ``attributes`` are the attributes in the ``__dict__`` of the tensor. ``place`` is
+    the name of its device, which is ignored if no GPU is available.
     """
     tensor: Tensor = leaf_sharing_memory(cls or Tensor, wrap(array), False)
     if place != "cpu" and devices.gpu_count():

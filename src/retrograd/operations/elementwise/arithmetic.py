@@ -416,7 +416,7 @@ def _sgn_rule(F: Any, g: Any, self: Any, out: Any) -> Any:
 
 @pointwise(_sgn_rule, holomorphic=False, in_place="method")
 def sgn(np: Any, self: Any, /) -> Any:
-    """Return the sign of each element of ``self``. For a complex element x it is ``x / abs(x)``, or 0 if x is 0."""
+    """Return the sign of each element of ``self``. The sign of a complex x is ``x / abs(x)``, or 0 if x is 0."""
     if self.dtype.kind == "b":
         return self.copy()
     if self.size >= LARGE and (large := looped("sign", self)) is not None:

@@ -64,14 +64,14 @@ def pow_scalar(np: Any, self: Any, /, exponent: Any) -> Any:
 
 
 def _power_derivative_of_array(x: Any, exponent: Any) -> Any:
-    """Return the derivative of ``x ** exponent`` with respect to the array ``x``: ``exponent * x ** (exponent - 1)``."""
+    """Return the derivative of ``x ** exponent`` for an array ``x``: ``exponent * x ** (exponent - 1)``."""
     if exponent == 2:
         return x + x  # NumPy takes twice as long for 2 * x
     return exponent * ARRAYS.pow_scalar(x, exponent - 1)
 
 
 def _power_derivative_of_tensor(x: Tensor, exponent: Any) -> Any:
-    """Return the derivative of ``x ** exponent`` with respect to the Tensor ``x``: ``exponent * x ** (exponent - 1)``."""
+    """Return the derivative of ``x ** exponent`` for a Tensor ``x``: ``exponent * x ** (exponent - 1)``."""
     return exponent * TENSORS.pow_scalar(x, exponent - 1)
 
 
@@ -145,7 +145,7 @@ def log_power_twice(self: Any, exponent: Any) -> Any:
 
 
 def _on_arrays(function: Any) -> Any:
-    """Return a function that takes and returns arrays and is computed by ``function``, which takes and returns Tensors."""
+    """Return a function of arrays that is computed by ``function``, a function of Tensors."""
 
     def on_arrays(*arrays: Any) -> Any:
         return function(*(wrap(numpy.asarray(each)) for each in arrays))._array
@@ -657,7 +657,7 @@ def _angle_rule(F: Any, g: Any, self: Any, self_dtype: Any) -> Any:
 def angle(np: Any, self: Any, /) -> Any:
     """Return the angle (argument) of each complex element of ``self``, in radians.
 
-    The angle of a real element is π if it is negative, otherwise 0.
+    The angle of a negative real element is π, and the angle of any other real element is 0.
     """
     if self.dtype.kind == "c":
         return np.angle(self)

@@ -127,7 +127,7 @@ where_half.derivative(g=lambda F, g, self, other: F.where_half(g, self, other))
     in_place=False, check=real_only("fmax not implemented for complex tensors."), numbers=False,
 )  # fmt: skip
 def fmax(np: Any, self: Any, other: Any, /) -> Any:
-    """Return the maximum of ``self`` and ``other`` elementwise; if one element is nan, the other one."""
+    """Return the maximum of ``self`` and ``other`` elementwise; a nan is ignored if the other element is a number."""
     return np.fmax(other, self)  # in this order, the first of 0.0 and -0.0 is returned
 
 
@@ -137,7 +137,7 @@ def fmax(np: Any, self: Any, other: Any, /) -> Any:
     in_place=False, check=real_only("fmin not implemented for complex tensors."), numbers=False,
 )  # fmt: skip
 def fmin(np: Any, self: Any, other: Any, /) -> Any:
-    """Return the minimum of ``self`` and ``other`` elementwise; if one element is nan, the other one."""
+    """Return the minimum of ``self`` and ``other`` elementwise; a nan is ignored if the other element is a number."""
     return np.fmin(other, self)  # in this order, the first of 0.0 and -0.0 is returned
 
 

@@ -383,7 +383,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 
 @public(method=False)
 def selu_(input: Tensor) -> Tensor:
-    """Overwrite ``input`` by :func:`selu` of ``input`` and return it."""
+    """Overwrite ``input`` by :func:`selu` of ``input`` and return ``input``."""
     return selu(input, inplace=True)
 
 
@@ -580,7 +580,10 @@ def _is_exact(approximate: str) -> bool:
 
 @_gradient_op()
 def gelu_backward(np: Any, grad_output: Any, self: Any, /, approximate: str) -> Any:
-    """Return the gradient of ``gelu`` with respect to its input ``self``; ``approximate`` is the parameter of ``gelu``."""
+    """Return the gradient of ``gelu`` with respect to its input ``self``.
+
+    ``approximate`` is the parameter of ``gelu``.
+    """
     if approximate == "none":
         if self.size >= LARGE and (large := looped("gelu_backward", grad_output, self)) is not None:
             return large
@@ -710,7 +713,8 @@ def rrelu_with_noise(np: Any, self: Any, noise: Any, /) -> Any:
     refuses=("leaky_relu_cpu", "bic"),
 )  # fmt: skip
 def rrelu_mean(np: Any, self: Any, /, negative_slope: float) -> Any:
-    """Return each positive element x of ``self``, and ``negative_slope * x`` for the others, as a contiguous array.
+    """Return each element x of ``self`` where x is positive, and ``negative_slope * x`` elsewhere, contiguous in
+    memory.
 
     This is ``rrelu`` in evaluation mode, where ``negative_slope`` is the mean of the bounds of the random slopes.
     """
@@ -757,7 +761,7 @@ def rrelu_(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
     generator: Generator | None = None,
 ) -> Tensor:  # fmt: skip
-    """Overwrite ``input`` by :func:`rrelu` of the arguments and return it."""
+    """Overwrite ``input`` by :func:`rrelu` of the arguments and return ``input``."""
     return rrelu(input, lower, upper, training, True, generator)
 
 

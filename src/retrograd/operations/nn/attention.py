@@ -85,10 +85,10 @@ masked_attention_block.derivative(
 
 def _attention_back(g: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Any, output: Any, sums: Any,
                     is_causal: bool, scale: float) -> tuple[Tensor, ...]:  # fmt: skip
-    """Return the gradients of attention with respect to ``query``, ``key`` and ``value``; ``g`` is that of the output.
+    """Return the gradients of attention with respect to ``query``, ``key`` and ``value``.
 
-    They are computed by differentiable operations. This function is used only for second derivatives, because it
-    allocates the matrix of all scores.
+    ``g`` is the gradient of the output. The gradients are computed by differentiable operations. This function is used
+    only for second derivatives, because it allocates the matrix of all scores.
     """
     share = query._array.shape[1] // key._array.shape[1]
     keys, values = (_repeat_heads(each, share) for each in (key, value))
@@ -198,9 +198,10 @@ def scaled_dot_product_attention(
     """Return ``softmax(query @ key.mT * scale + attn_mask) @ value``.
 
     ``query`` has shape (…, L, E), ``key`` (…, S, E) and ``value`` (…, S, Ev). A boolean ``attn_mask`` is True for the
-    keys that take part; any other is added to the scores. If ``is_causal`` is true, query i attends only to keys 0 to
-    i. The default of ``scale`` is 1 / sqrt(E). If ``enable_gqa`` is true, ``key`` and ``value`` may have fewer heads
-    than ``query``; each head is then used by several query heads. Weights are dropped with probability ``dropout_p``.
+    keys that take part; a mask of another dtype is added to the scores. If ``is_causal`` is true, query i attends only
+    to keys 0 to i. The default of ``scale`` is 1 / sqrt(E). If ``enable_gqa`` is true, ``key`` and ``value`` may have
+    fewer heads than ``query``; each head of ``key`` and ``value`` is then used by several query heads. Weights are
+    dropped with probability ``dropout_p``.
 
     4-d inputs without dropout are computed in blocks, without allocating the matrix of all scores.
     """

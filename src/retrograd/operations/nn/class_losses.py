@@ -107,8 +107,7 @@ def nll_loss_backward(
 ) -> Any:  # fmt: skip
     """Return the gradient of ``nll_loss`` with respect to its input of shape ``shape``.
 
-    The gradient is 0 except at the class of each target. ``total_weight`` is the sum of the weights by which a mean is
-    divided.
+    The gradient is 0 except at the class of each target. A mean is divided by ``total_weight``, the sum of the weights.
     """
     out = np.zeros(shape, grad_output.dtype)
     counts = class_losses.check_classes(np, target, shape[0] if len(shape) == 1 else shape[1], ignore_index)
@@ -126,7 +125,7 @@ def nll_loss_backward(
 def nll_pick(
     np: Any, self: Any, target: Any, weight: Any, total_weight: Any, /, reduction: str, ignore_index: int
 ) -> Any:
-    """Return ``nll_loss`` of ``self`` with the known sum of the weights ``total_weight``.
+    """Return ``nll_loss`` of ``self``, where the sum of the weights is already known: ``total_weight``.
 
     This is the gradient of ``nll_loss_backward`` with respect to ``grad_output``.
     """

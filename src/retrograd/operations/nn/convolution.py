@@ -352,7 +352,7 @@ def _are_ints(value: Any) -> bool:
 
 
 def _batched(name: str, input: Tensor, rank: int) -> tuple[Tensor, bool]:
-    """Return the ``input`` of a convolution with a batch dimension, and whether it already had this dimension.
+    """Return the ``input`` of a convolution with a batch dimension, and whether ``input`` already had one.
 
     Raises RuntimeError, with the function ``name`` in the message, unless ``input`` has ``rank`` + 1 or ``rank`` + 2
     dimensions.

@@ -399,7 +399,7 @@ affine_grid_back.derivative(self=lambda F, g, size, align: F.affine_grid_block(g
 
 @public(method=False)
 def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
-    """Return :func:`torch.nn.functional.affine_grid` of the arguments, without checking them."""
+    """Return :func:`torch.nn.functional.affine_grid` of the arguments; the arguments are not checked."""
     return affine_grid_block(theta, tuple(size), align_corners)
 
 

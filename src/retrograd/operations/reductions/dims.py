@@ -31,9 +31,7 @@ def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:
 
 
 def keepdim_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
-    """Return the shape of a reduction with ``keepdim=True``: ``shape`` with the size 1 in the reduced dimensions
-    ``dim``.
-    """
+    """Return ``shape`` with the size 1 in the dimensions ``dim``, as after a reduction with ``keepdim=True``."""
     axes = axes_of(dim, len(shape))
     if len(axes) == 1:
         return (*shape[: axes[0]], 1, *shape[axes[0] + 1 :])

@@ -66,11 +66,10 @@ extreme_share.derivative(self=lambda g: None, top=lambda g: None)
 
 
 def _shared_gradient(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, keepdim: bool) -> Any:
-    """Return the gradient of ``amax`` or ``amin`` with respect to ``self``, for the gradient ``g`` of the extremes
-    ``out``.
+    """Return the gradient of ``amax`` or ``amin`` with respect to ``self``.
 
-    The gradient of an extreme is divided evenly among the elements equal to it, and is nan if the extreme is nan.
-    ``self_shape`` is the shape of ``self``.
+    ``g`` is the gradient of the extremes ``out``. The gradient of an extreme is divided evenly among the elements equal
+    to the extreme, and is nan if the extreme is nan. ``self_shape`` is the shape of ``self``.
     """
     top = restore_dims(F, out, self_shape, dim, keepdim)
     grad = F.masked_fill_scalar(restore_dims(F, g, self_shape, dim, keepdim), top != top, math.nan)
@@ -448,7 +447,7 @@ _Mode = named("mode", ("values", "indices"))
 def mode_block(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:
     """Return the most frequent element of ``self`` along ``dim`` and the index of its last occurrence.
 
-    If several elements are equally frequent, the smallest is returned.
+    If there are several most frequent elements, the smallest of them is returned.
     """
     if self.dtype.kind == "c":
         raise dtypes.unsupported("mode_cpu", self.dtype)

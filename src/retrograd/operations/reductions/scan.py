@@ -31,8 +31,7 @@ from .sums import sum, upcast_integers
 
 @op(function=False, method=False, linear=True)
 def shifted(np: Any, self: Any, /, dim: int, by: int, fill: float) -> Any:
-    """Return ``self`` shifted by one index along ``dim``: to higher indices if ``by`` is 1, to lower ones if ``by`` is
-    -1.
+    """Return ``self`` shifted by one index along ``dim``: to higher indices if ``by`` is 1, to lower ones if -1.
 
     At the end where an element is missing, the result is ``fill``.
     """
@@ -133,10 +132,10 @@ cumprod_block.derivative(self=_cumprod_rule)
 
 
 def _scan(name: str, block: Any, title: str) -> Any:
-    """Export ``cumsum`` or ``cumprod`` (the ``name``) as a function, a method and an in-place method; return the
-    function.
+    """Export ``cumsum`` or ``cumprod`` (the ``name``) as a function and as methods, and return the function.
 
-    ``block`` is the operation that computes it, and ``title`` the word for it in the docstring.
+    One of the methods works in place. The operation ``block`` computes the result, and ``title`` is the word for the
+    result in the docstring.
     """
 
     def cumulative(input: Tensor, dim: int, *, dtype: Any = None, out: Any = None) -> Tensor:
@@ -201,10 +200,10 @@ def product_of_others(np: Any, self: Any, /, dim: int) -> Any:
 
 
 def _others_rule(F: Any, g: Any, self: Any, dim: int) -> Any:
-    """Return the gradient of ``product_of_others(self, dim)`` with respect to ``self``; ``g`` is that of its result.
+    """Return the gradient of ``product_of_others(self, dim)`` with respect to ``self``.
 
-    Each result is the product of the elements before its index times the product of the elements after it. The gradient
-    is the sum of the gradients through these two products.
+    ``g`` is the gradient of the products. Each product is the product of the elements before its index times the
+    product of the elements after its index. The gradient is the sum of the gradients through these two factors.
     """
     turned = F.flip_block(self, (dim,))
     ahead, behind = F.cumprod_block(self, dim), F.cumprod_block(turned, dim)
@@ -317,14 +316,14 @@ def logcumsumexp(input: Tensor, dim: int, *, out: Any = None) -> Tensor:
 @pointwise(lambda g, number: g * number, floats=True, backward="MulBackward1", function=False, method=False,
            in_place=False)  # fmt: skip
 def times_number(np: Any, self: Any, /, number: float) -> Any:
-    """Return ``self * number``."""
+    """Return ``self * number``. Functions such as ``trapezoid`` are composed of this operation."""
     return self * self.dtype.type(number)
 
 
 @pointwise(lambda g, number: g / number, floats=True, backward="DivBackward1", function=False, method=False,
            in_place=False)  # fmt: skip
 def by_number(np: Any, self: Any, /, number: float) -> Any:
-    """Return ``self / number``."""
+    """Return ``self / number``. Functions such as ``trapezoid`` are composed of this operation."""
     return self / self.dtype.type(number)
 
 

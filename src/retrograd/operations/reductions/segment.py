@@ -67,9 +67,9 @@ def segment_reduce(
 
 
 def _segment_bounds(data: Tensor, lengths: Any, offsets: Any, axis: int, unsafe: bool) -> tuple[Any, Any]:
-    """Return two arrays: the start and the length of each segment. Raises PyTorch's errors for wrong arguments.
+    """Return two arrays for ``segment_reduce``: the start and the length of each segment.
 
-    The parameters are those of ``segment_reduce``.
+    The parameters are those of ``segment_reduce``. Raises PyTorch's errors for wrong arguments.
     """
     if lengths is None and offsets is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")

@@ -32,11 +32,9 @@ _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
 def _levels(name: str, input: Tensor, q: Any, interpolation: str) -> Tensor:
-    """Return ``q``, the probabilities (0 to 1) of the quantiles, as a tensor.
+    """Return the argument ``q`` of ``quantile``, the probabilities (0 to 1) of the quantiles, as a tensor.
 
-    Raise PyTorch's errors for wrong arguments.
-
-    ``name`` is the name of the function in the message.
+    Raise PyTorch's errors for wrong arguments. ``name`` is the name of the function in the message.
     """
     if isinstance(q, (int, float)) and not isinstance(q, bool):
         if not 0 <= q <= 1:
@@ -65,10 +63,10 @@ def _levels(name: str, input: Tensor, q: Any, interpolation: str) -> Tensor:
 
 
 def _ordered(input: Tensor, axis: int | None, keepdim: bool) -> Tensor:
-    """Return the elements of ``input`` sorted along a new last dimension.
+    """Return the elements of ``input`` over which a quantile is taken, sorted along a new last dimension.
 
-    If ``axis`` is None, all elements are sorted, otherwise those along ``axis``. The other dimensions are those of the
-    quantile: the sorted ones have size 1 if ``keepdim`` is true, otherwise they are missing.
+    These are all elements if ``axis`` is None, otherwise those along ``axis``. The other dimensions of the result are
+    those of the quantile: reduced dimensions have size 1 if ``keepdim`` is true, otherwise they are missing.
     """
     shape = input._array.shape
     if axis is None:
@@ -84,7 +82,7 @@ def _ordered(input: Tensor, axis: int | None, keepdim: bool) -> Tensor:
 def _quantile(
     name: str, input: Tensor, q: Any, dim: int | None, keepdim: bool, interpolation: str, skip: bool
 ) -> Tensor:
-    """Return the result of :func:`quantile`, or that of :func:`nanquantile` if ``skip`` is true.
+    """Return the result of :func:`quantile`, or the result of :func:`nanquantile` if ``skip`` is true.
 
     The other parameters are those of :func:`quantile`. ``name`` is the name of the function in messages.
     """
@@ -149,12 +147,11 @@ def nanquantile(
 
 
 def _weights(name: str, given: Tensor, count: int, kind: str, right: bool) -> Tensor:
-    """Return the weights ``given``.
+    """Check ``given``, the weights of the observations for ``cov``, and return them.
 
-    Raise PyTorch's RuntimeError unless they are a vector of ``count`` numbers, none negative.
-
-    Also raise the error if ``right`` is false, which means that their dtype is not of the required ``kind``. ``name``
-    is the name of the argument in the message.
+    Raise PyTorch's RuntimeError unless the weights are a vector of ``count`` numbers, none negative, and ``right`` is
+    true. ``right`` is false if the dtype of the weights is not of the required ``kind``. ``name`` is the name of the
+    argument in the message.
     """
     if given._array.ndim > 1:
         raise RuntimeError(
@@ -249,10 +246,10 @@ def corrcoef(input: Tensor) -> Tensor:
 
 
 def _span(name: str, lows: Any, highs: Any, axis: int) -> tuple[float, float]:
-    """Return the ends ``lows`` and ``highs`` of a range as floats, widened by 0.5 on both sides if they are equal.
+    """Return the range of a histogram, from ``lows`` to ``highs``, as two floats.
 
-    Raise PyTorch's error if an end is not finite or the ends are in the wrong order. ``name`` is the name of the
-    function, and ``axis`` the dimension, in the message.
+    If the ends are equal, the range is widened by 0.5 on both sides. Raise PyTorch's error if an end is not finite or
+    the ends are in the wrong order. ``name`` is the name of the function, and ``axis`` the dimension, in the message.
     """
     low, high = float(lows), float(highs)
     if not (math.isfinite(low) and math.isfinite(high)):
@@ -312,10 +309,10 @@ def _check_points(points: Any, edges: Sequence[Any], weight: Any) -> None:
 
 
 def _edges(np: Any, points: Any, bins: Sequence[Any], range: Any) -> list[Any]:
-    """Return a list with a vector of bin edges for each dimension of ``points``.
+    """Return the bin edges of ``histogramdd``: a list with a vector of edges for each dimension of ``points``.
 
-    ``bins`` has for each dimension the vector itself or a number of bins. These bins have equal width. They cover
-    ``range``, or the data if it is None.
+    ``bins`` has for each dimension a vector of edges or a number of bins. In the second case the bins have equal width
+    and cover ``range``, or the range of the data if ``range`` is None.
     """
     count = points.shape[-1]
     if range is not None and len(range) != 2 * count:
@@ -342,10 +339,10 @@ def _edges(np: Any, points: Any, bins: Sequence[Any], range: Any) -> list[Any]:
 
 
 def _counted(np: Any, points: Any, edges: Sequence[Any], weight: Any, density: bool) -> Any:
-    """Return the number of ``points`` in each bin, or the sum of their ``weight``.
+    """Return the histogram of ``points``: the number of points in each bin, or the sum of their ``weight``.
 
     ``edges`` has the bin edges of each dimension. The last bins include their upper edge. If ``density`` is true, the
-    result is divided by its integral.
+    histogram is scaled so that its integral is 1.
     """
     if points.dtype.kind not in "fV":
         raise dtypes.unsupported("histogram_cpu", points.dtype)
@@ -405,10 +402,10 @@ def histogram(
 def _histogram(
     input: Tensor, points: Any, bins: Sequence[Any], range: Any, weight: Any, density: bool
 ) -> tuple[Any, list[Any]]:
-    """Return the counts and the list of bin edges, as arrays on the device of ``input``, for ``points`` (…, D).
+    """Return the histogram of ``points`` (…, D) in D dimensions, and the list of its bin edges.
 
-    ``bins`` has for each dimension a number of bins or a vector of edges. ``range``, ``weight`` and ``density`` are as
-    in :func:`histogram`.
+    Both are arrays on the device of ``input``. ``bins`` has for each dimension a number of bins or a vector of edges.
+    ``range``, ``weight`` and ``density`` are as in :func:`histogram`.
     """
     np = array_module_for(input.device)
     given = [each._array if isinstance(each, Tensor) else int(each) for each in bins]
@@ -473,7 +470,7 @@ def histc(input: Tensor, bins: int = 100, min: Any = 0, max: Any = 0, *, out: An
 
 
 def _evenly_counted(np: Any, values: Any, bins: int, low: float, high: float) -> Any:
-    """Return the number of ``values`` in each of ``bins`` bins of equal width from ``low`` to ``high``.
+    """Return the number of ``values`` in each of ``bins`` bins of equal width from ``low`` to ``high``, for ``histc``.
 
     As in PyTorch, the indices of the bins are computed in the dtype of ``values``.
     """

@@ -29,7 +29,7 @@ INT = numpy.dtype(numpy.int64)
 
 
 def reduced_count(shape: tuple[int, ...], dim: Any) -> int:
-    """Return the number of elements that a reduction over ``dim`` of an array with ``shape`` reduces to one result."""
+    """Return the number of elements of an array with ``shape`` that a reduction over ``dim`` combines to one result."""
     if dim.__class__ is int and -len(shape) <= dim < len(shape):
         return shape[dim]
     if dim is None:
@@ -50,7 +50,7 @@ def _floats_only(name: str, x: Any, infer: bool = False) -> None:
 
 
 def upcast_integers(np: Any, x: Any) -> Any:
-    """Return ``x``, converted to int64 if it is an integer or bool array."""
+    """Return ``x``, converted to int64 if ``x`` is an integer or bool array."""
     return x.astype(np.int64, copy=False) if x.dtype.kind in "biu" else x
 
 
@@ -153,9 +153,9 @@ _evenly_spread = ARRAYS.evenly_spread
 
 
 def _evenly_spread_fast(grad: Any, shape: Any, count: int) -> Any:
-    """Return the array ``grad / count`` broadcast to ``shape``.
+    """Return the array ``grad / count`` broadcast to ``shape``, the gradient of a mean.
 
-    One float32 number and a small shape have a fast path.
+    One float32 number with a small ``shape`` has a fast path.
     """
     if grad.__class__ is numpy.float32 and 0 < count < LARGE:
         out = numpy.empty(shape, F32)
@@ -249,7 +249,7 @@ def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any 
 def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
     """Return the mean of the elements of ``input`` that are not nan, over ``dim``, an int or several.
 
-    By default, it is the mean of all elements.
+    By default, the mean is taken over all dimensions.
     """
     if input.dtype.category < dtypes.FLOATING:
         shown = dtypes.scalar_name(input.dtype)
@@ -328,7 +328,7 @@ def sum_to_size(input: Tensor, *size: Any, **kwargs: Any) -> Tensor:
 
 
 def _variance(np: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> Any:
-    """Return the variance of ``x`` over ``dim``, perhaps in higher precision than ``x``.
+    """Return the variance of ``x`` over ``dim``, in some cases in higher precision than ``x``.
 
     The sum of squares is divided by the number of elements less ``correction``. float32 sums that overflow or underflow
     are computed again in float64, because their square root may be a float32 number.
@@ -357,9 +357,10 @@ TINY = 1e-30
 
 
 def _squares(np: Any, x: Any, axes: tuple[int, ...], count: int, keepdim: bool) -> Any:
-    """Return the sum over ``axes`` of the squared distances of ``x`` from its mean over ``axes``.
+    """Return the sum over ``axes`` of the squared distances of ``x`` from its mean, by the two-pass algorithm.
 
-    ``count`` is the number of elements that are summed.
+    The first pass computes the mean over ``axes`` and the second pass the sum. ``count`` is the number of elements that
+    are summed.
     """
     if x.size >= LARGE and x.dtype.kind == "f":
         centre = sum_axes(np, x, axes, True) / x.dtype.type(count)
@@ -373,7 +374,10 @@ def _squares(np: Any, x: Any, axes: tuple[int, ...], count: int, keepdim: bool) 
 
 
 def _as_real(np: Any, result: Any, x: Any) -> Any:
-    """Return ``result`` as an array of the real dtype with the precision of ``x``."""
+    """Return ``result``, a variance or standard deviation of ``x``, as an array of a real dtype.
+
+    This is the dtype of ``x``, or for a complex ``x`` the dtype of its real part.
+    """
     return np.asarray(result, x.dtype if x.dtype.kind != "c" else x.real.dtype)
 
 
@@ -397,7 +401,8 @@ _FREE = (
 def var_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
     """Return the variance of ``self`` over the dimensions ``dim``.
 
-    It is the sum of the squared distances from the mean, divided by the number of elements less ``correction``.
+    The variance is the sum of the squared distances from the mean, divided by the number of elements less
+    ``correction``.
     """
     return _as_real(np, _variance(np, self, dim, correction, keepdim), self)
 
@@ -437,10 +442,10 @@ std_block.derivative(self=_std_rule)
 
 
 def _spread_arguments(dim: Any, unbiased: Any, correction: Any, axis: Any) -> tuple[Any, float]:
-    """Return ``dim`` and ``correction`` from the arguments of PyTorch's two signatures of ``var``.
+    """Return ``dim`` and ``correction`` from the arguments of the two signatures that ``var`` has in PyTorch.
 
-    A bool as ``dim`` is ``unbiased``. ``unbiased`` replaces ``correction``: 1 if it is true, otherwise 0. ``axis``
-    replaces ``dim``.
+    A bool as ``dim`` means ``unbiased``. If ``unbiased`` is given, it replaces ``correction``: 1 if it is true,
+    otherwise 0. ``axis`` replaces ``dim``.
     """
     if dim.__class__ is bool:
         dim, unbiased = None, dim
@@ -450,9 +455,9 @@ def _spread_arguments(dim: Any, unbiased: Any, correction: Any, axis: Any) -> tu
 
 
 def _freedom(input: Tensor, dim: Any, correction: float, name: str) -> None:
-    """Issue PyTorch's warning if the number of elements of ``input`` over ``dim`` is not greater than ``correction``.
+    """Issue PyTorch's warning if the variance is taken over too few elements: not more than ``correction``.
 
-    ``name`` is the name of the function in the message.
+    The elements are those of ``input`` over ``dim``. ``name`` is the name of the function in the message.
     """
     if reduced_count(input._array.shape, dim) - correction <= 0:
         warn(
@@ -499,7 +504,7 @@ def std(
 
 
 def _with_mean(np: Any, block: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> Any:
-    """Return the result of ``block`` and the mean, both of ``x`` over ``dim``.
+    """Return the variance or standard deviation of ``x`` over ``dim``, and the mean of ``x`` over ``dim``.
 
     ``block`` is ``var_block`` or ``std_block``, which is called with ``correction``.
     """
@@ -508,9 +513,9 @@ def _with_mean(np: Any, block: Any, x: Any, dim: Any, correction: float, keepdim
 
 
 def _add_mean_gradient(F: Any, g: Any, other: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
-    """Return the gradient of an array of ``shape`` for the gradient ``g`` of its mean over ``dim``, plus ``other``.
+    """Return ``other`` plus the gradient of a mean over ``dim`` with respect to its operand, an array of ``shape``.
 
-    ``g`` and ``other`` may be None, which means zero.
+    ``g`` is the gradient of the mean. ``g`` and ``other`` may be None, which means zero.
     """
     if g is None:
         return other
@@ -523,7 +528,7 @@ def _add_mean_gradient(F: Any, g: Any, other: Any, shape: tuple[int, ...], dim: 
     holomorphic=False, inline_expr=_FREE,
 )  # fmt: skip
 def var_mean_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
-    """Return the variance, as ``var_block`` does, and the mean of ``self`` over the dimensions ``dim``."""
+    """Return the variance and the mean of ``self`` over ``dim``; ``var_block`` computes the variance."""
     return _with_mean(np, var_block, self, dim, correction, keepdim)
 
 
@@ -540,7 +545,7 @@ var_mean_block.derivative(self=_var_mean_rule)
     holomorphic=False, inline_expr=_FREE,
 )  # fmt: skip
 def std_mean_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
-    """Return the standard deviation, as ``std_block`` does, and the mean of ``self`` over the dimensions ``dim``."""
+    """Return the standard deviation and the mean of ``self`` over ``dim``; ``std_block`` computes the first of them."""
     return _with_mean(np, std_block, self, dim, correction, keepdim)
 
 
@@ -601,10 +606,10 @@ def std_mean(
 
 
 def _check_nonempty(x: Any, ord: float, dim: Any, axes: tuple[int, ...]) -> None:
-    """Raise PyTorch's RuntimeError if one of the dimensions ``axes`` of ``x`` is empty.
+    """Raise PyTorch's RuntimeError if one of the dimensions ``axes`` of ``x``, over which a norm is taken, is empty.
 
-    It is called for norms that are not defined then. ``ord`` is the order of the norm, and ``dim`` the argument of the
-    user.
+    This is called for norms that are not defined for an empty dimension. ``ord`` is the order of the norm, and ``dim``
+    the argument of the user.
     """
     empty = [axis for axis in axes if x.shape[axis] == 0]
     if empty:
@@ -653,10 +658,9 @@ def vector_norm_block(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool
 
 
 def norm_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, ord: float, dim: Any, keepdim: bool) -> Any:
-    """Return the gradient of ``self``, for the gradient ``g`` of ``out``, its ``ord``-norm over ``dim``.
+    """Return the gradient of a norm over ``dim`` with respect to ``self``, for the gradient ``g`` of the norm ``out``.
 
-    This is the derivative rule of a norm. If ``ord`` is infinite, elements equal to the extreme share the gradient
-    evenly.
+    ``ord`` is the order of the norm. If it is infinite, elements equal to the extreme share the gradient evenly.
     """
     g, norm = restore_dims(F, g, self_shape, dim, keepdim), restore_dims(F, out, self_shape, dim, keepdim)
     if ord in (math.inf, -math.inf):
@@ -665,9 +669,9 @@ def norm_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, ord: float, 
 
 
 def norm_gradient(F: Any, g: Any, x: Any, norm: Any, ord: float) -> Any:
-    """Return ``g`` times the derivative of the ``ord``-norm ``norm`` of ``x`` with respect to each element of ``x``.
+    """Return the gradient of ``norm``, the ``ord``-norm of ``x``, with respect to ``x``.
 
-    It is 0 where the norm has no derivative.
+    ``g`` is the gradient of ``norm``. The result is 0 where the norm has no derivative.
     """
     if ord == 0:
         return F.zeros_as(x)
@@ -754,7 +758,7 @@ def logsumexp_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
 
 
 def _first(axes: tuple[int, ...]) -> tuple[slice, ...]:
-    """Return the index of an array that selects the first element along each of ``axes`` and keeps the dimensions."""
+    """Return an index that selects the first element of an array along each of ``axes`` and keeps these dimensions."""
     return tuple([slice(1) if axis in axes else slice(None) for axis in range(max(axes, default=-1) + 1)])
 
 
