@@ -713,10 +713,10 @@ def rrelu_with_noise(np: Any, self: Any, noise: Any, /) -> Any:
     refuses=("leaky_relu_cpu", "bic"),
 )  # fmt: skip
 def rrelu_mean(np: Any, self: Any, /, negative_slope: float) -> Any:
-    """Return each element x of ``self`` where x is positive, and ``negative_slope * x`` elsewhere, contiguous in
-    memory.
+    """Return each element x of ``self`` where x is positive, and ``negative_slope * x`` elsewhere.
 
-    This is ``rrelu`` in evaluation mode, where ``negative_slope`` is the mean of the bounds of the random slopes.
+    This is ``rrelu`` in evaluation mode, where ``negative_slope`` is the mean of the bounds of the random slopes. The
+    result is contiguous.
     """
     return np.ascontiguousarray(np.where(self > 0, self, self * negative_slope)).reshape(self.shape)
 
