@@ -80,7 +80,9 @@ def test_bound_from_environment_variable(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_small_arrays_do_not_change_malloc_settings() -> None:
-    settings = "from retrograd.runtime.malloc import keep_freed_memory; print(keep_freed_memory.cache_info().currsize)\n"
+    settings = (
+        "from retrograd.runtime.malloc import keep_freed_memory; print(keep_freed_memory.cache_info().currsize)\n"
+    )
     assert printed(f"torch.ones(3) + 1\n{settings}torch.ones(10**6) + 1\n{settings}") == [0, 1]
 
 
