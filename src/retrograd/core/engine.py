@@ -196,10 +196,11 @@ def _run(
 def _enter(
     roots: Any, flow: Any, pending: dict[Any, Any], leaves: dict[Any, None], heap: list[tuple[int, Any]]
 ) -> None:
-    """Distribute the gradients of ``roots``, where a backward pass begins, over ``pending``, ``leaves`` and ``heap``.
+    """Start a backward pass: enter the gradients of ``roots`` in ``pending``, a dict from gradient edges to gradients.
 
-    The gradients are added to ``pending``. The edge of a leaf is added to ``leaves``, any other edge to the heap of
-    pending nodes. Edges that are not in ``flow`` are left out; if ``flow`` is None, no edge is left out.
+    The edge of a leaf is also entered in ``leaves``, any other edge in ``heap``, the priority queue of nodes to run.
+    ``flow`` is the set of edges from which a requested gradient can be reached; edges outside it are skipped. If it is
+    None, no edge is skipped.
     """
     for edge, grad in roots:
         if edge in pending:
@@ -213,7 +214,7 @@ def _enter(
 
 
 def _within(flow: set[Any], edges: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return ``edges`` with None for those that are not in ``flow``, because they lead to no wanted gradient."""
+    """Return ``edges`` with None for those outside ``flow``, the edges from which a requested gradient can be reached."""
     return tuple([edge if edge in flow else None for edge in edges])
 
 

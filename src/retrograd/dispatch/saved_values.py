@@ -75,9 +75,9 @@ def _store_unpacked(node: Any, arrays: Sequence[Any]) -> None:
 
 
 def _unpacked_copy(node: Any, slots: Sequence[Any]) -> Any:
-    """Return a copy of ``node`` in the plain class, with the values that the unpack hooks return.
+    """Return a copy of the graph node ``node`` in which the saved values are those that the unpack hooks return.
 
-    ``slots`` are the slots to copy.
+    ``slots`` names the attributes (``__slots__``) to copy. The copy is of the class without saved-tensor hooks.
     """
     copied: Any = new(node.plain)
     for slot in slots:

@@ -109,7 +109,7 @@ def laguerre_l(np: Any, x: Any, degree: Any) -> Any:
 
 
 def legendre_p(np: Any, x: Any, degree: Any) -> Any:
-    """Return the Legendre polynomials of ``x``."""
+    """Return the Legendre polynomial of degree ``degree`` at ``x``, elementwise."""
     known = (np.absolute(x) == 1) & (degree >= 0)
     steps = np.where(known, 0, degree)
     out = recurrence(np, x, steps, x, lambda x, k, p, q: ((k + k + 1) * x * p - k * q) / (k + 1))
