@@ -36,7 +36,7 @@ from .operand_promotion import (
     OTHERS,
     PLAIN,
     SCALARS,
-    numbers_in,
+    number_in,
     plain_number,
     promote_operands,
 )
@@ -61,7 +61,7 @@ def install_fast_path(op: Any, function: FunctionType, slow: Any) -> None:
         SCALARS=SCALARS, plain_number=plain_number,
         asarray=numpy.asarray, current=current_edge, recording=recording, in_inference=in_inference, new=new,
         next_number=next_number, _getframe=sys._getframe, view_of=view_of, views_of=views_of, rebase=rebase_history,
-        wrap=wrap, numbers_in=numbers_in,
+        wrap=wrap, number_in=number_in,
         CPU=devices.CPU, MISSING=MISSING, taken=taken, unite=promote_operands, Output=OutputEdge,
         brief=user_frame.strip_frames, counted=counted,
         Leaf=AccumulateGrad, share_memory=share_memory,

@@ -628,7 +628,7 @@ class FunctionWriter:
         }  # fmt: skip
         value = sources.get(each.kind) or self.values[self.op.params[each.index]]
         if each.kind == "parameter" and each.name in NUMBERS_SAVED and self.op.ufunc is None:
-            return [f"{slot} = {value} if {value}.__class__ is not Tensor else numbers_in(({value},))[0]"]
+            return [f"{slot} = {value} if {value}.__class__ is not Tensor else number_in({value})"]
         return [f"{slot} = {value}"]
 
 

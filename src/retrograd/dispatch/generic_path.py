@@ -33,7 +33,7 @@ from ..runtime.fp_warnings import IGNORED, errors
 from .codegen import compile_source
 from .node_classes import FIXED, counted, node_class
 from .op import ARRAYS
-from .operand_promotion import F32, NUMBERS, PLAIN, broadcast_error, common_dtype, numbers_in, plain_number
+from .operand_promotion import F32, NUMBERS, PLAIN, broadcast_error, common_dtype, number_in, plain_number
 from .saved_values import packed_class
 from .transform_tensor import innermost
 
@@ -46,7 +46,7 @@ def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], first: int
     """
     for each in params:
         if each.__class__ is Tensor:
-            params = numbers_in(params)
+            params = tuple(map(number_in, params))
     if not all([each.__class__ is Tensor for each in tensors]):
         tensors = tuple([check_operand(op, each, index, first) for index, each in enumerate(tensors)])
         special = innermost(tensors)
@@ -505,7 +505,7 @@ def modify(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Tensor
     """Write the result of ``op`` into the first of ``tensors``, record this if necessary, and return the tensor."""
     for each in params:
         if each.__class__ is Tensor:
-            params = numbers_in(params)
+            params = tuple(map(number_in, params))
     x = tensors[0]
     if not all([each.__class__ is Tensor for each in tensors]):
         if not isinstance(x, Tensor):

@@ -138,12 +138,13 @@ def broadcast_mismatch(a: tuple[int, ...], b: tuple[int, ...]) -> RuntimeError |
     return None
 
 
-def numbers_in(params: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the tuple ``params`` with 0-d tensors replaced by numbers.
+def number_in(param: Any) -> Any:
+    """Return the number in a 0-d tensor, and any other value unchanged.
 
     Raises TypeError for a tensor that has dimensions or requires a gradient.
     """
-    for each in params:
-        if isinstance(each, Tensor) and (each._array.ndim or each.requires_grad):
-            raise TypeError("a parameter must be a number, or a 0-d tensor that requires no gradient")
-    return tuple([each.item() if isinstance(each, Tensor) else each for each in params])
+    if not isinstance(param, Tensor):
+        return param
+    if param._array.ndim or param.requires_grad:
+        raise TypeError("a parameter must be a number, or a 0-d tensor that requires no gradient")
+    return param.item()

@@ -12,7 +12,7 @@ from ...core import dtypes
 from ...core.tensor import Tensor, normalize_dim
 from ...dispatch.declare import ARRAYS, TENSORS, exported, public
 from ...dispatch.declare import op as declared
-from ...dispatch.operand_promotion import F32, numbers_in, plain_number
+from ...dispatch.operand_promotion import F32, number_in, plain_number
 from ...kernels import reductions_numba, small_arrays
 from ...kernels.gather_scatter import max_along
 from ...kernels.numba_dispatch import LARGE, copy_into
@@ -718,7 +718,7 @@ def norm(
     >>> torch.norm(torch.tensor([3.0, 4.0]))
     tensor(5.)
     """
-    p = numbers_in((p,))[0] if isinstance(p, Tensor) else plain_number(p)
+    p = plain_number(number_in(p))
     if p == "nuc":
         if dim is not None and (isinstance(dim, int) or len(dim) != 2):
             raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {dim}")
