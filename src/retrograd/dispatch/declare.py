@@ -71,14 +71,18 @@ class Operation(Protocol):
 EXPORTS: dict[str, dict[str, Any]] = {}
 
 
-def exported(space: str, name: str = "") -> Callable[[Any], Any]:
+def exported(space: str, *names: str) -> Callable[[Any], Any]:
     """Add a function to the public namespace ``space`` and return it unchanged.
 
-    Its public name is ``name``, or its own name if ``name`` is empty.
+    Its public names are ``names``, or its own name if there are none. The errors of an operation that is a function of
+    ``torch``, too, show PyTorch's name for the namespace, for example ``special_expit``.
     """
 
     def declare(target: Any) -> Any:
-        EXPORTS.setdefault(space, {})[name or target.__name__] = target
+        for name in names or (target.__name__,):
+            shown = PREFIXES.get(space, "") + name
+            other = names and hasattr(target, "op") and target.op.shown != shown
+            EXPORTS.setdefault(space, {})[name] = with_error_name(target, shown) if other else target
         return target
 
     return declare

@@ -10,7 +10,7 @@ import numpy
 
 from ...core import dtypes, promotion
 from ...core.tensor import Tensor, wrap
-from ...dispatch.declare import ARRAYS, TENSORS, in_place_form, op, pointwise, public, variant
+from ...dispatch.declare import ARRAYS, TENSORS, exported, in_place_form, op, pointwise, public, variant
 from ...dispatch.generic_path import check_cast, modify
 from ...dispatch.operand_promotion import broadcast_mismatch
 from ...dispatch.return_types import named
@@ -327,12 +327,14 @@ def exp(np: Any, self: Any, /) -> Any:
     return np.exp(self)
 
 
+@exported("special", "exp2")
 @pointwise(lambda g, out: g * out * math.log(2), floats=True)
 def exp2(np: Any, self: Any, /) -> Any:
     """Return ``2 ** self`` elementwise."""
     return np.exp2(self)
 
 
+@exported("special", "expm1")
 @pointwise(lambda g, out: g * (out + 1), floats=True)
 def expm1(np: Any, self: Any, /) -> Any:
     """Return ``exp(self) - 1`` elementwise, also accurate for small elements."""
@@ -362,6 +364,7 @@ def log10(np: Any, self: Any, /) -> Any:
     return np.log10(self)
 
 
+@exported("special", "log1p")
 @pointwise(lambda g, self: g / (self + 1), floats=True, backward="Log1PBackward0")
 def log1p(np: Any, self: Any, /) -> Any:
     """Return ``log(1 + self)`` elementwise, also accurate for small elements."""
@@ -554,6 +557,7 @@ sigmoid_backward.derivative(
 )
 
 
+@exported("special", "expit")
 @pointwise(
     lambda F, g, out: F.sigmoid_backward(g, out), floats=True,
     inline_expr=(f"FLOATS and self.size < {LARGE}", "reciprocal(add(exp(negative(self)), ones[_d]))",
@@ -639,6 +643,7 @@ def _sinc_rule(F: Any, g: Any, self: Any) -> Any:
     return F.masked_product(g, F.where_else(self * turned != 0, slope))
 
 
+@exported("special", "sinc")
 @pointwise(_sinc_rule, floats=True)
 def sinc(np: Any, self: Any, /) -> Any:
     """Return ``sin(π * self) / (π * self)``, the normalised sinc, elementwise; 1 where ``self`` is 0."""

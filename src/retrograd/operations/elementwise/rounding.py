@@ -10,7 +10,7 @@ import numpy
 from ...core import dtypes, promotion
 from ...core.dtypes import number_to_array
 from ...core.tensor import Tensor
-from ...dispatch.declare import op, pointwise, public
+from ...dispatch.declare import exported, op, pointwise, public
 from ...dispatch.generic_path import check_cast, modify
 from ...kernels.numba_dispatch import LARGE, looped
 from ..rule_helpers import check_first, kind_of, no_complex, operand_dtypes, real_only, zero_grad_rule
@@ -74,6 +74,12 @@ def round(input: Tensor, *, decimals: int | None = None, out: Tensor | None = No
     tensor([0.5000, 1.5000, 2.2000])
     """
     return round_whole(input) if decimals is None else round_decimals(input, decimals)
+
+
+@exported("special", "round")
+def special_round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Any:
+    """Return ``input`` rounded to ``decimals`` decimal places; ties are rounded to even."""
+    return round(input, decimals=decimals)
 
 
 @public()

@@ -13,7 +13,7 @@ import numpy
 
 from ...core import dtypes
 from ...core.tensor import Tensor
-from ...dispatch.declare import op, pointwise, public
+from ...dispatch.declare import exported, op, pointwise, public
 from ...dispatch.generic_path import modify
 from ...kernels import polynomials, special_derivatives
 from ...kernels import scipy_backend as kernels
@@ -25,6 +25,7 @@ _ROOT_PI = math.sqrt(math.pi)
 # -- Gamma functions -------------------------------------------------------------------------------------------------
 
 
+@exported("special", "gammaln")
 @pointwise(lambda F, g, self: g * F.digamma(self), floats=True, in_place="method", refuses=("lgamma_vml_cpu", "c"))
 def lgamma(np: Any, self: Any, /) -> Any:
     """Return the logarithm of the absolute value of the gamma function of each element of ``self``.
@@ -36,6 +37,7 @@ def lgamma(np: Any, self: Any, /) -> Any:
     return np.where(np.isinf(self), np.inf, special(np, "gammaln", self)).astype(self.dtype)
 
 
+@exported("special", "digamma", "psi")
 @pointwise(lambda F, g, self: g * F.polygamma(self, 1), floats=True, in_place="method", refuses=("digamma", "c"))
 def digamma(np: Any, self: Any, /) -> Any:
     """Return the digamma function, the derivative of ``lgamma``, of each element of ``self``."""
@@ -88,6 +90,7 @@ def _order(n: Any) -> int:
     return int(n)
 
 
+@exported("special")
 @public(method=False)
 def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Any:
     """Return the derivative of order ``n`` of the digamma function for each element of ``input``."""
@@ -133,6 +136,7 @@ def mvlgamma_block(np: Any, self: Any, /, p: int) -> Any:
 mvlgamma_block.derivative(self=_mvlgamma_rule)
 
 
+@exported("special", "multigammaln")
 @public()
 def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Any:
     """Return the logarithm of the multivariate gamma function of dimension ``p`` for each element of ``input``."""
@@ -190,6 +194,7 @@ def _at_the_ends(np: Any, order: Any, x: Any, values: Any, at_zero: int, at_infi
     return np.where((order == np.inf) & (x != x), at_zero, values).astype(order.dtype)
 
 
+@exported("special", "gammainc")
 @pointwise(
     lambda F, g, self, other: g * F.gamma_moment(self, other, 1), _igamma_gradient, refuses=("igamma_cpu", "bic"), numbers=False,
 )  # fmt: skip
@@ -198,6 +203,7 @@ def igamma(np: Any, self: Any, other: Any, /) -> Any:
     return _at_the_ends(np, self, other, special(np, "gammainc", self, other), 0, 1)
 
 
+@exported("special", "gammaincc")
 @pointwise(
     lambda F, g, self, other: -g * F.gamma_moment(self, other, 1),
     lambda F, g, self, other: -_igamma_gradient(F, g, self, other),
@@ -211,6 +217,7 @@ def igammac(np: Any, self: Any, other: Any, /) -> Any:
 # -- Error functions and normal probabilities ------------------------------------------------------------------------
 
 
+@exported("special", "erf")
 @pointwise(lambda F, g, self: g * (2 / _ROOT_PI * F.exp(-(self * self))), floats=True, refuses=("erf_vml_cpu", "c"))
 def erf(np: Any, self: Any, /) -> Any:
     """Return the error function of each element x: ``2 / sqrt(π)`` times the integral of ``exp(-t²)`` from 0 to x."""
@@ -219,12 +226,14 @@ def erf(np: Any, self: Any, /) -> Any:
     return special(np, "erf", self)
 
 
+@exported("special", "erfc")
 @pointwise(lambda F, g, self: g * (-2 / _ROOT_PI * F.exp(-(self * self))), floats=True, refuses=("erfc_vml_cpu", "c"))
 def erfc(np: Any, self: Any, /) -> Any:
     """Return the complementary error function ``1 - erf(self)`` elementwise, also accurate for small results."""
     return special(np, "erfc", self)
 
 
+@exported("special", "erfinv")
 @pointwise(
     lambda F, g, out: g * (_ROOT_PI / 2 * F.exp(out * out)), floats=True, in_place="method",
     refuses=("erfinv_vml_cpu", "c"),
@@ -241,7 +250,12 @@ def _hidden(*rules: Any, refuses: str, kinds: str = "c", **options: Any) -> Any:
     an error that names its kernel, ``refuses``. ``options`` are further arguments of ``pointwise``.
     """
     options = {"function": False, "method": False, "in_place": False, **options}
-    return pointwise(*rules, floats=True, refuses=(refuses, kinds), **options)
+
+    def declare(kernel: Any) -> Any:
+        operation = pointwise(*rules, floats=True, refuses=(refuses, kinds), **options)(kernel)
+        return exported("special", operation.op.name.removeprefix("special_"))(operation)
+
+    return declare
 
 
 @_hidden(lambda g, self, out: g * (2 * self * out - 2 / _ROOT_PI), refuses="erfcx_cpu", kinds="hc")
@@ -309,6 +323,7 @@ def _i1e_rule(F: Any, g: Any, self: Any, out: Any, self_dtype: Any) -> Any:
     return g * F.masked_fill_scalar(F.special_i0e(safe) - out * (F.sgn(safe) + F.reciprocal(safe)), near, 0.5)
 
 
+@exported("special", "i0")
 @pointwise(lambda F, g, self: g * F.special_i1(self), floats=True, refuses=("i0_vml_cpu", "c"))
 def i0(np: Any, self: Any, /) -> Any:
     """Return the modified Bessel function of the first kind of order 0 of each element of ``self``."""
@@ -376,7 +391,8 @@ def _bessel(name: str, scipy_name: str, argument: str, doc: str) -> Any:
     return _hidden(name=f"special_{name}", refuses=f"{name}_cpu", kinds="hc")(kernel)
 
 
-BESSEL = {name: _bessel(name, *row) for name, row in _WITHOUT_DERIVATIVE.items()}
+for _name, _row in _WITHOUT_DERIVATIVE.items():
+    _bessel(_name, *_row)
 
 
 @_hidden(refuses="airy_ai_cpu", kinds="hc")
@@ -427,7 +443,8 @@ def _polynomial(name: str, evaluate: Any, kind: str | None, high: int, title: st
     return _hidden(name=f"special_{name}", refuses=f"{name}_cpu", kinds="hc")(kernel)
 
 
-POLYNOMIALS = {name: _polynomial(name, *row) for name, row in _POLYNOMIALS.items()}
+for _name, _polynomial_row in _POLYNOMIALS.items():
+    _polynomial(_name, *_polynomial_row)
 
 # -- Logarithms, and zeta --------------------------------------------------------------------------------------------
 
@@ -440,6 +457,7 @@ def _logit_rule(F: Any, g: Any, self: Any, eps: Any) -> Any:
     return F.masked_fill_scalar(grad, outside, 0 if bounded else math.nan)
 
 
+@exported("special", "logit")
 @pointwise(_logit_rule, floats=True, refuses=("logit_cpu", "c"))
 def logit(np: Any, self: Any, /, eps: Any = None) -> Any:
     """Return ``log(self / (1 - self))`` elementwise.
@@ -501,6 +519,7 @@ def _xlogy(np: Any, self: Any, other: Any, /) -> Any:
     return special(np, "xlogy", self, other)
 
 
+@exported("special")
 @public()
 def xlogy(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
     """Return ``input * log(other)`` elementwise; 0 where ``input`` is 0 and ``other`` is not nan. One may be a number.
@@ -554,6 +573,7 @@ def _zeta(np: Any, self: Any, other: Any, /) -> Any:
     return _hurwitz(np, self, other)
 
 
+@exported("special")
 def xlog1py(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
     """Return ``input * log(1 + other)`` elementwise; 0 where ``input`` is 0 and ``other`` is not nan.
 
@@ -562,6 +582,7 @@ def xlog1py(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
     return _choose(_xlog1py, input, other)(input, other)
 
 
+@exported("special")
 def zeta(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
     """Return the Hurwitz zeta function: the sum of ``(k + other) ** -input`` over k from 0 to infinity, elementwise.
 

@@ -11,8 +11,8 @@ from typing import Any
 from ...core.devices import array_module_of
 from ...core.dtypes import HALF_PRECISION, scalar_name, unsupported
 from ...core.tensor import Tensor, normalize_dim
+from ...dispatch.declare import exported, public
 from ...dispatch.declare import op as declared
-from ...dispatch.declare import public
 from ...dispatch.transform_tensor import draw
 from ...kernels import small_arrays
 from ...kernels.gather_scatter import max_along
@@ -166,6 +166,18 @@ def _log_softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None)
 
     If ``dtype`` is not None, ``input`` is first cast to ``dtype``.
     """
+    return _along(log_softmax_block, input, dim, dtype)
+
+
+@exported("special", "softmax")
+def special_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """Return ``exp(input) / sum(exp(input))`` along ``dim``, in ``dtype`` if it is passed."""
+    return _along(softmax_block, input, dim, dtype)
+
+
+@exported("special", "log_softmax")
+def special_log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """Return the logarithm of :func:`softmax` of ``input`` along ``dim``, in ``dtype`` if it is passed."""
     return _along(log_softmax_block, input, dim, dtype)
 
 

@@ -769,6 +769,7 @@ logsumexp_block.derivative(
 )
 
 
+@exported("special")
 @public(fast_path=logsumexp_block)
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False, *, out: Any = None) -> Tensor:
     """Return ``log(sum(exp(input)))`` over ``dim``, an int or several, computed without overflow.
