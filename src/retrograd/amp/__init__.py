@@ -1,7 +1,7 @@
 """``torch.amp``: automatic mixed precision.
 
-``autocast`` runs some operations in half precision. ``GradScaler`` multiplies losses by a factor, so that gradients in
-half precision do not underflow.
+``autocast`` runs some operations in half precision. ``GradScaler`` multiplies losses by a factor, so that
+half-precision gradients do not underflow.
 """
 
 from __future__ import annotations

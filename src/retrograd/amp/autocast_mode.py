@@ -1,7 +1,7 @@
-"""``autocast``: a context manager in which matrix products run in half precision, and sensitive operations in float32.
+"""``autocast``: a context manager that runs matrix products in half precision, and losses in float32.
 
 The lists of operations are those of PyTorch for the CPU or for CUDA. Note [Detours] in ``redirect.py`` explains how
-calls of functions are intercepted inside the context manager without any cost outside.
+function calls are intercepted inside the context manager without any cost outside.
 """
 
 from __future__ import annotations
@@ -111,9 +111,10 @@ _FALLBACK_RULES = {"lstm": _first}
 
 
 def _casting_call(rule: Callable[..., dtype]) -> Callable[..., Any]:
-    """Return a detour for functions inside ``autocast``: it converts tensor arguments, then calls the function.
+    """Return a function that replaces functions inside ``autocast``: a detour, see Note [Detours] in ``redirect.py``.
 
-    ``rule`` returns the dtype to which the tensors are converted. Autocast is disabled during the call.
+    The detour converts the tensor arguments to the dtype that ``rule`` returns, and calls the original function with
+    autocast disabled.
     """
 
     def detour(plain: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -169,7 +170,8 @@ def _converted(value: Any, rule: Callable[..., dtype], found: list[Tensor], shor
 def _cast(x: Tensor, target: dtype) -> Tensor:
     """Return ``x`` converted to the dtype ``target``.
 
-    The result for a leaf that requires gradients, such as a weight, is cached until the outermost ``autocast`` ends.
+    If ``x`` is a float32 leaf that requires gradients, such as a weight, the result is cached until the outermost
+    ``autocast`` ends.
     """
     kept = _cast_cache.get()
     worth = x.requires_grad and x.is_leaf and x._view is None and x.dtype is float32 and target is not float32
@@ -182,9 +184,9 @@ def _cast(x: Tensor, target: dtype) -> Tensor:
 
 
 def _detours_of(names: str, detour: Callable[..., Any], seen: set[int]) -> list[Detour]:
-    """Return a :class:`Detour` to ``detour`` for each public function in ``names``, which are separated by spaces.
+    """Return a list of :class:`Detour` objects that replace the public functions ``names`` by ``detour``.
 
-    ``seen`` contains the identities of the functions that have a detour already.
+    The names are separated by spaces. ``seen`` contains the ids of the functions that already have a :class:`Detour`.
     """
     made = []
     for name in names.split():
@@ -201,7 +203,7 @@ def _detours_of(names: str, detour: Callable[..., Any], seen: set[int]) -> list[
 
 
 def _unwrap(function: Any) -> Any:
-    """Return the function that the public wrapper ``function`` calls, or ``function`` itself if it is not a wrapper."""
+    """Return the function that the public wrapper ``function`` calls, or ``function`` if it is not a wrapper."""
     target = function.__globals__.get("target") if hasattr(function, "__globals__") else None
     return function if target is None or getattr(function, "op", None) or getattr(function, "front", None) else target
 
@@ -244,7 +246,7 @@ def _set_enabled(kind: str, enabled: bool) -> None:
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Whether autocast is enabled for ``device_type``, ``"cpu"`` or ``"cuda"``."""
+    """Whether autocast is enabled for ``device_type``, which is ``"cpu"`` or ``"cuda"``."""
     return _device(device_type) in _on.get()
 
 
@@ -257,7 +259,7 @@ def set_autocast_enabled(*args: Any) -> None:
 def get_autocast_dtype(device_type: str) -> dtype:
     """Return the half-precision dtype of autocast for ``device_type``.
 
-    By default it is bfloat16 for ``"cpu"`` and float16 for ``"cuda"``.
+    The default is bfloat16 for ``"cpu"`` and float16 for ``"cuda"``.
     """
     kind = _device(device_type)
     return (_dtypes.get() or {}).get(kind, dtypes.bfloat16 if kind in ("cpu", "hpu", "mtia", "xla") else dtypes.float16)
@@ -269,17 +271,17 @@ def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Whether autocast caches the converted weights."""
+    """Whether autocast caches the weights that it converts to half precision."""
     return _caching.get()
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
-    """Enable the cache of converted weights, which autocast uses, if ``enabled`` is true; otherwise disable it."""
+    """Enable autocast's cache of converted weights if ``enabled`` is true, otherwise disable it."""
     _caching.set(enabled)
 
 
 def clear_autocast_cache() -> None:
-    """Delete the converted weights that autocast has cached."""
+    """Delete the converted weights from autocast's cache."""
     kept = _cast_cache.get()
     if kept is not None:
         kept.clear()
@@ -334,8 +336,8 @@ class autocast:
     """Context manager and decorator in which matrix products run in half precision.
 
     Convolutions, matrix products and attention convert their tensors to ``dtype``. Losses and matrix decompositions
-    convert their tensors to float32. Other operations are unchanged. A weight is converted once, even if it is used
-    several times.
+    convert their tensors to float32. Other operations are unchanged. A weight that is used several times is converted
+    only once.
 
     Args:
         device_type: ``"cpu"`` or ``"cuda"``; tensors on the other type of device are unchanged.
@@ -369,7 +371,10 @@ class autocast:
         self._enabled = enabled and self._possible(enabled)
 
     def _possible(self, enabled: bool) -> bool:
-        """Whether the device and the dtype support autocast; warn if they do not."""
+        """Whether autocast supports the device and the dtype. If not, issue PyTorch's warning.
+
+        ``enabled`` is not used.
+        """
         if self.device == "cuda" and not cuda.is_available():
             warn("CUDA is not available or torch_xla is imported. Disabling autocast.")
             return False
@@ -412,7 +417,8 @@ class autocast:
 def _as_dtype(value: Any, kind: str, target: dtype) -> Any:
     """Return ``value`` with its floating-point tensors on the device type ``kind`` converted to ``target``.
 
-    ``value`` may be a nest of tensors. Float64 tensors are not converted.
+    ``value`` is a tensor, or a list, tuple or dict that may contain tensors at any depth. Float64 tensors are not
+    converted.
     """
     if isinstance(value, Tensor):
         return value.to(target) if _eligible(value) and value.device.type == kind else value
@@ -427,9 +433,9 @@ def _as_dtype(value: Any, kind: str, target: dtype) -> Any:
 def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) -> Any:
     """Decorate ``fwd``, the ``forward`` of a custom Function, for use with autocast.
 
-    If ``cast_inputs`` is None, ``fwd`` runs with autocast enabled or disabled as in its caller. If ``cast_inputs`` is a
-    dtype and autocast is enabled, the tensors among the arguments are converted to this dtype, and ``fwd`` runs with
-    autocast disabled.
+    If ``cast_inputs`` is None, autocast is enabled in ``fwd`` if it is enabled in the caller. If ``cast_inputs`` is a
+    dtype and autocast is enabled, the tensor arguments are converted to this dtype, and ``fwd`` runs with autocast
+    disabled.
     """
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
@@ -456,7 +462,8 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) ->
 def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
     """Decorate ``bwd``, the ``backward`` of a custom Function, for use with autocast.
 
-    It runs with autocast enabled or disabled as in the ``forward``, which must be decorated with :func:`custom_fwd`.
+    Autocast is enabled in ``bwd`` if it was enabled in the ``forward``, which must be decorated with
+    :func:`custom_fwd`.
     """
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")

@@ -1,6 +1,6 @@
-"""``GradScaler``: multiplies losses by a scale, so that gradients in half precision do not underflow.
+"""``GradScaler``: multiplies losses by a scale, so that half-precision gradients do not underflow.
 
-It divides the gradients by the scale before the step of an optimiser.
+Before the step of an optimiser, the gradients are divided by the scale.
 """
 
 from __future__ import annotations
@@ -21,7 +21,11 @@ from ..runtime.user_frame import warn
 
 
 class OptState(enum.Enum):
-    """Progress of :class:`GradScaler` with one optimiser since ``update``: none, gradients divided, or step done."""
+    """State of one optimiser in :class:`GradScaler` since the last call of ``update``.
+
+    ``READY`` is the initial state. ``UNSCALED`` means that the gradients have been divided by the scale, and
+    ``STEPPED`` that the step has been made.
+    """
 
     READY = 0
     UNSCALED = 1
@@ -29,11 +33,11 @@ class OptState(enum.Enum):
 
 
 class GradScaler(TorchNamed):
-    """Multiplies losses by a scale, divides gradients by the scale, and adjusts the scale.
+    """Scaler that multiplies losses by a scale, divides gradients by the scale, and adjusts the scale.
 
-    After ``growth_interval`` consecutive iterations with finite gradients the scale is multiplied by ``growth_factor``.
-    If a gradient is infinite or NaN, the step of the optimiser is skipped, and the scale is multiplied by
-    ``backoff_factor``.
+    After ``growth_interval`` consecutive iterations with finite gradients, the scale is multiplied by
+    ``growth_factor``. If a gradient is infinite or NaN, the step of the optimiser is skipped, and the scale is
+    multiplied by ``backoff_factor``.
 
     >>> import retrograd as torch
     >>> w = torch.ones(2, requires_grad=True)
@@ -85,7 +89,11 @@ class GradScaler(TorchNamed):
         return self._scale
 
     def scale(self, outputs: Any) -> Any:
-        """Return ``outputs``, a tensor or a nest of lists and tuples of tensors, multiplied by the scale."""
+        """Return ``outputs`` multiplied by the scale.
+
+        ``outputs`` is a tensor, or an iterable, such as a list or a tuple, that contains tensors at any depth. If the
+        scaler is disabled, ``outputs`` is returned unchanged.
+        """
         if not self._enabled:
             return outputs
         if isinstance(outputs, Tensor):
@@ -100,8 +108,8 @@ class GradScaler(TorchNamed):
     def unscale_(self, optimizer: Any) -> None:
         """Divide the gradients of the parameters of ``optimizer`` by the scale in place.
 
-        This allows clipping them, for example; :meth:`step` does not divide them again. Raises RuntimeError if called
-        twice before :meth:`update`, or after :meth:`step`.
+        After this call, the gradients can be clipped, for example, and :meth:`step` does not divide them again. Raises
+        RuntimeError if this method is called twice before :meth:`update`, or after :meth:`step`.
         """
         if not self._enabled:
             return
@@ -116,8 +124,8 @@ class GradScaler(TorchNamed):
     def _unscaled(self, optimizer: Any, inverse: float, allow_fp16: bool) -> bool | None:
         """Multiply the gradients of the parameters of ``optimizer`` by ``inverse`` in place.
 
-        Return whether an element is infinite or NaN, or None if there are no gradients. Raise ValueError for float16
-        gradients unless ``allow_fp16`` is true.
+        Return whether a gradient has an infinite or NaN element, or None if there are no gradients. Raise ValueError
+        for float16 gradients unless ``allow_fp16`` is true.
         """
         grads = [each.grad for group in optimizer.param_groups for each in group["params"] if each.grad is not None]
         if not allow_fp16 and any(each.dtype is dtypes.float16 for each in grads):
@@ -131,10 +139,11 @@ class GradScaler(TorchNamed):
         return infinite if grads else None
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """Call ``optimizer.step(*args, **kwargs)`` if all gradients are finite, and return its result or None.
+        """Call ``optimizer.step(*args, **kwargs)`` if all gradients are finite.
 
-        The gradients are first divided by the scale, unless :meth:`unscale_` has done so. Raises RuntimeError if called
-        twice before :meth:`update`.
+        Before the call, the gradients are divided by the scale, unless :meth:`unscale_` has already divided them.
+        Return the result of the call, or None if a gradient is infinite or NaN. Raises RuntimeError if this method is
+        called twice before :meth:`update`.
         """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
@@ -153,7 +162,7 @@ class GradScaler(TorchNamed):
         return done
 
     def update(self, new_scale: Any = None) -> None:
-        """Adjust the scale at the end of an iteration; if ``new_scale`` is given, it becomes the scale."""
+        """Adjust the scale at the end of an iteration, or set it to ``new_scale`` if ``new_scale`` is not None."""
         if not self._enabled:
             return
         scale = self._known_scale("update")
@@ -191,33 +200,45 @@ class GradScaler(TorchNamed):
             self._tracker = 0
 
     def get_scale(self) -> float:
-        """Return the scale as a float; 1.0 if the scaler is disabled."""
+        """Return the scale as a float, or 1.0 if the scaler is disabled."""
         if not self._enabled:
             return 1.0
         return float(self._init_scale) if self._scale is None else float(self._scale)
 
     def get_growth_factor(self) -> float:
-        """Return the factor by which the scale is multiplied when it grows."""
+        """Return the growth factor, by which the scale is multiplied after enough iterations with finite gradients."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
-        """Set the factor by which the scale is multiplied when it grows to ``new_factor``."""
+        """Set the growth factor to ``new_factor``.
+
+        The scale is multiplied by this factor after enough iterations with finite gradients.
+        """
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
-        """Return the factor by which the scale is multiplied after infinite or NaN gradients."""
+        """Return the backoff factor, by which the scale is multiplied after infinite or NaN gradients."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
-        """Set the factor by which the scale is multiplied after infinite or NaN gradients to ``new_factor``."""
+        """Set the backoff factor to ``new_factor``.
+
+        The scale is multiplied by this factor after infinite or NaN gradients.
+        """
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
-        """Return the number of consecutive iterations with finite gradients after which the scale grows."""
+        """Return the growth interval.
+
+        The scale is increased after this number of consecutive iterations with finite gradients.
+        """
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
-        """Let the scale grow after ``new_interval`` consecutive iterations with finite gradients."""
+        """Set the growth interval to ``new_interval``.
+
+        The scale is increased after this number of consecutive iterations with finite gradients.
+        """
         self._growth_interval = new_interval
 
     def is_enabled(self) -> bool:
@@ -225,9 +246,9 @@ class GradScaler(TorchNamed):
         return self._enabled
 
     def state_dict(self) -> dict[str, Any]:
-        """Return a dictionary of the scale and the parameters of its adjustment.
+        """Return a dictionary with the scale and the parameters that control its adjustment.
 
-        The dictionary is empty if the scaler is disabled.
+        If the scaler is disabled, the dictionary is empty.
         """
         if not self._enabled:
             return {}
@@ -237,7 +258,7 @@ class GradScaler(TorchNamed):
         }  # fmt: skip
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore the scale and the parameters from ``state_dict``, which :meth:`state_dict` has returned."""
+        """Restore the scale and the parameters from ``state_dict``, a result of :meth:`state_dict`."""
         if not self._enabled:
             return
         if len(state_dict) == 0:

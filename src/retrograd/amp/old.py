@@ -16,11 +16,11 @@ def warn_deprecated(device: str, name: str, new: str) -> None:
 def deprecated_classes(device: str, usual: Any) -> tuple[type[amp.autocast], type[amp.GradScaler]]:
     """Return the deprecated classes ``autocast`` and ``GradScaler`` of ``torch.<device>.amp``.
 
-    ``usual`` is the default dtype of this ``autocast``.
+    ``usual`` is the default dtype of the class ``autocast``.
     """
 
     class autocast(amp.autocast):
-        __doc__ = f'``torch.autocast("{device}", …)``.'
+        __doc__ = f'Deprecated form of ``torch.autocast("{device}", …)``.'
         __module__ = f"torch.{device}.amp.autocast_mode"
         __qualname__ = "autocast"
 
@@ -29,7 +29,7 @@ def deprecated_classes(device: str, usual: Any) -> tuple[type[amp.autocast], typ
             super().__init__(device, dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
 
     class GradScaler(amp.GradScaler):
-        __doc__ = f'``torch.amp.GradScaler("{device}", …)``.'
+        __doc__ = f'Deprecated form of ``torch.amp.GradScaler("{device}", …)``.'
         __module__ = f"torch.{device}.amp.grad_scaler"
         __qualname__ = "GradScaler"
 

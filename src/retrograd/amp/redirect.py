@@ -1,16 +1,17 @@
-"""Interception of functions while ``autocast`` is active in any thread.
+"""Interception of function calls while ``autocast`` is active in any thread.
 
 # Note [Detours]
-Within ``autocast`` some sixty functions convert their tensors first. Their callers (a program that has imported
-``matmul``, a module, another function of the package) hold the function object, so the function object itself must
-change its behaviour; and because calls outside of ``autocast`` must not become slower, it can not test a flag on each
-call. Therefore, while any thread is inside ``autocast``, the ``__code__`` of these functions is replaced by code that
-passes the arguments to ``detour``:
+Inside ``autocast``, about sixty functions first convert their tensor arguments. Their callers (a program that has
+imported ``matmul``, a module, another function of the package) hold a reference to the function object. Therefore the
+function object itself must change its behaviour. It cannot test a flag on each call, because calls outside of
+``autocast`` must not become slower. Instead, while any thread is inside ``autocast``, the ``__code__`` of these
+functions is replaced by code that passes the arguments to a function ``detour``:
 
     def matmul(input, other, ...):          # before and after
     def matmul(*args, **kwargs): return _detour(_plain, args, kwargs)      # within
 
-A copy of the function, ``_plain``, keeps the original code. Installing or removing a detour is one assignment.
+A copy of the function, ``_plain``, keeps the original code. Installing or removing a detour is one assignment to
+``__code__``.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from ..runtime import user_frame
 class Detour:
     """Replacement of the code of ``function`` by code that calls ``detour(plain, args, kwargs)``.
 
-    ``plain`` is a copy of the function with its original code.
+    ``plain`` is a copy of ``function`` with its original code. See Note [Detours].
     """
 
     def __init__(self, function: FunctionType, detour: Callable[..., Any]) -> None:
@@ -40,9 +41,9 @@ class Detour:
         self.other = _calling_code(function.__code__, function, lambda args, kwargs: detour(plain, args, kwargs))
 
     def use(self, detour: bool) -> None:
-        """Install the detour if ``detour`` is true, otherwise remove it.
+        """Install the replacement code if ``detour`` is true, otherwise restore the original code.
 
-        The profiler also replaces ``__code__``. Therefore the original code is read again at each installation.
+        The original code is read again at each installation, because the profiler also replaces ``__code__``.
         """
         function, plain = self.function, self.plain
         if not detour and function.__code__ is self.other:
@@ -56,10 +57,10 @@ class Detour:
 
 
 def _calling_code(own: CodeType, function: FunctionType, call: Callable[..., Any]) -> CodeType:
-    """Return a code object for ``function`` that returns ``call(args, kwargs)``.
+    """Return a code object for ``function`` that takes any arguments and returns ``call(args, kwargs)``.
 
-    The code object has the same free variables as ``own``, the function's code, as Python requires for assignment to
-    ``__code__``.
+    The code object has the same free variables as ``own``, the original code of ``function``. Python requires this for
+    an assignment to ``__code__``.
     """
     name = f"_detour_{id(function)}"
     function.__globals__[name] = call
@@ -76,8 +77,8 @@ def _calling_code(own: CodeType, function: FunctionType, call: Callable[..., Any
 def underlying_functions(found: Any) -> Iterator[FunctionType]:
     """Yield the function objects that run when the public function ``found`` is called.
 
-    An operation may have several of them: fast paths for different arguments, and a public function that calls the
-    operation.
+    An operation may have several function objects: fast paths for different arguments, and a public function that calls
+    the operation.
     """
     op, front = getattr(found, "op", None), getattr(found, "front", None)
     if op is not None:
@@ -100,7 +101,10 @@ def _has_target(target: Any, function: Any) -> bool:
 
 
 def specialised_functions(op: Any, wanted: Callable[[Any], bool]) -> Iterator[FunctionType]:
-    """Yield the public functions of ``op`` for which ``wanted(function)`` is true, with their fast paths generated."""
+    """Yield the public functions of the operation ``op`` for which ``wanted(function)`` is true.
+
+    If the fast path of a function has not been generated yet, it is generated first.
+    """
     for function, slow in op.forms:
         if wanted(function):
             if function.__code__.co_filename == UNWRITTEN:
@@ -109,18 +113,18 @@ def specialised_functions(op: Any, wanted: Callable[[Any], bool]) -> Iterator[Fu
 
 
 class Detours:
-    """All detours of ``autocast``, which are installed while it is active in any thread.
+    """All detours of ``autocast``, which are installed while ``autocast`` is active in any thread.
 
-    ``make`` returns the list of detours and is called on first use.
+    ``make`` is a function that returns the list of detours. It is called on first use.
     """
 
     def __init__(self, make: Callable[[], list[Detour]]) -> None:
         self.make, self.made, self.wanted, self.lock = make, list[Detour](), 0, threading.Lock()
 
     def want(self, more: int) -> None:
-        """Add ``more``, 1 or -1, to the number of active ``autocast`` contexts.
+        """Add ``more``, which is 1 or -1, to the number of active ``autocast`` contexts.
 
-        The detours are installed when the number becomes 1 and removed when it becomes 0.
+        The detours are installed when the number changes from 0 to 1, and removed when it changes to 0.
         """
         with self.lock:
             before, self.wanted = self.wanted, max(self.wanted + more, 0)
