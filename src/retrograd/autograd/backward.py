@@ -1,4 +1,4 @@
-"""``backward`` and ``grad``: the start of a backward pass, also for tensors of a transform such as ``vmap``."""
+"""``backward`` and ``grad``, which run a backward pass; they also accept tensors of a transform such as ``vmap``."""
 
 from __future__ import annotations
 
@@ -34,9 +34,11 @@ def _as_gradients(value: Any, count: int) -> tuple[Any, ...]:
 
 
 def _roots(outputs: Sequence[Any], grads: Sequence[Any], record: bool) -> list[tuple[Any, Any]]:
-    """Return for each of ``outputs`` a pair of its gradient edge and its incoming gradient, which is in ``grads``.
+    """Return a list of pairs (gradient edge, incoming gradient), one for each of ``outputs``.
 
-    If ``record`` is true, the gradients are Tensors, because the backward pass is recorded; otherwise they are arrays.
+    ``grads`` has an incoming gradient for each output, or None, which means a gradient of 1. If ``record`` is true, the
+    backward pass is recorded, and the incoming gradients are returned as Tensors; otherwise they are returned as
+    arrays.
     """
     roots = []
     for index, (out, grad) in enumerate(zip(outputs, grads, strict=False)):
@@ -194,7 +196,7 @@ def _backward_of(
     create_graph: bool = False,
     inputs: Any = None,
 ) -> None:
-    """Add the gradients of this tensor to the ``grad`` of the graph's leaves (see :func:`autograd.backward`)."""
+    """Add the gradients of ``self`` to the ``grad`` of the graph's leaves (see :func:`autograd.backward`)."""
     plain = gradient is None or gradient.__class__ is Tensor
     if plain and inputs is None and create_graph is False and self.__class__ is Tensor and not active_levels():
         edge = self._grad_edge if self._view is None else Tensor._current(self)
@@ -213,17 +215,20 @@ add_method("backward", _backward_of)
 
 
 def gradient_edge_of(tensor: Any) -> Any:
-    """Return the gradient edge of ``tensor``, a Tensor or a ``GradientEdge``."""
+    """Return the engine's edge at which the gradient of ``tensor``, a Tensor or a ``GradientEdge``, is accumulated.
+
+    It is None for a tensor that requires no gradient.
+    """
     if tensor.__class__ is not Tensor and isinstance(tensor, graph.GradientEdge):
         return graph.engine_edge_of(tensor)
     return tensor._grad_edge if tensor._view is None else Tensor._current(tensor)
 
 
 def _checked_inputs(value: Any, caller: str) -> tuple[Any, ...]:
-    """Return the argument ``inputs`` of ``backward`` or ``grad`` as a tuple.
+    """Return ``value``, the argument ``inputs`` of ``backward`` or ``grad``, as a tuple.
 
-    ``value`` is one input, several, or a dictionary, whose values are taken. ``caller`` is the function's name in
-    errors.
+    ``value`` is a Tensor or GradientEdge, a sequence of them, or a dictionary with such values. An error is raised for
+    any other value, and its message contains ``caller``, the name of the called function.
     """
     if value.__class__ is not tuple and type(value) not in (list, dict, Tensor) and isinstance(value, Mapping):
         raise TypeError(
@@ -362,10 +367,11 @@ def _stacked_gradients(
     allow_unused: bool,
     materialize_grads: bool,
 ) -> tuple[Any, ...]:
-    """Return the gradients for all slices of ``grads`` along the first dimension, stacked: one Tensor for each input.
+    """Return the gradients of ``outs`` with respect to each of ``inputs`` for stacked incoming gradients ``grads``.
 
-    This implements :func:`grad` with ``is_grads_batched=True``. If ``keep`` is true, the graph is retained. The other
-    parameters are those of :func:`grad`.
+    Each Tensor in ``grads``, and each returned gradient, stacks several gradients along its first dimension. This
+    function implements :func:`grad` with ``is_grads_batched=True``. If ``keep`` is true, the graph is retained. The
+    other parameters are those of :func:`grad`.
     """
     rows = range(_batch_size(outs, grads))
     by_row = [
@@ -391,7 +397,7 @@ def _stacked_gradients(
 
 
 def _batch_size(outs: tuple[Any, ...], grads: tuple[Any, ...]) -> int:
-    """Return the number of gradients stacked in each of ``grads``, the incoming gradients of ``outs``.
+    """Return the length of the first dimension of ``grads``, which stack incoming gradients of ``outs``.
 
     Raises an error if an incoming gradient is missing or has a wrong shape.
     """
@@ -432,7 +438,7 @@ def gradients_of_tensors(
 ) -> list[Any]:
     """Return the gradients of ``outs`` with respect to each of ``inputs`` as Tensors, None for an unused input.
 
-    Unlike ``grad`` it accepts tensors of a transform, and returns None for inputs that require no gradient.
+    Unlike ``grad``, this function accepts tensors of a transform, and returns None for inputs that require no gradient.
 
     Args:
         outs: the Tensors to differentiate; those that require no gradient are skipped.

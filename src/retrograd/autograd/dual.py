@@ -1,12 +1,13 @@
-"""Forward mode: dual tensors, which carry a tangent beside the primal, and the tangent rule of every operation.
+"""Forward mode: dual tensors, which hold a primal and a tangent, and the tangents of the results of operations.
 
-The graph contains the parts of a dual, not the dual: the primal, and the tangent, which is computed by recorded
-operations too. Therefore reverse mode over forward mode needs no further code. For forward mode over reverse mode, let
-``y + y' e`` be computed from ``x + x' e``: the gradient of ``y`` with respect to ``x + x' e`` is a dual, whose parts
-are the gradients of ``y`` and of ``y'`` with respect to ``x`` (``Dual.gradients``).
+The operations that compute the primal and the tangent are recorded in the graph; the dual is not part of it. Therefore
+reverse mode over forward mode needs no further code. For forward mode over reverse mode, let ``y + y' e`` be computed
+from ``x + x' e``: the gradient of ``y`` with respect to ``x + x' e`` is a dual, whose parts are the gradients of ``y``
+and of ``y'`` with respect to ``x`` (``Dual.gradients``).
 
-The tangent of an operation follows from its gradient rules. A rule applies the transpose of the derivative and is
-linear in the incoming gradient; differentiating it with respect to that gradient transposes it back.
+The tangents of an operation's results are computed with its gradient rules. A rule maps the incoming gradient ``g`` to
+``Jᵀ g``, where ``J`` is the Jacobian of the operation. Differentiating this linear map with respect to ``g`` gives the
+product ``J t`` with a tangent ``t``.
 """
 
 from __future__ import annotations
@@ -141,7 +142,10 @@ class Dual(TransformTensor):
 
 
 def make_dual_tensor(run: Any, primal: Any, tangent: Any) -> Any:
-    """Return the dual of ``primal`` and ``tangent`` at the level ``run``, or the primal if the tangent is None."""
+    """Return a dual tensor of ``primal`` and ``tangent`` at the forward-mode level ``run``.
+
+    If ``tangent`` is None, ``primal`` is returned.
+    """
     if tangent is None:
         return primal
     special = innermost((primal, tangent))
@@ -155,7 +159,7 @@ def make_dual_tensor(run: Any, primal: Any, tangent: Any) -> Any:
 
 
 def primal_at(x: Any, run: Any) -> Any:
-    """Return ``x`` without its tangent at the level ``run``; a tensor without a tangent there is returned unchanged."""
+    """Return the primal of ``x`` at the forward-mode level ``run``; return ``x`` if it has no tangent at this level."""
     if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return x
     if x._run is run:
@@ -164,7 +168,7 @@ def primal_at(x: Any, run: Any) -> Any:
 
 
 def tangent_at(x: Any, run: Any) -> Any:
-    """Return the tangent of ``x`` at the level ``run`` of forward mode, or None."""
+    """Return the tangent of ``x`` at the forward-mode level ``run``, or None if ``x`` has no tangent at this level."""
     if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return None
     if x._run is run:
@@ -180,14 +184,14 @@ def tangent_at(x: Any, run: Any) -> Any:
 
 
 def _has_tangent(x: Any, run: Any) -> bool:
-    """Whether ``x`` or a tensor that it wraps has a tangent at the level ``run``."""
+    """Whether ``x``, or a tensor wrapped by ``x``, has a tangent at the forward-mode level ``run``."""
     if not isinstance(x, TransformTensor):
         return False
     return x._run is run or any(_has_tangent(each, run) for each in (x._inner, getattr(x, "_tangent", None)))
 
 
 def zeros_as(x: Any) -> Tensor:
-    """Return zeros of the shape of ``x``; inside vmap they are batched if ``x`` is batched."""
+    """Return a tensor of zeros with the shape of ``x``; inside vmap, the zeros are batched if ``x`` is batched."""
     return F.zeros_as(x)
 
 
@@ -199,9 +203,10 @@ def _make_pair(run: Any, primal: Any, tangent: Any, like: Any) -> Any:
 
 
 def _modified_dual(run: Any, op: Any, x: Any, primals: Any, tangents: Any, params: Any) -> Any:
-    """Write the result of the in-place operation ``op`` into ``x``, and set the tangent of ``x`` to that of the result.
+    """Write the result of the in-place operation ``op`` into ``x``, update the tangent of ``x``, and return ``x``.
 
-    If necessary, ``x`` becomes a dual at the level ``run``. ``primals`` and ``tangents`` are those of the operands.
+    ``primals`` and ``tangents`` belong to the operands of ``op``, and ``params`` are its parameters. If an operand has
+    a tangent and ``x`` has none, ``x`` becomes a dual tensor at the forward-mode level ``run``.
     """
     tangent = None
     if any(each is not None for each in tangents) and op.has_rules:
@@ -221,9 +226,9 @@ def _modified_dual(run: Any, op: Any, x: Any, primals: Any, tangents: Any, param
 
 
 def _set_tangent(run: Any, x: Any, tangent: Any) -> None:
-    """Set the tangent of ``x`` at the level ``run``.
+    """Set the tangent of ``x`` at the forward-mode level ``run``, and make ``x`` a dual tensor if it is not one.
 
-    It is written into the memory of the old tangent if possible, because views of ``x`` share that memory.
+    If possible, ``tangent`` is copied into the memory of the old tangent, because views of ``x`` share that memory.
     """
     if not (isinstance(x, Dual) and x._run is run):
         if isinstance(x, TransformTensor):
@@ -270,7 +275,7 @@ def _zeros_in_order_of(x: Tensor) -> Tensor:
 
 
 def _become_dual(run: Any, x: Tensor, tangent: Tensor) -> None:
-    """Turn the plain tensor ``x`` into a dual with ``tangent`` at the level ``run``, without creating a new object."""
+    """Change the Tensor object ``x`` in place into a dual with ``tangent`` at the forward-mode level ``run``."""
     inner: Tensor = new(Tensor)
     for name in ("_array", "_grad_edge", "_counter", "_view", "_grad"):
         setattr(inner, name, getattr(x, name))
@@ -293,7 +298,8 @@ _CAPTURED = (
 def _apply_custom(run: Any, function: Any, args: tuple[Any, ...]) -> Any:
     """Return the result of the custom ``Function`` class ``function`` for ``args``, some of which are duals.
 
-    The tangents of the results are computed by its ``jvp``, or, without one, by the transpose of its ``backward``.
+    The tangents of the results are computed by the method ``jvp`` of ``function``. If ``function`` does not define
+    ``jvp``, they are computed by differentiating its ``backward``.
     """
     primals = tuple([primal_at(each, run) for each in args])
     tangents = tuple([tangent_at(each, run) for each in args])
@@ -319,10 +325,10 @@ def _apply_custom(run: Any, function: Any, args: tuple[Any, ...]) -> Any:
 
 
 def _jvp_tangents(ctx: Any, function: Any, primals: Any, tangents: Any, outs: Sequence[Any]) -> list[Any]:
-    """Return the tangents of ``outs`` that the user's ``jvp`` computes; raise RuntimeError if these are invalid.
+    """Return the tangents of the results ``outs``, computed by the ``jvp`` method of the class ``function``.
 
-    There must be one tangent of the same type and shape for each of ``outs``, the results of the custom ``Function``
-    class ``function``.
+    ``function`` is a custom ``Function``, and ``primals`` and ``tangents`` belong to its arguments. RuntimeError is
+    raised unless ``jvp`` returns for each of ``outs`` a tangent of the same shape, or None.
     """
     in_tangents = [
         zeros_as(primal) if tangent is None and isinstance(primal, Tensor) and ctx.materialize_grads else tangent
@@ -363,9 +369,11 @@ def _jvp_hint(function: Any) -> str:
 
 
 def _transposed_backward(function: Any, primals: Any, tangents: Any, count: int) -> list[Any]:
-    """Return the tangents of the results of a custom ``Function`` class, computed by transposing its backward.
+    """Return the tangents of the results of the custom ``Function`` class ``function``, which has no ``jvp``.
 
-    ``primals`` and ``tangents`` are those of the arguments, and ``count`` is the number of results.
+    The tangents are computed by differentiating ``backward``, which is linear in the incoming gradients: its
+    vector-Jacobian product with the tangents of the arguments is the Jacobian-vector product of ``forward``.
+    ``primals`` and ``tangents`` belong to the arguments, and ``count`` is the number of results.
     """
     members = [each for each in (*primals, *tangents) if isinstance(each, Tensor)]
     record = bool(recording()) and any(map(_is_recorded, members))
@@ -388,7 +396,7 @@ def _transposed_backward(function: Any, primals: Any, tangents: Any, count: int)
 def _with_new_edge(x: Any, members: Sequence[Any]) -> Any:
     """Return a copy of ``x`` that is the result of a recorded operation and therefore has a new gradient edge.
 
-    It has a slice for each slice of ``members`` that are batches of vmap.
+    Inside vmap, the copy is batched if one of ``members`` is batched.
     """
     zeros = placeholder(members, x._array.shape, x._array.dtype)
     return x + zeros
@@ -398,10 +406,10 @@ def _with_new_edge(x: Any, members: Sequence[Any]) -> Any:
 
 
 def tangents_of(op: Any, primals: Any, tangents: Any, params: Any, outs: Sequence[Any]) -> list[Any]:
-    """Return the tangents of ``outs``, the results of ``op``, from the tangents of its operands.
+    """Return a list of the tangents of ``outs``, the results of the operation ``op``, with None for missing tangents.
 
-    ``primals`` and ``tangents`` are those of the operands, with None for an operand without tangent. ``params`` are the
-    operation's parameters. A result without tangent has None.
+    ``primals`` and ``tangents`` belong to the operands of ``op``; ``tangents`` has None for an operand without tangent.
+    ``params`` are the parameters of ``op``.
     """
     live = [i for i, each in enumerate(tangents) if each is not None and op.rules[i] is not None]
     count = len(outs) if op.differentiable is None else op.differentiable
@@ -460,10 +468,10 @@ def _same_layout(primals: Any, tangents: Any) -> bool:
 
 
 def _linear(op: Any, primals: Any, tangents: Any, params: Any, ruled: Sequence[int]) -> Any:
-    """Return the result of the linear ``op`` for ``tangents``, with zeros for missing tangents.
+    """Return the tangent of the result of the linear operation ``op``, computed by applying ``op`` to ``tangents``.
 
-    ``ruled`` are the indices of the operands with a rule. Parameters with a constant that the operation writes are
-    replaced by 0.
+    ``ruled`` are the indices of the operands that have a gradient rule. The other operands keep their primal values. A
+    missing tangent is replaced by zeros, and a constant that ``op`` writes into its result by 0.
     """
     parts = list(primals)
     for i in ruled:
@@ -476,9 +484,10 @@ def _linear(op: Any, primals: Any, tangents: Any, params: Any, ruled: Sequence[i
 
 
 def _is_direct(op: Any, primals: Any, outs: Any) -> bool:
-    """Whether a tangent is multiplied by the same derivative by which the gradient rule of ``op`` multiplies.
+    """Whether the gradient rules of ``op`` also compute tangents, if a tangent is passed as the incoming gradient.
 
-    This holds if the rules are holomorphic and the result is complex, or if all operands are real.
+    This holds if all operands are real, or if ``op`` is holomorphic and its result is complex, because then a rule
+    multiplies elements by the derivative. It does not hold for rules shared by several operands.
     """
     if any(is_shared(rule) for rule in op.rules):
         return False
@@ -512,10 +521,10 @@ def _promoted_operands(op: Any, primals: Any) -> tuple[Any, ...]:
 def _saved_values(
     op: Any, primals: Any, params: Any, outs: Any, live: Sequence[int], change: Callable[[Any], Any] | None = None
 ) -> dict[str, Any]:
-    """Return a dictionary of the values that the rules use, as a node would save them.
+    """Return a dictionary from names to values that the gradient rules of the operation ``op`` read.
 
-    ``live`` are the indices of the operands whose rules are used. ``change`` is applied to each Tensor unless it is
-    None.
+    ``live`` are the indices of the operands whose rules are used. ``change``, unless it is None, is applied to each
+    Tensor.
     """
     values: dict[str, Any] = {}
     for each in op.saved():
@@ -540,7 +549,10 @@ def _saved_values(
 
 
 def _rule_value(rule: Any, g: Any, saved: dict[str, Any]) -> Any:
-    """Return the value of ``rule`` for the incoming gradient or tangent ``g`` and the values in ``saved``."""
+    """Return the value of the gradient rule ``rule`` for the incoming gradient or tangent ``g``.
+
+    ``saved`` has the values that ``rule`` reads.
+    """
     if isinstance(rule, (int, float)):
         return g if rule == 1 else None if rule == 0 else g * rule
     if isinstance(rule, str):
@@ -560,9 +572,11 @@ class _TensorSpec:
 def _transposed(
     op: Any, primals: Any, tangents: Any, params: Any, outs: Any, live: Sequence[int], graded: Sequence[int]
 ) -> Any:
-    """Return the tangents of ``outs``, computed by differentiating the rules with respect to the incoming gradients.
+    """Return the tangents of ``outs``, computed by differentiating the gradient rules of the operation ``op``.
 
-    ``live`` are the indices of the operands with a tangent, and ``graded`` those of the results that have gradients.
+    A gradient rule is linear in the incoming gradient. Its vector-Jacobian product with the tangents of the operands is
+    the Jacobian-vector product of ``op``, which gives the tangents of the results. ``live`` are the indices of the
+    operands with a tangent, and ``graded`` those of the results that have gradients.
     """
     members = [each for each in (*primals, *tangents) if isinstance(each, Tensor)]
     record = bool(recording()) and any(map(_is_recorded, members))
@@ -588,9 +602,10 @@ def _transposed(
 
 
 def _values(op: Any, g: Any, saved: dict[str, Any], live: Sequence[int]) -> list[tuple[int, Any]]:
-    """Return a pair (index, gradient) for each operand whose index is in ``live``, computed by the operand's rule.
+    """Return a list of pairs (index, gradient), one for each operand index in ``live``.
 
-    ``g`` is the incoming gradient, and ``saved`` has the values that the rules use.
+    The gradient is computed by the operand's gradient rule from ``g``, the incoming gradient, and ``saved``, the values
+    that the rules read.
     """
     gradients, shared = [], {}
     for i in live:

@@ -22,7 +22,7 @@ from .dual import Dual, make_dual_tensor, primal_at, tangent_at
 
 
 class DualRun(TransformLevel):
-    """Level of forward mode that :class:`dual_level` opens; at most one is open at a time."""
+    """Level of forward mode that :class:`dual_level` opens; at most one such level is open at a time."""
 
     __slots__ = ()
     strict = False
@@ -33,9 +33,9 @@ def _open() -> DualRun | None:
 
 
 def enter_dual_level() -> int:
-    """Open a level of forward mode, in which duals can be created, and return its number.
+    """Open a level of forward mode, in which dual tensors can be created, and return its number.
 
-    :func:`exit_dual_level` closes it.
+    :func:`exit_dual_level` closes the level.
     """
     if _open() is not None:
         text = "Nested forward mode AD is not supported at the moment"
@@ -45,9 +45,9 @@ def enter_dual_level() -> int:
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Close the level of forward mode that is open; the duals created in it act as their primals from then on.
+    """Close the open level of forward mode; dual tensors created in the level act as their primals afterwards.
 
-    ``level`` is the number of the level; None means the open one.
+    ``level`` is the number of the level to close; None means the open level.
     """
     run = _open()
     if run is None and level is None:
@@ -70,14 +70,14 @@ class dual_level:
 
 
 class UnpackedDualTensor(NamedTuple):
-    """Primal and tangent of a dual tensor; the tangent is None for a tensor that is no dual."""
+    """Primal and tangent of a dual tensor; the tangent is None for a tensor that is not a dual tensor."""
 
     primal: Tensor
     tangent: Tensor | None
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """Return a dual tensor with the primal ``tensor`` and ``tangent``, which must have its shape.
+    """Return a dual tensor with the primal ``tensor`` and the tangent ``tangent``, which must have the same shape.
 
     Results computed from a dual tensor have tangents. Raises RuntimeError outside :class:`dual_level` or if the shapes
     differ, and ValueError for integers and booleans.

@@ -1,8 +1,8 @@
 """``Function``: user-defined operations with their own forward and backward.
 
-A call creates one node, which is also the ``ctx`` that ``forward`` and ``backward`` receive. Of the results of the
-call, the node saves only the array and the version counter, because the Tensor has a reference to the node and would
-form a reference cycle with it. See https://docs.pytorch.org/docs/stable/notes/extending.html.
+A call creates one graph node, which is also the ``ctx`` that ``forward`` and ``backward`` receive. When a result of the
+call is saved, the node stores its array and version counter but not the Tensor, because the Tensor references the node
+and the two would form a reference cycle. See https://docs.pytorch.org/docs/stable/notes/extending.html.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ..runtime.user_frame import warn
 
 
 class _SavedResult:
-    """Saved tensor that is a result of the node itself: its array, and its version at the time of saving."""
+    """Saved tensor that is a result of the node that saves it: its array, and its version at the time of saving."""
 
     __slots__ = ("array", "counter", "position", "version")
 
@@ -48,7 +48,7 @@ class _SavedResult:
 
 
 class _SavedTensor:
-    """Saved tensor of a custom ``Function`` that is not a result of the node, such as an argument."""
+    """Saved tensor that is not a result of the node that saves it, such as an argument of a custom ``Function``."""
 
     __slots__ = ("source", "version")
 
@@ -65,7 +65,7 @@ class _SavedTensor:
 
 
 class _SavedPacked:
-    """Object that the pack hook returned for a Tensor, which was saved while saved-tensor hooks were active."""
+    """Saved tensor that is stored as the object returned by the pack hook of ``saved_tensors_hooks``."""
 
     __slots__ = ("edge", "packed", "position")
 
@@ -81,7 +81,7 @@ class _SavedPacked:
 
 
 class _RawSaved(SavedTensor):
-    """Item of ``ctx._raw_saved_tensors``: gives access to saved tensor number ``index`` of a node, and to its hooks."""
+    """Item number ``index`` of ``ctx._raw_saved_tensors``: a saved tensor, on which hooks can be registered."""
 
     __slots__ = ("_index", "_owner")
     __module__ = "torch._C._autograd"
@@ -109,15 +109,15 @@ _RawSaved.__name__ = _RawSaved.__qualname__ = "SavedTensor"
 
 
 class FunctionCtx:
-    """Base class of the ``ctx`` passed to ``forward`` and ``backward``, which stores values from one to the other."""
+    """Base class of ``ctx``, the object in which ``forward`` stores values for ``backward``."""
 
     __module__ = "torch.autograd.function"
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Save the Tensors ``tensors`` (or None) for ``backward``, which reads them as ``ctx.saved_tensors``.
 
-        Reading them raises RuntimeError if they were modified in place since. Call this method at most once, in
-        ``forward`` or ``setup_context``. Values that are not tensors can be saved as attributes of ``ctx``.
+        Reading them raises RuntimeError if one was modified in place after it was saved. Call this method at most once,
+        in ``forward`` or ``setup_context``. Values that are not tensors can be saved as attributes of ``ctx``.
         """
         self.to_save = tensors
 
@@ -132,11 +132,11 @@ class FunctionCtx:
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *args: Tensor) -> None:
-        """Declare that ``forward`` modified the inputs ``args`` in place; it must return each of them."""
+        """Declare that ``forward`` modified the inputs ``args`` in place; ``forward`` must return each of them."""
         self.dirty_tensors = args
 
     def mark_non_differentiable(self, *args: Tensor) -> None:
-        """Declare that the results ``args`` have no gradient; ``backward`` still receives zeros for each."""
+        """Declare that the results ``args`` have no gradient; ``backward`` receives zeros as the gradient of each."""
         self.non_differentiable = args
 
     def mark_shared_storage(self, *pairs: Any) -> None:
@@ -153,7 +153,7 @@ class FunctionCtx:
 
 
 class BackwardCFunction(FunctionCtx, Node):
-    """Base class of the nodes that calls of a :class:`Function` record."""
+    """Base class of the graph nodes that are created by calls of a :class:`Function`."""
 
     __slots__ = ()
     __module__ = "torch.autograd.function"
@@ -208,9 +208,9 @@ class BackwardCFunction(FunctionCtx, Node):
             self.saved = None
 
     def _call_backward(self, grads: list[Any], edges: tuple[Any, ...]) -> list[Any]:
-        """Call the user's ``backward`` with ``grads``, and return the gradients, one for each of ``edges``.
+        """Call the user's ``backward`` with ``grads``, and return a list of gradients, one for each of ``edges``.
 
-        Raises an error if their number or types are wrong.
+        An error is raised if the number or a type of the returned gradients is wrong.
         """
         if self.materialize_grads:
             for index, form in enumerate(self.forms):
@@ -310,7 +310,7 @@ class Function(metaclass=FunctionMeta):
     def forward(*args: Any, **kwargs: Any) -> Any:
         """Compute the result: ``forward(ctx, *args)``, or ``forward(*args)`` if the class has :meth:`setup_context`.
 
-        Recording is off inside it. Arguments may be of any type; only tensors receive gradients.
+        Operations inside ``forward`` are not recorded. Arguments may be of any type; only tensors receive gradients.
         """
         raise NotImplementedError(
             "You must implement the forward function for custom autograd.Function. Remedy: write a static method "
@@ -355,7 +355,7 @@ class Function(metaclass=FunctionMeta):
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
         """Return the tangents of the results, computed from ``grad_inputs``, the tangents of the arguments.
 
-        The tangent of an argument that has none is None.
+        ``grad_inputs`` has None for an argument without a tangent.
         """
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
@@ -364,7 +364,7 @@ class Function(metaclass=FunctionMeta):
     @classmethod
     @profiled(lambda cls, *args, **kwargs: cls.__name__, operation=True)
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Return the result of ``forward`` for these arguments, and record the call as one node."""
+        """Call ``forward`` with ``args`` and ``kwargs``, record the call as one graph node, and return the result."""
         split = cls.setup_context is not Function.setup_context
         if split or kwargs:
             args = _arguments(cls, args, kwargs, split)
@@ -377,9 +377,10 @@ class Function(metaclass=FunctionMeta):
 
     @classmethod
     def _called(cls, args: tuple[Any, ...], split: bool) -> tuple[Any, Any]:
-        """Call ``forward`` with ``args``, which are no tensors of a transform; return ``ctx`` and the recorded result.
+        """Call ``forward`` with ``args``; return ``ctx`` and the result, recorded in the graph.
 
-        If ``split`` is true, the class has ``setup_context``, and ``forward`` has no argument ``ctx``.
+        ``args`` contains no tensor of a transform such as ``vmap``. If ``split`` is true, the class defines
+        ``setup_context``, and ``forward`` has no parameter ``ctx``.
         """
         ctx = cls._backward_cls()
         edges = {index: current_edge(each) for index, each in enumerate(args) if isinstance(each, Tensor)}
@@ -404,8 +405,8 @@ class Function(metaclass=FunctionMeta):
 def _transformed(cls: type[Function], args: tuple[Any, ...], split: bool) -> TransformTensor | None:
     """Return the argument among ``args`` that belongs to the innermost transform (such as ``vmap``), or None.
 
-    Raises RuntimeError if a transform of ``torch.func`` is active and ``split`` is false, because the class has no
-    ``setup_context``.
+    ``split`` is true if ``cls`` defines ``setup_context``. RuntimeError is raised if ``split`` is false and a transform
+    of ``torch.func`` is active.
     """
     special = innermost(args)
     if not split and any(each.strict for each in active_levels()):
@@ -433,7 +434,8 @@ def _arguments(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any
 def _recorded_results(ctx: Any, args: tuple[Any, ...], output: Any, recorded: Any) -> Any:
     """Return ``output``, the result of ``forward``, with gradient edges; store the saved tensors in the node ``ctx``.
 
-    ``args`` are the arguments of the call. If ``recorded`` is false, the results get no gradient edges.
+    ``args`` are the arguments of the call. If ``recorded`` is false, the results have no gradient edges and no tensors
+    are saved.
     """
     outs = list(output) if isinstance(output, tuple) else [output]
     if ctx.dirty_tensors:
@@ -474,10 +476,10 @@ def _saved_form(index: int, each: Any, results: dict[int, int]) -> Any:
 
 
 def save_value(tensor: Tensor, position: int | None = None) -> _SavedTensor | _SavedResult | _SavedPacked:
-    """Return an object that saves ``tensor`` on a node; its method ``tensor(node)`` returns the tensor.
+    """Return an object that saves ``tensor`` on a node; the object's method ``tensor(node)`` returns the tensor.
 
-    The tensor is packed if saved-tensor hooks are active. ``position`` is the index of the tensor among the results of
-    the node, or None if it is not one of them.
+    If saved-tensor hooks are active, the pack hook is called. ``position`` is the index of ``tensor`` among the results
+    of the node, or None if ``tensor`` is not a result of the node.
     """
     saved = _SavedTensor(tensor) if position is None else _SavedResult(tensor, position)
     hooks = active_hooks()
@@ -507,7 +509,8 @@ VIEW = "a view of a leaf Variable that requires grad is being"
 def _recorded_result(ctx: Any, out: Tensor, position: int, given: bool, modified: bool, recorded: Any) -> Tensor:
     """Return ``out``, result number ``position`` of the call, with a gradient edge if it requires a gradient.
 
-    If ``given`` is true, it is also an argument of the call. If ``modified`` is true, ``forward`` modified it in place.
+    If ``given`` is true, ``out`` is also an argument of the call. If ``modified`` is true, ``forward`` modified ``out``
+    in place. If ``recorded`` is false, the result has no gradient edge.
     """
     fixed = ctx.non_differentiable and any(out is each for each in ctx.non_differentiable)
     if not recorded or fixed or out._array.dtype.kind not in "fcV":
@@ -540,7 +543,7 @@ def _recorded_result(ctx: Any, out: Tensor, position: int, given: bool, modified
 
 
 class _DelayedError(Node):
-    """Node of a gradient computed by a ``once_differentiable`` backward; it raises RuntimeError when it is run."""
+    """Node of a gradient computed by a ``once_differentiable`` backward; the node raises RuntimeError when run."""
 
     __slots__ = ("function",)
     function: Any

@@ -1,4 +1,4 @@
-"""Jacobians, Hessians, and their products with vectors, as ``torch.autograd.functional``.
+"""Jacobians, Hessians, and their products with vectors (``torch.autograd.functional``).
 
 All functions call ``autograd.grad``. ``jvp`` differentiates twice: the vector-Jacobian product is linear in the vector,
 so the vector-Jacobian product of that linear map is a Jacobian-vector product.
@@ -53,9 +53,10 @@ _OF_OUTPUT = "user-provided function returns a single Tensor with a single eleme
 
 
 def _tensors(given: Any, what: str, function: str) -> tuple[bool, Tensors]:
-    """Return whether ``given`` is a tuple, and its Tensors as a tuple; raise TypeError if it has other elements.
+    """Return a pair: whether ``given`` is a tuple, and the Tensors in ``given`` as a tuple.
 
-    ``what`` and ``function`` are the names of the argument and of the function in errors.
+    TypeError is raised if ``given`` is not a Tensor or a tuple of Tensors. ``what`` and ``function`` are the names of
+    the argument and of the calling function in the error message.
     """
     several = isinstance(given, tuple)
     tensors = given if several else (given,)
@@ -95,10 +96,10 @@ def _definition_hint(func: Function | None) -> str:
 
 
 def _scalar_output(func: Function, inputs: Tensors, function: str, strict: bool) -> Tensor:
-    """Return the result of ``func`` for ``inputs``; raise RuntimeError unless it is a Tensor of one element.
+    """Return the result of ``func`` for ``inputs``; raise RuntimeError unless the result is a Tensor of one element.
 
-    ``function`` is the name of the calling function in errors. If ``strict`` is true, RuntimeError is also raised if
-    the result does not depend on the inputs.
+    ``function`` is the name of the calling function in error messages. If ``strict`` is true, RuntimeError is also
+    raised if the result does not depend on the inputs.
     """
     several, outputs = _outputs(func, inputs, function, strict)
     if several:
@@ -111,10 +112,12 @@ def _scalar_output(func: Function, inputs: Tensors, function: str, strict: bool)
 
 
 def _vector(v: Any, like: Tensors, several: bool, create_graph: bool, function: str, single: str) -> Tensors | None:
-    """Return the argument ``v`` as a tuple of tensors; raise RuntimeError unless they have the shapes of ``like``.
+    """Return ``v``, the vector of a product, as a tuple of tensors; raise RuntimeError unless it matches ``like``.
 
-    None is returned for ``v=None``, which is allowed if ``like`` is a single element. ``several`` is true if ``like``
-    was passed as a tuple. ``function`` and ``single`` are parts of the errors' texts.
+    The tensors must have the shapes of those in ``like``. For ``v=None``, which is allowed if ``like`` is a single
+    tensor of one element, None is returned. ``several`` is true if the user passed ``like`` as a tuple. ``function``
+    (the name of the calling function) and ``single`` (the condition under which ``v`` may be None) are used in error
+    messages.
     """
     if v is None:
         if len(like) != 1 or like[0].nelement() != 1:
@@ -150,10 +153,11 @@ def _gradients(
     retain_graph: bool | None = None,
     batched: bool = False,
 ) -> tuple[Tensor | None, ...]:
-    """Return the gradients of the ``outputs`` that require gradients with respect to each of ``inputs``.
+    """Return the gradients of ``outputs`` with respect to each of ``inputs``.
 
-    It is None for an input on which no output depends. ``vector`` has the incoming gradients. If ``batched`` is true,
-    each of these stacks several gradients.
+    Outputs that require no gradient are skipped. The gradient is None for an input on which no output depends.
+    ``vector`` has the incoming gradient of each output. If ``batched`` is true, each incoming gradient stacks several
+    gradients along its first dimension.
     """
     weights = vector or (None,) * len(outputs)
     kept = [(out, by) for out, by in zip(outputs, weights, strict=True) if out is not None and out.requires_grad]
@@ -168,8 +172,8 @@ def _zeros_for_none(
 ) -> Tensors:
     """Return ``products`` with None replaced by zeros shaped like the tensor at the same index in ``like``.
 
-    If ``strict`` is true, RuntimeError is raised instead; with ``create_graph``, also for a product that requires no
-    gradient. ``function`` is the name of the calling function.
+    If ``strict`` is true, None raises RuntimeError instead. If ``create_graph`` is true too, so does a product that
+    requires no gradient. ``function`` is the name of the calling function.
     """
     for index, each in enumerate(products if strict else ()):
         if each is None:
@@ -260,7 +264,7 @@ def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
 def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
     """Return ``(func(inputs), vᵀ H)``, where ``H`` is the Hessian of ``func``, which returns a single element.
 
-    The arguments are those of :func:`jvp`. It takes two backward passes, whatever the number of inputs.
+    The arguments are those of :func:`jvp`. The computation takes two backward passes, for any number of inputs.
 
     >>> import retrograd as torch
     >>> x = torch.tensor([1.0, 2.0])
@@ -284,8 +288,8 @@ def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
 def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
     """Return ``(func(inputs), H v)``, where ``H`` is the Hessian of ``func``, which returns a single element.
 
-    The arguments are those of :func:`jvp`. It takes three backward passes; if the Hessian is symmetric, :func:`vhp`
-    returns the same with two.
+    The arguments are those of :func:`jvp`. The computation takes three backward passes; if the Hessian is symmetric,
+    :func:`vhp` returns the same result with two.
 
     >>> import retrograd as torch
     >>> x = torch.tensor([1.0, 2.0])
@@ -322,7 +326,7 @@ def _basis(tensors: Tensors) -> Iterator[Tensors]:
 
 
 def _by_rows(outputs: Tensors, inputs: Tensors, create_graph: bool, strict: bool) -> Matrix:
-    """Return the Jacobian of ``outputs`` with respect to ``inputs``: one backward pass for every output element.
+    """Return the Jacobian of ``outputs`` with respect to ``inputs``, computed by a backward pass per output element.
 
     If ``strict`` is true, RuntimeError is raised for an output that does not depend on an input.
     """
@@ -353,7 +357,7 @@ def _row(element: Tensor, inputs: Tensors, index: int, create_graph: bool, stric
 
 
 def _by_batched_grad(outputs: Tensors, inputs: Tensors, create_graph: bool) -> Matrix:
-    """Return the Jacobian of ``outputs`` with respect to ``inputs``: one batched call of ``grad`` for all elements."""
+    """Return the Jacobian of ``outputs`` with respect to ``inputs``, computed by one batched call of ``grad``."""
     sizes = [out.numel() for out in outputs]
     units = [stack(list(column)) for column in zip(*_basis(outputs), strict=True)]
     gradients = _gradients(outputs, inputs, units, create_graph, batched=True)
@@ -367,7 +371,10 @@ def _by_batched_grad(outputs: Tensors, inputs: Tensors, create_graph: bool) -> M
 
 
 def _by_columns(func: Function, inputs: Tensors) -> tuple[bool, Matrix]:
-    """Return the Jacobian of ``func``, computed by a Jacobian-vector product for every element of ``inputs``."""
+    """Return a pair: whether ``func`` returns a tuple, and the Jacobian of ``func`` at ``inputs``.
+
+    One Jacobian-vector product is computed for each element of ``inputs``.
+    """
     record = is_grad_enabled() and any(each.requires_grad for each in inputs)
     with enable_grad():
         own = _with_new_edges(inputs, record, True)
@@ -396,11 +403,11 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:
-    """Return the Jacobian of ``func`` at ``inputs``: for each output and input a Tensor of shape output + input.
+    """Return the Jacobian of ``func`` at ``inputs``: a Tensor of shape ``output.shape + input.shape`` for each pair.
 
     Args:
-        func: a function that takes Tensors and returns a Tensor or a tuple; with a tuple, the result is a tuple too.
-        inputs: a Tensor or a tuple of Tensors; with a tuple, the result (or each of its members) is a tuple too.
+        func: a function that takes Tensors and returns a Tensor or a tuple; for a tuple, the result is a tuple too.
+        inputs: a Tensor or a tuple of Tensors; for a tuple, the result (or each item of the result) is a tuple too.
         create_graph: make the result differentiable with respect to inputs that require gradients.
         strict: raise RuntimeError if an output does not depend on an input, instead of returning zeros.
         vectorize: compute all rows in one batched call of ``grad``.
@@ -442,7 +449,7 @@ def jacobian(
 
 
 def _refuse_forward(create_graph: bool, strict: bool, vectorize: bool) -> None:
-    """Raise PyTorch's errors for options that forward mode does not support."""
+    """Raise an error if one of the options of :func:`jacobian` is not supported with ``strategy="forward-mode"``."""
     for refused, kind, option in (
         (create_graph, NotImplementedError, "create_graph"),
         (strict, RuntimeError, "strict"),
@@ -472,11 +479,11 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """Return the Hessian of ``func`` at ``inputs``: for each pair of inputs a Tensor with the dimensions of both.
+    """Return the Hessian of ``func`` at ``inputs``: a Tensor of shape ``x.shape + y.shape`` for inputs ``x`` and ``y``.
 
     Args:
         func: a function that takes Tensors and returns a Tensor of one element.
-        inputs: a Tensor or a tuple of Tensors; with a tuple, the result is a tuple of tuples.
+        inputs: a Tensor or a tuple of Tensors; for a tuple, the result is a tuple of tuples.
         create_graph, strict, vectorize: as for :func:`jacobian`.
         outer_jacobian_strategy: the ``strategy`` of :func:`jacobian` for the Jacobian of the gradient.
 

@@ -1,4 +1,4 @@
-"""Context managers that switch recording on and off, as ``torch.autograd.grad_mode``."""
+"""Context managers that enable and disable the recording of operations (``torch.autograd.grad_mode``)."""
 
 from ..core.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled
 

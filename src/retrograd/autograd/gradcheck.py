@@ -1,10 +1,11 @@
 """``gradcheck`` and ``gradgradcheck``: comparison of derivatives with finite differences of the function.
 
-For a finite difference, one input is changed by ``eps`` in both directions. The change of the outputs divided by ``2 *
-eps`` is a row of the numerical Jacobian (slow mode), or its product with a random vector (fast mode). A Jacobian has
+A finite difference is the difference between the outputs at ``x + step`` and at ``x - step``, divided by ``2 * eps``,
+where ``x`` is an input and ``step`` a vector of size ``eps``. In slow mode, ``step`` changes one element and gives one
+row of the numerical Jacobian; in fast mode, it is a random vector and gives a product with the Jacobian. A Jacobian has
 one row for each element of an input and one column for each element of an output. A function with complex outputs is
-checked as two functions, of the real and the imaginary parts; in forward mode, so are complex inputs. Only public
-functions of autograd are called.
+checked as two functions, which return the real and the imaginary parts. In forward mode, a function of complex inputs
+is checked as two functions too. Only public functions of autograd are called.
 """
 
 from __future__ import annotations
@@ -44,18 +45,18 @@ def gradcheck(
     Args:
         func: a function that takes the inputs and returns a Tensor or a tuple of Tensors.
         inputs: a Tensor or a tuple; those that require a gradient should be float64 or complex128.
-        eps: the size of the steps for finite differences.
+        eps: the step size of the finite differences.
         atol, rtol: the absolute and relative tolerance between the Jacobians, as in :func:`allclose`.
         raise_exception: if true, raise GradcheckError if they differ, instead of returning False.
         nondet_tol: the largest difference allowed between two backward passes.
-        check_undefined_grad: if true, check that a missing gradient at an output counts as zeros.
+        check_undefined_grad: if true, check that ``backward`` treats a missing output gradient as zeros.
         check_grad_dtypes: if true, check that gradients have the dtype of their inputs.
         check_batched_grad: if true, check gradients passed in batches (``is_grads_batched``).
-        check_batched_forward_grad: if true, check that tangents are linear.
+        check_batched_forward_grad: if true, check that the tangent for a sum is the sum of the tangents.
         check_forward_ad: if true, check forward mode.
         check_backward_ad: if true, check backward mode.
         fast_mode: if true, compare products with random vectors instead of entire Jacobians.
-        masked: if true, check with a tolerance that gradients for zero incoming gradients are zero.
+        masked: if true, allow a tolerance when checking that zero incoming gradients give zero gradients.
 
     >>> import retrograd as torch
     >>> x = torch.tensor([0.5, 2.0], dtype=torch.float64, requires_grad=True)
@@ -195,7 +196,7 @@ def _check_inputs(inputs: tuple[Any, ...]) -> None:
 def _random_grad(like: Tensor, gaps: bool) -> Tensor:
     """Return a random gradient shaped like ``like``, uniform in [-1, 1).
 
-    If ``gaps`` is true, it is not contiguous.
+    If ``gaps`` is true, the elements of the gradient are not contiguous in memory.
     """
     dtype = like.dtype if _is_float(like) else float64
     parts = (2,) if dtype.is_complex else ()
@@ -211,10 +212,10 @@ def _random_grad(like: Tensor, gaps: bool) -> Tensor:
 
 
 def _difference(run: Callable[[], Any], x: Tensor, step: Tensor, eps: float, index: Any = None) -> list[Tensor]:
-    """Return the central difference quotient of each output of ``run`` as a flat Tensor.
+    """Return ``(f(x + step) - f(x - step)) / (2 * eps)``, where ``f`` is ``run``, as a flat Tensor for each output.
 
-    ``x`` is changed in place by ``step`` in both directions, and ``run()`` returns the outputs for its present value.
-    ``eps`` is the size of the step. ``index`` is the index of the changed element in errors, or None.
+    ``run`` has no arguments; it computes the outputs from the values that ``x`` has at the time of the call. ``index``
+    is the index of the changed element in error messages, or None.
     """
     before = x.clone()
     x.copy_(before - step)
@@ -257,7 +258,10 @@ def _running(func: Callable[..., Any], inputs: Sequence[Any]) -> Callable[[], An
 def _numerical_jacobians(
     func: Callable[..., Any], inputs: Sequence[Any], outputs: Sequence[Tensor], eps: float
 ) -> list[list[Tensor]]:
-    """Return, for each input that requires a gradient, its numerical Jacobian with each floating or complex output."""
+    """Return, for each input that requires a gradient, a list of its numerical Jacobians, one for each output.
+
+    Outputs that are neither floating-point nor complex are skipped. ``eps`` is the step size of the finite differences.
+    """
     run = _running(func, inputs)
     jacobians = []
     for each in _wanted(inputs):
@@ -278,9 +282,9 @@ def _real(dtype: Any) -> Any:
 
 
 def _rows(rows: list[list[Tensor]], k: int, out: Tensor, x: Tensor) -> Tensor:
-    """Return the Jacobian of output number ``k``, ``out``: its rows are item ``k`` of each list in ``rows``.
+    """Return the Jacobian of ``out``, which is output number ``k``: its rows are item ``k`` of each list in ``rows``.
 
-    ``x`` is the input, whose dtype decides whether the Jacobian is complex.
+    ``x`` is the input; the Jacobian is complex if ``x`` is complex.
     """
     jacobian = out.new_zeros((len(rows), out.numel()), dtype=x.dtype if x.is_complex() else out.dtype)
     for number, row in enumerate(rows):
@@ -292,9 +296,9 @@ def _rows(rows: list[list[Tensor]], k: int, out: Tensor, x: Tensor) -> Tensor:
 
 
 def _vjps(inputs: list[Tensor], output: Tensor, cotangents: Iterable[Tensor]) -> list[list[Any]]:
-    """Return, for each of ``inputs``, a list of its gradients, one for each incoming gradient of ``output``.
+    """Return, for each of ``inputs``, a list of the gradients of ``output``, one for each of ``cotangents``.
 
-    ``cotangents`` are these incoming gradients.
+    ``cotangents`` are incoming gradients of ``output``.
     """
     found = [
         autograd.grad(output, inputs, each.reshape(output.shape), retain_graph=True, allow_unused=True)
@@ -312,7 +316,7 @@ def _units(output: Tensor) -> Iterable[Tensor]:
 
 
 class _Check:
-    """One call of :func:`gradcheck`: its options, and methods that check backward mode and forward mode."""
+    """Checks of one call of :func:`gradcheck`, with its options as attributes."""
 
     def __init__(
         self, eps: float, atol: float, rtol: float, nondet_tol: float, undefined: bool, dtypes: bool, fast: bool
@@ -323,7 +327,7 @@ class _Check:
     # -- backward mode
 
     def backward(self, func: Callable[..., Any], inputs: tuple[Any, ...], result: Any) -> None:
-        """Check the gradients of ``func`` at ``inputs``, where its result is ``result``.
+        """Check the gradients of ``func`` at ``inputs``; ``result`` is ``func(*inputs)``.
 
         A function with complex outputs is checked as two functions with real outputs.
         """
@@ -375,10 +379,11 @@ class _Check:
                     )
 
     def _jacobians(self, inputs: Sequence[Any], output: Tensor, cotangent: Tensor | None = None) -> list[Tensor]:
-        """Return the Jacobian of ``output`` with respect to each input, or its product with ``cotangent``.
+        """Return the Jacobian of ``output`` for each of ``inputs`` that requires a gradient.
 
-        If ``cotangent`` is None, the Jacobian is returned. It is computed twice; GradcheckError is raised if the two
-        results differ by more than ``nondet_tol``.
+        A Jacobian has one row for each input element. If ``cotangent`` is not None, the vector-Jacobian products with
+        ``cotangent`` are returned instead, as matrices of one column. The results are computed twice; GradcheckError is
+        raised if the two computations differ by more than ``nondet_tol``.
         """
         wanted = _wanted(inputs)
         first, second = (
@@ -542,7 +547,7 @@ def _random_vector(x: Tensor, generator: Generator, dtype: Any = None) -> Tensor
 def _random_steps(x: Tensor, generator: Generator) -> tuple[Tensor, Tensor | None]:
     """Return a pair of random vectors with as many elements as ``x``: steps of the real and of the imaginary parts.
 
-    The second one is None if ``x`` is not complex.
+    The step of the imaginary parts is None if ``x`` is not complex.
     """
     first = _random_vector(x, generator, _real(x.dtype))
     return first, _random_vector(x, generator, _real(x.dtype)) if x.is_complex() else None
@@ -551,9 +556,10 @@ def _random_steps(x: Tensor, generator: Generator) -> tuple[Tensor, Tensor | Non
 def _numerical_products(
     func: Callable[..., Any], inputs: Sequence[Any], tangents: list[Any], eps: float
 ) -> list[list[Tensor]]:
-    """Return, for each input that requires a gradient, the derivatives of the outputs along its tangent.
+    """Return, for each input that requires a gradient, the derivatives of the outputs in the direction of its tangent.
 
-    ``tangents`` has a pair of vectors (:func:`_random_steps`) for each of these inputs.
+    ``tangents`` has a pair of vectors (see :func:`_random_steps`) for each of these inputs. ``eps`` is the step size of
+    the finite differences.
     """
     run = _running(func, inputs)
     found = []
@@ -571,7 +577,11 @@ def _dot(vector: Tensor, steps: tuple[Tensor, Tensor | None]) -> Tensor:
 
 
 def _weight(steps: tuple[Tensor, Tensor | None]) -> float:
-    """Return the factor that converts a tolerance for single elements to one for their product with ``steps``."""
+    """Return the sum of the elements of ``steps``.
+
+    A tolerance for elements of a Jacobian is multiplied by this sum to obtain the tolerance for its product with
+    ``steps``.
+    """
     return sum(float(each.sum()) for each in steps if each is not None)
 
 
@@ -583,9 +593,9 @@ def _jvp(
 ) -> list[Tensor]:
     """Return the tangents of the outputs of ``func`` as Tensors with one dimension.
 
-    ``tangents`` has the tangents of inputs by their position among those that require a gradient; others have zero
-    tangents. If ``check_dtypes`` is true, GradcheckError is raised for a complex tangent of a real output and vice
-    versa.
+    The inputs that require a gradient are numbered from 0. ``tangents`` has tangents by these numbers; missing tangents
+    are zeros. If ``check_dtypes`` is true, GradcheckError is raised if only one of an output and its tangent is
+    complex.
     """
     forward_ad = autograd.forward_ad
     with forward_ad.dual_level():
@@ -626,9 +636,9 @@ def _check_undefined_forward(func: Callable[..., Any], inputs: tuple[Any, ...]) 
 
 
 def _check_batched(inputs: tuple[Any, ...], output: Tensor, position: int) -> None:
-    """Raise GradcheckError unless a batched backward pass of ``output`` gives the same as separate backward passes.
+    """Raise GradcheckError unless a batched backward pass of ``output`` gives the same gradients as separate passes.
 
-    ``position`` is the index of the output in errors.
+    ``position`` is the index of ``output`` in error messages.
     """
     wanted = _wanted(inputs)
     sent = [F.randn_like(output) for _ in range(2)]
@@ -666,7 +676,7 @@ def _check_batched_forward(func: Callable[..., Any], inputs: tuple[Any, ...]) ->
 def _check_zeros(outputs: tuple[Tensor, ...], inputs: tuple[Any, ...], masked: bool) -> None:
     """Raise GradcheckError unless zero gradients of ``outputs`` give zero gradients of ``inputs``.
 
-    If ``masked`` is true, this is checked with a tolerance.
+    If ``masked`` is true, gradients close to zero are accepted too.
     """
     wanted = _wanted(inputs)
     found = autograd.grad(outputs, wanted, [F.zeros_like(each) for each in outputs], allow_unused=True)
@@ -695,7 +705,10 @@ class UndefinedGrad(Function):
 
 
 def _check_undefined(func: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
-    """Raise GradcheckError unless ``backward`` treats the gradient None of one output, or of all, like zeros."""
+    """Raise GradcheckError unless ``backward`` treats an output gradient of None like zeros.
+
+    The check replaces the gradients of all outputs by None, and then the gradient of one output at a time.
+    """
     count = len(_differentiable(func(*inputs)))
     for hidden in [set(range(count)), *([{k} for k in range(count)] if count > 1 else [])]:
         outputs = [

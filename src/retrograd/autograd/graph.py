@@ -1,4 +1,4 @@
-"""``torch.autograd.graph``: ``Node``, gradient edges, hooks on several gradients, and saved-tensor hooks."""
+"""``torch.autograd.graph``: ``Node``, gradient edges, hooks on gradients of several tensors, and saved-tensor hooks."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class _NodeInstanceCheck(type):
 
 
 class Node(metaclass=_NodeInstanceCheck):
-    """Abstract base class of every ``grad_fn``."""
+    """Abstract base class of the nodes of the autograd graph, which tensors have as ``grad_fn``."""
 
 
 class GradientEdge(NamedTuple):
-    """Gradient edge of result number ``output_nr`` of ``node``: the gradient of this result is accumulated there."""
+    """Edge of the autograd graph at which the gradient of result number ``output_nr`` of ``node`` is accumulated."""
 
     node: Any
     output_nr: int
@@ -55,30 +55,30 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def engine_edge_of(edge: GradientEdge) -> Any:
-    """Return the engine's edge for the ``GradientEdge`` ``edge``: a node, an AccumulateGrad or an OutputEdge."""
+    """Return the engine's object for the ``GradientEdge`` ``edge``: a node, an AccumulateGrad or an OutputEdge."""
     if edge.ownership_token is not None or edge.node.__class__ is AccumulateGrad or edge.node.single:
         return edge.node if edge.ownership_token is None else edge.ownership_token
     return OutputEdge(edge.node, edge.output_nr, edge.node.shape, edge.node.dtype)
 
 
 def zeros_like_edge(edge: GradientEdge) -> Tensor:
-    """Return a Tensor of zeros that has the gradient edge ``edge``, and the shape and dtype of gradients there."""
+    """Return a Tensor of zeros with the gradient edge ``edge`` and shape and dtype of the gradients of ``edge``."""
     engine_edge = engine_edge_of(edge)
     return at_edge(numpy.broadcast_to(numpy.zeros((), engine_edge.dtype), engine_edge.shape), [0, None], engine_edge)
 
 
 def zero_gradient(edge: Any, require_grad: bool) -> Tensor:
-    """Return the gradient of an unused input: zeros of the shape and dtype that gradients at ``edge`` have.
+    """Return a Tensor of zeros as the gradient of an unused input, with the shape and dtype of gradients of ``edge``.
 
-    If ``require_grad`` is true, they require gradients.
+    If ``require_grad`` is true, the Tensor requires a gradient.
     """
     return wrap(numpy.zeros(edge.shape, edge.dtype)).requires_grad_(require_grad)
 
 
 def increment_version(tensor: Any) -> None:
-    """Increment the version counter of ``tensor``, or of each of several tensors.
+    """Increment the version counter of ``tensor``, which is a Tensor or a sequence of Tensors.
 
-    Call it after a modification that was not made by an operation, and therefore was not counted.
+    Call this function after a modification that no operation made, such as a write through NumPy.
     """
     for each in (tensor,) if isinstance(tensor, Tensor) else tensor:
         bump_version(each)
@@ -186,8 +186,9 @@ MultiHandle.__name__ = MultiHandle.__qualname__ = "_MultiHandle"
 def set_retain_grad_last(last: bool) -> None:
     """Set when ``retain_grad`` stores the gradient of a tensor: after all its hooks, or in the order of registration.
 
-    If ``last`` is true, it is after all hooks, as in PyTorch 2. The default is False: the retained gradient does not
-    show the effect of hooks registered after ``retain_grad``. The setting applies to the whole process.
+    If ``last`` is true, the gradient is stored after all hooks, as in PyTorch 2. The default is False: the stored
+    gradient does not show the effect of hooks registered after ``retain_grad``. The setting applies to the whole
+    process.
     """
     hooks.retain_last = bool(last)
 
@@ -199,8 +200,9 @@ class saved_tensors_hooks:
     """Context manager that saves ``pack_hook(tensor)`` in place of each tensor saved for the backward pass.
 
     When the backward pass or ``grad_fn._saved_…`` reads the tensor, ``unpack_hook`` is called with the packed object.
-    If blocks are nested, the innermost applies. ``pack_hook`` is not recorded. RuntimeError is raised if it modifies
-    the tensor. ``unpack_hook`` must return a tensor with the same values; TypeError is raised for any other object.
+    If blocks are nested, the hooks of the innermost block apply. ``pack_hook`` is not recorded. RuntimeError is raised
+    if ``pack_hook`` modifies the tensor. ``unpack_hook`` must return a tensor with the same values; TypeError is raised
+    for any other object.
 
     >>> import retrograd as torch
     >>> x = torch.tensor(3.0, requires_grad=True)
@@ -254,21 +256,21 @@ class _SavedArray:
 
 
 class AllowMutation:
-    """State of a block of :func:`allow_mutation_on_saved_tensors`: the tensors that were saved within the block."""
+    """State of one :func:`allow_mutation_on_saved_tensors` block: the tensors that were saved within the block."""
 
     def __init__(self) -> None:
         self.saved: WeakValueDictionary[int, _SavedArray] = WeakValueDictionary()  # by the identity of their arrays
         self.over = False
 
     def pack(self, tensor: Tensor) -> _SavedArray:
-        """Return the object saved in place of ``tensor``: the same object each time that the same tensor is saved."""
+        """Return the object that is saved in place of ``tensor``; for the same array it returns the same object."""
         saved = self.saved.get(id(tensor._array))
         if saved is None:
             saved = self.saved[id(tensor._array)] = _SavedArray(tensor)
         return saved
 
     def unpack(self, saved: _SavedArray) -> Tensor:
-        """Return the tensor of ``saved``, with its values at the time it was saved."""
+        """Return a Tensor with the values that the saved tensor ``saved`` had at the time of saving."""
         if self.over:
             raise AssertionError(
                 "Trying to backward outside of the 'allow_mutation_on_saved_tensors' contextin which the graph was "
@@ -289,7 +291,7 @@ _mutable = threading.Lock()
 
 @contextlib.contextmanager
 def allow_mutation_on_saved_tensors() -> Iterator[AllowMutation]:
-    """Return a context manager in which saved tensors may be modified in place, because they are copied before.
+    """Return a context manager in which saved tensors may be modified in place; they are copied before a modification.
 
     The backward pass must run within the block too; otherwise AssertionError is raised. RuntimeError is raised for
     nested blocks.

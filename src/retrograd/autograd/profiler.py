@@ -1,4 +1,4 @@
-"""Profiler of the operations that a program runs, as ``torch.autograd.profiler``."""
+"""Profiler of the operations of a program (``torch.autograd.profiler``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events of a profile, lists of events and their averages, as ``torch.autograd.profiler_util``."""
+"""Events of a profiler, lists of events and their averages (``torch.autograd.profiler_util``)."""
 
 from __future__ import annotations
 
