@@ -1,8 +1,8 @@
 """``Writer`` and ``Reader`` of PyTorch's checkpoints, which are zip archives.
 
-The files in the archive are called records: one contains the pickle, and each storage has its own. Records are not
-compressed, and their bytes begin at multiples of 64, so that they can be mapped into memory. This module knows no
-tensors.
+The files in the archive are called records: one record contains the pickle, and each storage has a record. Records are
+not compressed, and their data begins at multiples of 64 bytes, so that records can be mapped into memory. This module
+does not depend on tensors.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CORRUPTED = (
 
 
 def corrupted(what: str) -> RuntimeError:
-    """Return PyTorch's RuntimeError for a damaged zip archive; ``what`` describes the damage."""
+    """Return a RuntimeError with PyTorch's text for a damaged zip archive; ``what`` describes the damage."""
     return RuntimeError(f"PytorchStreamReader failed {shortened_text(what)}.{_CORRUPTED}")
 
 
@@ -57,20 +57,20 @@ class Writer:
             record.write(memoryview(data))
 
     def close(self) -> None:
-        """Write the records that end every checkpoint, and the central directory of the zip archive."""
+        """Write the records ``version`` and ``.data/serialization_id`` and the central directory of the zip archive."""
         self.record("version", b"3\n")
         self.record(".data/serialization_id", f"{int.from_bytes(self.digest.digest()):040d}"[:40].encode())
         self.zip.close()
 
     def abandon(self) -> None:
-        """Leave the archive incomplete, by preventing ``ZipFile`` from writing the central directory later."""
+        """Leave the archive incomplete after an error: prevent ``ZipFile`` from writing the central directory later."""
         self.zip.fp = None
 
 
 class Reader:
     """Zip archive from which ``torch.load`` reads one checkpoint; a record is a file in the archive.
 
-    Raises RuntimeError for a file that is no complete zip archive.
+    Raises RuntimeError if the file is not a complete zip archive.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -134,8 +134,9 @@ class Reader:
         return array
 
     def mapped(self, name: str, dtype: Any, count: int, memory: mmap.mmap) -> Any:
-        """Return the record ``name`` as an array of ``count`` elements of ``dtype`` that shares ``memory``, the mapped
-        file.
+        """Return the record ``name`` as an array of ``count`` elements of ``dtype``, without a copy.
+
+        The array shares the memory of ``memory``, the memory-mapped file.
         """
         self._check_size(name, dtype, count)
         info = self.infos[f"{self.name}/{name}"]

@@ -1,4 +1,4 @@
-"""``atomic_write``: replace a file only after its new content is complete."""
+"""``atomic_write``: replaces a file only after its new content is complete."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 
 @contextlib.contextmanager
 def atomic_write(path: str) -> Iterator[Any]:
-    """Yield a temporary file that replaces the file at ``path`` when the ``with`` block ends.
+    """Return a context manager with a temporary file that replaces the file at ``path`` when the ``with`` block ends.
 
-    If the block raises, the file at ``path`` is unchanged. A device or a pipe at ``path`` is written directly. Raises
-    RuntimeError if the folder does not exist.
+    If the block raises an exception, the file at ``path`` is unchanged. A device or a pipe at ``path`` is written
+    directly. Raises RuntimeError if the folder does not exist.
     """
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
@@ -43,8 +43,9 @@ def atomic_write(path: str) -> Iterator[Any]:
 
 
 def _sync_folder(folder: str) -> None:
-    """Flush the entries of ``folder`` to disk where the system supports it, so that renaming a file in it survives a
-    crash.
+    """Flush the directory entries of ``folder`` to disk, so that renaming a file in ``folder`` survives a crash.
+
+    Errors are ignored, because some systems do not support this.
     """
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)

@@ -1,6 +1,6 @@
-"""``shortened`` and ``shortened_text``: values from a file as text for error messages, limited in length.
+"""``shortened`` and ``shortened_text``: texts of limited length for error messages about values from a file.
 
-Python's ``repr`` is not limited: a file of 845 bytes can describe a tuple whose ``repr`` has 2**60 parts.
+Python's ``repr`` is not limited: a file of 845 bytes can describe nested tuples whose ``repr`` has 2**60 elements.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ _DEPTH, _WIDTH, _TEXT, _BITS, _LENGTH = 3, 6, 60, 128, 200
 
 
 def shortened(value: Any, depth: int = _DEPTH) -> str:
-    """Return the ``repr`` of ``value``, cut to 200 characters.
+    """Return a text similar to the ``repr`` of ``value``, of at most 200 characters.
 
-    The text shows at most 6 items of each container, and containers nested up to ``depth``.
+    The text contains at most 6 items of each container, and containers up to the nesting depth ``depth``.
     """
     return _text(value, depth)[:_LENGTH]
 
 
 def shortened_text(text: str, length: int = _LENGTH) -> str:
-    """Return ``text`` without quotes, cut to ``length`` characters."""
+    """Return ``text``; if it is longer than ``length`` characters, its beginning followed by an ellipsis."""
     return text if len(text) <= length else f"{text[:length]}..."
 
 

@@ -25,11 +25,11 @@ _SIZES = {"short": 2, "int": 4, "long": 4}
 
 
 def read(file: Any, move: Callable[[Any, str], Any], reading: Any) -> Any:
-    """Return the object in the binary file ``file``, in the legacy format.
+    """Return the object stored in the binary file ``file``, which is in the legacy format.
 
-    ``move(array, location)`` returns an array on the device for a location named in the file. ``reading`` is an object
-    whose method ``run(source, persistent)`` reads one pickle. Raises RuntimeError if the file is truncated or not in
-    the legacy format.
+    ``move(array, location)`` returns ``array`` on the device for ``location``, a device name in the file. ``reading``
+    is an object whose method ``run(source, persistent)`` reads one pickle. Raises RuntimeError if the file is truncated
+    or not in the legacy format.
     """
     source = Source(file.read())
     if not source.data:

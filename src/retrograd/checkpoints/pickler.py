@@ -1,4 +1,4 @@
-"""``Pickler`` of checkpoints: it writes tensors under PyTorch's names, and other objects like Python's pickler."""
+"""``Pickler`` of checkpoints, which writes objects of this package under their PyTorch names."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ _PythonPickler: Any = pickle._Pickler  # its checker's description lacks the met
 
 
 class Pickler(_PythonPickler):  # type: ignore[misc]
-    """Pickler of ``torch.save`` that writes a tensor as a reference to its storage, and adds the storage to
-    ``memories``.
+    """Pickler of ``torch.save``: writes a tensor as a reference to its storage, and adds the storage to ``memories``.
 
-    The base class is the pickler written in Python. The pickler written in C imports every name before it writes the
-    name, which fails because PyTorch's modules are not installed.
+    The base class is Python's pickler written in Python. Python's pickler written in C cannot be used: it imports every
+    name before it writes the name, which fails because PyTorch's modules are not installed.
     """
 
     def __init__(self, file: Any, protocol: int, memories: StorageTable, tell: Any = None) -> None:
@@ -35,7 +34,7 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
         self.names: dict[tuple[str, str], TorchName] = {}
 
     def save(self, obj: Any, save_persistent_id: bool = True) -> None:
-        """Write ``obj``, and the objects that it contains."""
+        """Write ``obj`` and the objects that ``obj`` contains."""
         if isinstance(obj, TorchName):
             obj = self.names.setdefault((obj.module, obj.name), obj)
         if id(obj) in self.memo:
@@ -82,7 +81,7 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
         self.memoize(obj)
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
-        """Write the name of ``obj``, a class or a function; a name in this package is written as PyTorch's name."""
+        """Write the name of the class or function ``obj``; a name in this package is replaced by its PyTorch name."""
         module = getattr(obj, "__module__", None) or ""
         package, _, rest = module.partition(".")
         qualified = name or getattr(obj, "__qualname__", obj.__name__)
@@ -107,10 +106,10 @@ _PYTORCH_PATHS = {"utils.data.collate": "utils.data._utils.collate", "optim.cycl
 
 
 def _public_location(obj: Any, name: str) -> tuple[str, str]:
-    """Return the submodule of ``torch`` in which the operation ``obj`` is public, and its name in the submodule.
+    """Return the submodule of ``torch`` that exports the operation ``obj``, and the name of ``obj`` in this submodule.
 
-    If ``obj`` is public in no submodule, return ``("", name)``. The search is required because operations are defined
-    under the package's own ``name``, for example ``linalg_inv``, and not in the submodule.
+    If no submodule exports ``obj``, return ``("", name)``. ``name`` is the name of ``obj`` in this package: for
+    ``"linalg_inv"`` the result is ``("linalg", "inv")``.
     """
     for place in ("nn.functional", "special", "linalg", "fft"):
         short = name.removeprefix(f"{place}_")

@@ -1,8 +1,7 @@
-"""``save_safetensors`` and ``load_safetensors``: named tensors in a file without code, so that any file is safe to
-read.
+"""``save_safetensors`` and ``load_safetensors``: files of named tensors, which contain no code and are safe to read.
 
-Source: the format as the ``safetensors`` package documents it: the length of the header, the header in JSON (for each
-tensor dtype, shape, and the offsets of its bytes), the bytes.
+Source: the documentation of the ``safetensors`` package. A file consists of the length of the header, the header in
+JSON (dtype, shape and byte offsets of each tensor), and the data of the tensors.
 """
 
 from __future__ import annotations
@@ -31,9 +30,7 @@ _MAX_HEADER = 100_000_000  # bytes of a header; the package's own bound
 
 
 def to_bytes(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> list[Any]:
-    """Return the content of a safetensors file with ``tensors`` and ``metadata``, as a list of consecutive bytes
-    objects.
-    """
+    """Return the content of a safetensors file with ``tensors`` and ``metadata``, as a list of consecutive buffers."""
     header: dict[str, Any] = {} if metadata is None else {"__metadata__": metadata}
     parts: list[Any] = []
     position = 0
@@ -53,9 +50,9 @@ def to_bytes(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None)
 
 
 def from_bytes(data: Any) -> dict[str, Tensor]:
-    """Return the tensors in ``data``, the bytes of a safetensors file, by name.
+    """Return a dict of the tensors in ``data``, the bytes of a safetensors file, by name.
 
-    The elements are copied. Raises ValueError for an invalid file.
+    The elements are copied. Raises ValueError if ``data`` is not a valid file.
     """
     (length,) = struct.unpack("<Q", data[:8]) if len(data) >= 8 else (None,)
     if length is None or length > min(len(data) - 8, _MAX_HEADER):
@@ -87,9 +84,9 @@ def _read(name: str, body: Any, kind: Any, shape: Any, begin: Any, end: Any) -> 
 def save_safetensors(
     tensors: dict[str, Tensor], filename: str | os.PathLike[str], metadata: dict[str, str] | None = None
 ) -> None:
-    """Write named tensors to a file in the safetensors format; ``metadata`` maps names to strings.
+    """Write ``tensors``, a dict by name, to the file ``filename`` in the safetensors format.
 
-    If an error occurs, the file keeps its previous content.
+    ``metadata`` is a dict of strings that the file also contains. If an error occurs, an existing file is unchanged.
     """
     parts = to_bytes(tensors, metadata)
     with atomic_write(os.fspath(filename)) as file:
@@ -98,7 +95,7 @@ def save_safetensors(
 
 
 def load_safetensors(filename: str | os.PathLike[str], device: Any = "cpu") -> dict[str, Tensor]:
-    """Return a dict of the tensors in a safetensors file, by name, on ``device``.
+    """Return a dict of the tensors in the safetensors file ``filename``, by name, on ``device``.
 
     >>> import os, tempfile
     >>> import retrograd as torch

@@ -1,7 +1,6 @@
-"""Representation of tensors in a checkpoint: storages, their dtypes, and the functions that a pickle calls to rebuild
-tensors.
+"""Representation of tensors in a checkpoint: storages, and the functions that a pickle calls to rebuild tensors.
 
-This module knows the memory layout of tensors and PyTorch's pickle format; it knows no files.
+This module depends on the memory layout of tensors and on PyTorch's pickle format, but not on the format of files.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from .unpickler import Refused, check_attributes
 
 
 class TorchName:
-    """Name of a PyTorch class or function as a pickle contains it: the path of the module, and the name in the module."""
+    """Name of a PyTorch class or function in a pickle: the path of the module, and the name in the module."""
 
     def __init__(self, module: str, name: str) -> None:
         self.module, self.name = module, name
@@ -40,23 +39,29 @@ _UNTYPED = TorchName("torch.storage", "UntypedStorage")
 
 
 class StorageType:
-    """Stand-in for a storage class that a checkpoint names (``torch.FloatStorage``, …); ``kind`` is the dtype."""
+    """Placeholder for a storage class named in a checkpoint, such as ``torch.FloatStorage``.
+
+    ``kind`` is the dtype of the elements, or None for ``torch.UntypedStorage``.
+    """
 
     def __init__(self, kind: dtype | None) -> None:
         self.kind = kind  # None: bytes, whose dtype is an argument of the tensor's rebuild function
 
 
 class TensorType:
-    """Stand-in for a tensor class that a checkpoint names (``torch.Tensor``, …); the stand-in can not be called."""
+    """Placeholder for the tensor class ``cls`` named in a checkpoint, such as ``torch.Tensor``.
+
+    A pickle cannot call the placeholder to create a tensor.
+    """
 
     def __init__(self, cls: type[Tensor]) -> None:
         self.cls = cls
 
 
 class Storage:
-    """Storage that is being read from a checkpoint: the array of its elements, and their dtype.
+    """Storage read from a checkpoint: the array of its elements, and their dtype ``kind``.
 
-    An untyped storage has an array of bytes and no dtype.
+    The array of an untyped storage contains bytes, and ``kind`` is None.
     """
 
     def __init__(self, array: Any, kind: dtype | None) -> None:
@@ -66,7 +71,7 @@ class Storage:
 def parse_persistent_id(found: Any) -> tuple[StorageType, str, str, int, Any]:
     """Return the type, key, device, number of elements and view (or None) in the persistent id ``found``.
 
-    A persistent id is the tuple by which a pickle refers to a storage. Raises Refused for an invalid one.
+    A persistent id is the tuple by which a pickle refers to a storage. Raises Refused for an invalid persistent id.
     """
     if not isinstance(found, tuple) or len(found) not in (5, 6) or found[0] != "storage":
         raise Refused(f"Unknown persistent id: {shortened(found)}")
@@ -103,10 +108,10 @@ def _check_integers(values: Any) -> tuple[int, ...]:
 
 
 def _view(storage: Any, offset: Any, size: Any, stride: Any, kind: dtype | None = None) -> Any:
-    """Return the part of the array of ``storage`` that a tensor uses, as a view.
+    """Return a view of the array of ``storage`` with the given ``offset``, ``size`` and ``stride``, in elements.
 
-    ``offset``, ``size`` and ``stride`` are those of the tensor, in elements. ``kind`` is the dtype of the tensor if the
-    storage is untyped. Raises RuntimeError if the tensor exceeds the storage.
+    ``kind`` is the dtype of the view if the storage is untyped. Raises RuntimeError if the view would exceed the
+    storage.
     """
     if not isinstance(storage, Storage):
         raise RuntimeError(f"a tensor must lie in a storage, but got {type(storage).__name__}")
@@ -139,7 +144,7 @@ def _view(storage: Any, offset: Any, size: Any, stride: Any, kind: dtype | None 
 
 
 def rebuild_tensor(storage: Any, storage_offset: Any, size: Any, stride: Any) -> Tensor:
-    """Return a tensor whose elements are in ``storage``; pickles of PyTorch 0.3 and earlier call this function."""
+    """Return a tensor that is a view of ``storage``; pickles of PyTorch 0.3 and earlier call this function."""
     return wrap(_view(storage, storage_offset, size, stride, storage.kind if isinstance(storage, Storage) else None))
 
 
@@ -147,7 +152,11 @@ def rebuild_tensor_v2(
     storage: Any, storage_offset: Any, size: Any, stride: Any, requires_grad: Any, backward_hooks: Any,
     metadata: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Return a tensor whose elements are in ``storage``, a storage with a dtype."""
+    """Return a tensor that is a view of ``storage``, a storage with a dtype.
+
+    ``backward_hooks`` is ignored. ``metadata`` may contain the flags ``"conj"`` and ``"neg"`` for conjugation and
+    negation, which are applied to the elements.
+    """
     return _apply_metadata(rebuild_tensor(storage, storage_offset, size, stride), requires_grad, metadata)
 
 
@@ -155,7 +164,10 @@ def rebuild_tensor_v3(
     storage: Any, storage_offset: Any, size: Any, stride: Any, requires_grad: Any, backward_hooks: Any, kind: Any,
     metadata: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Return a tensor of dtype ``kind`` whose elements are in ``storage``, an untyped storage (of bytes)."""
+    """Return a tensor of dtype ``kind`` that is a view of ``storage``, an untyped storage (of bytes).
+
+    The other arguments are the same as in :func:`rebuild_tensor_v2`.
+    """
     if not isinstance(kind, dtype):
         raise RuntimeError(f"expected a dtype, but got {type(kind).__name__}")
     return _apply_metadata(wrap(_view(storage, storage_offset, size, stride, kind)), requires_grad, metadata)
@@ -174,19 +186,22 @@ def _apply_metadata(tensor: Tensor, requires_grad: Any, metadata: Any) -> Tensor
 
 
 def rebuild_parameter(data: Any, requires_grad: Any, backward_hooks: Any) -> Tensor:
-    """Return an ``nn.Parameter`` with the elements of the tensor ``data``."""
+    """Return an ``nn.Parameter`` with the elements of the tensor ``data``; ``backward_hooks`` is ignored."""
     if not isinstance(data, Tensor):
         raise RuntimeError(f"a parameter must be a tensor, but got {type(data).__name__}")
     return Parameter(data, bool(requires_grad))
 
 
 def rebuild_parameter_with_state(data: Any, requires_grad: Any, backward_hooks: Any, state: Any) -> Tensor:
-    """Return an ``nn.Parameter`` with the elements of ``data`` and the attributes ``state`` that a program has set."""
+    """Return an ``nn.Parameter`` with the elements of ``data`` and the additional attributes in the dict ``state``."""
     return _with_attributes(rebuild_parameter(data, requires_grad, backward_hooks), state)
 
 
 def rebuild_from_type(function: Any, kind: Any, arguments: Any, state: Any) -> Tensor:
-    """Return ``function(*arguments)``, a tensor, as an instance of the class ``kind`` with the attributes ``state``."""
+    """Return ``function(*arguments)``, a tensor, as an instance of ``kind`` with the attributes in the dict ``state``.
+
+    Raises RuntimeError if ``function`` is not one of the ``rebuild_tensor`` functions.
+    """
     if function not in REBUILDERS or not isinstance(arguments, tuple):
         raise RuntimeError("a tensor can only be rebuilt by the functions that rebuild tensors")
     tensor = function(*arguments)
@@ -209,7 +224,8 @@ REBUILDERS = (rebuild_tensor, rebuild_tensor_v2, rebuild_tensor_v3)
 def _encode(text: Any, encoding: Any) -> bytes:
     """Return ``text.encode(encoding)``.
 
-    Pickles of protocol 2 call this function to rebuild bytes, which they contain as text.
+    Pickles of protocol 2 contain bytes as text and call this function to rebuild them. Raises RuntimeError unless
+    ``encoding`` is ``"latin1"``.
     """
     if encoding != "latin1" or not isinstance(text, str):
         raise RuntimeError("only bytes written as text in latin1 can be read")
@@ -217,7 +233,10 @@ def _encode(text: Any, encoding: Any) -> bytes:
 
 
 def _bytearray(*arguments: Any) -> bytearray:
-    """Return ``bytearray(*arguments)``; raise for an integer argument, which could allocate any amount of memory."""
+    """Return ``bytearray(*arguments)``.
+
+    Raises TypeError for an integer argument, because ``bytearray(n)`` could allocate any amount of memory.
+    """
     data = _encode(*arguments) if len(arguments) == 2 else b"".join(arguments)
     return bytearray(data)
 
@@ -229,7 +248,10 @@ def _layout(name: Any) -> Any:
 
 
 def allowed_names() -> dict[str, Any]:
-    """Return the objects that every checkpoint may name, by their names in PyTorch; users can allow more."""
+    """Return a dict of the classes and functions that a checkpoint may use, by their names in PyTorch.
+
+    Users can allow further names.
+    """
     names: dict[str, Any] = {
         "collections.OrderedDict": OrderedDict, "collections.Counter": Counter, "builtins.set": set,
         "builtins.bytearray": _bytearray, "builtins.complex": complex, "_codecs.encode": _encode,
@@ -255,17 +277,17 @@ def allowed_names() -> dict[str, Any]:
 class StorageTable:
     """Table of the storages that ``torch.save`` writes to one checkpoint.
 
-    A storage that several tensors share is written once.
+    If several tensors share a storage, the storage is written once.
     """
 
     def __init__(self) -> None:
         self.found: dict[int, tuple[str, Any, dtype | None]] = {}  # by identity of the owner
 
     def persistent_id(self, array: Any) -> tuple[tuple[Any, ...], int]:
-        """Return the persistent id of the storage of ``array``, and the index of the first element of ``array`` in the
-        storage.
+        """Return the persistent id of the storage of ``array``, and the offset of ``array`` in the storage.
 
-        Raises RuntimeError if arrays of two dtypes share the storage.
+        The offset is a number of elements. The storage is added to the table. Raises RuntimeError if arrays of
+        different dtypes share the storage.
         """
         owner = memory_owner(array)
         offset = offset_in_memory(array)
@@ -281,7 +303,7 @@ class StorageTable:
         return ("storage", _UNTYPED, key, place, owner.nbytes), offset
 
     def records(self) -> list[tuple[str, Any]]:
-        """Return a list of pairs, one for each storage: its key, and its bytes as a uint8 array on the CPU."""
+        """Return a list of pairs ``(key, data)``, one for each storage; ``data`` is a uint8 array on the CPU."""
         records = []
         for key, owner, _ in self.found.values():
             line = owner if owner.flags.c_contiguous else owner.T
@@ -317,14 +339,14 @@ def reduce_tensor(tensor: Tensor, memories: StorageTable) -> tuple[TorchName, tu
 
 
 class StorageRef:
-    """Reference to a storage, which a pickle contains as the persistent id ``identity`` of the storage."""
+    """Reference to a storage; the pickler writes the persistent id ``identity`` of the storage instead."""
 
     def __init__(self, identity: tuple[Any, ...]) -> None:
         self.identity = identity
 
 
 class Call:
-    """Call of the PyTorch function ``function`` with ``arguments``, which is executed when a pickle is loaded."""
+    """Call ``function(*arguments)`` that is written to a pickle and executed when the pickle is loaded."""
 
     def __init__(self, function: TorchName, arguments: tuple[Any, ...]) -> None:
         self.function, self.arguments = function, arguments

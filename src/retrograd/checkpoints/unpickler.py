@@ -1,9 +1,9 @@
-"""Restricted unpickler: it builds plain containers and calls only functions from a list of permitted names.
+"""Restricted unpickler, which builds plain containers and calls only functions from a list of permitted names.
 
-A pickle is a program for a small stack machine, and Python's unpickler calls any function that the program names. The
-unpickler in this module executes the same instructions, but raises for a name that is not on the caller's list, calls
-only objects from that list, and sets attributes only on objects that it has created. It knows neither tensors nor
-files.
+A pickle is a program for a stack machine, and Python's unpickler calls any function that the program names. The
+unpickler in this module executes the same instructions, but raises an error for a name that is not on the caller's
+list, calls only objects from the list, and sets attributes only on objects that it has created. This module does not
+depend on tensors or files.
 
 Source: the opcodes as CPython's ``pickletools`` documents them.
 """
@@ -21,15 +21,15 @@ from .formatting import shortened
 
 
 class Refused(UnpicklingError):
-    """Error for an invalid pickle, or for one that requires an operation that is not allowed."""
+    """Error for a pickle that is invalid or that requires an operation that is not allowed."""
 
 
 class NotAllowed(Refused):
-    """Error for a name that is not on the list of permitted names, but may be added by the user."""
+    """Error for a name that is not on the list of permitted names, but that the user may add to the list."""
 
 
 class Blocked(Refused):
-    """Error for a name that may not be added to the list of permitted names."""
+    """Error for a name that is not on the list of permitted names and that the user may not add to the list."""
 
 
 #: Maximum number of nested parts of a key. Python hashes nested tuples recursively on the C stack, and shared ones once
@@ -49,9 +49,9 @@ _PUSHED_CONSTANTS: dict[str, Callable[[], Any]] = {
 
 
 class Source:
-    """Bytes of a pickle as a file: a position, and the methods that the functions of ``pickletools`` require.
+    """Bytes of a pickle with a read position and the file methods that the functions of ``pickletools`` call.
 
-    No read exceeds the data.
+    A read never exceeds the data, whatever length the pickle specifies.
     """
 
     def __init__(self, data: bytes, position: int = 0) -> None:
@@ -70,10 +70,10 @@ class Source:
 
 
 def _check_keys(found: Any) -> Any:
-    """Return ``found``, objects that will be hashed as keys of a dict or set.
+    """Return ``found``, a list of keys of a dict or elements of a set, after a check that they can be hashed quickly.
 
-    Raises Refused if a key is a tuple or frozen set of more than :data:`PARTS` parts, including nested ones. Python
-    caches the hash of a frozen set, but comparing two equal frozen sets of 60 nested levels takes 2**60 comparisons.
+    Raises Refused if a key is a tuple or frozen set of more than :data:`PARTS` elements, including nested elements.
+    For example, the comparison of two equal frozen sets with 60 nested levels can take 2**60 steps.
     """
     for key in found:
         if key.__class__ in (tuple, frozenset):
@@ -88,7 +88,7 @@ def _check_keys(found: Any) -> Any:
 
 
 def check_attributes(state: dict[Any, Any]) -> dict[str, Any]:
-    """Return ``state``, a dict of an object's attributes. Raises Refused if a name is not a string."""
+    """Return ``state``, a dict of attributes by name; raise Refused if a name is not a string."""
     for name in state:
         if not isinstance(name, str):
             raise Refused(f"The name of an attribute must be a string, but got {shortened(name)}")
@@ -96,11 +96,11 @@ def check_attributes(state: dict[Any, Any]) -> dict[str, Any]:
 
 
 class Interpreter:
-    """Restricted unpickler: it executes the pickle in ``source`` and builds the object that the pickle describes.
+    """Restricted unpickler: executes the pickle in ``source`` and builds the object that the pickle describes.
 
-    ``find(module, name)`` returns the object of that name, or raises. ``persistent(id)`` returns the object, usually a
-    storage, that a persistent id refers to. ``classes`` are classes whose instances may be created and given
-    attributes.
+    ``find(module, name)`` returns the permitted object with this name, or raises an error. ``persistent(id)`` returns
+    the object, usually a storage, for a persistent id. ``classes`` are the classes of which the pickle may create
+    instances and set attributes.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Interpreter:
                 step(argument)
 
     def since_mark(self) -> list[Any]:
-        """Return the objects above the last mark on the stack; they and the mark are removed from the stack."""
+        """Remove the last mark and the objects above the mark from the stack, and return these objects."""
         at = len(self.stack) - 1
         while self.stack[at] is not _MARK:
             at -= 1
@@ -155,7 +155,7 @@ class Interpreter:
             raise Refused(f"unsupported pickle protocol: {version}")
 
     def _frame(self, length: int) -> None:
-        """Do nothing, because the whole pickle is in memory already; ``length`` is the number of bytes in the frame."""
+        """Do nothing for the instruction FRAME of ``length`` bytes, because the whole pickle is already in memory."""
 
     def _binput(self, index: int) -> None:
         self.memo[index] = self.stack[-1]
