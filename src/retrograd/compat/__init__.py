@@ -1,1 +1,1 @@
-"""Compatibility with PyTorch: missing names, lazy imports, names in pickles, names of types. Knows no tensor."""
+"""Compatibility with PyTorch: missing names, lazy imports, names in pickles, names of types."""

@@ -1,7 +1,7 @@
 """Loading of parts of the package on demand, and completion of its public modules.
 
 The finder ``ModuleCompletion`` gives every public module its ``__getattr__`` and ``__dir__`` once the module has been
-executed. Knows no operation.
+executed.
 
 Note [Loading on demand]. Importing the package loads what every program needs: tensors, operations, autograd. A module
 lists its other names (``torch.nn``, ``torch.load``) in a table, and loads a part when a program first reads such a
@@ -32,7 +32,7 @@ _LATER: dict[str, dict[str, str]] = {}
 
 
 def module_getattr(module_name: str, later: dict[str, str] | None = None) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a public module: it loads names on demand, and raises the error for missing names.
+    """Return the ``__getattr__`` of a public module, which loads names on demand and raises errors for missing names.
 
     Args:
         module_name: Name of the module.
@@ -55,9 +55,10 @@ def module_getattr(module_name: str, later: dict[str, str] | None = None) -> Cal
 
 
 def _load(module_name: str, name: str, source: str) -> Any:
-    """Load the module ``source`` and return its object ``name``, or the module itself if it is called ``name``.
+    """Load the submodule ``source`` of the module ``module_name``, and return its attribute ``name``.
 
-    The object becomes an attribute of the module ``module_name``, to which ``source`` is relative.
+    If ``name`` equals ``source``, the submodule itself is returned. The returned object becomes an attribute of the
+    module ``module_name``.
     """
     value: Any = importlib.import_module("." + source, module_name)
     if name != source:
@@ -70,9 +71,10 @@ def _load(module_name: str, name: str, source: str) -> Any:
 class ModuleCompletion:
     """Import finder for modules of the package, the first of all finders, which completes each module after its import.
 
-    The other finders find the module. It is marked as the package's before it is executed. Afterwards, a public module
-    with ``__all__`` gets ``__dir__``, and ``__getattr__`` unless it defines its own because it loads names on demand.
-    The class of the loader is unchanged, so source and resources are found as without this finder.
+    The other finders locate the module. The module is marked as part of the package before it is executed. Afterwards,
+    a public module with ``__all__`` gets a function ``__dir__``, and a function ``__getattr__`` unless the module
+    defines this function to load names on demand. The class of the loader is unchanged, so source and resources are
+    found as without this finder.
     """
 
     def __init__(self, package: str) -> None:
@@ -111,9 +113,9 @@ INTERNAL = (*FOLDERS, "cli", "import_hook", "namespaces", "runner")
 def hide_folders(package: ModuleType) -> None:
     """Remove the internal folders (:data:`FOLDERS`) from the attributes of the package.
 
-    Python's import system has put them there. PyTorch has no ``torch.core`` or ``torch.kernels``, and programs test for
-    names with ``hasattr``. Imports of modules in these folders still work, because Python finds a loaded package in
-    ``sys.modules``.
+    Python's import system has added these attributes. PyTorch has no ``torch.core`` or ``torch.kernels``, and programs
+    test for names with ``hasattr``. Imports of modules in these folders still work, because Python finds a loaded
+    package in ``sys.modules``.
     """
     for folder in FOLDERS:
         importlib.import_module(f"{package.__name__}.{folder}")  # if a program loaded it later, it would be set again
@@ -121,9 +123,9 @@ def hide_folders(package: ModuleType) -> None:
 
 
 def module_dir(namespace: dict[str, Any]) -> Callable[[], list[str]]:
-    """Return the ``__dir__`` of the public module with the given namespace.
+    """Return the ``__dir__`` function of the public module whose namespace is ``namespace``.
 
-    It lists the names in ``__all__`` and public submodules, but not the names that the module imports.
+    The function lists the names in ``__all__`` and public submodules, but not the names that the module imports.
 
     >>> import retrograd.linalg
     >>> "publish" in vars(retrograd.linalg), "publish" in dir(retrograd.linalg), "svd" in dir(retrograd.linalg)

@@ -1,7 +1,7 @@
 """Errors for names of PyTorch that retrograd does not have.
 
-``module_getattr`` (``compat/lazy_imports.py``) raises them for attributes of modules, ``MissingModules`` for modules,
-and ``UnsupportedAttribute`` for methods of Tensor. The reasons are in ``compat/unsupported.py``. Knows no operation.
+``module_getattr`` (``compat/lazy_imports.py``) raises the errors for attributes of modules, ``MissingModules`` for
+modules, and ``UnsupportedAttribute`` for methods of Tensor. The reasons are in ``compat/unsupported.py``.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def torch_name(module_name: str) -> str:
 def why_missing(full_name: str) -> str:
     """Return the text that errors append to PyTorch's message for the missing name ``full_name``.
 
-    The text has the reason and the page to read.
+    The text has the reason and the address of the page about differences from PyTorch.
 
     >>> why_missing("torch.onnx.export")
     'left out of retrograd on purpose: compiling and exporting programs; see ...differences.md'
@@ -72,8 +72,8 @@ def why_missing(full_name: str) -> str:
 def missing_name_error(module_name: str, name: str, frame: FrameType) -> AttributeError | ImportError:
     """Return the error for the missing attribute ``name`` of the module ``module_name``, which ``frame`` reads.
 
-    It is an ImportError in a from-import (see Note [Missing names in from-imports]), and otherwise an AttributeError.
-    The caller raises it, so tracebacks show one frame of the package.
+    The error is an ImportError in a from-import (see Note [Missing names in from-imports]), and otherwise an
+    AttributeError. The caller raises the error, so tracebacks show one frame of the package.
     """
     torch_module = torch_name(module_name)
     message = f"module {torch_module!r} has no attribute {name!r}"
@@ -91,7 +91,7 @@ def missing_name_error(module_name: str, name: str, frame: FrameType) -> Attribu
 
 
 def _suggestion(module_name: str, name: str) -> str:
-    """Return the hint with the name of the module that is most similar to ``name``, or an empty string.
+    """Return a hint with the most similar name in the module ``module_name``, or an empty string if there is none.
 
     Python itself shows such a hint only for an uncaught AttributeError in a terminal, and not for an ImportError.
     """
@@ -102,7 +102,7 @@ def _suggestion(module_name: str, name: str) -> str:
 
 
 class MissingModules:
-    """Import finder for modules that have no file, the last of all finders; it raises the error for missing modules.
+    """Last of the import finders, for modules that have no file; raises the errors for missing modules.
 
     ``package`` is the name of the package. ``table`` is the name of a module, loaded on the first search, whose
     function ``find`` returns the specs of modules without a file. The error for a missing module names the page of
@@ -113,9 +113,9 @@ class MissingModules:
         self.package, self.table = package, table
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Return the spec of the module ``fullname`` if it has no file.
+        """Return the spec of the module ``fullname`` if it is one of the modules without a file.
 
-        Raises ModuleNotFoundError in an import of any other module.
+        Raises ModuleNotFoundError if a missing module of the package is imported. Otherwise returns None.
         """
         if fullname.partition(".")[0] == self.package:
             spec: ModuleSpec | None = (self.table and importlib.import_module(self.table).find(fullname)) or None
@@ -131,9 +131,9 @@ class MissingModules:
 class UnsupportedAttribute:
     """Descriptor for an attribute that is left out on purpose: reading it raises an AttributeError with the reason.
 
-    It has no ``__set__``, so a program may set an attribute of that name on its own tensors. A ``__getattr__`` on
-    Tensor would have the same effect, but Python 3.11 reads every attribute of a class with ``__getattr__`` more
-    slowly.
+    The descriptor has no ``__set__``, so a program may set an attribute of that name on its own tensors. A
+    ``__getattr__`` on Tensor would have the same effect, but Python 3.11 reads every attribute of a class with
+    ``__getattr__`` more slowly.
 
     >>> import retrograd as torch
     >>> torch.ones(2).to_sparse()

@@ -1,4 +1,4 @@
-"""Names in pickles: names that do not change for functions that rebuild objects, and PyTorch's names for classes.
+"""Names in pickles: permanent names of functions that rebuild objects, and PyTorch's names of classes.
 
 A pickle names a function or class by ``__module__`` and ``__qualname__``. Functions that rebuild a tensor, a dtype and
 so on are named as members of ``retrograd._rebuild``, so a pickle can be read after its functions have moved.
@@ -30,7 +30,7 @@ FORMER_NAMES = {
 
 
 def pickled_as(name: str) -> Callable[[Function], Function]:
-    """Return a decorator that makes pickles name a function ``retrograd._rebuild.<name>``, wherever it is defined."""
+    """Return a decorator that makes pickles refer to the decorated function as ``retrograd._rebuild.<name>``."""
 
     def rename(function: Function) -> Function:
         function.__module__, function.__qualname__ = "retrograd._rebuild", name
@@ -42,7 +42,8 @@ def pickled_as(name: str) -> Callable[[Function], Function]:
 def add_former_modules(package: str) -> None:
     """Add the modules of :data:`FORMER_NAMES` to ``sys.modules``, where ``pickle`` looks for them.
 
-    They do not become attributes of ``package``, because PyTorch uses some of their names (``torch.ops``) otherwise.
+    The modules do not become attributes of ``package``, because PyTorch uses some of the names for other modules
+    (``torch.ops``).
     """
     for module_name, names in FORMER_NAMES.items():
         module = ModuleType(f"{package}.{module_name}", "Names in pickles of earlier versions.")
@@ -53,7 +54,7 @@ def add_former_modules(package: str) -> None:
 
 
 def _object(package: str, names: dict[str, str], name: str) -> Any:
-    """Return the object that a former module of the package called ``name``, for old pickles.
+    """Return the object that was called ``name`` in a former module of the package, for old pickles.
 
     ``names`` maps the names in the former module to the present names in ``package``. This function serves as the
     ``__getattr__`` of the former module.
@@ -67,7 +68,7 @@ def _object(package: str, names: dict[str, str], name: str) -> Any:
 class TorchNamed:
     """Base class of the package's classes whose ``__module__`` is that of PyTorch's class.
 
-    Pickles name the package's own module instead. Checkpoints (``torch.save``) have PyTorch's name.
+    Pickles contain the name of the package's own module instead. Checkpoints (``torch.save``) have PyTorch's name.
     """
 
     __slots__ = ()
@@ -85,24 +86,24 @@ class TorchNamed:
 def new_instance(module: str, name: str, *arguments: Any) -> Any:
     """Return a new instance of the class ``name`` of the module ``module``, without calling ``__init__``.
 
-    ``arguments`` are those of the class's ``__new__``.
+    ``arguments`` are passed to the ``__new__`` of the class. Pickles call this function.
     """
     cls = getattr(importlib.import_module(module), name)
     return cls.__new__(cls, *arguments)
 
 
 def show_as_torch(module: ModuleType) -> None:
-    """Set ``__module__`` of the classes that ``module`` defines to PyTorch's name for that module."""
+    """Set the attribute ``__module__`` of the classes that ``module`` defines to the name of PyTorch's module."""
     for each in vars(module).values():
         if isinstance(each, type) and each.__module__ == module.__name__:
             each.__module__ = module.__name__.replace("retrograd", "torch", 1)
 
 
 def name_constructors(namespace: dict[str, Any]) -> None:
-    """Give each public class of a module that inherits ``__init__`` from an internal base class its own copy of it.
+    """Copy inherited ``__init__`` methods of internal base classes to the public classes of a module.
 
-    ``namespace`` is that of the module. Python shows the qualified name of a function in errors: for
-    ``Conv2d(kernal_size=3)`` it must be ``Conv2d.__init__()``.
+    ``namespace`` is the namespace of the module. Python shows the qualified name of a function in errors: for
+    ``Conv2d(kernal_size=3)`` the error must name ``Conv2d.__init__()``.
     """
     for name in namespace["__all__"]:
         cls = namespace.get(name)

@@ -1,7 +1,7 @@
-"""Names of PyTorch that are left out on purpose, by reason.
+"""Table of the names of PyTorch that are left out on purpose, by reason.
 
 This table is used by the errors for missing names (``compat/missing_names.py``), by the page of differences and by the
-coverage count (``scripts/coverage.py``). It has names only, and imports nothing of the package.
+coverage count (``scripts/coverage.py``). The module imports no other module of the package.
 """
 
 from __future__ import annotations
@@ -101,12 +101,12 @@ TENSOR_ATTRIBUTES = tuple(
 
 @functools.cache
 def patterns() -> dict[str, re.Pattern[str]]:
-    """Return, for each reason, one compiled regular expression that matches its names."""
+    """Return a dictionary from each reason to a compiled regular expression that matches the names left out."""
     return {why: re.compile(rf"(?:{'|'.join(names.split())})(?:\..*)?") for why, names in LEFT_OUT.items()}
 
 
 def reason(name: str) -> str | None:
-    """Return the reason why ``name``, a name below ``torch``, is left out on purpose, or None if it is not.
+    """Return the reason why ``torch.<name>`` is left out on purpose, or None if it is not left out on purpose.
 
     >>> reason("onnx.export")
     'compiling and exporting programs'
