@@ -1,10 +1,10 @@
-"""``compile`` and the other functions of ``torch.compiler``: one call is recorded, later calls replay it.
+"""``compile`` and the other functions of ``torch.compiler``: a call is recorded, and later calls replay it.
 
-``trace`` records the operations of a call in a list, in the form that ``ir`` defines. ``backward`` appends their
-derivatives. ``passes`` removes unused and repeated steps. ``fusion`` groups pointwise steps into single loops, whose
-source text ``loop_codegen`` and ``scalar_code`` generate. ``program`` generates one Python function of arrays from the
-steps. ``guards`` generates the test whether a recording is valid for a call. ``compiled_function`` combines these
-modules. The documentation for users is ``docs/compile.md``.
+``trace`` records the operations of a call as a list of steps, which ``ir`` defines. ``backward`` appends the steps of
+the backward pass. ``passes`` removes unused and repeated steps. ``fusion`` groups pointwise steps into single loops,
+whose source text ``loop_codegen`` and ``scalar_code`` generate. ``program`` generates one Python function of arrays
+from the steps. ``guards`` generates the function that tests whether a recording is valid for a call.
+``compiled_function`` combines these modules. The documentation for users is ``docs/compile.md``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "m
 
 
 class OptimizedModule(Module):
-    """Module that :func:`compile` returns for a module: calls of the wrapped module are recorded and replayed."""
+    """Compiled form of a module, as returned by :func:`compile`: its calls are recorded and replayed."""
 
     __module__ = "torch._dynamo.eval_frame"
 
@@ -35,7 +35,7 @@ class OptimizedModule(Module):
         object.__setattr__(self, "training", mod.training)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the result of calling the wrapped module with ``args`` and ``kwargs``."""
+        """Call the wrapped module, compiled, with ``args`` and ``kwargs``, and return its result."""
         return self._call(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
@@ -58,17 +58,17 @@ def compile(
     options: dict[str, Any] | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Return a compiled form of ``model``, a function or a module: one call is recorded, later calls replay it.
+    """Return a compiled form of ``model``, a function or a module: a call is recorded, and later calls replay it.
 
     The first call runs without compilation, and its operations are recorded. Later calls with tensors of the same
-    shapes, dtypes and strides, and with the same Python values, run a generated program. The program omits repeated and
-    unused operations. If Numba is installed, it computes chains of pointwise operations, and sums of their results, in
-    single loops.
+    shapes, dtypes and strides, and with the same Python values, run a generated program. The program computes repeated
+    operations once and omits unused operations. If Numba is installed, it computes chains of pointwise operations, and
+    sums of their results, in single loops.
 
-    A call that can not be recorded, such as one that branches on a tensor's elements, always runs without compilation,
+    A call that cannot be recorded, such as one that branches on a tensor's elements, always runs without compilation,
     and :func:`explain` gives the reason. With ``fullgraph=True`` such a call raises an error instead. A module is
-    wrapped in an :class:`OptimizedModule`. If ``model`` is None, the result is a decorator. With ``backend="eager"``
-    the function runs as it is.
+    wrapped in an :class:`OptimizedModule`. If ``model`` is None, the result is a decorator. With ``backend="eager"``,
+    the function runs without compilation.
 
     >>> import retrograd as torch
     >>> @torch.compile
@@ -112,7 +112,7 @@ def is_dynamo_compiling() -> bool:
 
 
 def is_exporting() -> bool:
-    """Return False, because programs can not be exported."""
+    """Return False, because retrograd has no export of programs."""
     return False
 
 
@@ -140,35 +140,38 @@ _default: list[Any] = ["inductor"]
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """Return ``fn`` excluded from compilation; also a decorator, with or without parentheses.
+    """Return ``fn``, marked to run without compilation; also a decorator, with or without parentheses.
 
-    If ``fn`` is called while a call of a compiled function is being recorded, the recording stops. That call, and later
-    calls of the same kind, run without compilation.
+    If ``fn`` is called while a call of a compiled function is being recorded, the recording stops. That call runs
+    without compilation, and so do later calls with arguments of the same shapes, dtypes, strides and Python values.
     """
     return compiled_function.exclude if fn is None else compiled_function.exclude(fn)
 
 
 def allow_in_graph(fn: Any) -> Any:
-    """Return ``fn`` unchanged, because every function is recorded."""
+    """Return ``fn`` unchanged; the call has no effect, because the operations of all functions are recorded."""
     return fn
 
 
 def assume_constant_result(fn: Any) -> Any:
-    """Return ``fn`` unchanged."""
+    """Return ``fn`` unchanged; the call has no effect in retrograd."""
     return fn
 
 
 def nested_compile_region(fn: Any = None, **options: Any) -> Any:
-    """Return ``fn`` unchanged; without ``fn`` return a decorator that returns its function unchanged."""
+    """Return ``fn`` unchanged, or, if ``fn`` is None, a decorator that returns its function unchanged."""
     return (lambda function: function) if fn is None else fn
 
 
 def cudagraph_mark_step_begin() -> None:
-    """Do nothing, because there are no CUDA graphs."""
+    """Do nothing; the function exists for PyTorch programs, and retrograd has no CUDA graphs."""
 
 
 def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of tensors that computes with ``fn``, a function of NumPy arrays."""
+    """Return a function of Tensors that calls ``fn``, a function of NumPy arrays.
+
+    The Tensors among the arguments are converted to arrays, and the arrays among the results to Tensors.
+    """
 
     @functools.wraps(fn)
     def wrap(*args: Any, **kwargs: Any) -> Any:
@@ -179,7 +182,7 @@ def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class set_stance:
-    """Stance of the compiler, which may be used as a call, context manager or decorator; it has no effect."""
+    """Call, context manager or decorator that sets the stance of PyTorch's compiler; it has no effect in retrograd."""
 
     __module__ = "torch._dynamo.decorators"
 

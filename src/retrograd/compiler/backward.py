@@ -1,4 +1,4 @@
-"""Differentiation of a recorded call: the rules of its operations are applied from the last step to the first.
+"""Differentiation of a recorded call: gradient rules are applied to its operations, from the last to the first.
 
 The same rules serve three purposes. An ordinary backward pass calls them with arrays. A backward pass with
 ``create_graph=True`` calls them with tensors. This module calls them with traced tensors, so that the operations which
@@ -23,9 +23,10 @@ from .trace import Trace, Traced
 
 
 class _Level:
-    """Namespace ``F`` with which the gradient rules of operations are called when a recorded call is differentiated.
+    """Namespace of operations that is passed as ``F`` to gradient rules when a recorded call is differentiated.
 
-    Its functions are the public operations of tensors, and two functions of arrays that are recorded as one step each.
+    Its attributes are the public operations of tensors, and two functions of arrays, ``attention_back`` and
+    ``recurrent_back``, whose calls are recorded as one step each.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -42,7 +43,7 @@ F = _Level()
 
 
 def _record_array_call(name: str, g: Any, rest: tuple[Any, ...]) -> Any:
-    """Record the call of the array function ``name`` with the gradient ``g`` and the arguments ``rest`` as one step.
+    """Call the array function ``name`` with the gradient ``g`` and the arguments ``rest``, recorded as one step.
 
     Return a list of traced tensors, with None where the function returns None.
     """
@@ -69,17 +70,17 @@ def _record_array_call(name: str, g: Any, rest: tuple[Any, ...]) -> Any:
 
 
 class GradientType:
-    """Shape and dtype that the gradient of ``value`` must have."""
+    """Shape and dtype that the gradient of ``value`` must have, as attributes."""
 
     def __init__(self, value: Value) -> None:
         self.shape, self.dtype = value.shape, value.dtype
 
 
 def differentiate(trace: Trace, outs: Sequence[Value], grads: Sequence[Traced], wanted: Sequence[Value]) -> list[Any]:
-    """Append the backward pass of ``trace`` to its tape, and return the gradients with respect to ``wanted``.
+    """Append a backward pass to the recorded steps of ``trace``, and return the gradients with respect to ``wanted``.
 
-    ``outs`` are the values from which the backward pass starts, and ``grads`` are their gradients. The returned list
-    has one traced tensor for each item of ``wanted``, or None if ``outs`` do not depend on the item.
+    ``outs`` are the values from which the backward pass starts, and ``grads`` are their incoming gradients. The
+    returned list has one traced tensor for each item of ``wanted``, or None if ``outs`` do not depend on the item.
     """
     arrived: dict[Value, Any] = {}
     for out, grad in zip(outs, grads, strict=True):
@@ -103,7 +104,7 @@ def _accumulate(arrived: dict[Value, Any], value: Value, grad: Any) -> None:
 def _backward_step(trace: Trace, step: Step, arrived: dict[Value, Any]) -> None:
     """Compute the gradients of the operands of ``step`` from those of its results, and add them to ``arrived``.
 
-    ``arrived`` maps each value to the sum of the gradients computed for it so far.
+    ``arrived`` is a dictionary from each value to the sum of the gradients computed for it so far.
     """
     op = step.op
     count = len(step.results) if op.differentiable is None else op.differentiable
@@ -148,8 +149,8 @@ def _apply_rules(trace: Trace, step: Step, g: Any, live: Sequence[bool]) -> list
 def _rule_argument(trace: Trace, step: Step, name: str, g: Any) -> Any:
     """Return the argument for the parameter ``name`` of a gradient rule of the operation of ``step``.
 
-    It is the namespace of operations for ``"F"``, the gradient ``g`` for ``"g"``, and otherwise the saved value with
-    this name.
+    The argument is the namespace of operations if ``name`` is ``"F"``, the incoming gradient ``g`` if ``name`` is
+    ``"g"``, and otherwise the operand, result or parameter that the rule reads under this name.
     """
     if name == "F":
         return F

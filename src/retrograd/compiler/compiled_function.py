@@ -1,7 +1,8 @@
-"""Compiled functions: the first call is recorded as a program, and later calls run the program.
+"""Compiled functions: the first call is recorded and converted to programs, and later calls run the programs.
 
-A recording consists of a guard, which tests whether it is valid for a call, a forward program and, if gradients are
-required, a backward program. A replayed call is a single node ``CompiledFunctionBackward`` in the autograd graph.
+A recording consists of a guard function, which tests whether the recording is valid for a call, a forward program and,
+if gradients are required, a backward program. In the autograd graph, a replayed call is one node,
+``CompiledFunctionBackward``.
 """
 
 from __future__ import annotations
@@ -47,10 +48,10 @@ SIDE_EFFECTS = frozenset({print, input, open, breakpoint})
 
 
 class Recording:
-    """Guard and programs of a compiled function, for calls with the same shapes, dtypes, strides and Python values.
+    """Guard function and programs for calls of a compiled function with equal shapes, dtypes, strides and values.
 
     ``holds(args, kwargs)`` returns whether the recording is valid for a call. ``call(args, kwargs)`` replays the call.
-    If such calls can not be compiled, ``call`` is None and ``reason`` is the reason.
+    If the recorded call cannot be compiled, ``call`` is None and ``reason`` is the reason.
     """
 
     def __init__(self, guards: Guards, start: list[str], reason: str | None = None) -> None:
@@ -64,10 +65,10 @@ class Recording:
 
 
 def compiled_form(function: Callable[..., Any], fullgraph: bool) -> Callable[..., Any]:
-    """Return a function that computes the same as ``function`` and records and replays its calls.
+    """Return the compiled form of ``function``, whose calls are recorded and replayed.
 
-    With ``fullgraph=True`` a call that can not be recorded raises an error. The attribute ``_compiled`` of the returned
-    function is its :class:`Compiled` object.
+    If ``fullgraph`` is true, a call that cannot be recorded raises an error. The attribute ``_compiled`` of the
+    returned function is its :class:`Compiled` object.
     """
     held = Compiled(function, fullgraph)
 
@@ -101,7 +102,7 @@ class Compiled:
         _every.add(self)
 
     def missed(self, args: Any, kwargs: Any) -> Any:
-        """Return the result of a call with ``args`` and ``kwargs`` for which no recording is valid.
+        """Call the function with ``args`` and ``kwargs``, for which no recording is valid, and return its result.
 
         The call is recorded, unless the function has been recorded ``MAX_RECORDINGS`` times, or a
         ``TorchFunctionMode``, a transform such as ``vmap``, or autocast is active.
@@ -113,7 +114,7 @@ class Compiled:
         return self.record(args, kwargs)[0]
 
     def record(self, args: Any, kwargs: Any) -> tuple[Any, Recording]:
-        """Call the function with ``args`` and ``kwargs``, record the call, and return its result and the new recording."""
+        """Call the function with ``args`` and ``kwargs``; return its result and a :class:`Recording` of the call."""
         guards, start = _guards_for(self.function, args, kwargs)
         trace = Trace(self.fullgraph, guards.optimizers, _trace_backward)
         with trace, _CallWatcher(trace, guards):
@@ -143,9 +144,10 @@ def is_recording() -> bool:
 
 
 def exclude(function: Any) -> Any:
-    """Return ``function``, a function or a module, marked as not to be compiled.
+    """Return ``function``, a function or a module, marked to run without compilation.
 
-    If it is called while a call is being recorded, the recording stops and the call continues without compilation.
+    If ``function`` is called while a call is being recorded, the recording stops and the call continues without
+    compilation.
     """
     if isinstance(function, Module):
         function._retrograd_disabled = True
@@ -182,9 +184,10 @@ def _autocast() -> bool:
 
 
 def _guards_for(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Guards, list[str]]:
-    """Return the guards of a call of ``function``, and the source lines with which the guard unpacks the arguments.
+    """Return the :class:`Guards` for a call of ``function``, and the source lines that unpack its arguments.
 
-    The function runs after this, so only what can be reached from ``function``, ``args`` and ``kwargs`` is guarded.
+    The guards test everything that can be reached from ``function``, ``args`` and ``kwargs``, because this function is
+    called before ``function`` runs.
     """
     guards = Guards()
     guards.space.update(
@@ -210,10 +213,10 @@ def _guards_for(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[G
 
 
 class _CallWatcher:
-    """Context manager that adds guards for the global variables of each user function that runs in a recording.
+    """Context manager that adds guards for the global variables that user functions read while a call is recorded.
 
-    It uses Python's profiler hook (``sys.setprofile``). If user code assigns to an attribute or an outer variable, or
-    calls a function with side effects, it stops the recording.
+    It uses Python's profiler hook (``sys.setprofile``). If a user function assigns to an attribute or an outer
+    variable, or calls a function with side effects, the recording stops.
     """
 
     def __init__(self, trace: Trace, guards: Guards) -> None:
@@ -229,7 +232,10 @@ class _CallWatcher:
             sys.setprofile(None)
 
     def saw(self, frame: Any, event: str, argument: Any) -> None:
-        """Handle one event of ``sys.setprofile``: guard the function that ``frame`` runs, or stop the recording."""
+        """Handle an event of ``sys.setprofile``: add guards for the function of ``frame``, or stop the recording.
+
+        ``event`` and ``argument`` are the event's kind and value.
+        """
         if event == "call" and _is_in(frame, _STATEFUL_MODULES) and not self.trace.quiet:
             self.tell(f"calls {frame.f_code.co_qualname}()")
         if event not in ("call", "c_call") or not _of_user(frame):
@@ -248,7 +254,7 @@ class _CallWatcher:
         self.guards.globals_of(code, frame.f_globals)
 
     def tell(self, reason: str) -> None:
-        """Stop the recording for ``reason``, without an exception even if ``fullgraph=True``.
+        """Stop the recording and store ``reason``, without raising an exception even if ``fullgraph=True``.
 
         An exception in a profiler hook would remove the hook.
         """
@@ -269,7 +275,10 @@ def _of_user(frame: Any) -> bool:
 
 
 def _is_in(frame: Any, modules: tuple[str, ...]) -> bool:
-    """Whether ``frame`` runs code of one of ``modules`` or of a submodule; the names in ``modules`` end with a dot."""
+    """Whether ``frame`` runs code of one of ``modules``, or of a submodule of these.
+
+    Each name in ``modules`` ends with a dot.
+    """
     return f"{frame.f_globals.get('__name__')}.".startswith(modules)
 
 
@@ -284,7 +293,10 @@ def _impure_builtins() -> frozenset[Any]:
 
 
 def _trace_backward(trace: Trace, loss: Value, leaves: Sequence[Value]) -> list[Any]:
-    """Append the backward pass from ``loss`` to the tape, and return the gradient, or None, for each of ``leaves``."""
+    """Append the backward pass from ``loss`` to the recorded steps; return the gradient of each of ``leaves``.
+
+    The gradient of a leaf on which ``loss`` does not depend is None.
+    """
     sample = wrap(numpy.ones(loss.shape, loss.dtype))
     value = trace.tape.value(CONSTANT, sample._array)
     found = differentiate(trace, [loss], [trace.traced(sample, value)], leaves)
@@ -295,9 +307,9 @@ def _trace_backward(trace: Trace, loss: Value, leaves: Sequence[Value]) -> list[
 
 
 def _make_plan(trace: Trace, guards: Guards, result: Any) -> tuple[Any, Any]:
-    """Return ``result`` with each traced tensor replaced by the tensor it wraps, and the recorded call's :class:`Plan`.
+    """Return ``result`` with traced tensors replaced by ordinary tensors, and the :class:`Plan` of the recorded call.
 
-    The plan is None if the call can not be compiled.
+    The plan is None if the call cannot be compiled.
     """
     leaves, spec = tree_flatten(result)
     own = trace.plain(leaves)
@@ -320,7 +332,7 @@ def _make_plan(trace: Trace, guards: Guards, result: Any) -> tuple[Any, Any]:
 
 
 def _unsupported_reason(trace: Trace, guards: Guards, leaves: Sequence[Any]) -> str | None:
-    """Return the reason why a replay could not reproduce the results of a recorded call, or None.
+    """Return the reason why a program could not reproduce the results of a recorded call, or None if it can.
 
     ``leaves`` are the tensors and other objects that the call returns.
     """
@@ -353,8 +365,8 @@ def _unsupported_reason(trace: Trace, guards: Guards, leaves: Sequence[Any]) -> 
 class Plan:
     """Conversion of one recorded call of a compiled function into a forward program and a backward program.
 
-    ``outs`` are the distinct values that the call returns. ``sources`` are pairs of an input tensor that requires
-    gradients and its value.
+    ``outs`` are the distinct :class:`Value` objects that the call returns. ``sources`` has a pair (tensor, value) for
+    each input that requires gradients.
     """
 
     def __init__(self, trace: Trace, guards: Guards, leaves: list[Any], spec: Any) -> None:
@@ -369,7 +381,7 @@ class Plan:
         self.writes = [(each._inner, each._value) for each in trace.written]
 
     def differentiate(self) -> None:
-        """Append the backward pass of the call's results to the tape."""
+        """Append the backward pass of the call's results to the recorded steps."""
         trace = self.trace
         graded = [each for each in self.outs if each.graded]
         if trace.arrived and any(each not in trace.swept for each in graded):
@@ -394,10 +406,10 @@ class Plan:
         del self.trace, self.leaves, self.writes, self.sources
 
     def again(self, known: dict[Value, Any]) -> list[Any]:
-        """Return the results that require gradients, computed again by ordinary operations, so that they have a graph.
+        """Compute the results that require gradients again by ordinary operations, and return them with a graph.
 
-        This repeats the forward pass for ``create_graph=True``. ``known`` maps the input values to tensors, and
-        receives the tensor of each computed value.
+        This repeats the forward pass for a backward pass with ``create_graph=True``. ``known`` maps the input values to
+        tensors; the tensor of each computed value is added to it.
         """
 
         def found(each: Any) -> Any:
@@ -421,7 +433,7 @@ class Plan:
         return [known[each] for each in self.outs if each.graded]
 
     def fill(self, made: Recording, count: int) -> None:
-        """Generate the forward program, the backward program and their calling function, and store all in ``made``.
+        """Generate the forward program, the backward program and the function that calls them; store them in ``made``.
 
         ``count`` is the number of positional arguments of the call.
         """
@@ -464,7 +476,7 @@ class Plan:
         made.call = self.caller(made, count)
 
     def caller(self, made: Any, count: int) -> Any:
-        """Generate and return the function ``call(args, kwargs)``, which replays the recorded call and returns tensors.
+        """Generate and return the function ``call(args, kwargs)``, which replays the call and returns its result.
 
         The function runs the forward program of ``made``. ``count`` is the number of positional arguments.
         """
@@ -518,7 +530,7 @@ class Plan:
         return compile_source("<compiled call>", lines, space, "call")
 
     def noted(self, space: dict[str, Any], made: Recording) -> list[str]:
-        """Return source lines of the replay that add a node, with the backward program of ``made``, to the graph.
+        """Return source lines that add a node, which runs the backward program of ``made``, to the autograd graph.
 
         The objects that these lines use are added to ``space``, the namespace of the generated function.
         """
@@ -557,7 +569,7 @@ class Plan:
         return lines
 
     def acted(self, space: dict[str, Any]) -> list[str]:
-        """Return source lines of the replay that accumulate gradients and call optimisers, in the recorded order.
+        """Return source lines that accumulate gradients and call optimisers, in the order of the recorded call.
 
         The objects that these lines use are added to ``space``, the namespace of the generated function.
         """
@@ -581,7 +593,7 @@ class Plan:
         return lines
 
     def structure(self, space: dict[str, Any]) -> str:
-        """Return the source text of the object that the call returns: a tensor, or a nest of tensors.
+        """Return an expression, as source text, for the object that the call returns: a tensor or a nest of tensors.
 
         The objects that the text uses are added to ``space``, the namespace of the generated function.
         """
@@ -613,9 +625,9 @@ def _bump_version(x: Tensor) -> None:
 
 
 def _spent_node(array: Any) -> Node:
-    """Return a node for the result ``array`` of a compiled call that includes ``backward()`` of this result.
+    """Return a graph node for ``array``, a result on which the compiled function has called ``backward()`` itself.
 
-    A further backward pass raises the same error as after a first one without ``retain_graph=True``.
+    A further backward pass raises the same error as after a first pass without ``retain_graph=True``.
     """
     node: Any = new(_SpentNode)
     node.edges, node.number, node.hooks = (), next_number(), None
@@ -625,7 +637,10 @@ def _spent_node(array: Any) -> Node:
 
 
 class _SpentNode(Node):
-    """Node of a result on which the compiled function has called ``backward()``; its saved tensors count as freed."""
+    """Node of a result on which the compiled function has called ``backward()`` itself.
+
+    A backward pass through the node raises the error for saved tensors that have been freed.
+    """
 
     __slots__ = ()
     __module__ = "builtins"
@@ -645,9 +660,9 @@ def as_contiguous(array: Any) -> Any:
 
 
 class CompiledNode(Node):
-    """Autograd node of a replayed call of a compiled function; its derivative runs the backward program.
+    """Autograd node of a replayed call of a compiled function, whose gradients are computed by the backward program.
 
-    With ``create_graph=True`` the forward pass is computed again by the operations of tensors instead, and the engine
+    With ``create_graph=True``, the forward pass is computed again by ordinary operations instead, and the engine
     differentiates their graph.
     """
 
@@ -673,7 +688,7 @@ class CompiledNode(Node):
         return found[0] if len(self.edges) == 1 else found
 
     def checked(self) -> Any:
-        """Return the saved arrays; raise RuntimeError if they were freed or have been modified in place."""
+        """Return the saved arrays; raise RuntimeError if they were freed or modified in place."""
         if self.saved is None:
             raise freed_error(self)
         for index, (cell, seen) in enumerate(zip(self.cells, self.versions, strict=True)):
@@ -682,9 +697,9 @@ class CompiledNode(Node):
         return self.saved
 
     def vjp_recorded(self, grad: Any, edges: Any, keep: bool) -> Any:
-        """Return the gradients for the incoming gradient ``grad`` as tensors with a graph.
+        """Return the gradients for the incoming gradient ``grad`` as tensors with a graph, for ``create_graph=True``.
 
-        The forward pass is computed again by the operations of tensors.
+        The forward pass is computed again by ordinary operations. If ``keep`` is false, the saved arrays are freed.
         """
         self.checked()
         plan = self.plan

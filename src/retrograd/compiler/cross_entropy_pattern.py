@@ -1,6 +1,6 @@
 """Cross-entropy of a small matrix of scores, and its gradient, each computed by a single loop.
 
-The loops replace the recorded steps log_softmax and nll_loss. NumPy needs about 24 calls for these steps. After a
+A loop replaces the recorded steps log_softmax and nll_loss, for which NumPy needs about 24 calls. When a preceding
 matrix product has filled the CPU cache, these calls take as long as the product.
 """
 
@@ -19,7 +19,7 @@ from .ir import ExtraOp, Step, Value
 
 
 def merge_cross_entropy(steps: Sequence[Step]) -> list[Step]:
-    """Return ``steps`` with log_softmax and nll_loss merged into one step, and their gradients too, where possible."""
+    """Return ``steps`` with log_softmax and nll_loss merged into one step where possible, and their gradients too."""
     maker = {value: step for step in steps for value in step.results}
     readers: dict[Value, list[Step]] = {}
     for step in steps:
@@ -42,8 +42,9 @@ def merge_cross_entropy(steps: Sequence[Step]) -> list[Step]:
 def _loops_apply(scores: Any, target: Any, weight: Any, dim: int, reduction: str, ignore: int) -> bool:
     """Whether one of the generated loops can compute a cross-entropy with these parameters.
 
-    This requires a matrix of fewer than ``LARGE`` floating-point scores with one row for each sample, an int64
-    ``target``, no ``weight``, and a ``reduction`` other than ``"none"``.
+    This requires a matrix ``scores`` of fewer than ``LARGE`` float32 or float64 elements with one row for each sample,
+    an int64 ``target``, no ``weight``, a ``reduction`` other than ``"none"``, and an ignored class index ``ignore``
+    that is not a column.
     """
     return (
         weight is None

@@ -1,4 +1,4 @@
-"""``explain``: the generated programs of a compiled function as text, and the reasons for calls that are not compiled."""
+"""``explain``: the generated programs of a compiled function as text, and the reasons why calls are not compiled."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from . import compiled_function
 class Explanation:
     """Result of :func:`explain`; printing it shows the guards and the programs.
 
-    ``graph_count`` is the number of compiled recordings. ``graph_break_count`` is the number of recordings that could
-    not be compiled, and ``break_reasons`` are the reasons. ``op_count`` is the number of steps in all programs, and
-    ``loops`` is the number of fused loops among them.
+    ``graph_count`` is the number of calls that were recorded and compiled. ``graph_break_count`` is the number of
+    recorded calls that could not be compiled, and ``break_reasons`` are the reasons. ``op_count`` is the number of
+    operations in the compiled recordings, and ``loops`` the number of fused loops in their programs.
     """
 
     def __init__(self, held: compiled_function.Compiled) -> None:
@@ -53,7 +53,7 @@ def _indented(text: str) -> list[str]:
 def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Compile ``function``, call it with ``args`` and ``kwargs``, and return an :class:`Explanation` of its programs.
 
-    ``explain(f)(x)`` does the same as ``explain(f, x)``. If ``function`` is already compiled, the explanation includes
+    ``explain(f)(x)`` is equivalent to ``explain(f, x)``. If ``function`` is already compiled, the explanation includes
     its earlier recordings.
 
     >>> import retrograd as torch

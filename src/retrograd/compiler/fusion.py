@@ -1,8 +1,8 @@
 """Fusion of pointwise steps, and of sums of their results, into single loops that read and write each element once.
 
-Two steps can be part of one loop if they iterate over the same shape and neither depends on the other through a step
-outside the loop. Adjacent dimensions of a loop are merged into one where every operand allows it. An operand that is
-broadcast is read with fewer indices.
+A step is one recorded operation. Two steps can be part of one loop if they iterate over the same shape and neither
+depends on the other through a step outside the loop. Adjacent dimensions of a loop are merged into one where every
+operand allows it. A broadcast operand is read with fewer indices.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ BLOCK_ELEMENTS, BLOCK_ROWS = 4096, 128
 
 
 class Loop:
-    """Steps that a single loop computes element by element.
+    """Fused loop: steps (recorded operations) that a single generated loop computes element by element.
 
-    ``shape`` is the shape over which the loop iterates. ``reads`` are the values that the loop reads and ``results``
-    those that it writes. ``source`` is its source text.
+    ``shape`` is the shape over which the loop iterates. ``reads`` are the values that the loop reads, and ``results``
+    the values that it writes. ``source`` is the text of the generated function.
     """
 
     effect = False
@@ -52,7 +52,7 @@ class Loop:
         return int(numpy.prod(self.shape))
 
     def values(self) -> Iterator[Value]:
-        """Return an iterator over the values that the loop reads."""
+        """Return an iterator over ``reads``, the values that the loop reads."""
         return iter(self.reads)
 
     def __repr__(self) -> str:
@@ -65,7 +65,7 @@ class _Name:
 
 
 def iteration_shape(step: Step) -> tuple[int, ...]:
-    """Return the shape over which ``step`` iterates: the shape of the operand for a sum, otherwise that of the result."""
+    """Return the shape over which ``step`` iterates: for a sum the operand's shape, otherwise the result's shape."""
     if step.op.name in SUMS:
         found: tuple[int, ...] = step.operands[0].shape
         return found
@@ -73,7 +73,7 @@ def iteration_shape(step: Step) -> tuple[int, ...]:
 
 
 def is_contiguous(value: Value) -> bool:
-    """Whether arrays for ``value`` are C-contiguous."""
+    """Whether the array that ``value`` describes is C-contiguous."""
     expected = value.dtype.itemsize
     for size, stride in zip(reversed(value.shape), reversed(value.strides), strict=True):
         if size != 1:
@@ -84,13 +84,17 @@ def is_contiguous(value: Value) -> bool:
 
 
 def _compute_dtype(step: Step) -> Any:
-    """Return the dtype of the operands and result of ``step`` other than bool; None if all are bool."""
+    """Return the first dtype other than bool among the operands and results of ``step``, or None if all are bool."""
     kinds = [each.dtype for each in (*step.values(), *step.results) if each.dtype != BOOL]
     return kinds[0] if kinds else None
 
 
 def is_fusible(step: Step) -> bool:
-    """Whether ``step`` can be part of a fused loop."""
+    """Whether ``step`` can be part of a fused loop.
+
+    This requires one contiguous float32, float64 or bool result, operands of the same kinds, and an operation that is a
+    sum, a mean or in a table of ``scalar_code``.
+    """
     name = step.op.name
     if step.effect or step.several or len(step.results) != 1 or not step.results[0].size:
         return False
@@ -118,15 +122,15 @@ def is_fusible(step: Step) -> bool:
 
 
 def is_cheap(step: Step) -> bool:
-    """Whether ``step`` is a view or a pointwise operation that takes almost no time as part of a fused loop."""
+    """Whether ``step`` is a view, or a pointwise operation that a fused loop can compute with little extra time."""
     return (is_fusible(step) or step.op.name in VIEWS) and step.op.name not in SUMS
 
 
 def _reduced_dims(step: Step) -> tuple[bool, ...] | None:
-    """Return a bool for each dimension of the operand: whether ``step``, a sum or mean, reduces this dimension.
+    """Return a bool for each dimension of the operand of ``step``, a sum or mean: true if the dimension is reduced.
 
-    Return None if a loop can not compute the sum, because the reduced dimensions are neither all, nor the first, nor
-    the last ones.
+    The result is None if a fused loop cannot compute ``step``. A loop can only reduce all, the first or the last
+    dimensions.
     """
     (x,) = step.operands
     if x.dtype == BOOL or step.results[0].dtype != x.dtype:
@@ -155,7 +159,7 @@ def _reduced_dims(step: Step) -> tuple[bool, ...] | None:
 
 
 class _Group:
-    """Steps that one fused loop may compute together; ``needs`` are the groups that compute their operands."""
+    """Group of steps that one fused loop may compute; ``needs`` are the groups that compute the steps' operands."""
 
     def __init__(self, step: Step, open: bool) -> None:
         self.steps, self.open = [step], open
@@ -164,7 +168,7 @@ class _Group:
     def reaches(self, other: _Group, but: _Group | None = None) -> bool:
         """Whether this group depends on ``other`` directly or through other groups.
 
-        A direct dependency on the group ``but`` is ignored.
+        A direct dependency of this group on the group ``but`` is ignored.
         """
         seen: set[_Group] = set()
         pending = [each for each in self.needs if each is not but]
@@ -179,7 +183,7 @@ class _Group:
 
 
 class Grouping:
-    """Partition of ``steps``, the steps of a program, into groups; one fused loop can compute the steps of a group."""
+    """Partition of ``steps``, the steps of a program, into groups such that one fused loop can compute each group."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self.groups: dict[_Group, None] = {}
@@ -203,7 +207,7 @@ class Grouping:
                 self.widen(step)
 
     def widen(self, step: Step) -> None:
-        """Merge the group of ``step``, where possible, with groups that compute its operands or read the same operands."""
+        """Merge the group of ``step``, where possible, with groups that compute its operands or share an operand."""
         near = [self.maker[each] for each in step.values() if each in self.maker]
         near += [self.of[other] for each in step.values() for other in self.users.get(each, ())]
         for each in dict.fromkeys(near):
@@ -237,7 +241,7 @@ class Grouping:
                 each.needs = (each.needs - {other}) | ({one} if each is not one else set())
 
     def sorted(self) -> list[list[Step]]:
-        """Return the list of steps of each group, ordered so that every group follows those on which it depends."""
+        """Return the groups, each as a list of steps, in topological order: every group follows its dependencies."""
         done: dict[_Group, None] = {}
         order = {group: self.place[group.steps[0]] for group in self.groups}
 
@@ -260,7 +264,10 @@ MAX_STEPS = 80
 
 
 def _varies_along(value: Value, shape: tuple[int, ...]) -> tuple[bool, ...]:
-    """Return a bool for each dimension of ``shape``: true if ``value`` varies along it, false if its size there is 1."""
+    """Return a bool for each dimension of ``shape``: whether the size of ``value`` in this dimension is not 1.
+
+    The result is false for a dimension along which ``value`` is broadcast.
+    """
     have = (1,) * (len(shape) - len(value.shape)) + value.shape
     return tuple(each != 1 for each in have)
 
@@ -268,8 +275,8 @@ def _varies_along(value: Value, shape: tuple[int, ...]) -> tuple[bool, ...]:
 def merged_dims(steps: Sequence[Step]) -> list[tuple[int, tuple[int, ...]]] | None:
     """Return the dimensions of a loop over ``steps``, with adjacent dimensions merged where every operand allows it.
 
-    Each item of the result is the size of a merged dimension and the tuple of the original dimensions. Return None if
-    more than three dimensions remain, or more than two if ``steps`` contain a sum.
+    Each item of the result is a pair: the size of a merged dimension, and the tuple of the original dimensions. The
+    result is None if more than three dimensions remain, or more than two if ``steps`` contain a sum.
     """
     shape = iteration_shape(steps[0])
     every = [each for step in steps for each in step.operands if each.__class__ is Value]
@@ -291,7 +298,7 @@ def merged_dims(steps: Sequence[Step]) -> list[tuple[int, tuple[int, ...]]] | No
 
 
 def reduced_merged_dims(step: Step, merged: Sequence[tuple[int, tuple[int, ...]]]) -> tuple[bool, ...]:
-    """Return a bool for each of the merged dimensions: whether ``step``, a sum or mean, reduces this dimension.
+    """Return a bool for each dimension in ``merged``: whether ``step``, a sum or mean, reduces the dimension.
 
     ``merged`` is the result of :func:`merged_dims`.
     """
@@ -301,7 +308,7 @@ def reduced_merged_dims(step: Step, merged: Sequence[tuple[int, tuple[int, ...]]
 
 
 def read_through_views(steps: Sequence[Step]) -> list[Step]:
-    """Return ``steps`` with each operand that is a view replaced by the viewed value, where a loop can read this."""
+    """Return ``steps`` with view operands replaced by the viewed values, where a fused loop can read these directly."""
     shows: dict[Value, tuple[Value, tuple[int, ...]]] = {}  # the base, and the shape in which it is read
     found = []
     for step in steps:
@@ -328,7 +335,7 @@ def read_through_views(steps: Sequence[Step]) -> list[Step]:
 
 
 def decompose(steps: Sequence[Step]) -> list[Step]:
-    """Return ``steps`` with addmm replaced by mm and add, and with mse_loss replaced by sub, square and a mean or sum."""
+    """Return ``steps`` with addmm split into mm and add, and mse_loss split into sub, square and a mean or sum."""
     found: list[Step] = []
     for step in steps:
         name, values = step.op.name, step.operands
@@ -367,8 +374,8 @@ VIEWS = frozenset(
 def fuse(steps: Sequence[Step], outputs: Sequence[Value | None]) -> list[Any]:
     """Return ``steps`` with groups of fusible steps replaced by :class:`Loop` objects, and without unused steps.
 
-    ``outputs`` are the values that the program returns. A group remains as it is if :func:`is_worth_compiling` is
-    false.
+    ``outputs`` are the values that the program returns. Groups for which :func:`is_worth_compiling` is false are not
+    replaced.
     """
     groups = Grouping(read_through_views(decompose(steps))).sorted()
     users: dict[Value, int] = {}
@@ -392,7 +399,7 @@ MIN_ELEMENTS = 64
 
 
 def is_worth_compiling(group: Sequence[Step]) -> bool:
-    """Whether one loop for the steps of ``group`` is faster than a call of NumPy or of a kernel for each step."""
+    """Whether one compiled loop for the steps of ``group`` is faster than a separate NumPy or kernel call for each."""
     if iteration_size(group[0]) < MIN_ELEMENTS:
         return False
     if len(group) == 1:

@@ -1,7 +1,7 @@
 """Guards: the generated functions that test whether a recording is valid for a call.
 
-A recording is valid if the arguments agree with the recorded ones in shapes, dtypes, strides and Python values, and if
-nothing else that the function reads has changed: its global and closure variables, and the attributes of modules that
+A recording is valid if the arguments have the recorded shapes, dtypes, strides and Python values, and if the other
+objects that the function reads are unchanged: its global and closure variables, and the attributes of modules that
 their ``forward`` reads. The generated function takes 1 to 2 µs.
 """
 
@@ -27,9 +27,10 @@ MAX_DEPTH, MAX_ITEMS = 6, 64
 
 
 class Guards:
-    """Conditions under which a recorded call may be replayed, as source lines of the function that tests them.
+    """Builder of a guard function, which tests whether a recorded call may be replayed.
 
-    Each of ``lines`` tests one condition and returns False if it is not met, or assigns a local variable.
+    Each string in ``lines`` is a source line of the guard function, which tests one condition or assigns a local
+    variable.
     """
 
     def __init__(self) -> None:
@@ -48,13 +49,13 @@ class Guards:
         return name
 
     def demand(self, condition: str) -> None:
-        """Add the condition that ``condition``, the source text of an expression, is true."""
+        """Add a condition to the guard function: the expression with the source text ``condition`` must be true."""
         self.lines.append(f"if not ({condition}): return False")
 
     # -- Arguments
 
     def argument(self, path: str, value: Any, depth: int = 0) -> None:
-        """Add the conditions for the argument ``value``, which the generated function reads by the expression ``path``.
+        """Add the conditions for the argument ``value``, which the guard function reads by the expression ``path``.
 
         ``depth`` is the number of enclosing tuples, lists and dictionaries.
         """
@@ -99,9 +100,9 @@ class Guards:
         self.demand(_grad_condition(name, x))
 
     def simple(self, path: str, value: Any) -> bool:
-        """If ``value`` is a number, string or other plain Python value, add the condition that ``path`` equals it.
+        """Add the condition that the expression ``path`` equals ``value``, if ``value`` is a plain Python value.
 
-        Return whether ``value`` is such a value. ``path`` is an expression of the generated function.
+        Return whether ``value`` is a plain Python value, such as a number, string or None.
         """
         kind = value.__class__
         if value is None or kind is bool:
@@ -120,9 +121,10 @@ class Guards:
     # -- Captured values
 
     def held(self, path: str, value: Any, depth: int) -> None:
-        """Add the conditions for ``value``, which the expression ``path`` reads from a variable or container.
+        """Add the conditions for ``value``, which the guard function reads by the expression ``path``.
 
-        ``depth`` is the number of objects that were followed to reach ``value``.
+        ``value`` belongs to a variable, attribute or container. ``depth`` is the number of objects that were followed
+        to reach it.
         """
         if isinstance(value, Tensor):
             self.captured(path, value)
@@ -143,10 +145,10 @@ class Guards:
         self.demand(f"{path} is {name} and {name}._array is {self.constant(x._array)} and {_grad_condition(name, x)}")
 
     def thing(self, value: Any, depth: int = 0) -> None:
-        """Add the conditions for what can be reached from the object ``value``: items, attributes, closure variables.
+        """Add the conditions for objects that can be reached from ``value``: items, attributes, closure variables.
 
         The identity of ``value`` itself is already guarded. ``depth`` is the number of objects that were followed to
-        reach it.
+        reach ``value``.
         """
         if id(value) in self.seen or depth > MAX_DEPTH:
             return
@@ -177,7 +179,7 @@ class Guards:
             self.attributes(value, None, depth)
 
     def function(self, value: FunctionType, depth: int) -> None:
-        """Add the conditions for the global variables, closure variables and defaults of the user function ``value``."""
+        """Add the conditions for the global variables, closure variables and defaults of the function ``value``."""
         if MARK in value.__globals__:
             return
         self.globals_of(value.__code__, value.__globals__, depth)
@@ -217,7 +219,7 @@ class Guards:
     def module(self, value: Module, depth: int) -> None:
         """Add the conditions for the module ``value``: training flag, hooks, parameters, buffers and submodules.
 
-        The attributes that its ``forward`` reads are guarded too.
+        The attributes that the ``forward`` method of ``value`` reads are guarded too.
         """
         space = value.__dict__
         name = self.constant(space)
@@ -240,7 +242,7 @@ class Guards:
             self.thing(type(value).forward, depth)
 
     def attributes(self, value: Any, names: set[str] | None, depth: int) -> None:
-        """Add the conditions for the attributes ``names`` of the object ``value``, or for all attributes if it is None."""
+        """Add the conditions for the attributes ``names`` of the object ``value``, or for all if ``names`` is None."""
         space = getattr(value, "__dict__", None)
         if space is None:
             return
@@ -250,7 +252,7 @@ class Guards:
                 self.held(f"{inside}[{name!r}]", each, depth + 1)
 
     def written(self, start: list[str]) -> Callable[..., Any]:
-        """Generate and return the guard function ``holds(args, kwargs)``, which tests all conditions.
+        """Compile and return the guard function ``holds(args, kwargs)``, which returns whether all conditions are met.
 
         ``start`` are the source lines that unpack the arguments.
         """
@@ -268,7 +270,7 @@ class Guards:
     def failing(self, args: Any, kwargs: Any) -> Any:
         """Return the source text of the first condition that a call with ``args`` and ``kwargs`` does not meet.
 
-        Return True if it meets all conditions.
+        The result is True if the call meets all conditions.
         """
         space = dict(self.space)
         exec(self.told, space)
@@ -301,9 +303,9 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _names_read_by(kind: type, start: str) -> set[str]:
-    """Return the names that the method ``start`` of the class ``kind`` reads.
+    """Return the global and attribute names in the code of the method ``start`` of the class ``kind``.
 
-    The names that other methods of ``kind`` read are included if ``start`` names these methods.
+    If these include other methods of ``kind``, the names in the code of those methods are included too.
     """
     found: set[str] = set()
     pending = [start]
@@ -322,7 +324,7 @@ def _names_read_by(kind: type, start: str) -> set[str]:
 def describe_assignment(code: CodeType) -> str | None:
     """Return a description of the first assignment in ``code`` to an attribute, a global or an outer variable.
 
-    Return None if there is none, or if ``code`` is a constructor.
+    The result is None if there is no such assignment, or if ``code`` is a constructor.
     """
     if code.co_name in ("__init__", "__post_init__", "__new__"):
         return None

@@ -1,7 +1,8 @@
 """Intermediate representation of a recorded call: a list of steps, each of which applies an operation to values.
 
-Every value is assigned once; an in-place operation gives its tensor a new value. Therefore a pass can remove, merge,
-move or fuse steps by looking only at which step reads which value. This module does not use tensors.
+A value describes an array and is the result of at most one step: an in-place operation creates a new value for its
+tensor. Therefore a pass can remove, merge, move or fuse steps using only which step reads which value. This module does
+not use tensors.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ _numbers = count(100000)
 
 
 class Value:
-    """Description of one array of a program: its shape, dtype, strides and origin.
+    """Description of one array in a recorded call: its shape, dtype, strides and origin.
 
-    ``array`` holds the elements if the value is a constant. ``root`` is the value whose memory this one shares, or this
-    value itself if it is not a view. ``graded`` is true if the value requires gradients. ``base`` is set if this value
-    only reads the elements of ``base`` in another shape; otherwise it is None.
+    ``array`` has the elements if the value is a constant. ``root`` is the value that owns the memory, which is the
+    value itself unless it is a view. ``graded`` is true if the value requires gradients. ``base`` is not None if the
+    value only reads the elements of the value ``base`` in another shape.
     """
 
     __slots__ = ("array", "base", "dtype", "graded", "kind", "number", "root", "shape", "strides")
@@ -37,7 +38,7 @@ class Value:
 
     @property
     def name(self) -> str:
-        """Name of the variable for this value in the generated source."""
+        """Name of the variable for this value in the generated source text."""
         if self.base is not None:
             return self.base.name
         return f"{'x' if self.kind is INPUT else 'c' if self.kind is CONSTANT else 'v'}{self.number}"
@@ -51,7 +52,7 @@ class Value:
         return count
 
     def seen_as(self, shape: tuple[int, ...]) -> Value:
-        """Return a value for the elements of this value in the shape ``shape``; this value is its ``base``."""
+        """Return a new value with this value as its ``base``, which reads the same elements in the shape ``shape``."""
         made = Value(self.number, self.kind, self, self.graded)
         made.shape, made.strides, made.base, made.array = shape, (), self.base or self, self.array
         return made
@@ -70,11 +71,11 @@ class Value:
 
 
 class Step:
-    """Step of a recorded call: an operation and its operands, which are values, Python numbers or None.
+    """Operation of a recorded call with its operands, which are values, Python numbers or None, and its results.
 
-    ``line`` is the code object and the instruction of the user's line. If ``effect`` is true, the step is kept even if
-    its results are unused, as a random draw must be. If ``in_place`` is true, the result has the shape, dtype and
-    stride order of the first operand.
+    ``line`` is the code object and the instruction offset of the user's line. If ``effect`` is true, the step is kept
+    even if its results are unused, as a random draw must be. If ``in_place`` is true, the result has the shape, dtype
+    and stride order of the first operand.
     """
 
     __slots__ = ("effect", "in_place", "line", "op", "operands", "params", "results", "several")
@@ -88,7 +89,7 @@ class Step:
         self.in_place = in_place
 
     def values(self) -> Iterator[Value]:
-        """Iterate over the operands that are values; a value with a ``base`` is replaced by its base."""
+        """Return an iterator over the operands that are values; a value with a ``base`` is replaced by its base."""
         return (each.base or each for each in self.operands if each.__class__ is Value)
 
     def __repr__(self) -> str:
@@ -104,10 +105,10 @@ def short_repr(value: Any) -> str:
 
 
 class ExtraOp:
-    """Operation that the compiler records as one step and that is no ``Op``, such as ``cat`` or a random draw.
+    """Operation that the compiler records as one step but that is not an ``Op``, such as ``cat`` or a random draw.
 
-    It has those attributes of ``Op`` that a step and its differentiation read. ``gradients(F, g, step)`` returns the
-    gradients of all operands for the gradient ``g`` of the result.
+    It has the attributes of ``Op`` that are needed to run and differentiate a step. ``gradients(F, g, step)`` returns
+    the gradients of all operands, where ``g`` is the incoming gradient and ``F`` the namespace of operations.
     """
 
     kind, rules, floats, opmath, check, refuses, result, inline, several, in_order = (
@@ -133,7 +134,7 @@ class ExtraOp:
 
 
 class Tape:
-    """Recording of one call of a compiled function: the list of its steps, in the order in which they ran."""
+    """Recording of one call of a compiled function: the list ``steps``, in the order in which the steps ran."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []

@@ -28,7 +28,7 @@ from .scalar_code import BOOL_EXPRESSIONS, EXPRESSIONS, MULTI_STATEMENT, scalar_
 
 
 class _LoopSource:
-    """Source text of the fused loop ``loop``, with one list of lines for each part of the generated function.
+    """Builder of the source text of the fused loop ``loop``, with a list of lines for each part of the function.
 
     ``inner`` are the lines that compute one element. ``names`` maps each value to the expression for its element in
     these lines.
@@ -53,7 +53,7 @@ class _LoopSource:
     # -- Elements
 
     def name(self, text: str, comment: str = "") -> str:
-        """Assign the expression ``text`` to a new local variable of the loop, and return the name of the variable.
+        """Append a line that assigns the expression ``text`` to a new local variable, and return the variable's name.
 
         ``comment`` is appended to the line.
         """
@@ -62,7 +62,7 @@ class _LoopSource:
         return f"t{self.count}"
 
     def element(self, value: Any) -> str:
-        """Return the expression that reads the element of the operand ``value``, which may be a number."""
+        """Return an expression for the current element of the operand ``value``; for a number, a literal."""
         if value.__class__ is not Value:
             return scalar_literal(value)
         if value in self.names:
@@ -97,7 +97,7 @@ class _LoopSource:
         return {1: ["i"], 2: ["r", "i"], 3: ["o", "c", "i"]}[len(self.sizes)]
 
     def step(self, step: Step) -> None:
-        """Append the source lines that compute ``step``."""
+        """Append the source lines that compute one element of ``step``, or add an element to its sum."""
         name, result = step.op.name, step.results[0]
         if name in SUMS:
             self.sum(step)
@@ -116,14 +116,17 @@ class _LoopSource:
             self.store(result)
 
     def store(self, result: Value) -> None:
-        """Append the source line that writes an element of ``result`` to its array."""
+        """Append the source line that writes the current element of ``result`` to its array."""
         self.before.append(f"a_{result.name} = {result.name}.reshape({', '.join(map(str, self.sizes))})")
         self.inner.append(f"a_{result.name}[{', '.join(self.indices)}] = {self.names[result]}")
 
     # -- Sums
 
     def sum(self, step: Step) -> None:
-        """Append the source lines of ``step``, a sum or mean, whose result is written after its last element."""
+        """Append the source lines that compute ``step``, a sum or mean.
+
+        The lines add up the elements inside the loop, and write the result afterwards.
+        """
         result, x = step.results[0], self.element(step.operands[0])
         over, many = reduced_merged_dims(step, self.merged), step.operands[0].size // result.size
         name = result.name
@@ -159,7 +162,7 @@ class _LoopSource:
     # -- The function
 
     def lines(self) -> list[str]:
-        """Return the source lines of the generated function ``loop``."""
+        """Generate and return the source lines of the function ``loop``."""
         for each in self.loop.steps:
             self.step(each)
         given = [each.name for each in self.loop.reads if each.name in self._used()] + [
@@ -208,7 +211,7 @@ _compiled: dict[tuple[str, str], Any] = {}
 class Runner:
     """Machine code of a fused loop: the function with the text ``source``, compiled by Numba for ``dtype``.
 
-    :meth:`one` runs the loop on one thread and :meth:`all` on all threads.
+    :meth:`one` runs the loop on one thread, and :meth:`all` on all threads.
     """
 
     def __init__(self, source: str, dtype: Any) -> None:
@@ -260,10 +263,10 @@ def _compile_loop(source: str, dtype: Any, parallel: bool) -> Any:
 
 
 def _write_source(name: str, text: str) -> str:
-    """Write the source ``text`` to a file in the cache folder, and return its path.
+    """Write the source ``text`` to a file in the cache folder, and return the path of the file.
 
     The file is necessary because Numba caches machine code only for functions from files. If the folder is not
-    writable, the result is a name that is not a path.
+    writable, the result is a name that is not a path. ``name`` is the name of the function.
     """
     try:
         folder = Path(os.environ.get("RETROGRAD_CACHE_DIR") or Path.home() / ".cache" / "retrograd" / "loops")
@@ -281,7 +284,7 @@ def _write_source(name: str, text: str) -> str:
 
 
 def loop_call(loop: Loop, writer: Any) -> list[str]:
-    """Return the source lines of a program that allocate the results of ``loop`` and call it.
+    """Return the source lines of a program that allocate the results of the fused loop ``loop`` and call it.
 
     ``writer`` is the :class:`Writer` of the program.
     """

@@ -1,7 +1,7 @@
-"""Passes over the steps of a program: each takes a list of steps and returns an equivalent one that runs faster.
+"""Passes of the compiler: each takes the list of steps of a program and returns an equivalent list that runs faster.
 
-They merge repeated steps, remove unused ones, move transposes to the factors of a product, and select steps of the
-forward program that the backward program computes again.
+The passes merge repeated steps, remove unused steps, replace the transpose of a product by a product of transposes, and
+select steps of the forward program that the backward program computes again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .ir import Step, Value, count_uses
 def eliminate_common_subexpressions(
     steps: Sequence[Step], apart: Iterable[Value]
 ) -> tuple[list[Step], dict[Value, Value]]:
-    """Return ``steps`` without steps that repeat earlier ones, and a dictionary from removed to remaining values.
+    """Return ``steps`` without repeated steps, and a dictionary from each removed value to the equal, kept value.
 
     The values in ``apart`` are not removed, because the caller receives them as distinct arrays.
     """
@@ -40,9 +40,9 @@ def eliminate_common_subexpressions(
 
 
 def _key(step: Step) -> Any:
-    """Return a hashable key for ``step``; steps with equal keys compute equal results.
+    """Return a hashable key that is equal for steps that compute equal results.
 
-    Return None if ``step`` has an effect or a parameter that is not hashable.
+    The key is None if ``step`` has a side effect or a parameter that is not hashable.
     """
     if step.effect:
         return None
@@ -69,7 +69,10 @@ def _operand_key(each: Any) -> Any:
 
 
 def eliminate_dead_code(steps: Sequence[Any], outputs: Iterable[Value]) -> list[Any]:
-    """Return ``steps`` without unused ones: those on which ``outputs`` or steps with effects depend."""
+    """Return ``steps`` without steps that have no side effect and whose results are unused.
+
+    A result is used if it is among ``outputs`` or is an operand of a step that is kept.
+    """
     wanted = set(outputs)
     kept = []
     for step in reversed(steps):
@@ -80,7 +83,7 @@ def eliminate_dead_code(steps: Sequence[Any], outputs: Iterable[Value]) -> list[
 
 
 def transposed_matrix(step: Step) -> Value | None:
-    """Return the matrix that ``step`` transposes; None if ``step`` does not transpose a matrix."""
+    """Return the matrix that ``step`` transposes, or None if ``step`` is not the transpose of a matrix."""
     x = step.operands[0] if step.operands else None
     if x.__class__ is not Value or len(x.shape) != 2:
         return None
@@ -92,7 +95,7 @@ def push_transposes(steps: Sequence[Step], apart: Iterable[Value]) -> list[Step]
     """Return ``steps`` with ``(a @ b).t()`` replaced by ``b.t() @ a.t()``, where no other step reads ``a @ b``.
 
     The gradient of a linear layer's weight then has the strides of the weight, so that it is accumulated without a
-    copy. The strides of the values in ``apart`` are not changed, because the caller receives these.
+    copy. The strides of the values in ``apart`` are not changed, because the caller receives these values.
     """
     kept, count = set(apart), count_uses(steps)
     maker = {value: step for step in steps for value in step.results}
@@ -126,9 +129,9 @@ def steps_to_recompute(
 ) -> list[Step]:
     """Return the steps of ``forward`` that the backward program should repeat instead of receiving their results.
 
-    Repeating a step saves writing and reading its result. ``at_hand`` are values that the backward program has in any
-    case. ``cheap(step)`` returns whether ``step`` takes almost no time in a fused loop. The result is empty if the
-    operands of the repeated steps have more elements than the results that need not be saved.
+    Repeating a step avoids the time to write and read its result. ``at_hand`` are values that the backward program
+    receives anyway. ``cheap(step)`` returns whether a fused loop can compute ``step`` with little extra time. The
+    result is empty if the operands of the repeated steps have more elements than the results that need not be saved.
     """
     maker = {value: step for step in forward for value in step.results}
     there = set(at_hand)

@@ -1,7 +1,7 @@
-"""Programs: generated Python functions of arrays without branches, which run the steps of a recording.
+"""Programs: generated Python functions of arrays without branches, which run the steps of a recorded call.
 
 Each line calls a NumPy function, the kernel of an operation, or a fused loop (``compiler/fusion.py``). Dtypes and
-conversions, which an ordinary call of an operation chooses each time, are chosen once when the source is generated. A
+conversions, which an uncompiled operation determines in each call, are determined once, when the source is generated. A
 local variable is deleted after its last use, so that its array is freed.
 """
 
@@ -27,7 +27,7 @@ from .passes import transposed_matrix
 
 
 class Writer:
-    """Source lines of a program that is being generated, and ``space``, the namespace in which the program runs."""
+    """Builder of the source text of a program: ``lines`` are its source lines, and ``space`` is its namespace."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -44,7 +44,7 @@ class Writer:
         self._numbers: dict[Any, Any] = {}
 
     def name(self, thing: Any, hint: str) -> str:
-        """Add the object ``thing`` to the namespace, and return its name, which begins with ``hint``.
+        """Add the object ``thing`` to the namespace of the program, and return its name, which begins with ``hint``.
 
         An object that is already in the namespace keeps its name.
         """
@@ -59,7 +59,7 @@ class Writer:
         return self._named[id(thing)]
 
     def number(self, value: Any, dtype: Any) -> str:
-        """Add the number ``value``, converted to ``dtype``, to the namespace, and return its name."""
+        """Add the number ``value``, converted to ``dtype``, to the namespace of the program, and return its name."""
         key = repr(value), dtype
         if key not in self._numbers:
             self._numbers[key] = _cast(numpy, value, dtype)
@@ -70,7 +70,7 @@ class Writer:
         return f"empty({value.shape}, {self.name(value.dtype, value.dtype.name)})"
 
     def literal(self, value: Any) -> str:
-        """Return an expression for the operation's parameter ``value``: a literal, or a name in the namespace."""
+        """Return an expression for ``value``, a parameter of an operation: a literal, or a name in the namespace."""
         if value is None or value.__class__ in (int, bool, str) or (value.__class__ is float and value - value == 0):
             return repr(value)
         if value.__class__ is tuple:
@@ -80,10 +80,10 @@ class Writer:
 
 
 class Program:
-    """Generated function of a compiled call: ``run(*arrays)`` takes arrays for ``inputs`` and returns ``outputs``.
+    """Generated function of a recorded call: ``run(*arrays)`` takes arrays for ``inputs`` and returns ``outputs``.
 
-    ``source`` is its source text. ``steps`` are the steps and fused loops that it runs. ``title`` is the name of the
-    function.
+    ``source`` is the text of the function, and ``title`` its name. ``steps`` are the steps and fused loops that it
+    runs.
     """
 
     def __init__(self, title: str, inputs: Sequence[Value], steps: Sequence[Any], outputs: Sequence[Any]) -> None:
@@ -120,7 +120,7 @@ def _values_of(step: Any) -> list[Value]:
 
 
 def _last_uses(steps: Sequence[Any], outputs: Sequence[Any]) -> dict[Value, Any]:
-    """Return a dictionary from each value to the last of ``steps`` that uses it; ``outputs`` are not included."""
+    """Return a dictionary from each value to the last of ``steps`` that uses it, without the values in ``outputs``."""
     found: dict[Value, Any] = {}
     for step in steps:
         for each in _values_of(step):
@@ -221,9 +221,9 @@ def contiguous_strides(value: Value) -> tuple[int, ...]:
 
 
 def _like_target(value: Value) -> Any:
-    """Return a function that copies an array to a new one with the dtype and the stride order of ``value``.
+    """Return a function that copies an array to a new array with the dtype and the stride order of ``value``.
 
-    This is used for the result of an in-place operation, which keeps the memory layout of its tensor.
+    The function is used for the result of an in-place operation, which keeps the memory layout of its tensor.
     """
     order = sorted(range(len(value.shape)), key=lambda i: -value.strides[i])
     back = [order.index(i) for i in range(len(order))]
@@ -239,13 +239,13 @@ def _like_target(value: Value) -> Any:
 def _cast_result(op: Any, target: Any) -> Any:
     """Return a function that converts the result of the kernel of ``op`` to the result dtype of ``op``.
 
-    ``target`` is the result dtype if the operation does not fix one.
+    ``target`` is the result dtype unless ``op`` always has the same result dtype.
     """
     return lambda array: _retype(op, numpy.asarray(array), op.result or target)
 
 
 def _half_precision_step(step: Step) -> Any:
-    """Return a function of arrays that runs ``step`` like an uncompiled call, for float16 and bfloat16 operands."""
+    """Return a function of arrays that runs ``step`` for float16 or bfloat16 operands like an uncompiled call."""
     op, params, final = step.op, step.params, step.results[0].dtype
 
     def by_short(*operands: Any) -> Any:
@@ -264,7 +264,10 @@ def _named(writer: Writer, step: Step) -> list[str]:
 
 
 def _cast_operands(writer: Writer, step: Step) -> tuple[list[str], Any]:
-    """Return an expression for each operand of the pointwise ``step``, and the dtype to which all are converted."""
+    """Return a list with an expression for each operand of the pointwise ``step``, and the dtype of all operands.
+
+    Operands of another dtype are converted to this dtype in their expressions.
+    """
     common = common_dtype_of(step)
     if common in dtypes.HALF_PRECISION:
         return [each.name if each.__class__ is Value else writer.literal(each) for each in step.operands], common

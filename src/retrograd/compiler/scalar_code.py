@@ -1,7 +1,7 @@
 """Tables of the expressions by which a fused loop computes one element of an operation's result.
 
-An operation that is in none of the tables can not be part of a loop. In the expressions ``F`` is the dtype of the loop,
-so that ``F(2)`` is a number of this dtype. ``exp``, ``sigmoid`` and others are the functions of
+An operation that is in none of the tables cannot be part of a loop. In the expressions, ``F`` is the dtype of the loop,
+so that ``F(2)`` is a number of this dtype. Functions such as ``exp`` and ``sigmoid`` are defined in
 ``kernels/numba/math.py``.
 """
 
@@ -16,7 +16,7 @@ Text = Callable[..., str]
 
 
 def scalar_literal(value: Any) -> str:
-    """Return the source text of the number ``value`` in the dtype of the loop."""
+    """Return the number ``value`` as source text in the dtype of the loop, ``F``: ``F(2)`` for 2."""
     if isinstance(value, float) and not math.isfinite(value):
         return f"F({'nan' if value != value else 'inf' if value > 0 else '-inf'})"
     return f"F({value!r})"

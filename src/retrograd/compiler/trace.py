@@ -1,10 +1,10 @@
-"""Recording of one call: the operations of a function are recorded on a tape while the function runs.
+"""Recording of one call: while a function runs, its operations are recorded in a list of steps, the tape.
 
 A :class:`Trace` receives every call of a public function, as a ``TorchFunctionMode`` does. It replaces tensors among
-the arguments by :class:`Traced` tensors, as forward mode replaces them by dual tensors. The operations that the public
-function calls therefore arrive at ``Trace.process``, which runs and records them. The user gets the result of this
-ordinary run. If an operation can not be recorded, ``Trace.reason`` is set, and the rest of the call runs without
-recording.
+the arguments by :class:`Traced` tensors, as forward mode replaces them by dual tensors. Therefore the operations that
+the public function calls are passed to ``Trace.process``, which runs and records them. The recorded call returns its
+ordinary result. If an operation cannot be recorded, ``Trace.reason`` is set, and the remaining operations of the call
+run without being recorded.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ DROPOUT = frozenset({"dropout"})
 
 
 class Unrecorded(Exception):
-    """Error raised for a call of a function compiled with ``fullgraph=True`` that can not be compiled."""
+    """Error for a call that cannot be compiled, raised if the function was compiled with ``fullgraph=True``."""
 
 
 Unrecorded.__name__ = Unrecorded.__qualname__ = "Unsupported"
@@ -71,7 +71,7 @@ Unrecorded.__module__ = "torch._dynamo.exc"
 
 
 class Traced(TransformTensor):
-    """Tensor in a call that is being recorded: it wraps a computed tensor and has a value on the tape."""
+    """Tensor in a call that is being recorded; it wraps a computed tensor, and ``_value`` represents it in steps."""
 
     __slots__ = ()
     sliced = True  # functions that read elements in Python then call by_slices
@@ -83,16 +83,16 @@ class Traced(TransformTensor):
         return self._run.process(op, tensors, params, in_place)
 
     def picked(self, x: Any, picks: list[Any]) -> Any:
-        """Return ``x[tuple(picks)]``, recorded; ``x`` or some of ``picks`` are traced tensors.
+        """Return ``x[tuple(picks)]`` and record the indexing; ``x`` or some of ``picks`` are traced tensors.
 
-        None among ``picks`` has the meaning of ``:``.
+        None in ``picks`` has the meaning of ``:``.
         """
         return self._run.picked(x, picks)
 
     def put_picked(self, x: Any, picks: list[Any], values: Any, accumulate: bool) -> None:
-        """Assign ``values`` to ``x[tuple(picks)]`` and stop the recording, because the assignment can not be recorded.
+        """Assign ``values`` to ``x[tuple(picks)]`` and stop the recording, because this assignment cannot be recorded.
 
-        None among ``picks`` has the meaning of ``:``.
+        None in ``picks`` has the meaning of ``:``.
         """
         self._run.give_up("assigns to indices in a tensor")
         x, picks, values = self._run.plain((x, picks, values))
@@ -133,7 +133,7 @@ class Traced(TransformTensor):
         """Return a tensor that shares the memory of ``self`` and has no gradient."""
         return self._run.detached(self)
 
-    data = property(lambda self: self._run.detached(self), doc="The same numbers outside the graph.")
+    data = property(lambda self: self._run.detached(self), doc="Tensor with the same elements and no gradient.")
 
     def __repr__(self, *, tensor_contents: str | None = None) -> str:
         self._run.give_up("prints a tensor")
@@ -144,7 +144,7 @@ Traced.__name__ = Traced.__qualname__ = "Tensor"
 
 
 class _NotRecordable(Exception):
-    """Signal that an operation can not be recorded; the public function that called it runs again without recording."""
+    """Signal that an operation cannot be recorded; the public function that called it runs again without recording."""
 
 
 def _cat_rule(F: Any, g: Any, step: Step) -> list[Any]:
@@ -177,9 +177,9 @@ def _index_kernel(np: Any, *given: Any) -> Any:
 
 
 def _full_index(picks: Sequence[Any], places: tuple[bool, ...]) -> tuple[Any, ...]:
-    """Return an index tuple: the next of the arrays ``picks`` where ``places`` is true, and None elsewhere.
+    """Return an index tuple with one item for each of ``places``: the next array in ``picks`` if true, otherwise None.
 
-    The recorded step has only the arrays as operands. None has the meaning of ``:``.
+    A recorded step has only the arrays as operands. None has the meaning of ``:``.
     """
     rest = iter(picks)
     return tuple([numpy.asarray(next(rest), numpy.int64) if each else None for each in places])
@@ -214,10 +214,10 @@ EFFECTS = frozenset({DROP})
 
 
 class Trace(TransformLevel):
-    """Recorder of one call of a compiled function; ``reason`` is why the call can not be compiled, or None.
+    """Recorder of one call of a compiled function; ``reason`` is why the call cannot be compiled, or None.
 
-    With ``fullgraph=True`` the first such reason raises an error. Calls of ``optimizers`` are recorded. ``sweep`` is
-    the function that appends a backward pass to the tape.
+    If ``fullgraph`` is true, an operation that cannot be recorded raises an error. Calls of the optimisers in
+    ``optimizers`` are recorded. ``sweep`` is the function that appends a backward pass to the recorded steps.
     """
 
     strict = False
@@ -269,7 +269,8 @@ class Trace(TransformLevel):
     def _acting(self, optimizer: Any, name: str, before: Any) -> Any:
         """Return a replacement of the method ``name`` of ``optimizer`` that records the call and runs the method.
 
-        ``before`` is the attribute of this name in the instance, or None, and becomes an attribute of the replacement.
+        ``before`` is the attribute ``name`` of the instance, or None; it is stored as the attribute ``before`` of the
+        replacement.
         """
         plain = getattr(optimizer, name)
 
@@ -289,11 +290,11 @@ class Trace(TransformLevel):
         return act
 
     def stepped(self) -> bool:
-        """Whether the call has run the ``step`` method of an optimiser."""
+        """Whether the recorded call has called the ``step`` method of an optimiser."""
         return any(each[0] == "step" for each in self.events)
 
     def changed(self) -> str | None:
-        """Return the reason to stop recording if an input was modified by an operation that was not recorded, or None."""
+        """Return the reason to stop recording if an unrecorded operation has modified an input; otherwise None."""
         held = {id(each) for one in self.optimizers for group in one.param_groups for each in group["params"]}
         known = {id(each._inner) for each in self.written} | {id(each) for each in self.bumped}
         known |= held if self.stepped() else set()
@@ -304,7 +305,7 @@ class Trace(TransformLevel):
         return None
 
     def _backward(self, loss: Any) -> None:
-        """Run ``loss.backward()``, which user code calls within the recorded call, and record the gradients."""
+        """Run ``loss.backward()``, which the recorded function calls, and record the computation of the gradients."""
         leaves = [(x, value) for x, value in self.inputs.values() if value.graded and x.is_leaf]
         if any(value.graded and not x.is_leaf for x, value in self.inputs.values()) or self.arrived:
             self.give_up("backward() through inputs that are no leaves, or a second backward()")
@@ -321,7 +322,7 @@ class Trace(TransformLevel):
 
     @contextmanager
     def unseen(self) -> Iterator[None]:
-        """Context manager that records operations of traced tensors without intercepting public functions."""
+        """Context manager in which operations of traced tensors are recorded, but not calls of public functions."""
         inside = any(each is self for each in active_levels())
         if not inside:
             TransformLevel.__enter__(self)
@@ -334,7 +335,10 @@ class Trace(TransformLevel):
                 TransformLevel.__exit__(self)
 
     def give_up(self, reason: str) -> None:
-        """Stop recording for ``reason``; the call continues without it, or raises an error if ``fullgraph=True``."""
+        """Stop the recording because of ``reason``; raise an error if ``fullgraph`` is true.
+
+        Otherwise the call continues without being recorded.
+        """
         if self.reason is None:
             place = "" if self.quiet else user_frame.describe(*user_frame.user_location())
             self.reason = f"{reason}{' in ' + place if place else ''}"
@@ -347,11 +351,11 @@ class Trace(TransformLevel):
     # -- Tensors and their traced wrappers
 
     def plain(self, tree: Any) -> Any:
-        """Return ``tree``, a nest of objects, with each traced tensor replaced by the tensor that it wraps."""
+        """Return ``tree``, a nested structure, with each traced tensor replaced by the tensor that it wraps."""
         return tree_map(lambda each: each._inner if each.__class__ is Traced else each, tree)
 
     def traced(self, inner: Tensor, value: Value) -> Traced:
-        """Return a new traced tensor that wraps ``inner`` and has the value ``value`` on the tape."""
+        """Return a new traced tensor that wraps ``inner`` and is represented by ``value`` in the recorded steps."""
         made: Traced = wrap_in(Traced, self, inner)
         made._value, made._held = value, inner._array
         self.arrays[id(inner._array)] = value
@@ -360,7 +364,10 @@ class Trace(TransformLevel):
         return made
 
     def taken(self, x: Any) -> Any:
-        """Return the traced tensor for ``x`` if ``x`` is a tensor from outside the call; otherwise return ``x``."""
+        """Return a traced tensor for ``x`` if ``x`` is an ordinary tensor, which becomes an input of the recording.
+
+        Any other object is returned unchanged.
+        """
         if not isinstance(x, Tensor) or x.__class__ is Traced:
             return x
         found = self.stands.get(id(x))
@@ -372,14 +379,14 @@ class Trace(TransformLevel):
         return found
 
     def constant(self, made: Tensor) -> Any:
-        """Return a traced tensor for ``made``, a tensor with the same elements in every call."""
+        """Return a traced tensor for ``made``, a tensor that has the same elements in every call."""
         if made.requires_grad:
             self.give_up("creates a tensor that requires gradients")
             return made
         return self.traced(made, self.tape.value(CONSTANT, made._array.copy()))
 
     def detached(self, x: Traced) -> Any:
-        """Return a tensor that shares the memory of ``x`` and has no gradient, and record this as a step."""
+        """Return a tensor that shares the memory of ``x`` and has no gradient, and record the operation."""
         with torch_function.disabled_overrides(torch_function.NONE):
             inner = x._inner.detach()
         if self.reason is not None:
@@ -387,7 +394,7 @@ class Trace(TransformLevel):
         return self.noted(TENSORS.alias.op, (x,), (), inner)
 
     def operand(self, x: Any) -> Any:
-        """Return the value on the tape for the operand ``x``; numbers and None are returned unchanged."""
+        """Return the :class:`Value` that represents the operand ``x``; numbers and None are returned unchanged."""
         if x.__class__ is Traced:
             if x._inner._array is not x._held:
                 self.give_up("changes the shape of a tensor in place")
@@ -410,7 +417,7 @@ class Trace(TransformLevel):
         return func(*self.plain(args), **self.plain(kwargs))
 
     def called(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of the public function ``func``, and record the call if that is possible."""
+        """Return the result of calling the public function ``func``, and record the call if possible."""
         name = _name_of(func)
         if name in UNRECORDED_ATTRIBUTES:
             return func(*args, **kwargs)
@@ -464,8 +471,8 @@ class Trace(TransformLevel):
     def received(self, name: str, args: Any, kwargs: Any, result: Any) -> Any:
         """Return ``result``, computed by the public function ``name``, in the form in which the user receives it.
 
-        A tensor that no recorded operation has computed becomes a constant, if the function has no tensor arguments.
-        Otherwise the recording stops.
+        A tensor that was not computed by a recorded operation becomes a constant if the function has no tensor
+        arguments; otherwise the recording stops.
         """
         leaves = tree_leaves((args, kwargs))
         of_tensors = any(each.__class__ is Traced for each in leaves)
@@ -487,7 +494,7 @@ class Trace(TransformLevel):
     def _dropped(
         self, input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, train: Any = None
     ) -> Any:
-        """Compute and record ``dropout``; return None if the public function must compute the result instead.
+        """Compute and record ``dropout``; return None if this is not possible and the public function must be called.
 
         The random draw is recorded as a separate step, so that it is repeated in every call. The parameters are those
         of ``dropout``.
@@ -503,7 +510,7 @@ class Trace(TransformLevel):
     # -- Operations
 
     def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
-        """Return the results of ``op`` for the operands ``tensors`` and the parameters ``params``, and record the step.
+        """Return the results of ``op`` for the operands ``tensors`` and the parameters ``params``, and record the call.
 
         If ``in_place`` is true, the first tensor is modified.
         """
@@ -540,8 +547,8 @@ class Trace(TransformLevel):
     def noted(self, op: Any, tensors: Any, params: Any, result: Any, operands: Any = None) -> Any:
         """Record a step that computes ``result``, a tensor or a tuple of tensors, and return traced tensors for it.
 
-        The step applies ``op`` to ``tensors`` with the parameters ``params``. ``operands`` are the values of
-        ``tensors`` on the tape, if these are already known.
+        The step applies ``op`` to ``tensors`` with the parameters ``params``. ``operands`` are the :class:`Value`
+        objects of ``tensors``, if these are already known.
         """
         operands = tuple(map(self.operand, tensors)) if operands is None else operands
         outs = result if isinstance(result, tuple) else (result,)
@@ -576,9 +583,9 @@ class Trace(TransformLevel):
                 return
 
     def _modified(self, op: Any, tensors: Any, params: Any, inner: Any, operands: tuple[Any, ...]) -> Any:
-        """Run and record the in-place operation ``op``, and return the modified tensor, with a new value on the tape.
+        """Run and record the in-place operation ``op``; return the modified tensor, which gets a new :class:`Value`.
 
-        ``inner`` are ``tensors`` without their wrappers, and ``operands`` are their values on the tape.
+        ``inner`` are ``tensors`` without their wrappers, and ``operands`` are their :class:`Value` objects.
         """
         x: Traced = tensors[0]
         value = x._value
@@ -600,7 +607,7 @@ class Trace(TransformLevel):
         return x
 
     def picked(self, x: Any, picks: list[Any]) -> Any:
-        """Return and record ``x[tuple(picks)]``, where ``picks`` contains integer tensors, and None for ``:``."""
+        """Return ``x[tuple(picks)]`` and record the indexing; ``picks`` has integer tensors, and None for ``:``."""
         inner, given = self.plain(x), self.plain(picks)
         result = inner[tuple(slice(None) if each is None else each for each in given)]
         if self.reason is not None:
@@ -609,9 +616,9 @@ class Trace(TransformLevel):
         return self.noted(INDEX, (x, *[each for each in picks if each is not None]), (places, None), result)
 
     def normalised(self, surface: Any, *given: Any) -> Any:
-        """Return the result of ``surface(*given)``, a batch normalisation that is recorded with its running statistics.
+        """Return the result of ``surface(*given)``, a batch normalisation, and record it.
 
-        Every replay updates the running statistics.
+        Every replay of the recorded call updates the running statistics.
         """
         running = [each for each in given[3:5] if each is not None]
         if any(self.stands.get(id(each._inner)) is not each for each in running):
@@ -625,7 +632,7 @@ class Trace(TransformLevel):
         return found
 
     def joined(self, tensors: Sequence[Any], dim: Any, join: Callable[..., Any]) -> Any:
-        """Return and record ``join(tensors, dim)``, where ``join`` is ``cat`` or ``stack``."""
+        """Return ``join(tensors, dim)`` and record the call; ``join`` is ``cat`` or ``stack``."""
         inner = self.plain(list(tensors))
         result = join(inner, dim)
         kinds = {each._array.dtype for each in inner}
@@ -641,7 +648,7 @@ class Trace(TransformLevel):
 
 
 def _name_of(func: Any) -> str:
-    """Return the name of the public function ``func``; for the getter or setter of an attribute, the attribute's name."""
+    """Return the name of the public function ``func``, or of the attribute if ``func`` is its getter or setter."""
     held = getattr(func, "__self__", None)
     if held.__class__ is property:
         return str(getattr(held.fget, "__name__", ""))
@@ -657,12 +664,15 @@ def _is_plain_tensor(x: Tensor) -> bool:
 
 
 def _rng_state() -> tuple[Any, ...]:
-    """Return the parts of the default generator's state that change when it draws numbers or is seeded."""
+    """Return the parts of the default random generator's state that change when it draws numbers or is seeded."""
     stream = default_generator._stream
     return stream._words, stream._position, stream.kept, stream.initial_seed
 
 
 def _rng_unchanged(before: tuple[Any, ...]) -> bool:
-    """Whether the default generator has neither drawn nor been seeded since ``_rng_state`` returned ``before``."""
+    """Whether the default random generator has neither drawn numbers nor been seeded since its state was ``before``.
+
+    ``before`` is a result of :func:`_rng_state`.
+    """
     now = _rng_state()
     return now[0] is before[0] and now[1:] == before[1:]
