@@ -1,1 +1,1 @@
-"""Tensors, the graph of recorded operations and the backward engine. Knows no particular operation."""
+"""Tensors, the graph of recorded operations, and the backward engine; no operation is defined here."""

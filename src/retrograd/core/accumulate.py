@@ -1,8 +1,8 @@
 """Accumulation of gradients: at edges with several gradients, and in ``.grad`` of leaves.
 
-A gradient is modified in place only if nothing but the engine refers to its array. The engine finds this out by
-reference counts, which depend on Python's version. Therefore they are compared with the counts of sample arrays that
-are passed through the same number of function calls.
+A gradient is modified in place only if the engine has the only reference to its array. The engine decides this by the
+reference count of the array. Since reference counts depend on Python's version, the count is compared with that of a
+sample array that was passed through the same number of function calls.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ accumulation_lock = threading.RLock()
 
 
 def _after_fork() -> None:
-    """Replace the lock in a forked child, where the thread that held it does not exist."""
+    """Replace the lock in a forked child process, which does not have the thread that may hold the lock."""
     global accumulation_lock
     accumulation_lock = threading.RLock()
 
@@ -46,7 +46,7 @@ def sum_gradients(first: Any, second: Any) -> Any:
 
 
 def add_pending(pending: dict[Any, Any], owned: set[Any], edge: Any, arrived: Any) -> None:
-    """Add the gradient ``arrived`` to ``pending[edge]``, in place if nothing else refers to the array there.
+    """Add the gradient ``arrived`` to ``pending[edge]``, in place if only the engine refers to the array there.
 
     ``owned`` is the set of edges whose pending gradient is a sum that only the engine refers to.
     """
@@ -66,7 +66,7 @@ def add_pending(pending: dict[Any, Any], owned: set[Any], edge: Any, arrived: An
 
 
 def _references_pending(pending: dict[Any, Any], edge: Any) -> int:
-    """Return the reference count of a pending gradient that only the engine refers to, as in :func:`add_pending`."""
+    """Return the reference count that :func:`add_pending` gets for a gradient to which only the engine refers."""
     held = pending[edge]
     return sys.getrefcount(held)
 
@@ -79,9 +79,9 @@ def visit_leaf(
 ) -> None:
     """Run the hooks of ``leaf`` with the gradient ``grad``, and store the gradient.
 
-    The gradient is stored in ``wanted`` if this is a dictionary with the leaf, and added to the leaf's ``grad`` if
-    ``write`` is true. If ``owned`` is true, only the engine refers to the gradient's array. If ``record`` is true, the
-    backward pass is recorded.
+    If ``wanted`` is not None, the gradient is stored as ``wanted[leaf]``, and nothing is stored if ``leaf`` is not a
+    key of ``wanted``. If ``write`` is true, the gradient is added to the leaf's ``grad``. If ``owned`` is true, only
+    the engine refers to the gradient's array. If ``record`` is true, the backward pass is recorded.
     """
     if leaf.hooks is not None:
         hooked = run_tensor_hooks(leaf.hooks, grad, record)
@@ -111,8 +111,8 @@ def visit_leaf(
 def _is_still_leaf(variable: Any) -> bool:
     """Whether ``variable`` is still a leaf, so that a gradient can be accumulated in its ``grad``.
 
-    The engine asks this if the gradient edge of ``variable`` is no longer the AccumulateGrad of this backward pass. The
-    result is False if ``requires_grad`` was set to False after the graph was recorded. Raises RuntimeError if
+    The engine calls this function if the gradient edge of ``variable`` is no longer the AccumulateGrad of this backward
+    pass. The result is False if ``requires_grad`` was set to False after the graph was recorded. Raises RuntimeError if
     ``variable`` was modified in place since then.
     """
     if variable._grad_edge is not None and variable._grad_edge.__class__ is not AccumulateGrad:
@@ -125,8 +125,8 @@ def _is_still_leaf(variable: Any) -> bool:
 def accumulate_grad(leaf: AccumulateGrad, variable: Any, grad: Any, owned: bool, record: bool) -> None:
     """Add ``grad`` to the ``grad`` of ``variable``, in place unless the backward pass is recorded.
 
-    ``leaf`` is the tensor's AccumulateGrad. If ``owned`` is true, only the engine refers to the array of ``grad``. If
-    ``record`` is true, the backward pass is recorded.
+    ``leaf`` is the AccumulateGrad of ``variable``. If ``owned`` is true, only the engine refers to the array of
+    ``grad``. If ``record`` is true, the backward pass is recorded.
     """
     with accumulation_lock:
         held = variable._grad
@@ -148,7 +148,7 @@ def accumulate_grad(leaf: AccumulateGrad, variable: Any, grad: Any, owned: bool,
 
 
 def _add_to(held: Any, grad: Any) -> None:
-    """Add the gradient ``grad`` in place to ``held``, the gradient that a leaf has already."""
+    """Add the gradient ``grad`` in place to the array ``held``, a gradient or the sum of several gradients."""
     if held.size >= LARGE and held.__class__ is numpy.ndarray:
         arithmetic.add(held, grad, out=held)
     elif grad.__class__ is not numpy.ndarray and not held.ndim and isinstance(grad, numpy.generic):
@@ -164,9 +164,9 @@ def _copied(leaf: AccumulateGrad, grad: Tensor) -> Any:
 
 
 def _own(leaf: AccumulateGrad, grad: Any, owned: bool) -> Any:
-    """Return an array that nothing else refers to, in the leaf's memory layout: ``grad`` or a copy of it.
+    """Return ``grad``, or a copy of it, as an array in the leaf's memory layout that belongs to the leaf only.
 
-    If ``owned`` is true, only the engine refers to ``grad``.
+    If ``owned`` is true, only the engine refers to ``grad``, which may then be returned without a copy.
     """
     if grad.__class__ is numpy.ndarray:
         # 5 references: the local variables of this function and its two callers, the arguments of the two calls.
@@ -185,7 +185,10 @@ def _own(leaf: AccumulateGrad, grad: Any, owned: bool) -> Any:
 
 
 def _is_whole_view(grad: Any) -> bool:
-    """Whether ``grad`` is a view of all elements of an array to which nothing else refers, such as a reshaped array."""
+    """Whether ``grad`` is a view of all elements of an array to which nothing else refers.
+
+    For example, ``grad`` is a reshaped array.
+    """
     base = grad.base
     if base.__class__ is not numpy.ndarray or base.base is not None or base.nbytes != grad.nbytes:
         return False
@@ -193,7 +196,7 @@ def _is_whole_view(grad: Any) -> bool:
 
 
 def _references() -> int:
-    """Return the reference count of a gradient that only the engine refers to, as in :func:`_own`."""
+    """Return the reference count that :func:`_own` gets for a gradient to which only the engine refers."""
 
     def finish(grad: Any) -> int:
         return accumulate(grad)
@@ -212,7 +215,7 @@ _FREE = _references()
 
 
 def _references_viewed(grad: Any) -> int:
-    """Return the reference count of an array that only ``grad`` refers to, as in :func:`_is_whole_view`."""
+    """Return the reference count that :func:`_is_whole_view` gets for an array to which only ``grad`` refers."""
     base = grad.base
     return sys.getrefcount(base)
 

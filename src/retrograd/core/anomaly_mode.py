@@ -1,7 +1,7 @@
 """Anomaly detection: checks of every node of a backward pass for errors and NaN.
 
-While it is disabled, the engine calls nothing in this module. A node always records its line in the user's program;
-while anomaly detection is enabled, it records the whole stack of calls. Knows no operation.
+While anomaly detection is disabled, the engine calls no function of this module. A node always records its line in the
+user's program; while anomaly detection is enabled, a node records the whole call stack.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ _evaluating: ContextVar[Any] = ContextVar("evaluating", default=None)
 
 
 def note(node: Any) -> None:
-    """Record the stack of calls in the metadata of a new node, for the errors of anomaly detection.
+    """Record the call stack in the metadata of the new node ``node``, for the errors of anomaly detection.
 
-    If the node belongs to a recorded backward pass, the node that is being differentiated is recorded, too.
+    If the new node is created in a recorded backward pass, the node that is being differentiated is recorded, too.
     """
     frames = [frame for frame, _ in traceback.walk_stack(None) if user_frame.MARK not in frame.f_globals]
     summary = traceback.StackSummary.extract(
@@ -78,12 +78,12 @@ _first_infinite: ContextVar[Any] = ContextVar("first_infinite", default=None)
 
 
 def begin() -> None:
-    """Forget, at the start of a backward pass, the first infinite gradient of the previous backward pass."""
+    """Reset, at the start of a backward pass, the record of the first node with an infinite gradient."""
     _first_infinite.set(None)
 
 
 def run(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
-    """Return the gradients for ``edges`` that the node's vjp computes from ``grad``, with checks for errors and NaN.
+    """Return the gradients for ``edges`` that the vjp of ``node`` computes from ``grad``, and check them for NaN.
 
     After an error, a warning shows where the node was recorded. If ``keep`` is true, the saved values are not freed.
     """
@@ -103,9 +103,9 @@ def run(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
 
 
 def _warn_recording(node: Any) -> None:
-    """Warn with the stack of calls that recorded a node.
+    """Issue a warning with the call stack that recorded ``node``.
 
-    If the node computes a derivative in a recorded backward pass, a further warning shows the node that is
+    If ``node`` computes a derivative in a recorded backward pass, further warnings show the nodes that are
     differentiated.
     """
     user_frame.warn(f"Error detected in {node.name()}. " + _traceback(node, "caused the error"))
@@ -123,9 +123,9 @@ def _metadata(node: Any) -> Any:
 
 
 def _traceback(node: Any, role: str) -> str:
-    """Return the stack of calls that recorded a node, as text under a heading.
+    """Return the call stack that recorded ``node``, as text under a heading.
 
-    ``role`` is the end of the heading: the node's part in the error, such as ``caused the error``.
+    ``role`` is the end of the heading. It describes the role of the node in the error, such as ``caused the error``.
     """
     lines = _metadata(node).get("traceback_")
     if lines is None:
@@ -148,7 +148,7 @@ def _array(value: Any) -> Any:
 
 
 def _values(node: Any) -> list[tuple[str, Any]]:
-    """Return the names and values of the arrays and numbers that a node of a declared operation has saved."""
+    """Return the names and values of the arrays and numbers that ``node`` has saved, for a declared operation."""
     saved = [(each.name, getattr(node, each.held, None)) for each in getattr(node, "arrays", ())]
     return [
         (f"saved {'result' if name == 'out' else name}", value)
@@ -188,9 +188,9 @@ def _output(node: Any, position: int) -> int:
 def _message(node: Any, output: int, grad: Any, bad: Any, saved: list[tuple[str, Any]], kind: str, wrong: Any) -> str:
     """Return the text of the error about NaN or infinities in ``bad``, a gradient that ``node`` returned.
 
-    It has PyTorch's message, the line in the program, the values around the first NaN, and a remedy. ``output`` is the
-    index of the gradient, ``grad`` the incoming gradient of the node, and ``saved`` its saved values. ``kind`` is "nan"
-    or "inf", and ``wrong`` is true for the elements of ``bad`` that are so.
+    The text has PyTorch's message, the line in the program, the values around the first NaN, and a remedy. ``output``
+    is the index of the gradient, ``grad`` the incoming gradient of the node, and ``saved`` its saved values. ``kind``
+    is "nan" or "inf", and ``wrong`` is a mask of the NaN or infinite elements of ``bad``.
     """
     lines = [f"Function '{node.name()}' returned {kind} values in its {output}th output."]
     location = user_frame.describe(node.code, node.instruction)
@@ -229,7 +229,7 @@ def _message(node: Any, output: int, grad: Any, bad: Any, saved: list[tuple[str,
 def _around(array: Any, index: tuple[int, ...]) -> str:
     """Return a text with the element of ``array`` at ``index`` and its neighbours along the last axis.
 
-    If ``array`` has size 1 along an axis because of broadcasting, its only element there is shown.
+    If ``array`` has size 1 along an axis because of broadcasting, index 0 is used for this axis.
     """
     if not getattr(array, "ndim", 0):
         return str(array)

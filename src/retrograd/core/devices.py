@@ -1,6 +1,6 @@
 """The class ``device``, the default device, and the array module (NumPy or CuPy) of each device.
 
-CuPy is imported on first use. Without it, any use of a GPU raises an error with the package to install.
+CuPy is imported on first use. Without CuPy, any use of a GPU raises an error with the package to install.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class device:
 def _parse_arguments(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any]:
     """Return the arguments ``type`` and ``index`` of the call ``device(*args, **named)``.
 
-    Raises TypeError for a wrong call.
+    Raises TypeError if the arguments are wrong.
     """
     every = {**dict(zip(("type", "index"), args, strict=False)), **named}
     if len(args) > 2 or set(every) - {"type", "index"} or not isinstance(every.get("type"), (str, int, device)):
@@ -127,7 +127,7 @@ def _parse_name(name: str, index: int | None) -> tuple[str, int | None]:
 
 @pickled_as("device")
 def device_at(type: str, index: int | None) -> device:
-    """Return the device with a type such as ``cuda`` and an index or None; pickles call this function."""
+    """Return the device with a ``type`` such as ``cuda`` and an ``index`` (or None); pickles call this function."""
     return device(type) if index is None else device(type, index)
 
 
@@ -208,14 +208,14 @@ def gpu_count() -> int:
 
 
 def array_module_of(array: Any) -> ModuleType:
-    """Return the array module of an array: ``numpy`` or ``cupy``."""
+    """Return the array module of ``array``: ``numpy`` or ``cupy``."""
     if isinstance(array, (numpy.ndarray, numpy.generic)):
         return numpy
     return sys.modules["cupy"]
 
 
 def array_module_for(target: device) -> Any:
-    """Return the array module of a device; raise RuntimeError for devices other than the CPU and CUDA."""
+    """Return the array module of the device ``target``; raise RuntimeError for devices other than the CPU and CUDA."""
     if target.type == "cpu":
         return numpy
     if target.type == "cuda":
@@ -224,14 +224,14 @@ def array_module_for(target: device) -> Any:
 
 
 def device_of(array: Any) -> device:
-    """Return the device of an array."""
+    """Return the device on which ``array`` is stored."""
     if isinstance(array, (numpy.ndarray, numpy.generic)):
         return CPU
     return device("cuda", int(array.device.id))
 
 
 def to_device(array: Any, target: device) -> Any:
-    """Return ``array`` on the device ``target``: the array itself if it is stored there, else a copy."""
+    """Return ``array`` on the device ``target``: ``array`` itself if it is on this device, else a copy."""
     source = device_of(array)
     if target.type == "cpu":
         return array if source.type == "cpu" else sys.modules["cupy"].asnumpy(array)

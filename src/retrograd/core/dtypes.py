@@ -1,7 +1,7 @@
 """The class ``dtype``, its instances, and their limits (``finfo``, ``iinfo``).
 
-All instances are created here, one for each NumPy dtype that is supported; ``of(array.dtype)`` returns the instance for
-an array. The rules of promotion are in ``promotion.py``.
+All instances are created here, one for each NumPy dtype that is supported; ``dtype_of(array.dtype)`` returns the
+instance for an array. The rules of promotion are in ``promotion.py``.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def as_dtype(value: Any) -> dtype:
 
 
 class _Default:
-    """Default dtypes of Python's floats and complex numbers, for the whole process as in PyTorch."""
+    """Default dtypes of tensors created from Python floats and complex numbers, one pair for the whole process."""
 
     floating = float32
     complex = complex64
@@ -163,9 +163,10 @@ def get_default_dtype() -> dtype:
 
 
 def set_default_dtype(d: dtype) -> None:
-    """Set the dtype of tensors created from Python floats to ``d``, and that of complex numbers to the matching one.
+    """Set the dtype of tensors created from Python floats to ``d``.
 
-    The real and imaginary parts of the latter have the dtype ``d``. Raises TypeError if ``d`` is not a floating dtype.
+    Tensors created from Python complex numbers get the dtype ``complex128`` if ``d`` is ``float64``, and else
+    ``complex64``. Raises TypeError if ``d`` is not a floating dtype.
     """
     if not isinstance(d, dtype):
         raise TypeError("invalid dtype object: only floating-point types are supported as the default type")
@@ -179,7 +180,7 @@ def set_default_dtype(d: dtype) -> None:
 
 
 def _check_dtypes(function: str, **arguments: Any) -> None:
-    """Raise TypeError unless all ``arguments`` of the function called ``function`` are dtypes."""
+    """Raise TypeError unless all values in ``arguments``, the arguments of the function ``function``, are dtypes."""
     for position, (name, value) in enumerate(arguments.items()):
         if not isinstance(value, dtype):
             raise TypeError(
@@ -188,7 +189,7 @@ def _check_dtypes(function: str, **arguments: Any) -> None:
 
 
 def _cpp(each: dtype) -> str:
-    """Return the C++ name in PyTorch of the bool or integer dtype ``each``: ``Bool``, ``Byte``, ``UInt16`` …"""
+    """Return the name of the bool or integer dtype ``each`` in PyTorch's C++ code: ``Bool``, ``Byte``, ``UInt16`` …"""
     return {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long"}.get(
         each.name, each.name.replace("uint", "UInt")
     )
@@ -215,13 +216,13 @@ def scalar_name(each: dtype) -> str:
 
 
 def legacy_type_name(each: dtype) -> str:
-    """Return the name of the legacy tensor type with dtype ``each`` (``CPUBoolType`` …), for PyTorch's errors."""
+    """Return the name of PyTorch's legacy tensor type with the dtype ``each`` (``CPUBoolType`` …), for errors."""
     scalar = scalar_name(each)
     return f"CPU{scalar}Type" if scalar in ("Bool", "BFloat16") or each.is_complex else f"torch.{scalar}Tensor"
 
 
 def unsupported(name: str, array_dtype: Any) -> NotImplementedError:
-    """Return PyTorch's error for the kernel ``name`` that does not support the NumPy dtype ``array_dtype``."""
+    """Return PyTorch's error for a kernel called ``name`` that does not support the NumPy dtype ``array_dtype``."""
     return NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(dtype_of(array_dtype))}'")
 
 

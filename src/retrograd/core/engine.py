@@ -1,14 +1,14 @@
-"""The backward engine: it runs every node once, from the roots to the leaves, the newest first.
+"""The backward engine, which runs every node of the graph once, from the roots to the leaves, the newest node first.
 
 Nodes are numbered in the order of creation, and a node is always newer than the nodes at its edges. So a heap that
 returns the newest pending node never returns one before all its gradients have arrived, and no pass that counts
 dependencies is needed. The engine converts every gradient to the shape and dtype of its edge (``gradients.py``) and
-adds gradients that arrive at the same edge (``accumulate.py``); nodes do neither.
+adds gradients that arrive at the same edge (``accumulate.py``), so nodes need not do this.
 
 Note [The order of leaves]. The engine adds gradients to the ``grad`` of leaves at the end of the backward pass. PyTorch
-does so as soon as the last gradient of a leaf has arrived, but only hooks of leaves can observe the difference. So
-while a leaf exists that has had a hook, a plan made before the backward pass counts the gradients that each leaf will
-receive, and the engine visits a leaf when that number has arrived.
+adds the gradients of a leaf as soon as the last one has arrived, but only hooks of leaves can observe the difference.
+So while a leaf exists that has had a hook, a plan made before the backward pass counts the gradients that each leaf
+will receive, and the engine visits a leaf when that number has arrived.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def run_backward(
         roots: Pairs of a gradient edge and the incoming gradient at this edge.
         keep: If true, nodes keep their saved values for another backward pass (``retain_graph``).
         record: If true, gradients are Tensors and the backward pass is recorded (``create_graph``).
-        wanted: Dictionary whose keys are the edges with required gradients; the gradients are stored as its values, and
-            no others are computed. None: the gradients of all leaves are computed.
+        wanted: Dictionary whose keys are the edges with requested gradients; the gradients are stored as its values.
+            No other gradients are computed. None: the gradients of all leaves are computed.
         write: If true, gradients are added to the ``grad`` of leaves.
-        silent: If true, nothing is recorded although gradients are Tensors (of a transformation).
+        silent: If true, the backward pass is not recorded although gradients are Tensors, as in transformations.
     """
     before, saved_errstate = recording(), errors.get()
     plan = token = None
@@ -76,7 +76,7 @@ def run_backward(
 def _note_origin(error: Exception) -> None:
     """Add to ``error`` a note with the node that raised the error.
 
-    The node is a local variable of a function below, found in the traceback.
+    The node is found in the traceback, where it is a local variable of :func:`_run` or :func:`visit_leaf`.
     """
     edge, trace = None, error.__traceback__
     while trace is not None:
@@ -91,10 +91,11 @@ def _note_origin(error: Exception) -> None:
 def _run(
     roots: Sequence[tuple[Any, Any]], keep: bool, record: bool, wanted: dict[Any, Any] | None, write: bool, plan: Any
 ) -> None:
-    """Run the loop of the backward pass with the arguments of :func:`run_backward` and a :class:`Plan` or None.
+    """Run the main loop of a backward pass; ``plan`` is a :class:`Plan` or None.
 
-    The current edge and its gradient are local variables, so a chain of nodes uses neither the heap nor ``pending``.
-    Nodes with one edge, by far the most common, have a fast path.
+    The other parameters are those of :func:`run_backward`. The current edge and its gradient are local variables, so a
+    chain of nodes uses neither the heap of waiting nodes nor the dictionary of pending gradients. Nodes with one edge,
+    by far the most common, have a fast path.
     """
     flow: set[Any] | None = None
     awaited: dict[Any, int] | None = None
@@ -199,8 +200,8 @@ def _enter(
     """Start a backward pass: enter the gradients of ``roots`` in ``pending``, a dict from gradient edges to gradients.
 
     The edge of a leaf is also entered in ``leaves``, any other edge in ``heap``, the priority queue of nodes to run.
-    ``flow`` is the set of edges from which a requested gradient can be reached; edges outside it are skipped. If it is
-    None, no edge is skipped.
+    ``flow`` is the set of edges from which a requested gradient can be reached; edges outside this set are skipped. If
+    ``flow`` is None, no edge is skipped.
     """
     for edge, grad in roots:
         if edge in pending:
@@ -214,7 +215,10 @@ def _enter(
 
 
 def _within(flow: set[Any], edges: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return ``edges`` with None for those outside ``flow``, the edges from which a requested gradient can be reached."""
+    """Return ``edges`` with None in place of edges outside ``flow``.
+
+    ``flow`` is the set of edges from which a requested gradient can be reached.
+    """
     return tuple([edge if edge in flow else None for edge in edges])
 
 
@@ -227,10 +231,10 @@ def _visit(
 ) -> Any:
     """Run the node at ``edge`` outside the fast path of :func:`_run`, and return the gradients for ``edges``.
 
-    This is for edges whose gradient is wanted, edges with hooks, and results of nodes with several results.
-    ``_WAITING`` is returned if no gradients are passed on now: if the gradient is wanted and the edge leads to no other
-    wanted one, or if the edge is one of several results, because their node runs later. ``several``, ``heap`` and
-    ``wanted`` are those of :func:`_run`, and ``inner`` that of :class:`Plan`.
+    This function is for edges whose gradient is requested, edges with hooks, and results of nodes with several results.
+    It returns ``_WAITING`` if there are no gradients to pass on: the requested gradient has been stored and ``edge``
+    leads to no other requested gradient, or ``edge`` is one of several results, whose node runs later. ``several``,
+    ``heap`` and ``wanted`` are those of :func:`_run`, and ``inner`` is that of :class:`Plan`.
     """
     if edge in inner:
         if not inner[edge]:
@@ -250,9 +254,10 @@ def _visit(
 def _collect_output_grad(
     output: OutputEdge, grad: Any, several: dict[Any, list[Any]], heap: list[tuple[int, Any]]
 ) -> None:
-    """Store the gradient of one result of a node in ``several``; the first one adds the node to the heap.
+    """Store ``grad``, the gradient of ``output``, for a node with several results.
 
-    ``several`` has a list of gradients for each node with several results.
+    ``several`` maps each such node to the list of its results' gradients. The first gradient adds the node to ``heap``,
+    the priority queue of nodes to run.
     """
     node = output.node
     if node not in several:
@@ -263,9 +268,9 @@ def _collect_output_grad(
 
 
 def _apply(node: Any, grad: Any, edges: Any, keep: bool, record: bool, several: dict[Any, list[Any]]) -> Any:
-    """Run a node with its hooks for the incoming gradient ``grad``, and return the gradients for ``edges``.
+    """Run ``node`` and its hooks for the incoming gradient ``grad``, and return the gradients for ``edges``.
 
-    If the node is in ``several``, its incoming gradients are the list there.
+    If ``node`` is a key of ``several``, its incoming gradients are the list ``several[node]`` instead of ``grad``.
     """
     if node in several:
         grad = several.pop(node)
@@ -288,7 +293,7 @@ def _apply(node: Any, grad: Any, edges: Any, keep: bool, record: bool, several: 
 
 
 def _is_chain(roots: Sequence[tuple[Any, Any]], wanted: dict[Any, Any]) -> bool:
-    """Whether the graph is a chain of nodes from one root to the only wanted leaf, so that no plan is needed."""
+    """Whether the graph is a chain of nodes from one root to the only leaf in ``wanted``, so that no plan is needed."""
     if len(roots) != 1 or len(wanted) > 1:
         return False
     edge = roots[0][0]
@@ -298,12 +303,12 @@ def _is_chain(roots: Sequence[tuple[Any, Any]], wanted: dict[Any, Any]) -> bool:
 
 
 class Plan:
-    """Result of traversing the graph before a backward pass that has wanted gradients, or leaves with hooks.
+    """Result of traversing the graph before a backward pass with requested gradients, or with hooks of leaves.
 
-    ``seen`` is the set of all edges that gradients can reach, except leaves. ``flow`` is the set of edges on the way to
-    a wanted gradient, or None for all edges. ``inner`` has the wanted edges that are not leaves; its values are true
-    for edges that lead to another wanted one. ``awaited`` has the number of gradients that each leaf will receive, if
-    any existing leaf has had a hook (see Note [The order of leaves]), and is None otherwise.
+    ``seen`` is the set of all edges that gradients can reach, except leaves. ``flow`` is the set of edges from which a
+    requested gradient can be reached, or None for all edges. ``inner`` maps each requested edge that is not a leaf to
+    whether it leads to another requested edge. ``awaited`` maps each leaf to the number of gradients that the leaf will
+    receive, if any existing leaf has had a hook (see Note [The order of leaves]), and is None otherwise.
     """
 
     __slots__ = ("__weakref__", "awaited", "flow", "inner", "seen")
@@ -343,7 +348,7 @@ class Plan:
         self.awaited = _awaited(roots, seen if flow is None else flow, wanted) if hooked else None
 
     def serves(self, edge: Any) -> bool:
-        """Whether the backward pass visits ``edge``."""
+        """Whether the backward pass visits the gradient edge ``edge``."""
         if edge.__class__ is AccumulateGrad:
             return self.awaited is not None and edge in self.awaited
         node = edge.node
@@ -361,8 +366,8 @@ _by_number = attrgetter("number")
 def _awaited(roots: Sequence[tuple[Any, Any]], visited: set[Any], wanted: dict[Any, Any] | None) -> dict[Any, int]:
     """Return a dictionary with the number of gradients that each leaf will receive in the backward pass.
 
-    ``visited`` are the edges that the backward pass visits. If ``wanted`` is not None, leaves that it does not contain
-    are left out.
+    ``visited`` are the edges that the backward pass visits. If ``wanted`` is not None, leaves that are not in
+    ``wanted`` are left out.
     """
     awaited = dict.fromkeys((edge for edge, _ in roots if edge.__class__ is AccumulateGrad), 0)
     for each in visited:
@@ -378,8 +383,8 @@ def _awaited(roots: Sequence[tuple[Any, Any]], visited: set[Any], wanted: dict[A
 def run_one(node: Any, grads: tuple[Any, ...]) -> Any:
     """Run ``node`` outside a backward pass with the incoming gradients ``grads``.
 
-    Return the gradients of its inputs, a Tensor or a tuple. For an AccumulateGrad, add the gradient to the leaf and
-    return an empty tuple.
+    Return the gradients of the node's inputs, a Tensor or a tuple. If the node is an AccumulateGrad, add the gradient
+    to the leaf and return an empty tuple.
     """
     record = bool(recording())
     values = tuple(unwrap_unless_recorded(each, record) for each in grads)

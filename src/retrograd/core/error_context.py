@@ -23,9 +23,10 @@ def describe_origin(edge: Any) -> str:
 
 
 def with_remedy(text: str, remedy: str, edge: Any = None, subject: str = "It is") -> str:
-    """Return ``text``, which is PyTorch's message, followed by the origin of a tensor and the sentence ``remedy``.
+    """Return PyTorch's message ``text``, followed by the origin of a tensor and the sentence ``remedy``.
 
-    ``edge`` is the gradient edge of the tensor. The origin follows the words ``subject``, and is left out if unknown.
+    ``edge`` is the gradient edge of the tensor. The words ``subject`` precede the origin. An unknown origin is left
+    out.
     """
     origin = describe_origin(edge)
     end = "." if text and not text.endswith((".", "!", "?", ")")) else ""
@@ -33,13 +34,16 @@ def with_remedy(text: str, remedy: str, edge: Any = None, subject: str = "It is"
 
 
 def describe_node(node: Any) -> str:
-    """Return a sentence that names a node: `` It is of MulBackward0, recorded at f.py:3: y = x * 2.``"""
+    """Return a sentence that names ``node``, such as `` It is of MulBackward0, recorded at f.py:3: y = x * 2.``"""
     line = user_frame.describe(getattr(node, "code", None), getattr(node, "instruction", -1))
     return f" It is of {type(node).__name__}{f', recorded at {line}' if line else ''}."
 
 
 def describe_recording(node: Any) -> str:
-    """Return the sentence `` It was recorded at f.py:3: y = x * 2.`` for a node; empty if the location is not known."""
+    """Return the sentence `` It was recorded at f.py:3: y = x * 2.`` with the location that recorded ``node``.
+
+    The text is empty if the location is not known.
+    """
     line = user_frame.describe(getattr(node, "code", None), getattr(node, "instruction", -1))
     return f" It was recorded at {line}." if line else ""
 
@@ -56,9 +60,9 @@ def describe_definition(function: Any) -> str:
 
 
 def add_origin_note(error: BaseException, edge: Any) -> None:
-    """Add to an error of a backward pass a note with the operation at ``edge`` and its line in the user's program.
+    """Add to ``error`` a note with the operation at the gradient edge ``edge`` and its line in the user's program.
 
-    Nothing is added if a note of the error shows this line already.
+    Nothing is added if another note of ``error`` already shows this line.
     """
     node = getattr(edge, "node", edge)
     line = user_frame.describe(getattr(node, "code", None), getattr(node, "instruction", -1))

@@ -1,7 +1,7 @@
 """The printed text of a tensor, identical to PyTorch's.
 
-One format holds for all elements shown: integer, fixed-point or scientific, with the width of the widest finite
-element. Rows are wrapped at the line width; dtype, device and gradient function follow the elements. Works on NumPy
+All shown elements have the same format (integer, fixed-point or scientific) and the width of the widest finite element.
+Rows are wrapped at the line width; dtype, device and gradient function follow the elements. The functions work on NumPy
 arrays.
 """
 
@@ -93,7 +93,7 @@ def printoptions(**changes: Any) -> Iterator[None]:
 
 
 class _Format:
-    """Format for printing the elements of one tensor; calling it converts an element to text of constant width.
+    """Format for printing the elements of one tensor; a call converts an element to text of constant width.
 
     The notation and the width are chosen for all elements in the array ``values``.
     """
@@ -141,7 +141,7 @@ class _Format:
 
 
 class _ComplexFormat:
-    """Format for the elements of a complex tensor: it has one format for real parts and one for imaginary parts."""
+    """Format for the elements of a complex tensor, with one format for real parts and one for imaginary parts."""
 
     def __init__(self, values: Any) -> None:
         self.real, self.imag = _Format(values.real), _Format(values.imag)
@@ -153,7 +153,7 @@ class _ComplexFormat:
 
 
 def _edges(array: Any) -> Any:
-    """Return a small array of those elements of ``array`` that its printed summary shows; ``array`` is not copied."""
+    """Return an array of those elements of ``array`` that its printed summary shows; only these elements are copied."""
     if array.ndim == 0:
         return array
     edge = OPTIONS.edgeitems
@@ -162,9 +162,10 @@ def _edges(array: Any) -> Any:
 
 
 def _row(array: Any, indent: int, summarise: bool, form: Any) -> str:
-    """Return the text of a 1-d array in brackets, wrapped at the line width and indented by ``indent`` characters.
+    """Return the text of the 1-d array ``array`` in brackets, wrapped at the line width.
 
-    If ``summarise`` is true, only elements at both ends are shown. ``form`` converts an element to text.
+    Lines after the first are indented by ``indent`` characters. If ``summarise`` is true, only the elements at the two
+    ends are shown. ``form`` converts an element to text.
     """
     per_line = max(1, math.floor((OPTIONS.linewidth - indent) / (form.width + 2)))
     edge = OPTIONS.edgeitems
@@ -179,9 +180,10 @@ def _row(array: Any, indent: int, summarise: bool, form: Any) -> str:
 
 
 def _nested(array: Any, indent: int, summarise: bool, form: Any) -> str:
-    """Return the text of an array in nested brackets, indented by ``indent`` characters.
+    """Return the text of ``array`` in nested brackets, indented by ``indent`` characters.
 
-    If ``summarise`` is true, only elements at both ends of each axis are shown. ``form`` converts an element to text.
+    If ``summarise`` is true, only the elements at the two ends of each axis are shown. ``form`` converts an element to
+    text.
     """
     if array.ndim == 0:
         return str(form(array.item()))
@@ -233,7 +235,7 @@ def tensor_text(
         grad_fn: Name of the tensor's graph node, or None.
         prefix: Text before the elements.
         contents: Text in the place of the elements, or None.
-        more: Further text for the end.
+        more: Further texts after the elements.
     """
     indent = len(prefix)
     suffixes = [] if device is None else [f"device='{device}'"]

@@ -1,12 +1,12 @@
 """Recording modes of a thread: ``no_grad``, ``enable_grad`` and ``inference_mode``.
 
 The modes are context variables with one value per thread (and per asyncio task): reading one takes 15 ns, an attribute
-of ``threading.local`` 40 ns. Context managers set them and restore the previous value.
+of ``threading.local`` 40 ns. Context managers set the variables and restore the previous values.
 
-Hot paths read a single variable, which has four values. True and False are grad mode. ``INFERENCE`` (falsy) means that
-grad mode is enabled but inference mode prevents recording. ``HOOKED`` (truthy) means that recording is enabled and
-saved-tensor hooks or anomaly detection need to see each recorded node. Generated functions record on the fast path only
-if the value is exactly True, so hooks cost nothing while there are none.
+Functions that are called often read a single variable, which has four values. True and False are the values of grad
+mode. ``INFERENCE`` (falsy) means that grad mode is enabled but inference mode prevents recording. ``HOOKED`` (truthy)
+means that recording is enabled and saved-tensor hooks or anomaly detection need to see each recorded node. Generated
+functions record on the fast path only if the value is exactly True, so programs without hooks are not slowed down.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ restore_recording: Final[Callable[[Any], Any]] = _grad.set
 def set_recording(enabled: Any) -> Any:
     """Enable or disable recording, and return the previous mode for :func:`restore_recording`.
 
-    If inference mode is enabled, it still prevents recording.
+    While inference mode is enabled, operations are not recorded even if ``enabled`` is true.
     """
     before = _grad.get()
     try:
@@ -55,9 +55,9 @@ def set_recording(enabled: Any) -> Any:
 
 
 def set_hooked(feature: str, hooked: bool) -> None:
-    """Tell the recording modes that ``feature`` needs (``hooked=True``), or no longer needs, to see each recorded node.
+    """Set whether ``feature`` needs to see each recorded node, for example because of saved-tensor hooks.
 
-    While any feature needs this, all recorded operations take the generic path. ``feature`` is a name, for example
+    While any feature needs this, all recorded operations take the generic path. ``feature`` is a name, such as
     ``"hooks"``; several features may be active at the same time.
     """
     features = _hooked.get() | {feature} if hooked else _hooked.get() - {feature}
@@ -77,7 +77,7 @@ def is_inference_mode_enabled() -> bool:
 
 
 class _Switch(ABC):
-    """Base class of ``no_grad`` and the like: context managers that also decorate functions, generators and classes."""
+    """Base class of recording modes: context managers that also decorate functions, generators and classes."""
 
     @abstractmethod
     def __enter__(self) -> Any: ...
@@ -90,12 +90,12 @@ class _Switch(ABC):
     def clone(self) -> Self:
         """Return a new context manager with the same setting.
 
-        Each call of a decorated function enters a context manager of its own, because the function may call itself.
+        Each call of a decorated function enters a new context manager, because the function may call itself.
         """
         return type(self)()
 
     def __call__(self, function: Callee) -> Callee:
-        """Return ``function`` decorated so that it runs in this mode."""
+        """Return ``function`` decorated so that its code runs in this mode."""
         if inspect.isclass(function):
             warn(DECORATED_CLASS, FutureWarning)
             return self._decorate_class(function)
@@ -160,7 +160,10 @@ class _GradSwitch(_Switch):
 
 class _DecoratorSwitch(_GradSwitch):
     def __new__(cls, function: Any = None) -> Any:
-        """Return the context manager, or for ``@no_grad`` without parentheses the decorated ``function``."""
+        """Return the context manager, or the decorated ``function`` if it is not None.
+
+        ``function`` is passed by the decorator ``@no_grad`` without parentheses.
+        """
         switch = super().__new__(cls)
         return switch if function is None else switch(function)
 
@@ -190,7 +193,7 @@ class enable_grad(_DecoratorSwitch):
 class set_grad_enabled(_GradSwitch):
     """Enable or disable recording, depending on ``mode``.
 
-    Called as a function, it holds until the next change. As a context manager, it holds for the block.
+    Called as a function, it sets the mode until the next change. As a context manager, it sets the mode for the block.
     """
 
     __module__ = "torch.autograd.grad_mode"
@@ -221,13 +224,16 @@ class set_grad_enabled(_GradSwitch):
 class inference_mode(_Switch):
     """Disable recording and version counters in this block (or decorated function): the fastest mode.
 
-    Tensors created in it are inference tensors, which can not be saved for a backward pass later.
+    Tensors created in this mode are inference tensors, which can not be saved for a backward pass later.
     """
 
     __module__ = "torch.autograd.grad_mode"
 
     def __new__(cls, mode: Any = True) -> Any:
-        """Return the context manager, or for ``@inference_mode`` without parentheses the decorated function."""
+        """Return the context manager, or the decorated function if ``mode`` is a function.
+
+        ``mode`` is a function for the decorator ``@inference_mode`` without parentheses.
+        """
         switch = super().__new__(cls)
         if isinstance(mode, bool):
             return switch
@@ -256,7 +262,7 @@ class inference_mode(_Switch):
 class set_multithreading_enabled(_Switch):
     """Accept PyTorch's setting without effect, because a backward pass runs in the thread that starts it.
 
-    Called as a function, it holds until the next change; as a context manager, for the block.
+    Called as a function, it stores the setting until the next change; as a context manager, for the block.
     :func:`is_multithreading_enabled` returns the setting.
     """
 

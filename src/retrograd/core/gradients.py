@@ -16,8 +16,8 @@ from .tensor import Tensor, wrap
 def validate_gradient(grad: Any, edge: Any, node: Any) -> Any:
     """Return ``grad``, a gradient that ``node`` computed, in the shape and dtype of ``edge``.
 
-    Broadcast dimensions are summed, the dtype is converted, and the imaginary part is dropped if ``edge`` is real.
-    Raises RuntimeError if the shape of ``edge`` can not be broadcast to that of ``grad``.
+    ``grad`` is summed over broadcast dimensions, the dtype is converted, and the imaginary part is dropped if ``edge``
+    is real. Raises RuntimeError if the shape of ``edge`` can not be broadcast to that of ``grad``.
     """
     level = rule_namespace_of(grad)
     shape = grad.shape if grad.__class__ is not Tensor else grad._array.shape

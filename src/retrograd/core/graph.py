@@ -1,9 +1,9 @@
-"""The graph: ``Node`` (a recorded operation), ``OutputEdge`` (one of several results), ``AccumulateGrad`` (a leaf).
+"""Classes of the graph: ``Node`` (an operation), ``OutputEdge`` (one of several results), ``AccumulateGrad`` (a leaf).
 
 A gradient edge is a reference to the object at which a gradient arrives: the node if the operation has one result, the
 ``OutputEdge`` of a result if it has several, or the ``AccumulateGrad`` of a leaf. A gradient is an array in an ordinary
 backward pass, and a Tensor in one that is recorded. No node has a strong reference to a Tensor, so a graph has no
-reference cycle and is freed with its last reference. Knows no operation.
+reference cycle and is freed with its last reference.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ next_number = count(0, -1).__next__
 
 
 class Handle:
-    """Handle of a registered hook: ``remove()`` removes the hook, and so does the end of a ``with`` block.
+    """Handle of a registered hook: ``remove()``, or the end of a ``with`` block, removes the hook.
 
-    It has weak references to the dictionaries of hooks.
+    The handle has weak references to the dictionaries of hooks.
 
     Args:
         hooks_dict: Dictionary of hooks by the id of their handle.
-        hook: Hook to add to it; with None the caller adds it, as for PyTorch's ``RemovableHandle(hooks_dict)``.
-        notes: Further dictionaries, in which True is stored for this id, because the hook has special options.
+        hook: Hook to add to ``hooks_dict``, or None if the caller adds it, as with PyTorch's constructor.
+        notes: Further dictionaries for special options of the hook; True is stored under the id of the handle.
         extra_dict: Further dictionary, or a list of them, from which ``remove`` deletes the id as well.
     """
 
@@ -73,7 +73,7 @@ Handle.__name__ = Handle.__qualname__ = "RemovableHandle"
 
 
 class HookList(dict[int, Callable[..., Any]]):
-    """Dictionary of the hooks of one tensor or node, in order of registration: from the id of a handle to the hook."""
+    """Dictionary of the hooks of one tensor or node, in order of registration; the keys are ids of handles."""
 
     __slots__ = ("__weakref__",)
 
@@ -86,7 +86,8 @@ class Hooks:
     """Hooks of a gradient edge.
 
     ``tensor`` has the hooks of the tensors with this edge (including the one that retains the gradient), ``before`` and
-    ``after`` those of the node, and ``accumulated`` those of a leaf, called after its ``grad`` has been written.
+    ``after`` have those of the node, and ``accumulated`` has those of a leaf, called after its ``grad`` has been
+    written.
     """
 
     __slots__ = ("accumulated", "after", "before", "retaining", "tensor")
@@ -97,9 +98,9 @@ class Hooks:
         self.retaining: int | None = None  # key in `tensor` of the hook that retains the gradient
 
     def own(self, when: str) -> HookList:
-        """Return the list of hooks called ``when`` (``before``, ``after`` or ``accumulated``), for adding a hook.
+        """Return the hooks that run at the time ``when``: ``before``, ``after`` or ``accumulated``.
 
-        The list is created if it does not exist yet.
+        The result is a list to which the caller can add a hook. The list is created if it does not exist yet.
         """
         hooks: HookList = getattr(self, when)
         if hooks is NO_HOOKS:
@@ -109,7 +110,7 @@ class Hooks:
 
 
 def hooks_of(edge: Any) -> Hooks:
-    """Return the hooks of ``edge``, an empty :class:`Hooks` on the first call."""
+    """Return the :class:`Hooks` of the gradient edge ``edge``, which are created on the first call."""
     if edge.hooks is None:
         edge.hooks = Hooks()
         if edge.__class__ is AccumulateGrad:
@@ -127,24 +128,27 @@ _planned: set[weakref.ref[Any]] = set()
 def require_plan(edge: Any) -> None:
     """Make every backward pass traverse the graph first (:class:`engine.Plan`), as long as ``edge`` exists.
 
-    The traversal takes time; it is needed if a leaf has hooks (see Note [The order of leaves] in ``engine.py``).
+    The traversal takes time, but is needed if a leaf has hooks (see Note [The order of leaves] in ``engine.py``).
     """
     _planned.add(weakref.ref(edge, _forget))
     AccumulateGrad.hooked = True
 
 
 def _forget(reference: weakref.ref[Any]) -> None:
-    """Remove ``reference``, a weak reference to an edge that no longer exists, from :data:`_planned`."""
+    """Remove ``reference``, a weak reference to an edge that no longer exists, from :data:`_planned`.
+
+    If no such edge is left, backward passes no longer traverse the graph first.
+    """
     _planned.discard(reference)
     if not _planned and AccumulateGrad.hooked is True:  # a running profiler stores another value
         AccumulateGrad.hooked = False
 
 
 class Node:
-    """Base class of recorded operations: it has the edges of their inputs, and subclasses have the saved values.
+    """Base class of the nodes of the graph; a node is a recorded operation with the gradient edges of its inputs.
 
     The subclasses of declared operations are generated, with the names of PyTorch's nodes (``AddBackward0``). They
-    define ``vjp`` (from arrays to arrays), ``vjp_recorded`` (from Tensors to Tensors) and ``saved``.
+    store the saved values and define ``vjp`` (from arrays to arrays) and ``vjp_recorded`` (from Tensors to Tensors).
     """
 
     __slots__ = ("__dict__", "__weakref__", "code", "dtype", "edges", "hooks", "instruction", "number", "shape")
@@ -183,7 +187,7 @@ class Node:
         raise RuntimeError(f"{type(self).__name__} has no derivative")
 
     def place(self, position: int, value: Any) -> Any:
-        """Return the gradient edge for ``value``, the saved array of this node's result at index ``position``.
+        """Return the gradient edge of this node's result at index ``position``, whose saved array is ``value``.
 
         See Note [Results saved by in-place operations] in ``views.py``.
         """
@@ -201,7 +205,11 @@ class Node:
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
-        """Tuple with a pair for each input: its node (or None), and its index among the results of that node."""
+        """Pairs (node, index), one for each input of the operation.
+
+        The node is the one that computed the input, or None, and the index is that of the input among the node's
+        results.
+        """
         return self._listed(self.edges)
 
     def _listed(self, edges: tuple[Any, ...]) -> tuple[tuple[Any, int], ...]:
@@ -233,16 +241,16 @@ class Node:
         return -self.number
 
     def register_hook(self, fn: Callable[..., Any]) -> Handle:
-        """Register ``fn(grad_inputs, grad_outputs)``, called after this node; its result replaces ``grad_inputs``.
+        """Register ``fn(grad_inputs, grad_outputs)``, which is called after this node.
 
-        Return a handle that can remove the hook.
+        A value that the hook returns replaces ``grad_inputs``. Return a handle that can remove the hook.
         """
         return Handle(hooks_of(self).own("after"), fn)
 
     def register_prehook(self, fn: Callable[..., Any]) -> Handle:
-        """Register ``fn(grad_outputs)``, called before this node runs; its result replaces ``grad_outputs``.
+        """Register ``fn(grad_outputs)``, which is called before this node runs.
 
-        Return a handle that can remove the hook.
+        A value that the hook returns replaces ``grad_outputs``. Return a handle that can remove the hook.
         """
         return Handle(hooks_of(self).own("before"), fn)
 
@@ -250,7 +258,7 @@ class Node:
 class SingleEdgeNode(Node):
     """Base class of graph nodes with a single edge, because only one operand of the operation requires a gradient.
 
-    The operation has ``operands`` operands, and ``operand`` is the index of the one with the gradient edge.
+    The operation has ``operands`` operands, and ``operand`` is the index of the operand with the gradient edge.
     """
 
     __slots__ = ()
@@ -270,7 +278,11 @@ class SingleEdgeNode(Node):
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
-        """Tuple with a pair for each input: its node (or None), and its index among the results of that node."""
+        """Pairs (node, index), one for each input of the operation.
+
+        The node is the one that computed the input, or None, and the index is that of the input among the node's
+        results.
+        """
         return self._listed(self.spread(self.edge))
 
     def spread(self, value: Any) -> tuple[Any, ...]:
@@ -302,7 +314,7 @@ class OutputEdge:
 def dead_ref() -> None:
     """Return None, like a weak reference to a leaf that no longer exists.
 
-    It is the ``variable_ref`` of an :class:`AccumulateGrad` that discards its gradients (see ``views.py``).
+    This function is the ``variable_ref`` of an :class:`AccumulateGrad` that discards its gradients (see ``views.py``).
     """
 
 
@@ -314,8 +326,8 @@ def _as_next_function(edge: Any) -> tuple[Any, int]:
 class AccumulateGrad:
     """Gradient edge of a leaf, at which gradients are added to the leaf's ``grad``.
 
-    It has a strong reference to the leaf's array only. Therefore ``variable`` is the leaf while it exists, and
-    otherwise a new Tensor of the array.
+    The object has a strong reference to the leaf's array, but only a weak one to the leaf. Therefore ``variable`` is
+    the leaf while the leaf exists, and otherwise a new Tensor of the array.
     """
 
     __slots__ = (
@@ -363,7 +375,7 @@ class AccumulateGrad:
         return "torch::autograd::AccumulateGrad"
 
     def __call__(self, *grads: Any) -> Any:
-        """Add a gradient, the only one of ``grads``, to the leaf's ``grad``."""
+        """Add the gradient ``grads[0]`` to the leaf's ``grad``."""
         return Node.run(self, grads)
 
     def _sequence_nr(self) -> int:
@@ -377,8 +389,8 @@ class AccumulateGrad:
         return Handle(hooks_of(self).own("after"), fn)
 
     def register_prehook(self, fn: Callable[..., Any]) -> Handle:
-        """Register ``fn(grad_outputs)``, called before each accumulation; its result replaces ``grad_outputs``.
+        """Register ``fn(grad_outputs)``, which is called before each accumulation.
 
-        Return a handle that can remove the hook.
+        A value that the hook returns replaces ``grad_outputs``. Return a handle that can remove the hook.
         """
         return Handle(hooks_of(self).own("before"), fn)

@@ -14,9 +14,9 @@ retain_last = False
 
 
 def run_tensor_hooks(hooks: Hooks, grad: Any, record: bool) -> Any:
-    """Call the tensor's hooks in order with the gradient ``grad``, and return the gradient as changed by them.
+    """Call the tensor hooks in ``hooks`` with the gradient ``grad``, and return the gradient as changed by these hooks.
 
-    ``hooks`` are those of the tensor's gradient edge. If ``record`` is true, the backward pass is recorded.
+    ``hooks`` belongs to the gradient edge of the tensor. If ``record`` is true, the backward pass is recorded.
     """
     ordered = list(hooks.tensor.items())
     if retain_last and hooks.retaining is not None:
@@ -35,9 +35,9 @@ def run_tensor_hooks(hooks: Hooks, grad: Any, record: bool) -> Any:
 
 
 def run_node_pre_hooks(node: Any, grads: tuple[Any, ...], record: bool) -> tuple[Any, ...]:
-    """Call the hooks registered to run before ``node``, and return the incoming gradients as changed by them.
+    """Call the hooks that run before ``node``, and return the incoming gradients as changed by these hooks.
 
-    ``grads`` are the incoming gradients: those of the node's results. If ``record`` is true, the backward pass is
+    ``grads`` are the incoming gradients, one for each result of the node. If ``record`` is true, the backward pass is
     recorded.
     """
     for hook in list(node.hooks.before.values()):
@@ -49,7 +49,7 @@ def run_node_pre_hooks(node: Any, grads: tuple[Any, ...], record: bool) -> tuple
 
 
 def run_node_post_hooks(node: Any, grads: Any, grad: Any, record: bool) -> Any:
-    """Call the hooks registered to run after ``node``, and return the gradients of its inputs as changed by them.
+    """Call the hooks that run after ``node``, and return the gradients of its inputs as changed by these hooks.
 
     ``grads`` are the gradients that the node computed from ``grad``, the gradient of its result. A hook gets one
     gradient for each of ``next_functions``, in the shape and dtype of the edge. If ``record`` is true, the backward
@@ -75,8 +75,8 @@ def run_node_post_hooks(node: Any, grads: Any, grad: Any, record: bool) -> Any:
 def _checked(hook: Any, results: Any, shown: tuple[Any, ...], record: bool) -> tuple[Any, ...]:
     """Return ``results``, the gradients that a hook of a node returned in place of ``shown``.
 
-    Raises an error if they do not match in number, type, shape or dtype. If ``record`` is true, Tensors are returned,
-    else arrays.
+    Raises an error if ``results`` and ``shown`` differ in number, type, shape or dtype. If ``record`` is true, Tensors
+    are returned, else arrays.
     """
     if not isinstance(results, tuple):
         raise TypeError(f"expected tuple, but hook returned '{type(results).__name__}'{hook_hint(hook)}")

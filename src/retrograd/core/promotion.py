@@ -1,7 +1,8 @@
 """Type promotion: the dtype in which tensors and numbers of several dtypes are computed.
 
-Within a category the wider dtype wins; uint8 with a signed integer of the same width gives the next wider one; float16
-with bfloat16 gives float32. The wider unsigned integers promote with floating dtypes only, as in PyTorch.
+Two dtypes of the same category (bool, integer, floating, complex) are promoted to the wider one, with two exceptions:
+uint8 and int8 are promoted to int16, and float16 and bfloat16 to float32. The wider unsigned integers are promoted with
+floating dtypes only, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -82,7 +83,10 @@ def _no_promotion(a: dtype, b: dtype) -> RuntimeError:
 
 
 def dtype_of_number(value: Any) -> dtype:
-    """Return the dtype of a result that is computed from the Python number ``value`` without any tensor."""
+    """Return the dtype to which the Python number ``value`` is converted if no tensor determines the dtype.
+
+    Floats and complex numbers get the default dtypes, bools ``bool`` and ints ``int64``.
+    """
     if value.__class__ is bool:
         return bool_
     if isinstance(value, int):
@@ -93,11 +97,11 @@ def dtype_of_number(value: Any) -> dtype:
 
 
 def promoted_dtype(dimensioned: dtype | None, zero_dim: dtype | None, number: dtype | None) -> dtype:
-    """Return the common dtype of operands.
+    """Return the common dtype of operands, by the rules for tensors with dimensions, 0-d tensors and numbers.
 
     ``dimensioned`` is the promoted dtype of the tensors with dimensions, ``zero_dim`` that of the 0-d tensors, and
-    ``number`` that of the Python numbers (None if there are none). A later one changes the result only if its category
-    is higher, in the order bool, integer, floating, complex.
+    ``number`` that of the Python numbers (None if there are none). A later parameter changes the result only if its
+    category is higher, in the order bool, integer, floating, complex.
     """
     result = _combine(dimensioned, _combine(zero_dim, number))
     assert result is not None
@@ -105,7 +109,7 @@ def promoted_dtype(dimensioned: dtype | None, zero_dim: dtype | None, number: dt
 
 
 def _combine(stronger: dtype | None, weaker: dtype | None) -> dtype | None:
-    """Return the common dtype of two groups of operands, where ``stronger`` has priority over ``weaker``.
+    """Return the common dtype of the dtypes ``stronger`` and ``weaker``, one of which may be None.
 
     The dtype ``weaker`` changes the result only if its category is higher than that of ``stronger``.
     """

@@ -1,6 +1,6 @@
 """Pytrees: nested tuples, lists and dictionaries, flattened to leaves and a structure, and unflattened.
 
-Any value whose type is not a registered container is a leaf, including None. Knows no tensor.
+Any value whose type is not a registered container type is a leaf, including None.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ Unflatten = Callable[[Iterable[Any], Any], Any]
 
 
 class Container(NamedTuple):
-    """Pair of functions that take apart and rebuild one container type of pytrees, such as ``list``.
+    """Pair of functions that flatten and rebuild containers of one type of pytrees, such as ``list``.
 
-    ``flatten`` returns the children of a container and a context. From these, ``unflatten`` makes the container again.
+    ``flatten`` returns the children of a container and a context, that is, further data such as the keys of a
+    dictionary. ``unflatten`` creates the container from the children and the context.
     """
 
     flatten: Flatten
@@ -42,13 +43,13 @@ def register_pytree_node(cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten
 def _of_pairs(make: Callable[[Any, Any], Any]) -> Unflatten:
     """Return the function ``unflatten`` (see :class:`Container`) of a mapping type.
 
-    ``make(pairs, keys)`` must return the mapping with the (key, value) pairs ``pairs``.
+    ``make(pairs, keys)`` must return the mapping with the (key, value) pairs ``pairs``; ``keys`` has the keys in order.
     """
     return lambda children, keys: make(zip(keys, children, strict=True), keys)
 
 
 def _register_sequence(kind: Any) -> None:
-    """Register ``kind`` as a container type of pytrees; ``kind(elements)`` must make a container from an iterable."""
+    """Register ``kind`` as a container type of pytrees; ``kind(elements)`` must create a container."""
     register_pytree_node(kind, lambda x: (list(x), None), lambda children, _: kind(children))
 
 
@@ -65,7 +66,10 @@ register_pytree_node(deque, lambda x: (list(x), x.maxlen), lambda children, maxl
 
 
 class _Named:
-    """Stand-in for the container type of all named tuples, which have a class each, in a :class:`TreeSpec`."""
+    """Container type of all named tuples in the structure of a pytree (:class:`TreeSpec`).
+
+    The class of the named tuple is the context of the structure.
+    """
 
 
 _Named.__name__ = "namedtuple"
@@ -73,7 +77,7 @@ CONTAINERS[_Named] = Container(lambda x: (list(x), type(x)), lambda children, cl
 
 
 def is_namedtuple_instance(value: Any) -> bool:
-    """Whether ``value`` is a named tuple, that is, its class was created by ``collections.namedtuple``."""
+    """Whether ``value`` is a named tuple, that is, a tuple whose class has the attribute ``_fields``."""
     return isinstance(value, tuple) and isinstance(getattr(type(value), "_fields", None), tuple)
 
 
@@ -100,11 +104,11 @@ class TreeSpec:
         self.num_nodes: int = 1 + sum(each.num_nodes for each in children_specs)
 
     def is_leaf(self) -> bool:
-        """Whether this is the structure of a leaf."""
+        """Whether this object is the structure of a leaf."""
         return False
 
     def children(self) -> list[TreeSpec]:
-        """Return the structures of the children."""
+        """Return the structures of the root's children."""
         return list(self.children_specs)
 
     def __eq__(self, other: object) -> bool:
@@ -125,7 +129,7 @@ class TreeSpec:
         return f"TreeSpec({self.type.__name__}, {self.context}, [{inner}])"
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
-        """Return the tree of this structure with ``leaves``; raise ValueError for a wrong number of leaves."""
+        """Return the tree with this structure and ``leaves``; raise ValueError for a wrong number of leaves."""
         values = list(leaves)
         if len(values) != self.num_leaves:
             raise ValueError(
@@ -138,7 +142,10 @@ class TreeSpec:
         return CONTAINERS[self.type].unflatten([each._build(leaves) for each in self.children_specs], self.context)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
-        """Return the subtrees of ``tree`` at the leaves of this structure; raise ValueError if it does not fit."""
+        """Return the subtrees of ``tree`` at the leaves of this structure.
+
+        Raises ValueError if ``tree`` does not have this structure above its leaves.
+        """
         kind = _container(tree)
         if kind is not self.type:
             raise ValueError(f"Node type mismatch; expected {self.type!r}, but got {type(tree)!r}.")
@@ -209,7 +216,7 @@ def _flatten_into(tree: Any, is_leaf: Stop, leaves: list[Any]) -> TreeSpec:
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
-    """Return the tree with the structure ``treespec`` and the given leaves."""
+    """Return the tree with the structure ``treespec`` and the leaves ``leaves``."""
     if not isinstance(treespec, TreeSpec):
         raise TypeError(
             f"tree_unflatten(leaves, treespec): Expected `treespec` to be instance of TreeSpec but got item of type "
@@ -236,8 +243,8 @@ def tree_structure(tree: Any, is_leaf: Stop = None) -> TreeSpec:
 def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Stop = None) -> Any:
     """Return the tree of the results of ``func`` for the leaves of ``tree``.
 
-    ``func`` is called with a leaf and the corresponding leaves of the trees in ``rests``, which may have subtrees in
-    their place.
+    ``func`` is called with a leaf and the corresponding elements of the trees in ``rests``, which may be leaves or
+    subtrees.
 
     >>> from retrograd.utils import _pytree
     >>> _pytree.tree_map(lambda a, b: a + b, (1, [2]), (10, [20]))
@@ -292,12 +299,12 @@ def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: Stop = None) -> bo
 
 
 def tree_all_only(kinds: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: Stop = None) -> bool:
-    """Whether ``pred`` is true for every leaf of ``tree`` that has one of the types ``kinds``."""
+    """Whether ``pred`` is true for every leaf of ``tree`` that ``kinds`` selects (see :func:`tree_map_only`)."""
     return all(pred(each) for each in tree_leaves(tree, is_leaf) if _accepts(kinds, each))
 
 
 def tree_any_only(kinds: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: Stop = None) -> bool:
-    """Whether ``pred`` is true for any leaf of ``tree`` that has one of the types ``kinds``."""
+    """Whether ``pred`` is true for any leaf of ``tree`` that ``kinds`` selects (see :func:`tree_map_only`)."""
     return any(pred(each) for each in tree_leaves(tree, is_leaf) if _accepts(kinds, each))
 
 
@@ -314,7 +321,7 @@ class _Star:
 def broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: Stop = None) -> list[Any] | None:
     """Return the leaves of ``tree`` broadcast to the structure ``treespec``, or None if this is not possible.
 
-    A leaf of the tree is repeated for all leaves that the structure has in its place.
+    If ``treespec`` has a subtree where ``tree`` has a leaf, this leaf is repeated for all leaves of the subtree.
     """
     if tree_is_leaf(tree, is_leaf):
         return [tree] * treespec.num_leaves

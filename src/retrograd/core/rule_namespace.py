@@ -1,7 +1,8 @@
 """The namespace ``F`` of a derivative rule, which depends on the type of the gradient.
 
-If the gradient is an array, ``rule_namespace_of(gradient)`` has the kernels. If it is a Tensor (``create_graph=True``),
-it has the recorded operations. ``dispatch/op.py`` fills the namespaces.
+If the gradient is an array, ``rule_namespace_of(gradient)`` contains the kernels. If the gradient is a Tensor
+(``create_graph=True``), the namespace contains the functions that record operations. ``dispatch/op.py`` fills the
+namespaces.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ arithmetic = SimpleNamespace(add=numpy.add, copy_into=numpy.copyto)
 
 
 def rule_namespace_of(gradient: Any) -> Any:
-    """Return the argument ``F`` of derivative rules for ``gradient``.
+    """Return the namespace ``F``, an argument of derivative rules, for the gradient ``gradient``.
 
-    It has the kernels if the gradient is an array, and the recorded operations if it is a Tensor.
+    The namespace contains the kernels if ``gradient`` is an array, and the functions that record operations if
+    ``gradient`` is a Tensor.
     """
     try:
         return RULE_NAMESPACES[gradient.__class__]

@@ -1,8 +1,7 @@
 """Saved-tensor hooks, which pack a tensor when a node saves it and unpack it in the backward pass.
 
-The active hooks are a stack in a context variable, one per thread. While the stack is not empty, the recording mode is
-``HOOKED`` (``grad_mode``), so recording takes the generic path. Otherwise this module is not called. Knows no operation
-and no node.
+The active hooks of each thread are a stack, stored in a context variable. While the stack is not empty, the recording
+mode is ``HOOKED`` (``grad_mode``), so recording takes the generic path. Otherwise this module is not called.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def active_hooks() -> Hooks | None:
 def push(pack: Any, unpack: Any) -> None:
     """Activate the pair of hooks ``pack`` and ``unpack`` in this thread.
 
-    Raises RuntimeError if hooks are disabled, and TypeError if one of them is not callable.
+    Raises RuntimeError if hooks are disabled, and TypeError if ``pack`` or ``unpack`` is not callable.
     """
     refusal = _refusal.get()
     if refusal is not None:
@@ -45,7 +44,7 @@ def push(pack: Any, unpack: Any) -> None:
 
 
 def pop() -> None:
-    """Deactivate the hooks that were pushed last."""
+    """Deactivate the pair of hooks that :func:`push` activated last."""
     rest = _stack.get()[:-1]
     _stack.set(rest)
     set_hooked("hooks", bool(rest))
@@ -65,7 +64,7 @@ def refuse(message: str | None) -> str | None:
 
 
 class PackedValue:
-    """Replacement of a saved tensor in a node: the object that the pack hook returned, and the unpack hook."""
+    """Value that a node stores in place of a saved tensor: the result of the pack hook, and the unpack hook."""
 
     __slots__ = ("hook", "value")
 
@@ -98,7 +97,7 @@ class PackedValue:
         return packed
 
     def unpack(self) -> Tensor:
-        """Return the tensor that the unpack hook returns; raise TypeError if it returns anything else."""
+        """Return the tensor that the unpack hook returns; raise TypeError if the hook returns anything else."""
         tensor = self.hook(self.value)
         if not isinstance(tensor, Tensor):
             raise TypeError(

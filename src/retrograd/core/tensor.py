@@ -11,7 +11,7 @@ This module has the data and properties of a tensor; ``operations/tensor_methods
 ``_view``             base of a view (never itself a view), or None
 ``_view_version``     for a view: version of the memory when its edge was last set
 ``_creation_meta``    for a view: mode or kind of operation that created it (see ``views``)
-``_grad``             gradient: None, an array (not read by the program yet) or a Tensor
+``_grad``             gradient: None, an array (until the program reads ``grad``) or a Tensor
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ new = object.__new__
 
 
 class layout:
-    """Layout of a tensor's elements in memory; the only one is ``torch.strided``."""
+    """Layout of a tensor's elements in memory; the only layout is ``torch.strided``."""
 
     __slots__ = ("name",)
     __module__ = "torch"
@@ -76,7 +76,7 @@ channels_last_3d = memory_format("channels_last_3d")
 class Tensor:
     """Multidimensional array that records the operations that computed it, so that it can be differentiated.
 
-    Create one by :func:`retrograd.tensor` or another factory function; ``Tensor(2, 3)`` and ``Tensor([1, 2])`` are
+    Create a tensor by :func:`retrograd.tensor` or another factory function; ``Tensor(2, 3)`` and ``Tensor([1, 2])`` are
     PyTorch's legacy constructors. See https://docs.pytorch.org/docs/stable/tensors.html.
     """
 
@@ -139,11 +139,12 @@ class Tensor:
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Call ``func`` and return its tensors as instances of ``cls``.
+        """Call ``func`` and return its result, with tensors converted to instances of ``cls``.
 
         Returns NotImplemented if one of ``types`` is not a base class of ``cls``.
 
-        Subclasses override this method, and call it by ``super()`` for functions that they do not change.
+        Subclasses override this method. An override calls ``super().__torch_function__`` for functions that it does not
+        change.
         """
         if not all(issubclass(cls, each) for each in types):
             return NotImplemented
@@ -158,7 +159,7 @@ class Tensor:
 
     @staticmethod
     def _make_subclass(cls: type[Tensor], data: Tensor, require_grad: Any = False) -> Any:
-        """Return a leaf of class ``cls`` that shares the memory of ``data`` and is not part of its graph.
+        """Return a leaf of class ``cls`` that shares the memory of ``data`` but is not part of the graph.
 
         If ``require_grad`` is true, the leaf requires gradients.
         """
@@ -364,7 +365,8 @@ class Tensor:
     def grad(self) -> Tensor | None:
         """Gradient accumulated by backward passes, or None.
 
-        Leaves that require gradients have one, and tensors that retain it (see :meth:`retain_grad`).
+        Only leaves that require gradients, and tensors that retain their gradient (see :meth:`retain_grad`), have a
+        gradient.
         """
         grad = self._grad
         if grad is None:
@@ -424,8 +426,9 @@ class Tensor:
     def retain_grad(self) -> None:
         """Retain the gradient of this tensor in :attr:`grad`, as a leaf does.
 
-        Retaining is a hook of the tensor, and runs in the order of registration: the retained gradient is the one after
-        the hooks registered before (see ``autograd.graph.set_retain_grad_last`` for PyTorch 2's order).
+        This method registers a hook that stores the gradient. Hooks run in the order of registration, so the retained
+        gradient includes the changes by hooks registered before (see ``autograd.graph.set_retain_grad_last`` for
+        PyTorch 2's order).
         """
         if not self.requires_grad:
             raise RuntimeError(with_remedy("can't retain_grad on Tensor that has requires_grad=False", REQUIRE))
@@ -535,7 +538,7 @@ class Tensor:
 
 
 def wrap(array: Any) -> Tensor:
-    """Return a Tensor of ``array`` that is not recorded and not a view."""
+    """Return a Tensor of ``array`` that has no gradient edge and is not a view."""
     out: Tensor = new(Tensor)
     out._array = array
     out._grad_edge = None
@@ -548,7 +551,7 @@ def wrap(array: Any) -> Tensor:
 def at_edge(array: Any, counter: list[Any] | None, edge: Any) -> Tensor:
     """Return a Tensor of ``array`` with the version counter ``counter`` and the gradient edge ``edge``.
 
-    The backward pass uses this function to make Tensors of the arrays that a node has saved.
+    The backward pass uses this function to create Tensors of the arrays that a node has saved.
     """
     out: Tensor = new(Tensor)
     out._array = array
@@ -574,8 +577,9 @@ def leaf_from_array(array: Any) -> Tensor:
 def _freeze(x: Tensor) -> None:
     """Detach ``x`` from the graph, so that ``x`` requires no gradient.
 
-    If ``x`` is a leaf, its AccumulateGrad is kept in ``_frozen_edge``, because hooks and recorded graphs refer to it,
-    and ``requires_grad_()`` restores it. If ``x`` was computed by a node, the previous AccumulateGrad is lost.
+    If ``x`` is a leaf, its AccumulateGrad is kept in ``_frozen_edge``, because hooks and recorded graphs refer to the
+    AccumulateGrad, and ``requires_grad_()`` restores it. If ``x`` was computed by a node, the previous AccumulateGrad
+    is lost.
     """
     edge = x._grad_edge
     if edge.__class__ is AccumulateGrad and edge.variable_ref is not dead_ref:
@@ -589,7 +593,8 @@ def _freeze(x: Tensor) -> None:
 def leaf_sharing_memory(cls: type, data: Tensor, requires_grad: Any, function: str = "_make_subclass") -> Any:
     """Return a leaf of class ``cls`` that shares memory and version counter with ``data``.
 
-    If ``requires_grad`` is true, the leaf requires gradients. ``function`` is the function's name in errors.
+    If ``requires_grad`` is true, the leaf requires gradients. ``function`` is the name of the called function in
+    errors.
     """
     if requires_grad.__class__ is not bool:
         kind = type(requires_grad).__name__
@@ -607,7 +612,7 @@ def leaf_sharing_memory(cls: type, data: Tensor, requires_grad: Any, function: s
 
 
 def _instances(result: Any, cls: type[Tensor]) -> Any:
-    """Return ``result`` with its tensors converted to instances of ``cls``, including those in tuples and lists."""
+    """Return ``result`` with all tensors, also those in tuples and lists, converted to instances of ``cls``."""
     if isinstance(result, Tensor):
         return result if isinstance(result, cls) else result.as_subclass(cls)
     if isinstance(result, (tuple, list)) and result.__class__ is not Size:
@@ -616,7 +621,7 @@ def _instances(result: Any, cls: type[Tensor]) -> Any:
 
 
 def _remake(accumulate: AccumulateGrad) -> Tensor:
-    """Return a new Tensor of the array of ``accumulate``, whose leaf no longer exists."""
+    """Return a new Tensor with the array of ``accumulate``, an AccumulateGrad whose leaf no longer exists."""
     out = at_edge(accumulate.array, accumulate.cell, accumulate)
     accumulate.variable_ref = weakref.ref(out)
     return out
@@ -660,8 +665,8 @@ def _without_node(x: Tensor) -> bool:
 def normalize_dim(dim: int, ndim: int, *, wrap_scalar: bool = True) -> int:
     """Return the dimension ``dim`` of a tensor with ``ndim`` dimensions as a non-negative index.
 
-    Raises PyTorch's IndexError if it is out of range. A 0-d tensor has the dimensions 0 and -1, unless ``wrap_scalar``
-    is False.
+    Raises PyTorch's IndexError if ``dim`` is out of range. A 0-d tensor has the dimensions 0 and -1, unless
+    ``wrap_scalar`` is False.
     """
     bound = ndim or (1 if wrap_scalar else 0)
     if not -bound <= dim < bound:
@@ -706,7 +711,7 @@ def share_memory(a: Any, b: Any) -> bool:
 
 
 def address(array: Any) -> int:
-    """Return the address of the first element of ``array`` in bytes."""
+    """Return the memory address (in bytes) of the first element of ``array``."""
     return int(array.ctypes.data if isinstance(array, numpy.ndarray) else array.data.ptr)
 
 

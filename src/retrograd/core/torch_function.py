@@ -1,8 +1,8 @@
 """The ``__torch_function__`` protocol: which arguments and modes may override a call, and in what order.
 
-A handler is the method ``__torch_function__`` of a class or of a mode (``torch.overrides``). Functions check for
-handlers only once the first class or mode is registered here, because ``dispatch/torch_function_overrides.py`` replaces
-their code then. Knows no operation.
+A handler is the method ``__torch_function__`` of a class or of a mode (``torch.overrides``). Public functions check for
+handlers only after the first class or mode has been registered here: ``dispatch/torch_function_overrides.py`` then
+replaces their code.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ state = _state.get
 
 
 def disabled(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """Call ``func`` without overrides.
+    """Return ``func(*args, **kwargs)``, called with the handlers of classes disabled.
 
-    This function is the ``__torch_function__`` of a class that overrides nothing.
+    This function is the ``__torch_function__`` of classes that override no function.
     """
     with disabled_overrides(MODES):
         return func(*args, **(kwargs or {}))
@@ -47,9 +47,10 @@ def has_torch_function(kind: type) -> bool:
 
 
 def overriding_arguments(values: Iterable[Any], ordinary: type | None) -> list[Any]:
-    """Return the first of ``values`` of each class with a handler; subclasses come before their base classes.
+    """Return the arguments among ``values`` whose classes have a handler, at most one for each class.
 
-    The search includes the elements of lists and tuples among ``values``. The class ``ordinary`` is skipped.
+    A subclass precedes its base classes. The search includes the elements of lists and tuples among ``values``.
+    Instances of the class ``ordinary`` are skipped.
     """
     overriding: list[Any] = []
     for each in values:
@@ -87,8 +88,8 @@ def call_override(
 ) -> Any:
     """Return the result of the first handler that implements ``func``.
 
-    The handler of the innermost mode is called first, then those of the classes of ``overriding``. A handler that
-    returns NotImplemented passes the call to the next; TypeError is raised if all do.
+    The handler of the innermost mode is called first, then those of the classes of ``overriding``. If a handler returns
+    NotImplemented, the next handler is called. TypeError is raised if all handlers return NotImplemented.
 
     Args:
         func: Function that was called.
@@ -97,8 +98,8 @@ def call_override(
         args: Positional arguments of the call.
         kwargs: Keyword arguments of the call.
         shown: Name of the function in errors.
-        python: Whether PyTorch implements the function in Python: those pass ``kwargs`` to handlers even if empty, and
-            their errors differ from those of functions in C++.
+        python: Whether PyTorch implements the function in Python. Handlers of such a function get ``kwargs`` even if
+            empty, and errors differ from those of functions in C++.
     """
     level, modes = _state.get()
     arguments = (func, types, args, kwargs) if python or kwargs else (func, types, args)
@@ -138,7 +139,7 @@ def call_override(
 def disabled_overrides(level: int) -> Iterator[None]:
     """Return a context manager in which handlers are not called.
 
-    If ``level`` is MODES, these are the handlers of classes; if it is NONE, those of modes as well.
+    If ``level`` is MODES, only the handlers of modes are called. If ``level`` is NONE, no handlers are called.
     """
     before, modes = _state.get()
     token = _state.set((max(level, before), modes))
@@ -162,7 +163,7 @@ def call_without_overrides(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 class _Watch:
-    """Callbacks that add the checks for ``__torch_function__`` to public functions, and remove them again.
+    """Callbacks that add checks for ``__torch_function__`` to public functions, and that remove these checks.
 
     The module ``dispatch/torch_function_overrides.py`` sets the callbacks.
     """
@@ -184,7 +185,7 @@ _counting = threading.Lock()
 def register_class(kind: type) -> bool:
     """Install the checks for overrides in public functions if the class ``kind`` has a handler.
 
-    Return whether it has one.
+    Return whether the class has a handler.
     """
     global _registered
     if not has_torch_function(kind):
@@ -197,7 +198,10 @@ def register_class(kind: type) -> bool:
 
 
 def forget_classes() -> None:
-    """Forget all registered classes, and remove the checks for overrides unless a mode is active. For tests."""
+    """Unregister all classes, and remove the checks for overrides unless a mode is active.
+
+    Only tests call this function.
+    """
     global _registered, _removals
     with _counting:
         _registered = _removals = 0
@@ -215,7 +219,7 @@ def register_overriding(values: Iterable[Any], ordinary: type) -> bool:
 
 
 def enter_mode(mode: Any) -> None:
-    """Activate ``mode``; its handler is called before those of the modes that are active already."""
+    """Activate ``mode``; its handler is called before the handlers of the modes that are already active."""
     global _entered
     with _counting:
         _entered += 1
@@ -225,9 +229,10 @@ def enter_mode(mode: Any) -> None:
 
 
 def leave_mode(rest: bool = False) -> None:
-    """Deactivate the innermost mode, and remove the checks for overrides if it was the last and no class is registered.
+    """Deactivate the innermost mode.
 
-    If ``rest`` is false, they are removed only the first :data:`MAX_REMOVALS` times.
+    If no other mode is active and no class is registered, the checks for overrides are removed from public functions.
+    If ``rest`` is false, this is done at most :data:`MAX_REMOVALS` times, because a removal is slow.
     """
     global _entered, _removals
     level, modes = _state.get()

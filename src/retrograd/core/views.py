@@ -43,7 +43,7 @@ DEFAULT, NO_GRAD, INFERENCE, MULTI_OUTPUT, CUSTOM = range(5)
 
 
 class StridedLayout:
-    """Shape, strides and offset of an array within its memory; strides and offset are counted in elements."""
+    """Shape, strides and offset of an array within its memory; ``strides`` and ``offset`` are counted in elements."""
 
     __slots__ = ("offset", "shape", "strides")
 
@@ -52,7 +52,7 @@ class StridedLayout:
 
 
 def strided_layout(array: Any, origin: Any) -> StridedLayout:
-    """Return the layout of ``array``; its offset is counted from the start of the memory of ``origin``."""
+    """Return the layout of ``array``; the offset is counted from the start of the memory of ``origin``."""
     owner = memory_owner(origin)
     offset = 0 if array is owner else (address(array) - address(owner)) // array.itemsize
     return StridedLayout(array.shape, element_strides(array), offset)
@@ -61,8 +61,8 @@ def strided_layout(array: Any, origin: Any) -> StridedLayout:
 def current_edge(x: Tensor, by_user: bool = False) -> Any:
     """Return the gradient edge of ``x``; create a new one if ``x`` is a stale view.
 
-    Raises RuntimeError for a stale view that can not get a new edge. If nothing is recorded, this is no error, because
-    reading the elements must be possible. If ``by_user`` is true, it is an error in any case.
+    Raises RuntimeError for a stale view that can not get a new edge. While recording is disabled, the error is raised
+    only if ``by_user`` is true, because operations must be able to read the elements of the view.
     """
     base, edge, counter = x._view, x._grad_edge, x._counter
     if base is None or (edge is None and base._grad_edge is None) or not counter:
@@ -102,7 +102,7 @@ def _as_strided_node(
 ) -> Node:
     """Return the node of a stale view with the elements of ``array``, whose base is ``base``.
 
-    ``whole`` and ``part`` are the layouts of base and view; they are computed if None.
+    ``whole`` is the layout of the base and ``part`` that of the view; a layout that is None is computed.
     """
     if base._array.dtype.kind == "c" and array.dtype.kind == "f":
         # For a view of the parts of complex elements, the edge leads through a real view of the whole base.
@@ -124,7 +124,7 @@ def _as_strided_node(
 def _part(array: Any, base: Any) -> StridedLayout:
     """Return the layout of the view ``array`` within the array ``base``.
 
-    If the view is complex and the base is real, the view is described as pairs of real elements.
+    If the view is complex and the base is real, the layout describes the view as pairs of real elements.
     """
     layout = strided_layout(array, base)
     if array.dtype.kind != "c" or base.dtype.kind == "c":
@@ -133,9 +133,9 @@ def _part(array: Any, base: Any) -> StridedLayout:
 
 
 class AsStridedView(Node):
-    """Graph node that replaces the node of a stale view; its backward gives the gradient of the base.
+    """Graph node that replaces the node of a stale view; its vjp returns the gradient of the base.
 
-    The gradient of the base is zero at the elements outside the view.
+    This gradient is zero at the elements outside the view.
     """
 
     __slots__ = ("part", "whole")
@@ -179,8 +179,8 @@ class CopySlices(Node):
     def _through(self, vjp: Any, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
         """Return the gradients for ``edges`` from ``grad``, the gradient of the base.
 
-        The gradient of the modified view is computed by ``vjp``, a method of the view's own node. If ``keep`` is true,
-        saved values are not freed.
+        The gradient of the modified view is computed by ``vjp``, a method of the node of the in-place operation. If
+        ``keep`` is true, saved values are not freed.
         """
         level = rule_namespace_of(grad)
         if self.pairs:
@@ -197,9 +197,10 @@ class CopySlices(Node):
 
 
 def _edge_of_result(copy: weakref.ref[CopySlices], shape: tuple[int, ...], dtype: Any) -> Any:
-    """Return the gradient edge of a result that the view's own node, which ``copy`` contains, has saved.
+    """Return the gradient edge for a result of an in-place operation on a view, saved by the operation's node.
 
-    ``shape`` and ``dtype`` are those of the result (see Note [Results saved by in-place operations]).
+    ``copy`` is a weak reference to the CopySlices node that contains this node. ``shape`` and ``dtype`` are those of
+    the result (see Note [Results saved by in-place operations]).
     """
     node = copy()
     if node is None:
@@ -218,8 +219,8 @@ def _edge_of_result(copy: weakref.ref[CopySlices], shape: tuple[int, ...], dtype
 def check_in_place(x: Tensor, recorded: bool, overlap: bool = False) -> None:
     """Raise PyTorch's RuntimeError if ``x`` must not be modified in place.
 
-    ``recorded`` is true if the operation is recorded, because an operand requires gradients. An error is raised, too,
-    if elements of ``x`` overlap in memory, unless ``overlap`` is true.
+    ``recorded`` is true if the operation is recorded, because an operand requires gradients. If ``overlap`` is false,
+    the error is also raised if elements of ``x`` overlap in memory.
     """
     for callback in before_modification:
         callback(x)
@@ -372,8 +373,8 @@ def bump_version(x: Tensor) -> None:
 def rebase_history(x: Tensor, node: Node) -> None:
     """Set the gradient edge of ``x`` after an in-place operation recorded by ``node``.
 
-    The first edge of ``node`` is the previous edge of ``x``. If ``x`` is not a view, its edge is the node itself;
-    otherwise the base gets a CopySlices node (see Note [CopySlices]).
+    The first edge of ``node`` is the previous edge of ``x``. If ``x`` is not a view, ``node`` becomes its gradient
+    edge; otherwise the base gets a CopySlices node (see Note [CopySlices]).
     """
     before, base = x._grad_edge, x._view
     if base is None:
@@ -400,7 +401,10 @@ def rebase_history(x: Tensor, node: Node) -> None:
 
 
 def _keep_retaining(x: Tensor, before: Any) -> None:
-    """Let the tensor ``x`` retain its gradient at its new edge, if it did at the previous edge ``before``."""
+    """Move the hook that retains the gradient of ``x`` from the edge ``before`` to the present edge of ``x``.
+
+    If ``before``, the previous edge of ``x``, has no such hook, nothing is changed.
+    """
     hooks = getattr(before, "hooks", None)
     if hooks is not None and hooks.retaining is not None and x._grad_edge is not None:
         hooks.tensor.pop(hooks.retaining, None)
@@ -411,8 +415,8 @@ def _keep_retaining(x: Tensor, before: Any) -> None:
 def view_of(x: Tensor, array: Any, made: int | None = None) -> Tensor:
     """Return a view of ``x`` with the elements of ``array``; the caller sets its gradient edge.
 
-    ``made`` is the creation metadata of the view (``DEFAULT`` and so on); if None, it depends on the recording mode and
-    on ``x``.
+    ``made`` is the creation metadata of the view (``DEFAULT`` and so on); if ``made`` is None, the metadata depend on
+    the recording mode and on ``x``.
     """
     out: Tensor = object.__new__(Tensor)
     out._array = array
@@ -434,7 +438,7 @@ def view_of(x: Tensor, array: Any, made: int | None = None) -> Tensor:
 
 
 def views_of(x: Tensor, arrays: Sequence[Any]) -> tuple[Tensor, ...]:
-    """Return a tuple of views of ``x`` with the elements of ``arrays``, as the results of one operation."""
+    """Return a view of ``x`` for each of ``arrays``, as a tuple; the views are the results of a single operation."""
     creation = MULTI_OUTPUT if recording() else _creation_mode()
     counter, base = x._version_counter, x._view
     if base is None:
@@ -452,7 +456,10 @@ def views_of(x: Tensor, arrays: Sequence[Any]) -> tuple[Tensor, ...]:
 
 
 def _creation_mode() -> int:
-    """Return the creation metadata of a view that is created while nothing is recorded."""
+    """Return the creation metadata of a view that is created while recording is disabled.
+
+    The result is ``INFERENCE`` in inference mode, and otherwise ``NO_GRAD``.
+    """
     return INFERENCE if in_inference() else NO_GRAD
 
 
@@ -467,7 +474,7 @@ def modified_inplace_error(node: Node, array: Any, counter: list[Any], version: 
         array: Array of the tensor.
         counter: Version counter of the tensor.
         version: Version at which the tensor was saved.
-        producer: Edge of the tensor, or None.
+        producer: Gradient edge of the tensor, or None.
     """
     kind = type_string(array)
     origin = ""
