@@ -1,7 +1,7 @@
-"""``torch.cuda``: GPUs, which are used by CuPy.
+"""``torch.cuda``: GPU support, implemented with CuPy.
 
-Without CuPy or a GPU, functions that ask for devices or memory return 0, False or None, and functions that need a GPU
-raise PyTorch's error. CuPy is imported only in ``core/devices.py``.
+Without CuPy or a GPU, functions that query the number of devices or the memory in use return 0 or False, and functions
+that need a GPU raise PyTorch's error. CuPy is imported only in ``core/devices.py``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def is_available() -> bool:
 
 
 def device_count() -> int:
-    """Return the number of GPUs."""
+    """Return the number of GPUs that CuPy finds; 0 without CuPy."""
     return _devices.gpu_count()
 
 
@@ -43,9 +43,9 @@ def is_initialized() -> bool:
 
 
 def init() -> None:
-    """Do nothing if there is a GPU.
+    """Check that a GPU is available; GPUs need no initialisation.
 
-    Raises AssertionError without CuPy, as PyTorch does without CUDA.
+    Raises AssertionError without CuPy, as PyTorch does without CUDA, and RuntimeError without a GPU.
     """
     _devices.cupy()
 
@@ -56,7 +56,10 @@ def current_device() -> int:
 
 
 def _index(device: Any) -> int:
-    """Return the index of the GPU ``device``, which may be a device, a string, an index or None for the current GPU."""
+    """Return the index of the GPU ``device``: a ``torch.device``, a string, an index, or None for the current GPU.
+
+    Raises ValueError if ``device`` is not a GPU.
+    """
     place = None if device is None else _devices.device(device)
     if place is not None and place.type != "cuda":
         raise ValueError(f"Expected a cuda device, but got: {place}")
@@ -64,14 +67,20 @@ def _index(device: Any) -> int:
 
 
 def set_device(device: Any) -> None:
-    """Make the GPU ``device``, a device, a string or an index, the current one; a negative index has no effect."""
+    """Select ``device`` as the current GPU.
+
+    ``device`` is a ``torch.device``, a string or an index. A negative index has no effect.
+    """
     index = device if isinstance(device, int) else _index(device)
     if index >= 0:
         _devices.cupy().cuda.Device(index).use()
 
 
 class device:
-    """Context manager that makes a GPU the current one, as in ``with torch.cuda.device(1): …``."""
+    """Context manager that selects a GPU as the current GPU, for example ``with torch.cuda.device(1): …``.
+
+    The previous GPU is selected again on exit. None and a negative index have no effect.
+    """
 
     def __init__(self, device: Any) -> None:
         place = None if device is None or (isinstance(device, int) and device < 0) else _devices.device(device)
@@ -91,14 +100,17 @@ class device:
 
 
 class device_of(device):
-    """Context manager that makes the GPU of a tensor the current one; for a tensor on the CPU it has no effect."""
+    """Context manager that selects the GPU of the tensor ``obj`` as the current GPU.
+
+    The context manager has no effect if ``obj`` is on the CPU.
+    """
 
     def __init__(self, obj: Any) -> None:
         super().__init__(obj.get_device() if obj.is_cuda else -1)
 
 
 class _Properties:
-    """Properties of a GPU, with the attributes ``name``, ``major``, ``minor``, ``total_memory`` and others."""
+    """Properties of a GPU: ``name``, compute capability (``major``, ``minor``), ``total_memory`` (bytes) and others."""
 
     def __init__(self, found: dict[str, Any]) -> None:
         self.name = found["name"].decode()
@@ -120,35 +132,41 @@ class _Properties:
 
 
 def get_device_properties(device: Any = None) -> Any:
-    """Return an object with the properties of the GPU ``device``: name, compute capability, memory and others."""
+    """Return an object with the attributes ``name``, ``total_memory`` and others, which describe the GPU ``device``.
+
+    ``device`` is by default the current GPU.
+    """
     gpu = _devices.cupy()
     return _Properties(gpu.cuda.runtime.getDeviceProperties(_index(device)))
 
 
 def get_device_name(device: Any = None) -> str:
-    """Return the name of the GPU ``device``, by default of the current one."""
+    """Return the name of the GPU ``device`` (default: the current GPU)."""
     name: str = get_device_properties(device).name
     return name
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
-    """Return the compute capability of the GPU ``device`` as a pair of its major and minor number."""
+    """Return the compute capability ``(major, minor)`` of the GPU ``device`` (default: the current GPU)."""
     found = get_device_properties(device)
     return found.major, found.minor
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether the current GPU supports bfloat16; False without a GPU."""
+    """Whether the current GPU supports bfloat16; False without a GPU.
+
+    If ``including_emulation`` is false, the compute capability must be at least 8.0.
+    """
     return is_available() and (including_emulation or get_device_capability()[0] >= 8)
 
 
 def is_tf32_supported() -> bool:
-    """Whether the current GPU supports matrix products in TF32; False without a GPU."""
+    """Whether the current GPU supports matrix products in the number format TF32; False without a GPU."""
     return is_available() and get_device_capability()[0] >= 8
 
 
 def synchronize(device: Any = None) -> None:
-    """Wait until the GPU ``device``, by default the current one, has completed all submitted work."""
+    """Wait until the GPU ``device`` (default: the current GPU) has completed all submitted work."""
     gpu = _devices.cupy()
     gpu.cuda.Device(_index(device)).synchronize()
 

@@ -1,6 +1,7 @@
 """``torch.cuda.memory``: statistics of GPU memory, from the memory pool of CuPy; all are 0 without a GPU.
 
-CuPy does not record peak values. The peak is therefore the highest value that any call of these functions has seen.
+CuPy does not record peak values. The functions of this module therefore read the current values when they are called,
+and the peak is the highest value that was read.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ _peaks = {"allocated": 0, "reserved": 0}
 
 
 def _update_usage() -> dict[str, int]:
-    """Return two numbers of bytes, used by arrays and held by the memory pool, and update the peak of each."""
+    """Return the number of bytes used by arrays (``"allocated"``) and held by CuPy's memory pool (``"reserved"``).
+
+    The peak values in ``_peaks`` are updated.
+    """
     if not devices.gpu_count():
         return {"allocated": 0, "reserved": 0}
     pool = devices.cupy().get_default_memory_pool()
@@ -26,7 +30,10 @@ def _update_usage() -> dict[str, int]:
 
 
 def empty_cache() -> None:
-    """Release the GPU memory that CuPy's memory pool holds but does not use; without a GPU this has no effect."""
+    """Release the GPU memory that CuPy's memory pool holds but does not use.
+
+    The call has no effect without a GPU.
+    """
     if devices.gpu_count():
         devices.cupy().get_default_memory_pool().free_all_blocks()
 
@@ -37,7 +44,7 @@ def memory_allocated(device: Any = None) -> int:
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Return the number of bytes that CuPy's memory pool holds on the current GPU, used or not; 0 without a GPU.
+    """Return the number of bytes, used and unused, that CuPy's memory pool holds on the current GPU; 0 without a GPU.
 
     ``device`` has no effect.
     """
@@ -45,17 +52,19 @@ def memory_reserved(device: Any = None) -> int:
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """Return the highest value of :func:`memory_allocated` seen since the last reset; 0 without a GPU.
+    """Return the peak of :func:`memory_allocated` since the last reset; 0 without a GPU.
 
-    ``device`` has no effect.
+    The peak is the highest value that a function of this module has read. The result is also 0 if no memory is
+    allocated at the time of the call. ``device`` has no effect.
     """
     return max(found, _peaks["allocated"]) if (found := _update_usage()["allocated"]) else 0
 
 
 def max_memory_reserved(device: Any = None) -> int:
-    """Return the highest value of :func:`memory_reserved` seen since the last reset; 0 without a GPU.
+    """Return the peak of :func:`memory_reserved` since the last reset; 0 without a GPU.
 
-    ``device`` has no effect.
+    The peak is the highest value that a function of this module has read. The result is also 0 if no memory is
+    reserved at the time of the call. ``device`` has no effect.
     """
     return max(found, _peaks["reserved"]) if (found := _update_usage()["reserved"]) else 0
 
@@ -65,19 +74,19 @@ def _warn_renamed(old: str, new: str) -> None:
 
 
 def memory_cached(device: Any = None) -> int:
-    """Return :func:`memory_reserved` (deprecated name)."""
+    """Deprecated alias of :func:`memory_reserved`."""
     _warn_renamed("memory_cached", "memory_reserved")
     return memory_reserved(device)
 
 
 def max_memory_cached(device: Any = None) -> int:
-    """Return :func:`max_memory_reserved` (deprecated name)."""
+    """Deprecated alias of :func:`max_memory_reserved`."""
     _warn_renamed("max_memory_cached", "max_memory_reserved")
     return max_memory_reserved(device)
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """Return the number of free bytes and the total number of bytes of the memory of the current GPU.
+    """Return the free memory and the total memory of the current GPU as a pair of numbers of bytes.
 
     ``device`` has no effect. Raises AssertionError without CuPy.
     """
@@ -96,7 +105,7 @@ def reset_peak_memory_stats(device: Any = None) -> None:
 
 
 def reset_accumulated_memory_stats(device: Any = None) -> None:
-    """Do nothing, because no totals are recorded.
+    """Check that a GPU is available. No statistics are reset, because accumulated statistics are not recorded.
 
     Raises AssertionError without CuPy.
     """
@@ -112,19 +121,20 @@ def _reset_old(name: str) -> None:
 
 
 def reset_max_memory_allocated(device: Any = None) -> None:
-    """Call :func:`reset_peak_memory_stats` (deprecated name)."""
+    """Deprecated function that calls :func:`reset_peak_memory_stats`; ``device`` has no effect."""
     _reset_old("reset_max_memory_allocated")
 
 
 def reset_max_memory_cached(device: Any = None) -> None:
-    """Call :func:`reset_peak_memory_stats` (deprecated name)."""
+    """Deprecated function that calls :func:`reset_peak_memory_stats`; ``device`` has no effect."""
     _reset_old("reset_max_memory_cached")
 
 
 def memory_stats(device: Any = None) -> dict[str, Any]:
-    """Return a dictionary of the current and peak numbers of bytes, used and reserved, under PyTorch's keys.
+    """Return a dictionary of the allocated and reserved memory in bytes, current and peak, under PyTorch's keys.
 
-    It is empty without a GPU. ``device`` has no effect.
+    An example of a key is ``"allocated_bytes.all.peak"``. The dictionary is empty without a GPU. ``device`` has no
+    effect.
     """
     found: OrderedDict[str, Any] = OrderedDict()
     if devices.gpu_count():
@@ -134,7 +144,7 @@ def memory_stats(device: Any = None) -> dict[str, Any]:
 
 
 def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
-    """Return :func:`memory_stats` as nested dictionaries, where a key such as ``"a.b"`` becomes two levels."""
+    """Return the result of :func:`memory_stats` as nested dictionaries: the key ``"a.b"`` becomes ``["a"]["b"]``."""
     nested: dict[str, Any] = {}
     for name, value in memory_stats(device).items():
         *path, last = name.split(".")

@@ -1,7 +1,8 @@
-"""``torch.cuda.random``: the state of the random generator.
+"""``torch.cuda.random``: seeds and state of the random generator for GPUs.
 
-All random numbers are drawn by the CPU's generator and copied to the GPU, so that a seed gives the same numbers on
-every device. Therefore the functions here that set a seed have no effect, and the state is that of the CPU's generator.
+All random numbers are drawn by the random generator of the CPU and copied to the GPU, so that a seed leads to the same
+numbers on every device. Therefore the functions of this module that set a seed have no effect, and the functions that
+read or set the state use the generator of the CPU.
 """
 
 from __future__ import annotations
@@ -15,25 +16,28 @@ from ..operations.creation.random import default_generator
 
 
 def manual_seed(seed: int) -> None:
-    """Check that ``seed`` is an integer, without other effect; ``torch.manual_seed`` seeds the only generator."""
+    """Check that ``seed`` can be converted to an int; the call has no other effect.
+
+    GPUs have no random generator. ``torch.manual_seed`` sets the seed of the CPU's generator, which all devices use.
+    """
     int(seed)
 
 
 def manual_seed_all(seed: int) -> None:
-    """Check that ``seed`` is an integer, without other effect; the same as :func:`manual_seed`."""
+    """Check that ``seed`` can be converted to an int; the call has no other effect, see :func:`manual_seed`."""
     int(seed)
 
 
 def seed() -> None:
-    """Do nothing, because ``torch.seed`` seeds the only generator."""
+    """Do nothing, because GPUs use the CPU's random generator, which ``torch.seed`` seeds."""
 
 
 def seed_all() -> None:
-    """Do nothing, because ``torch.seed`` seeds the only generator."""
+    """Do nothing, because GPUs use the CPU's random generator, which ``torch.seed`` seeds."""
 
 
 def initial_seed() -> int:
-    """Return the seed of the CPU's generator.
+    """Return the seed of the CPU's random generator, which all devices use.
 
     Raises AssertionError without CuPy, as PyTorch does without CUDA.
     """
@@ -42,7 +46,7 @@ def initial_seed() -> int:
 
 
 def get_rng_state(device: Any = "cuda") -> Tensor:
-    """Return the state of the CPU's generator, for any ``device``.
+    """Return the state of the CPU's random generator, which all devices use; ``device`` has no effect.
 
     Raises AssertionError without CuPy, as PyTorch does without CUDA.
     """
@@ -52,21 +56,21 @@ def get_rng_state(device: Any = "cuda") -> Tensor:
 
 
 def get_rng_state_all() -> list[Tensor]:
-    """Return a list with one item for each GPU, each of which is the state of the CPU's generator."""
+    """Return a list with one copy of the state of the CPU's random generator per GPU."""
     return [get_rng_state(index) for index in range(devices.gpu_count())]
 
 
 def set_rng_state(new_state: Tensor, device: Any = "cuda") -> None:
-    """Set the state of the CPU's generator to ``new_state``, a result of :func:`get_rng_state`.
+    """Set the state of the CPU's random generator to ``new_state``, a result of :func:`get_rng_state`.
 
-    Without a GPU this has no effect.
+    The call has no effect without a GPU. ``device`` has no effect.
     """
     if devices.gpu_count():
         default_generator.set_state(new_state)
 
 
 def set_rng_state_all(new_states: Iterable[Tensor]) -> None:
-    """Set the state of the CPU's generator to the last of ``new_states``."""
+    """Set the state of the CPU's random generator to the last element of ``new_states``."""
     for state in new_states:
         set_rng_state(state)
 

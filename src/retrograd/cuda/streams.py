@@ -1,4 +1,4 @@
-"""``torch.cuda.streams``: streams and events of GPUs, which wrap those of CuPy."""
+"""``torch.cuda.streams``: CUDA streams and events, which wrap CuPy's streams and events."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from ..core import devices
 
 
 def _require_gpu(missing: str) -> Any:
-    """Return the module CuPy; raise RuntimeError with the message ``missing`` if there is no GPU."""
+    """Return the module ``cupy``; raise RuntimeError with the message ``missing`` if there is no GPU."""
     if not devices.gpu_count():
         raise RuntimeError(missing)
     return devices.cupy()
 
 
 class Stream:
-    """Queue of work for a GPU, which is executed in the order of submission."""
+    """CUDA stream: a queue of work for a GPU. The work in a stream is executed in the order of submission."""
 
     def __init__(self, device: Any = None, priority: int = 0, **kwargs: Any) -> None:
         gpu = _require_gpu("torch.cuda.Stream requires CUDA support")
@@ -28,25 +28,28 @@ class Stream:
         return int(self._stream.ptr)
 
     def query(self) -> bool:
-        """Whether all work submitted to this stream is completed."""
+        """Whether all work submitted to this stream has completed."""
         return bool(self._stream.done)
 
     def synchronize(self) -> None:
-        """Wait until all work submitted to this stream is completed."""
+        """Wait until all work submitted to this stream has completed."""
         self._stream.synchronize()
 
     def record_event(self, event: Event | None = None) -> Event:
-        """Return ``event``, or a new event, which completes when all work submitted to this stream so far is completed."""
+        """Record ``event`` (default: a new event) in this stream and return the event.
+
+        The event completes when all work submitted to this stream before the call has completed.
+        """
         found = Event() if event is None else event
         found.record(self)
         return found
 
     def wait_event(self, event: Event) -> None:
-        """Make work that is submitted to this stream from now on wait for ``event``."""
+        """Make all work submitted to this stream after the call wait until ``event`` has completed."""
         self._stream.wait_event(event._event)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Make work that is submitted to this stream from now on wait for the work submitted to ``stream`` so far."""
+        """Make all work submitted to this stream after the call wait for the work submitted to ``stream`` before."""
         self.wait_event(stream.record_event())
 
     def __eq__(self, other: object) -> bool:
@@ -60,9 +63,9 @@ class Stream:
 
 
 class Event:
-    """Point in the work of a stream that other streams can wait for.
+    """CUDA event: a position in the queue of a stream, whose completion other streams can wait for.
 
-    If ``enable_timing`` is true, :meth:`elapsed_time` measures the time between two events.
+    If ``enable_timing`` is true for two events, :meth:`elapsed_time` returns the time between them.
     """
 
     def __init__(
@@ -72,11 +75,14 @@ class Event:
         self._event = gpu.cuda.Event(block=blocking, disable_timing=not enable_timing, interprocess=interprocess)
 
     def record(self, stream: Stream | None = None) -> None:
-        """Place the event after all work submitted so far to ``stream``, by default the current stream."""
+        """Record the event in ``stream`` (default: the current stream), after all work submitted before the call."""
         self._event.record(None if stream is None else stream._stream)
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Make work that is submitted from now on to ``stream``, by default the current one, wait for the event."""
+        """Make all work submitted to ``stream`` after the call wait for the event.
+
+        ``stream`` is by default the current stream.
+        """
         (current_stream() if stream is None else stream).wait_event(self)
 
     def query(self) -> bool:
@@ -88,7 +94,7 @@ class Event:
         self._event.synchronize()
 
     def elapsed_time(self, end_event: Event) -> float:
-        """Return the time from this event to ``end_event`` in milliseconds."""
+        """Return the time in milliseconds from this event to ``end_event``."""
         return float(devices.cupy().cuda.get_elapsed_time(self._event, end_event._event))
 
 
@@ -102,19 +108,22 @@ def current_stream(device: Any = None) -> Stream:
 
 
 def default_stream(device: Any = None) -> Stream:
-    """Return the default stream, the current stream until ``set_stream`` sets another; ``device`` has no effect."""
+    """Return the default stream, which is the current stream unless another stream is selected by ``set_stream``.
+
+    ``device`` has no effect.
+    """
     gpu = devices.cupy()
     return Stream(_stream=gpu.cuda.Stream.null)
 
 
 def set_stream(stream: Stream | None) -> None:
-    """Make ``stream`` the current stream; None has no effect."""
+    """Select ``stream`` as the current stream; None has no effect."""
     if stream is not None:
         stream._stream.use()
 
 
 class StreamContext:
-    """Context manager that makes a stream the current one; None has no effect."""
+    """Context manager that selects ``stream`` as the current stream; None has no effect."""
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream
@@ -129,7 +138,7 @@ class StreamContext:
 
 
 def stream(stream: Stream | None) -> StreamContext:
-    """Return a context manager that makes ``stream`` the current one, as in ``with torch.cuda.stream(s): …``."""
+    """Return a context manager that selects ``stream`` as the current stream: ``with torch.cuda.stream(s): …``."""
     return StreamContext(stream)
 
 
