@@ -1,1 +1,1 @@
-"""Declaration of operations, and generation of the functions that call them. Knows no particular operation."""
+"""Declaration of operations, and generation of the functions that call them; no operation is defined here."""

@@ -3,7 +3,7 @@
 When a public function raises an exception, :func:`explain` compares the arguments of the call with PyTorch's signatures
 (``dispatch/signatures.py``). If none fits, the error of PyTorch's argument parser is raised instead. Therefore
 functions need not check the types of their arguments, and a call that succeeds costs only a ``try``. A missing argument
-has the value ``MISSING``, which supports no operation, so that the call fails.
+has the value ``MISSING``, which supports no operation, so that the call raises an exception, too.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ def explain(
     error: Exception, target: Callable[..., Any] | None, space: str, name: str, values: dict[str, Any], rest: tuple[Any, ...],
     named: dict[str, Any], defaults: dict[str, Any], depth: int,
 ) -> Exception | None:  # fmt: skip
-    """Return PyTorch's error for a call of ``name`` whose arguments are wrong, or None if they are right.
+    """Return the error of PyTorch for a failed call of the function ``name``, or None if ``error`` is to be raised.
 
     error     the exception that the call raised
-    target    the Python function that the public function calls, if there is one
+    target    the Python function that the public function calls, or None
     space     the namespace of the function: ``torch``, ``Tensor``, ``linalg``, …
     values    the positional-or-keyword arguments by parameter name, in order
-    rest      further positional arguments
-    named     further keyword arguments
-    defaults  the defaults of the parameters
+    rest      further positional arguments of the call
+    named     further keyword arguments of the call
+    defaults  the default values of the parameters, by name
     depth     the number of frames of the call stack from this function to the user's call
     """
     args, named = _as_given(values, rest, named, defaults, depth + 1)
@@ -74,7 +74,8 @@ def _as_given(
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the positional and the keyword arguments as the user's call passed them.
 
-    The parameters are those of :func:`explain`.
+    Arguments that were not passed, and trailing ones that equal their defaults, are left out. The parameters are those
+    of :func:`explain`.
     """
     given = {key: value for key, value in values.items() if value is not MISSING}
     keywords = [key for key in _keywords(sys._getframe(depth + 1)) if key in given]
@@ -92,10 +93,11 @@ def retry_with_override(
     space: str, name: str, values: dict[str, Any], rest: tuple[Any, ...], named: dict[str, Any], defaults: dict[str, Any],
     depth: int,
 ) -> Callable[[], Any] | None:  # fmt: skip
-    """Return a function that repeats a failed call, if a ``__torch_function__`` not yet registered may override it.
+    """Return a function that repeats a failed call so that ``__torch_function__`` can override it, or None.
 
-    Otherwise return None. Classes that do not derive from Tensor are registered here, when a call with an instance
-    fails. The repeated call then calls their ``__torch_function__``. The parameters are those of :func:`explain`.
+    A class that does not derive from Tensor is registered for overrides only here, after a call with an instance of the
+    class has failed. None is returned if no argument has a class to register, or if the function ``name`` of ``space``
+    cannot be overridden. The parameters are those of :func:`explain`.
     """
     if not torch_function.register_overriding((*values.values(), *rest, *named.values()), Tensor):
         return None
@@ -108,16 +110,16 @@ NUMPYS_TOO_BIG = ("array is too big", "Maximum allowed dimension")
 
 
 def _ints(*given: Any) -> list[int]:
-    """Return all ints among ``given``, including those in sequences."""
+    """Return all ints among ``given``, including the elements of tuples and lists."""
     flat = [each for one in given for each in (one if isinstance(one, (tuple, list)) else [one])]
     return [each for each in flat if each.__class__ is int]
 
 
 def _leaked(error: Exception, name: str, given: dict[str, Any]) -> Exception | None:
-    """Return PyTorch's error that replaces ``error``, if ``error`` is an internal error or one of NumPy's, else None.
+    """Return PyTorch's error in place of ``error``, an exception of NumPy or of an internal function, or None.
 
-    The function is used for public functions whose signatures are not in ``signatures.txt``. ``given`` has the
-    arguments by name.
+    :func:`explain` calls this function last, for calls that no signature in ``signatures.txt`` rejects. ``name`` is the
+    called function's name, and ``given`` has the arguments by name. None means that ``error`` needs no replacement.
     """
     if isinstance(error, AttributeError) and error.name in INSIDE and not isinstance(error.obj, Tensor):
         for position, (key, value) in enumerate(given.items()):
@@ -147,9 +149,10 @@ OF_TENSORS = (
 
 
 def _no_tensor(name: str, args: tuple[Any, ...]) -> str | None:
-    """Return PyTorch's error text if a list among ``args`` has an element that is not a tensor, else None.
+    """Return PyTorch's error text if the function ``name`` was called with a value in place of a tensor, else None.
 
-    ``name`` is the name of the called function.
+    Only functions that accept any number of tensors, such as ``meshgrid``, are checked. ``args`` are the positional
+    arguments.
     """
     if name not in OF_TENSORS and not (name == "einsum" and args and isinstance(args[0], str)):
         return None
@@ -171,7 +174,7 @@ def _no_tensor(name: str, args: tuple[Any, ...]) -> str | None:
 def _python_text(error: Exception, target: Any, args: Any, named: dict[str, Any], name: str) -> str | None:
     """Return Python's error text if ``args`` and ``named`` cannot be bound to the parameters of ``target``, else None.
 
-    In the text the function is called ``name``. ``error`` is the exception that the call raised.
+    ``name`` is the name of the function in the text. ``error`` is the exception that the call raised.
     """
     if target is None:
         return None
@@ -211,9 +214,11 @@ GIVEN_AS = {"indices": "input", "reduction": ""}
 
 
 def _inner_text(name: str, target: Any, args: tuple[Any, ...], named: dict[str, Any]) -> str | None:
-    """Return PyTorch's error text for a function in ``GIVEN_ON``, which passes its arguments on to another; else None.
+    """Return PyTorch's error text for wrong arguments of ``name``, a function in ``GIVEN_ON``, or None.
 
-    In PyTorch the other function checks the arguments, and the error shows its name.
+    PyTorch implements such a function in Python. The function does not check its arguments but passes them to an
+    internal function, whose signature ``GIVEN_ON`` contains and whose name the error shows. ``target`` is the function
+    of this package that was called with ``args`` and ``named``.
     """
     bound = inspect.signature(target).bind(*args, **named)
     bound.apply_defaults()
@@ -227,9 +232,10 @@ def _inner_text(name: str, target: Any, args: tuple[Any, ...], named: dict[str, 
 
 
 def _keywords(frame: FrameType | None) -> tuple[str, ...]:
-    """Return the keyword names of the call that ``frame`` is executing, for errors that list the arguments as written.
+    """Return the names of the keyword arguments in the call that ``frame`` is executing, for PyTorch's errors.
 
-    They are read from the source. Without source, all keyword names in the constants of the frame's code are returned.
+    The names are read from the source. If the source is not available, all keyword names among the constants of the
+    frame's code are returned. Frames of generated functions are skipped.
     """
     while frame is not None and (
         frame.f_code.co_filename.startswith(PASSED_OVER) or frame.f_globals.get("public") in PUBLIC

@@ -1,4 +1,4 @@
-"""Compilation of generated source text, and functions whose code is generated at their first call."""
+"""Compilation of generated source text, and creation of functions whose code is generated at their first call."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ..runtime import user_frame
 
 
 def compile_source(filename: str, lines: Sequence[str], space: dict[str, Any], name: str) -> Any:
-    """Compile ``lines`` with the dictionary ``space`` as globals and return the function ``name`` that they define.
+    """Compile the source ``lines``, with ``space`` as globals, and return the function ``name`` that they define.
 
-    The source is added to ``linecache``, so that tracebacks and debuggers show it. ``filename`` looks like ``<mul>``.
-    If another source has the same filename, a number is appended: ``<mul 2>``.
+    The source is added to ``linecache`` as the file ``filename``, such as ``<mul>``, so that tracebacks and debuggers
+    show it. If another source has the same filename, a number is appended: ``<mul 2>``.
     """
     source = "\n".join(lines) + "\n"
     source_lines, first_filename, count = source.splitlines(keepends=True), filename, 1
@@ -38,8 +38,8 @@ LAZY_FUNCTIONS: list[FunctionType] = []
 def lazy_function(name: str, write: Callable[[FunctionType], None], space: dict[str, Any]) -> FunctionType:
     """Return a function called ``name`` with the globals ``space``, whose code is generated at its first call.
 
-    This call runs ``write(function)``, which must set the code. The import of the package creates about 2,500 such
-    functions and generates the code of none.
+    The first call runs ``write(function)``, which must set the ``__code__`` of ``function``. The package creates about
+    2,500 such functions on import; to generate their code at that time would make the import slow.
     """
     function = FunctionType(_FIRST_CALL.replace(co_name=name, co_qualname=name), space, name)
     LAZY_FUNCTIONS.append(function)

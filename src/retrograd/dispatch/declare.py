@@ -7,11 +7,11 @@ A declaration consists of a kernel and derivative rules::
         '''Hyperbolic tangent, elementwise.'''
         return np.tanh(self)
 
-The decorated function is the kernel: arrays in, an array out. Its first parameter is the array module (NumPy or CuPy).
-The parameters before the slash are tensors; those after it are other values and are called *parameters* here. The
-kernel's docstring becomes that of the public function.
+The decorated function is the kernel: a function from arrays to an array. Its first parameter is the array module (NumPy
+or CuPy). The parameters before the slash are tensors; the parameters after the slash are other values, and only these
+are called *parameters* in this package. The kernel's docstring becomes the docstring of the public function.
 
-A rule computes the gradient of one tensor. It is one of:
+A derivative rule computes the gradient of one tensor. A rule is one of:
 
     a function with an argument ``g``        the gradient; ``g`` is the incoming gradient
     a function without an argument ``g``     the partial derivative, by which ``g`` is multiplied
@@ -57,14 +57,17 @@ from .signatures import PREFIXES
 
 
 class Operation(Protocol):
-    """Function of a declared operation, as the decorators return it."""
+    """Type of the function of a declared operation; the decorators ``pointwise`` and ``op`` return such functions."""
 
     op: Op
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
     def derivative(self, /, **rules: Rule) -> None:
-        """Set the derivative rule of each tensor by its name; a tensor without a rule gets no gradient."""
+        """Set the derivative rules: each keyword in ``rules`` is the name of a tensor, and its value is the rule.
+
+        A tensor without a rule gets no gradient.
+        """
 
 
 #: The functions of public namespaces beside ``torch`` and ``Tensor``: by namespace and name.
@@ -109,9 +112,10 @@ def pointwise(
     inline_expr: tuple[Any, ...] | None = None,
     inplace_stmt: tuple[Any, ...] | None = None,
 ) -> Callable[[Callable[..., Any]], Operation]:
-    """Declare an elementwise operation on broadcastable operands.
+    """Return a decorator that declares an elementwise operation on broadcastable operands.
 
-    The operands are promoted to a common dtype before the kernel runs; float16 and bfloat16 are computed in float32.
+    The decorated function is the kernel. The operands are promoted to a common dtype before the kernel runs; float16
+    and bfloat16 are computed in float32.
 
     rules              one derivative rule per tensor, in the order of the tensors; without rules, no gradient
     name               the operation's name; the kernel's name by default. Suffixes such as ``_tensor``, ``_number`` and
@@ -124,7 +128,7 @@ def pointwise(
     in_place           if true, ``<name>_`` is created as a method, and for an operation of one tensor also as a
                        function; ``"method"``: only as a method; ``"function"``: always as a function too; False: not
                        at all
-    aliases            further public names
+    aliases            further public names of the operation
     holomorphic        if true, the rules compute the complex derivative, and saved values are conjugated for complex
                        operands; if false, the rules compute the complex gradient themselves
     in_place_backward  the name of PyTorch's node of the in-place operation; that of ``backward`` by default
@@ -170,11 +174,12 @@ def op(
     inplace_stmt: tuple[Any, ...] | None = None,
     optional: Sequence[str] = (),
 ) -> Callable[[Callable[..., Any]], Operation]:
-    """Declare an operation that is not elementwise; set its rules with ``<operation>.derivative(tensor=rule, …)``.
+    """Return a decorator that declares an operation that is not elementwise.
 
+    The decorated function is the kernel. The derivative rules are set with ``<operation>.derivative(tensor=rule, …)``.
     Operands are neither promoted nor broadcast: the kernel checks its arguments and raises PyTorch's errors itself. In
     the rules of an operation with several differentiable results, ``g`` is the tuple of their gradients, with None for
-    a result that has none.
+    a result without a gradient.
 
     view            if true, the result shares the first tensor's memory
     opmath          if true, float16 and bfloat16 operands are converted to float32 for the kernel, and its results back
@@ -189,8 +194,8 @@ def op(
                     for NumPy arrays where the condition holds. Both use the names of the kernel's tensors (as arrays)
                     and parameters and those of the dict ``names``; ``FLOATS`` means that the first array is float32
                     or float64, ``_d`` is its dtype
-    inplace_stmt    (condition, statement[, names]): the same for a statement that writes the result into the first
-                    array
+    inplace_stmt    (condition, statement[, names]): like ``inline_expr``, but with a statement that writes the result
+                    into the first array
     name, backward, function, method, in_place, aliases, holomorphic, in_place_backward    see :func:`pointwise`
     """
 
@@ -222,11 +227,11 @@ def public(
     identity_if: str = "",
     **fixed: Any,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Declare a plain Python function as public: one that prepares arguments, or combines other operations.
+    """Return a decorator that makes a Python function public; the function combines operations or prepares arguments.
 
-    If the function often only calls one operation, ``fast_path`` names this operation. The generated public function
-    then runs the operation directly, without the decorated function, if ``when`` holds and the arguments that the
-    operation does not use have their default values.
+    ``fast_path`` is an operation that the function is equivalent to for common arguments. The generated public function
+    calls the operation directly, without the decorated function, if the condition ``when`` holds and the arguments that
+    the operation does not use have their default values.
 
     name           the public name; the function's name by default
     function       if true, the function is added to ``torch``
@@ -238,14 +243,14 @@ def public(
     in_place       if true, the result of ``fast_path`` is written into its first tensor
     result_class   the tuple class of several results, or ``FIRST``: return only the first result
     operands       the names of the function's arguments that are the operation's tensors; the first ones by default
-    then_try       further pairs of (operation, condition), tried in this order if the first does not apply
+    then_try       further pairs (operation, condition), tried in this order if the condition ``when`` is false
     array_factory  for functions without tensor operands (``zeros``): a function that returns the new tensor's array,
                    or None for arguments that it does not support. It is called with the positional arguments
                    (``*args`` as a tuple) if no keyword argument but ``requires_grad=True`` is passed
     identity_if    a condition under which the fast path returns its first operand itself
     fixed          values for the operation's parameters that the function does not have under the same name: a value,
-                   an expression of the function's arguments, a function (see :class:`FastPathSpec`), or ``AXIS``/``NEW_AXIS``:
-                   a dimension to be normalised
+                   an expression of the function's arguments, a function (see :class:`FastPathSpec`), or ``AXIS`` or
+                   ``NEW_AXIS`` for a dimension to be normalised
     """
 
     def declare(target: Callable[..., Any]) -> Callable[..., Any]:
@@ -273,18 +278,18 @@ def public(
 def with_fast_path(
     target: Callable[..., Any], fast_path: Operation, when: str, result_class: Any = None, **fixed: Any
 ) -> Any:
-    """Return ``target`` with a fast path, for use inside the package.
+    """Return a function like ``target`` that calls the operation ``fast_path`` directly if ``when`` holds.
 
-    The other parameters are those of :func:`public`.
+    The returned function is for calls inside the package. The parameters are those of :func:`public`.
     """
     return _fronted(FastPathSpec(fast_path.op, target, when, fixed, result_class), target.__name__)
 
 
 def _fronted(front: FastPathSpec, name: str, public_kind: str = "") -> Any:
-    """Return the public function ``name`` with the fast path ``front``; its code is generated at the first call.
+    """Return a function called ``name`` with the fast path ``front``; its code is generated at the first call.
 
-    A call that this fast path does not support goes to the next fast path (``front.other``), and at last to
-    ``front.surface``. ``public_kind`` is that of :func:`_stub`.
+    A call that ``front`` does not support is passed to the next fast path, ``front.other``, and finally to the fallback
+    ``front.surface``. ``public_kind`` is the parameter of :func:`_stub`.
     """
     target = front.surface
     if front.other is not None:
@@ -297,7 +302,7 @@ def _fronted(front: FastPathSpec, name: str, public_kind: str = "") -> Any:
 
 
 def _register(op: Op, function: bool, method: bool, in_place: bool | str, aliases: Sequence[str]) -> Operation:
-    """Add ``op`` to ``OPS``, ``ARRAYS``, ``TENSORS``, ``FUNCTIONS`` and ``METHODS``, and return its function.
+    """Add ``op`` to the dictionaries of operations, kernels, functions and methods, and return the function of ``op``.
 
     The other parameters are those of :func:`pointwise`.
     """
@@ -321,19 +326,19 @@ def _register(op: Op, function: bool, method: bool, in_place: bool | str, aliase
 
 
 def in_place_form(op: Op, name: str) -> Any:
-    """Return the function ``name``, which writes the result of ``op`` into its first tensor."""
+    """Return the in-place function of ``op`` called ``name``; it writes its result into its first tensor."""
     function = _stub(op, generic_path.apply_in_place, name=name, over=True)
     function.__doc__ = f"In-place version of :func:`{op.name}`: the result is written into the tensor."
     return function
 
 
 def _stub(op: Op, slow: Any = generic_path.apply, public_kind: str = "", name: str = "", over: bool = False) -> Any:
-    """Return a function of ``op`` whose code is generated at the first call (``dispatch/fast_path.py``).
+    """Return a function that calls the operation ``op``; its code is generated at its first call (``fast_path.py``).
 
     slow         the fallback for calls that the generated code does not support
     public_kind  "function" or "method" if users call it, so that its arguments must be checked; "operator" for a method
                  such as ``__add__``; "" for a function that only the package calls
-    name         the function's name; the operation's by default
+    name         the function's name; the operation's name by default
     over         if true, the result is written into the first tensor
     """
     space = {"public": public_kind, "over": over, "watched": generic_path.watched}
@@ -350,10 +355,10 @@ def _stub(op: Op, slow: Any = generic_path.apply, public_kind: str = "", name: s
 
 
 def public_form(function: Any, space: str, name: str) -> Any:
-    """Return the public function for ``function``, called ``name`` in ``space`` (``torch``, ``Tensor``, ``linalg``, …).
+    """Return the public form of ``function``, called ``name`` in the namespace ``space`` (``torch``, ``Tensor``, …).
 
-    The public function raises PyTorch's argument errors. Methods such as ``__add__`` and objects that are not functions
-    are returned unchanged.
+    The public form raises PyTorch's errors for wrong arguments. Methods such as ``__add__``, and objects that are not
+    functions, are returned unchanged.
     """
     if function.__class__ is not FunctionType or name.startswith("__"):
         return function
@@ -376,15 +381,18 @@ def public_form(function: Any, space: str, name: str) -> Any:
 
 
 def package_function(name: str) -> Any:
-    """Return the public function ``name`` of the package ``retrograd``, for modules that are imported after it."""
+    """Return the public function ``name`` of the top-level package ``retrograd``.
+
+    Modules that are imported after the package call this function.
+    """
     return vars(sys.modules[str(__package__).partition(".")[0]])[name]
 
 
 def publish(namespace: dict[str, Any], space: str, shared: Sequence[str] = ()) -> None:
     """Replace the functions listed in ``namespace["__all__"]`` by their public forms in the namespace ``space``.
 
-    The public form is that of :func:`public_form`. ``shared`` has the names of functions that are the same objects as
-    in the top-level package.
+    The public forms are those of :func:`public_form`. A function whose name is in ``shared`` is replaced by the
+    function of the same name in the top-level package.
     """
     for name in namespace["__all__"]:
         function = namespace[name] = (
@@ -395,12 +403,12 @@ def publish(namespace: dict[str, Any], space: str, shared: Sequence[str] = ()) -
 
 
 def with_error_name(function: Any, shown: str) -> Any:
-    """Return a new function of the operation of ``function``, whose errors show the name ``shown``."""
+    """Return a copy of ``function``, the function of a declared operation, that shows the name ``shown`` in errors."""
     return _stub(variant(function, shown=shown))
 
 
 def variant(function: Any, **changes: Any) -> Op:
-    """Return a copy of the operation of ``function`` with the attributes ``changes``, such as the node's name."""
+    """Return a copy of the :class:`Op` of ``function`` in which the attributes in ``changes`` have new values."""
     op = copy(function.op)
     op.forms, op.nodes = [], {}
     for name, value in changes.items():
@@ -409,7 +417,10 @@ def variant(function: Any, **changes: Any) -> Op:
 
 
 def operator_form(function: Any, name: str) -> Any:
-    """Return ``function`` as the operator method ``name``, with NotImplemented for operands of foreign classes."""
+    """Return the operator method ``name``, such as ``__add__``, that calls ``function``.
+
+    The method returns NotImplemented if an operand has a class that the operator does not support.
+    """
     op, front = getattr(function, "op", None), getattr(function, "front", None)
     if front is not None and not front.over:
         return _fronted(front.before_operator(generic_path.operator_wrapper(front.target, name)), name, OPERATOR)

@@ -4,7 +4,8 @@ The code of each public function is specialised for its operation: it has positi
 loops. It accepts tensors on the CPU in all dtypes that the kernel supports. For all other calls (half precision with
 numbers, complex numbers, ``out=``, other subclasses, GPUs, errors) it calls the fallback ``apply`` in
 ``dispatch/generic_path.py``. For 8 elements, a recorded operation takes 1.2 µs on the fast path, 7 to 10 µs through
-``apply``, and 0.35 µs for the kernel alone. ``retrograd.mul.op.source`` is the generated source after a first call.
+``apply``, and 0.35 µs for the kernel alone. ``retrograd.mul.op.source`` is the generated source of ``retrograd.mul``
+after its first call.
 """
 
 from __future__ import annotations
@@ -43,9 +44,9 @@ from .operand_promotion import (
 
 
 def install_fast_path(op: Any, function: FunctionType, slow: Any) -> None:
-    """Generate the code of ``function``, a function of ``op``, and set it.
+    """Generate the code of ``function``, which calls the operation ``op``, and set its ``__code__``.
 
-    ``slow`` is the fallback, or a FastPathSpec, whose ``surface`` is the fallback.
+    ``slow`` is the fallback, or a :class:`FastPathSpec` whose attribute ``surface`` is the fallback.
     """
     op.ufunc, op.united = ufunc_of(op), {}
     op.large = for_ufunc(op.ufunc)
@@ -85,7 +86,7 @@ def install_fast_path(op: Any, function: FunctionType, slow: Any) -> None:
 
 
 def install_all_fast_paths(op: Any) -> None:
-    """Generate the code of every function of ``op`` again."""
+    """Generate the code of all functions of the operation ``op`` again."""
     for function, slow in op.forms:
         install_fast_path(op, function, slow)
 
@@ -93,7 +94,7 @@ def install_all_fast_paths(op: Any) -> None:
 class _Probe:
     """Stand-in for the array module in a trial call of a kernel (see :func:`ufunc_of`).
 
-    Its functions return their names and arguments.
+    Every attribute is a function that returns the attribute's name and the arguments of the call.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -101,9 +102,9 @@ class _Probe:
 
 
 def ufunc_of(op: Any) -> Any:
-    """Return the ufunc if the kernel of ``op`` only calls one with its operands, or None.
+    """Return the NumPy ufunc that the kernel of ``op`` calls, if the kernel does nothing else; otherwise None.
 
-    Generated functions call this ufunc directly, which saves 60 of 1200 ns.
+    Generated functions call the ufunc instead of the kernel, which saves 60 of 1200 ns.
     """
     if op.kind != "pointwise" or len(op.defaults) < len(op.params):
         return None
@@ -126,9 +127,9 @@ class _Operand:
 def supported_dtypes(op: Any) -> frozenset[Any]:
     """Return the dtypes besides float32 and float64 that generated functions pass to the kernel of ``op`` unconverted.
 
-    An elementwise kernel must preserve the dtype, which a trial call tests. For float16 and bfloat16 it must be a
-    ufunc, because NumPy's ufuncs compute these in float32. Other kernels get every dtype; if the operation is declared
-    with ``opmath``, float16 and bfloat16 are excluded.
+    For an elementwise operation, these are the dtypes that the kernel preserves in a trial call; float16 and bfloat16
+    are included only if the kernel is a ufunc, because NumPy's ufuncs compute these in float32. For other operations,
+    these are all dtypes, but not float16 and bfloat16 if the operation is declared with ``opmath``.
     """
     if op.kind != "pointwise":
         return frozenset({F32, F64} | OTHERS - dtypes.HALF_PRECISION if op.opmath else {F32, F64} | OTHERS)

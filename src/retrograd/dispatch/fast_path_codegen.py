@@ -2,7 +2,7 @@
 
 Local names in the generated source, for the operand at index ``i``: ``_a<i>`` is its array (or the number itself), and
 ``_n<i>`` its gradient edge. ``_d`` is the dtype of the first operand, ``_r`` the array of the result, and ``_y`` the
-result. "The fallback" is the function ``slow``: the generated function calls it for all calls that it does not handle.
+result. "The fallback" is the function ``slow``: the generated function calls ``slow`` if it does not support a call.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class FastPathSpec:
               with "inline", the condition of the operation's inline expression (``op.inline``) must hold, too
     fixed     values for parameters of the operation: a value, AXIS or NEW_AXIS, an expression of the function's
               arguments, or a function, called with the array and the arguments that it names (or the positional ones);
-              if it raises, the fast path does not apply
+              if the function raises an exception, the fast path does not apply
     gives     the tuple class of several results, or FIRST: only the first result is returned
-    operands  the names of the function's arguments that are the operation's tensors; its first parameters by default
-    other     the fast path to try if this one does not apply
+    operands  the names of the function's parameters that are the operation's tensors; the first ones by default
+    other     the next fast path, which is tried if this fast path does not apply
     over      if true, the result is written into the first operand
     itself    a condition under which the function returns its first operand
     """
@@ -67,13 +67,16 @@ class FastPathSpec:
         self.defaults.update(surface.__kwdefaults__ or {})
 
     def behind(self, surface: Any) -> FastPathSpec:
-        """Return a copy with the function ``surface``, which takes the same arguments, as the fallback."""
+        """Return a copy of this fast path with the fallback ``surface``, a function with the same parameters."""
         made = copy(self)
         made.surface = surface
         return made
 
     def before_operator(self, surface: Any) -> FastPathSpec:
-        """Return a copy for an operator with the fallback ``surface``; it has the positional arguments only."""
+        """Return a copy of this fast path for an operator method, with the fallback ``surface``.
+
+        The copy has only the positional parameters of the public function.
+        """
         made = self.behind(surface)
         made.names = self.names[: self.positional]
         return made
@@ -82,7 +85,7 @@ class FastPathSpec:
         """Return the source text of the argument list with which the fallback is called.
 
         ``spread`` and ``named`` are the names of the variables with further positional and keyword arguments; an empty
-        string means that there are none.
+        string means that there is no such variable.
         """
         parts = [each if k < self.positional else f"{each}={each}" for k, each in enumerate(self.names)]
         if spread:
@@ -90,13 +93,13 @@ class FastPathSpec:
         return ", ".join([*parts, f"**{named}"] if named else parts)
 
     def read(self) -> set[str]:
-        """Return the public function's arguments that the operation or the conditions of the fast path use."""
+        """Return the names of the public function's parameters that the operation or the fast path's conditions use."""
         found = [each for value in self.fixed.values() if callable(value) for each in arguments(value)]
         found += [each for value in self.fixed.values() if value.__class__ is str for each in re.findall(r"\w+", value)]
         return {*self.operands, *self.op.params, *found, *re.findall(r"\w+", self.guard)}
 
     def unusual(self) -> list[str]:
-        """Return conditions, as source text, under which a call passes an argument that the fast path ignores."""
+        """Return conditions (source text), each true if a call passes an argument that the fast path does not use."""
         ours = self.read()
         found = [_unlike(each, self.defaults[each]) for each in self.names if each not in ours]
         return [*found, self.named] if self.named else found
@@ -104,21 +107,21 @@ class FastPathSpec:
     def for_users(self) -> FastPathSpec:
         """Return a copy for a public function, in which ignored keyword-only arguments are collected by ``**unknown``.
 
-        They are passed rarely, and each one as a parameter with a default would make every call 7 ns slower.
+        Such arguments are passed rarely, and each parameter with a default would make every call 7 ns slower.
         """
         made, ours = copy(self), self.read()
         made.names = tuple([each for k, each in enumerate(self.names) if k < self.positional or each in ours])
         return made
 
     def values(self) -> dict[str, str]:
-        """Return, for each parameter of the operation, the variable of the generated source that has its value."""
+        """Return, for each parameter of the operation, the variable of the generated source that contains its value."""
         found = {each: each for each in self.op.params}
         for each, value in self.fixed.items():
             found[each] = f"_p_{each}" if callable(value) or value.__class__ is str else f"fixed_{each}"
         return found
 
     def readings(self) -> list[str]:
-        """Return lines of source that compute the parameters listed in ``fixed`` from the function's arguments."""
+        """Return source lines that compute the parameters listed in ``fixed`` from the public function's arguments."""
         lines = []
         for each, value in self.fixed.items():
             if value.__class__ is str and value in (AXIS, NEW_AXIS):
@@ -134,23 +137,26 @@ class FastPathSpec:
 
 
 def _unlike(name: str, default: Any) -> str:
-    """Return a condition, as source text, under which the argument ``name`` differs from its default ``default``."""
+    """Return a condition (source text) that is true if the argument ``name`` differs from its default ``default``."""
     if default.__class__ in (int, float, str):
         return f"{name} != {default!r}"
     return f"{name} is not {default if default is None or default.__class__ is bool else f'default_{name}'}"
 
 
 class FunctionWriter:
-    """Generator of the source code of one function of the operation ``op``; ``front`` is its fast path or None.
+    """Generator of the source code of one function that calls the operation ``op``.
 
-    ``public`` is ``"function"`` or ``"method"`` for a function that users call, ``"operator"`` for an operator, which
-    has no parameters besides its operands, and an empty string for a function that only the package calls. If ``over``
-    is true, the function writes the result into its first operand.
+    ``front`` is the fast path of a public Python function, or None. ``public`` is ``"function"`` or ``"method"`` for a
+    function that users call, ``"operator"`` for an operator, which has no parameters besides its operands, and an empty
+    string for a function that only the package calls. If ``over`` is true, the function writes the result into its
+    first operand. The attributes are:
 
-    Attributes: ``every`` has the suffixes of the results' variable names (``_r``, ``_r1``, ``_r2``), ``shown`` those of
-    the results that become Tensors. ``returned`` is the expression that is returned, and ``slow`` the statement that
-    calls the fallback. ``single`` is true if only the first result can have a gradient, so that the node itself is its
-    gradient edge. ``records`` is true if the operation has rules, so that calls can be recorded.
+    every     the suffixes of the variables of the results: ``""`` for ``_r``, ``"1"`` for ``_r1``, …
+    shown     the suffixes of those results that become Tensors
+    returned  the expression (source text) that the function returns
+    slow      the statement (source text) that calls the fallback
+    single    whether only the first result can have a gradient; then the node itself is the result's gradient edge
+    records   whether the operation has derivative rules, so that its calls can be recorded
     """
 
     def __init__(self, op: Any, front: FastPathSpec | None = None, public: str = "", over: bool = False) -> None:
@@ -181,7 +187,7 @@ class FunctionWriter:
     # -- Arguments
 
     def head(self) -> list[str]:
-        """Return the ``def`` line, and lines that call the fallback if a call has unusual arguments."""
+        """Return the ``def`` line, and source lines that call the fallback if a call has unusual arguments."""
         lines, front = [f"def caller({self.signature()}):"], self.front
         if front is None:
             if self.takes_out:
@@ -201,7 +207,7 @@ class FunctionWriter:
         return lines
 
     def plain_numbers(self) -> list[str]:
-        """Return lines that convert NumPy scalars passed for the operation's parameters to Python numbers."""
+        """Return source lines that convert NumPy scalars passed for the operation's parameters to Python numbers."""
         known = signatures.numbers("torch", self.op.shown) | annotated_numbers(self.op.kernel)
         free = self.op.params if self.front is None else self.front.names
         names = [self.values[each] for each in self.op.params if each in known and self.values[each] in free]
@@ -213,9 +219,9 @@ class FunctionWriter:
     def signature(self) -> str:
         """Return the parameter list of the generated function, as source text.
 
-        With a fast path specification the parameters are those of its Python function, otherwise the operation's
-        tensors and parameters. A public function also has ``*rest`` and ``**unknown``, because PyTorch's error must be
-        raised for wrong arguments.
+        With a fast path (``front``), the parameters are those of its Python function, otherwise the operation's tensors
+        and parameters. A public function also has ``*rest`` and ``**unknown``, so that a call with wrong arguments
+        reaches the fallback, which raises PyTorch's error.
         """
         of = self.front or self.op
         every, positional = (*self.names, *self.op.params), self.count + self.op.positional
@@ -235,9 +241,10 @@ class FunctionWriter:
     # -- Operands
 
     def operands(self) -> list[str]:
-        """Return lines that read each operand's array and gradient edge; unsupported operands go to the fallback.
+        """Return source lines that read each operand's array and gradient edge, or call the fallback.
 
-        Supported are plain tensors of a dtype that the kernel accepts without conversion, and numbers.
+        The fallback is called unless each operand is a number, or a tensor of a common class (``PLAIN``) and of a dtype
+        that the kernel accepts without conversion.
         """
         op, slow, lines = self.op, self.slow, []
         for i, name in enumerate(self.names):
@@ -275,7 +282,10 @@ class FunctionWriter:
         return ", ".join(f"_a{i}" for i in range(self.count))
 
     def said(self, code: str) -> str:
-        """Return the kernel's source text ``code`` with its arguments' names replaced by the generated function's."""
+        """Return ``code`` with the names of the kernel's parameters replaced by variables of the generated function.
+
+        ``code`` is source text from the declaration of the operation, such as its inline expression.
+        """
         names = {**self.values, **{each: f"_a{i}" for i, each in enumerate(self.op.tensors)}}
         code = code.replace("FLOATS", "(_d is F32 or _d is F64)")
         return re.sub(r"(?<!\.)\b[a-z]\w*\b", lambda found: names.get(found[0], found[0]), code)
@@ -287,9 +297,10 @@ class FunctionWriter:
         return f"kernel({', '.join(['np', self.arrays(), *keywords])})"
 
     def ufunc(self, *more: str) -> str:
-        """Return the expression that calls the ufunc with the operands and the arguments ``more``.
+        """Return source text that calls the operation's ufunc with the operands and the further arguments ``more``.
 
-        A number is converted to an array first, because NumPy takes longer for this conversion.
+        If the second operand is a number, the source converts it to an array first, because the ufunc's own conversion
+        of numbers takes longer.
         """
         arrays = [f"_a{i}" for i in range(self.count)]
         if self.count == 2 and self.op.numbers:
@@ -297,17 +308,20 @@ class FunctionWriter:
         return f"ufunc({', '.join([*arrays, *more])})"
 
     def at_defaults(self) -> str:
-        """Return the condition that all parameters have their default values; an empty string if there are none."""
+        """Return a condition (source text) that all parameters have their default values; empty if there are none."""
         if self.public == OPERATOR and self.front is None:
             return ""
         return " and ".join(f"{each} == {self.op.defaults[each]!r}" for each in self.op.params)
 
     def strange(self) -> str:
-        """Return a condition, as source text, that the operands of a pointwise operation must be promoted."""
+        """Return the condition (source text) under which the operands of a pointwise operation must be promoted."""
         return "_u or " * (self.count > 1) + "_d is not F32 and _d is not F64 and _d not in taken"
 
     def united(self, dtype: str) -> list[str]:
-        """Return lines that promote the operands of a pointwise operation and assign their dtype to ``dtype``."""
+        """Return source lines that promote the operands of a pointwise operation.
+
+        The lines assign the common dtype to the variable called ``dtype``. Other operations need no such lines.
+        """
         if self.op.kind != "pointwise":
             return []
         arrays = self.arrays()
@@ -316,7 +330,7 @@ class FunctionWriter:
     # -- A new tensor, or a view
 
     def caller(self) -> list[str]:
-        """Return the lines of a function that returns a new tensor or a view."""
+        """Return the source lines of a function that returns its result as a new tensor or as a view."""
         op, front, lines = self.op, self.front, self.head()
         if self.count == 0:
             return _brief([*lines, f"    {self.slow}"])
@@ -343,7 +357,10 @@ class FunctionWriter:
         return _brief([*lines, *watched, f"    {self.slow}"])
 
     def watched(self) -> list[str]:
-        """Return lines that record a computed result by the generic path if the recording mode is ``grad_mode.HOOKED``."""
+        """Return source lines that record a call by the generic path after its result has been computed.
+
+        The lines run if the recording mode is ``grad_mode.HOOKED``.
+        """
         operands, params = range(self.count), [self.values[each] for each in self.op.params]
         outs = ["*_y"] if self.op.several else [f"_y{k}" if k in self.shown else f"_r{k}" for k in self.every]
         parts = (self.names, [f"_a{i}" for i in operands], params, [f"_n{i}" for i in operands], outs)
@@ -351,7 +368,10 @@ class FunctionWriter:
         return [f"watched(op, {given})", f"return {self.returned}"]
 
     def call(self) -> tuple[str, str]:
-        """Return a condition and the expression that computes the result under this condition; "" means always."""
+        """Return a condition and the expression that computes the result if the condition holds, both as source text.
+
+        An empty condition means that the expression is always valid.
+        """
         op, call = self.op, self.kernel()
         if op.ufunc is not None:
             plain, done = self.at_defaults(), self.ufunc()
@@ -401,9 +421,9 @@ class FunctionWriter:
     # -- Overwriting
 
     def overwriter(self) -> list[str]:
-        """Return the lines of a function that writes its result into the first operand.
+        """Return the source lines of a function that writes its result into its first operand.
 
-        The variable ``_x`` is the version counter of this operand.
+        In these lines, the variable ``_x`` is the version counter of the first operand.
         """
         op, lines, first = self.op, self.head(), self.names[0]
         if op.several or op.outputs or op.kind == "view" or op.result is not None:
@@ -433,18 +453,18 @@ class FunctionWriter:
         return _brief([*lines, f"    return {first}"])
 
     def if_tensor(self, i: int) -> str:
-        """Return the beginning of a condition, ending with ``and``, that is true if operand ``i`` is a tensor.
+        """Return a condition (source text), followed by ``and``, that is true if operand ``i`` is a tensor.
 
-        It is an empty string if the operand is always a tensor.
+        If operand ``i`` is always a tensor, the result is an empty string.
         """
         return f"_a{i} is not {self.names[i]} and " if i and self.op.kind == "pointwise" and self.op.numbers else ""
 
     def places(self) -> list[str]:
-        """Return lines that read the operands' gradient edges and set ``_w`` to whether the call is recorded.
+        """Return source lines that read the operands' gradient edges and set ``_w`` to whether the call is recorded.
 
-        The lines call the fallback in rare cases: if a leaf or its view is modified, if the view was created in a
-        special way, if the tensor has hooks, if a saved operand shares its memory, and if hooks must see the call (see
-        ``grad_mode.HOOKED``).
+        The lines call the fallback in rare cases: the first operand is a leaf, a view of a leaf, a view created in a
+        special way, complex, or has hooks; a saved operand shares the memory of the first operand; or hooks must see
+        the call (see ``grad_mode.HOOKED``).
         """
         op, first = self.op, self.names[0]
         leaf = f"_b._grad_edge.__class__ is Leaf or (_b._grad_edge is None and {first}._grad_edge is not None)"
@@ -462,7 +482,10 @@ class FunctionWriter:
         return [*lines, "    _old = _a0.copy()"] if 0 in kept else lines
 
     def overlapping(self) -> list[str]:
-        """Return lines that call the fallback if the first operand overlaps in memory, with itself or another."""
+        """Return source lines that call the fallback if elements of the first operand overlap in memory.
+
+        The fallback is also called if another operand shares this memory, unless both operands are the same array.
+        """
         lines = [f"if _a0.base is not None and 0 in _a0.strides: {self.slow}"]
         for i in range(1, self.count):
             owners = f"(_a0.base is not None or _a{i}.base is not None) and share_memory(_a{i}, _a0)"
@@ -470,7 +493,7 @@ class FunctionWriter:
         return lines
 
     def overwriting(self) -> list[str]:
-        """Return lines that compute the result and write it into the array of the first operand."""
+        """Return source lines that compute the result and write it into the array of the first operand."""
         op, ways = self.op, []
         if op.over is not None:
             guard, statement = (self.said(each) for each in op.over[:2])
@@ -494,7 +517,7 @@ class FunctionWriter:
     # -- The node
 
     def record(self) -> list[str]:
-        """Return lines that create the graph node of the call, with its edges and saved values."""
+        """Return source lines that create the graph node of the call, with its edges and saved values."""
         op = self.op
         places = [f"_n{i}," if rule is not None or i == 0 else "None," for i, rule in enumerate(op.rules)]
         shaped = op.kind == "pointwise" and self.count == 2 and not self.over
@@ -523,7 +546,7 @@ class FunctionWriter:
         return [head, *made, *_lines(*self.facts())]
 
     def record_several(self) -> list[str]:
-        """Return lines that create the node of an operation whose number of results depends on the arguments."""
+        """Return source lines that create the node of an operation whose number of results depends on the arguments."""
         lines = [
             "if _n0 is not None and _d.kind in 'fcV' and _r:",
             "    _t = _d",
@@ -536,12 +559,12 @@ class FunctionWriter:
         return [*lines, *_lines(*_lines(*[f"_o.{slot} = {value}" for slot, value in stores.items()]))]
 
     def lone(self, i: int) -> list[str]:
-        """Return lines that create the node of a call in which operand ``i`` is the only one with a gradient edge."""
+        """Return source lines that create the node of a call in which only operand ``i`` has a gradient edge."""
         shape = [f"_s = _n{i}.shape"] if self.op.kind == "pointwise" and self.count == 2 and not self.over else []
         return [f"_node = Node{i}()", f"_node.edge = _n{i}", *shape, *self.saves(i)]
 
     def saves(self, only: int | None) -> list[str]:
-        """Return lines that save on the node the values that its rules need.
+        """Return source lines that save on the node the values that its derivative rules need.
 
         ``only`` is the index of the only operand with a gradient edge, or None if several have one.
         """
@@ -554,10 +577,10 @@ class FunctionWriter:
         return lines
 
     def facts(self) -> list[str]:
-        """Return lines that store facts on the node: its number, the result's shape and dtype, and the user's line.
+        """Return source lines that set the node's number, shape, dtype, and location in the user's program.
 
-        If a pointwise result has the shape of an operand, the node gets the same tuple object: the backward pass then
-        checks the shape of a gradient by identity.
+        If a pointwise result has the shape of an operand, the node gets the same tuple object as its shape. Then the
+        backward pass can compare the shapes by identity, which is fast.
         """
         names, pointwise = self.names, self.op.kind == "pointwise"
         lines = ["_node.number = next_number()", "_node.hooks = None", *self.placed()]
@@ -582,10 +605,10 @@ class FunctionWriter:
         return [*lines, *_FRAME, "_node.code = _f.f_code", "_node.instruction = _f.f_lasti"]
 
     def placed(self) -> list[str]:
-        """Return lines that set the gradient edges of the results.
+        """Return source lines that set the gradient edges of the results.
 
-        There are no lines for in-place functions and for operations that return several views: their edges are set
-        elsewhere.
+        The list is empty for in-place functions and for operations with a variable number of results, whose edges are
+        set in :meth:`facts` and :meth:`record_several`.
         """
         if self.over or self.op.several:
             return []
@@ -597,10 +620,10 @@ class FunctionWriter:
         ]
 
     def store(self, each: Any, only: int | None) -> list[str]:
-        """Return lines that save one value, described by ``each`` (a ``Saved``), in its attribute of the node.
+        """Return source lines that save on the node one value, described by ``each`` (a :class:`Saved`).
 
-        ``only`` is the index of the only operand with a gradient edge, or None. The shape of this operand is read from
-        its edge.
+        ``only`` is the index of the only operand with a gradient edge, or None. A saved shape of this operand is read
+        from the edge.
         """
         slot = f"_node.s_{each.name}"
         if each.kind == "result":
@@ -644,7 +667,7 @@ def _lines(*lines: str) -> list[str]:
 
 
 def _brief(lines: list[str]) -> list[str]:
-    """Return the source ``lines`` of a function, with a ``try`` around its body that shortens tracebacks.
+    """Return the source ``lines`` of a function with the body in a ``try`` statement that shortens tracebacks.
 
     The ``except`` block removes the package's frames from the traceback of an error.
     """

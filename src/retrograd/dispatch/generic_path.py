@@ -1,4 +1,4 @@
-"""The generic path of an operation, for calls that the generated fast path does not serve.
+"""The generic path of an operation, for calls that the generated fast path does not support.
 
 ``apply`` checks and converts the operands, calls the kernel, wraps the result and records the call; ``modify`` does the
 same for in-place operations.
@@ -39,10 +39,10 @@ from .transform_tensor import innermost
 
 
 def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], first: int = 1) -> Any:
-    """Return the result of ``op`` for the operands ``tensors`` and the parameters ``params``, recorded if necessary.
+    """Return the result of ``op`` for the operands ``tensors`` and the parameters ``params``, and record the call.
 
-    Operands are checked and converted before the kernel is called. ``first`` is the number of the first operand in
-    error messages: 1 for functions, 0 for methods.
+    The call is recorded if an operand requires gradients. Operands are checked and converted before the kernel is
+    called. ``first`` is the number of the first operand in error messages: 1 for functions, 0 for methods.
     """
     for each in params:
         if each.__class__ is Tensor:
@@ -66,26 +66,30 @@ def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], first: int
 
 
 def apply_method(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
-    """Return the result of ``op`` as :func:`apply`, for a method: errors count the operands from 0."""
+    """Return the result of :func:`apply` for a method: error messages number the operands from 0."""
     return apply(op, tensors, params, 0)
 
 
 def apply_operator(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
-    """Return the result of ``op`` as :func:`apply`, but NotImplemented if an operand is of a foreign class."""
+    """Return the result of :func:`apply`, or NotImplemented if an operand is neither a Tensor nor a number."""
     return apply(op, tensors, params) if all(map(is_operand, tensors)) else NotImplemented
 
 
 def apply_equality(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
-    """Return the result of ``==`` or ``!=`` as :func:`apply_operator`, but accept NumPy arrays, too.
+    """Return the result of :func:`apply_operator` for ``==`` or ``!=``, whose operands may also be NumPy arrays.
 
-    An array is converted to a Tensor, because NumPy's own operator leaves the comparison to the Tensor.
+    An array is converted to a Tensor. ``array == tensor`` calls this function, too, because NumPy's operator returns
+    NotImplemented for a Tensor.
     """
     taken = tuple(wrap(each) if isinstance(each, numpy.ndarray) else each for each in tensors)
     return apply_operator(op, taken, params)
 
 
 def operator_fallback(apply: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return a fallback for the operator ``name``: ``apply``, and after NotImplemented :func:`retry_operator`."""
+    """Return a fallback function for the operator method ``name``, which calls ``apply``.
+
+    If ``apply`` returns NotImplemented, the fallback returns the result of :func:`retry_operator`.
+    """
 
     def slow(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
         result = apply(op, tensors, params)
@@ -95,9 +99,9 @@ def operator_fallback(apply: Callable[..., Any], name: str) -> Callable[..., Any
 
 
 def retry_operator(name: str, operands: tuple[Any, ...]) -> Any:
-    """Repeat the operator ``name`` if the class of an operand has a ``__torch_function__`` not yet registered.
+    """Call the operator ``name`` again if an operand's class has a ``__torch_function__`` that is not yet registered.
 
-    Otherwise return NotImplemented.
+    Return the result of the call, or NotImplemented if there is no such operand.
     """
     return getattr(Tensor, name)(*operands) if torch_function.register_overriding(operands, Tensor) else NotImplemented
 
@@ -108,7 +112,11 @@ def is_operand(value: Any) -> bool:
 
 
 def operator_wrapper(function: Callable[[Any, Any], Any], name: str) -> Callable[[Any, Any], Any]:
-    """Return ``function`` as the operator method ``name``, with NotImplemented for operands of foreign classes."""
+    """Return an operator method called ``name`` that calls ``function``.
+
+    The method returns NotImplemented if the second operand is neither a Tensor nor a number. NumPy scalars are
+    converted to Python numbers.
+    """
 
     def operator(input: Any, other: Any) -> Any:
         try:
@@ -141,9 +149,9 @@ def _fresh(op: Any, array: Any) -> Tensor:
 def check_operand(op: Any, value: Any, position: int, first: int = 1, suffix: str = "") -> Any:
     """Return ``value`` if ``op`` accepts it as a tensor operand, else raise TypeError.
 
-    Pointwise operations also accept numbers (NumPy scalars are converted to Python numbers), and other operations None.
-    ``position`` is the operand's index. Errors show ``position + first``, and the operation's name followed by
-    ``suffix``.
+    Pointwise operations also accept numbers (NumPy scalars are converted to Python numbers), and other operations
+    accept None. ``position`` is the operand's index. Errors show ``position + first``, and the operation's name
+    followed by ``suffix``.
     """
     if isinstance(value, Tensor):
         return value
@@ -161,10 +169,10 @@ def check_operand(op: Any, value: Any, position: int, first: int = 1, suffix: st
 def run(
     op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], into: Tensor | None = None
 ) -> tuple[tuple[Any, ...], Any]:
-    """Call the kernel of ``op``; return the operands as arrays, after promotion, and the kernel's result.
+    """Call the kernel of ``op``, and return a pair: the operands as promoted arrays, and the kernel's result.
 
-    ``into`` is the tensor that an in-place operation will write to, or None. The result is not written here, but
-    RuntimeError is raised if its shape or dtype does not fit.
+    ``into`` is the tensor that an in-place operation will write to, or None. This function does not write the result,
+    but raises RuntimeError if its shape or dtype does not fit ``into``.
     """
     arrays: Any = [each._array if isinstance(each, Tensor) else each for each in tensors]
     if op.check is not None:
@@ -208,10 +216,10 @@ def run(
 
 
 def half_precision_kernel(op: Any) -> Callable[..., Any]:
-    """Return the kernel of ``op`` for rules: float16 and bfloat16 arrays are computed in float32, as in :func:`run`.
+    """Return the kernel of ``op`` for derivative rules: float16 and bfloat16 arrays are computed in float32.
 
-    At its first call, the returned function generates one that has exactly the arguments of ``op``, because ``*args``
-    and ``**kwargs`` would cost 0.25 µs per call.
+    At its first call, the returned function generates a function that has exactly the parameters of ``op``, because
+    ``*args`` and ``**kwargs`` would cost 0.25 µs per call.
     """
     kernel, made = op.kernel, None
 
@@ -236,9 +244,9 @@ def half_precision_kernel(op: Any) -> Callable[..., Any]:
 
 
 def _written_exact(op: Any, by_dtype: Callable[..., Any]) -> Any:
-    """Generate the function that :func:`half_precision_kernel` returns, with exactly the arguments of ``op``.
+    """Generate the function that :func:`half_precision_kernel` returns, with exactly the parameters of ``op``.
 
-    For float32 arrays, the generated function calls the kernel, and for all others ``by_dtype``.
+    If the first operand is a float32 array, the generated function calls the kernel, and otherwise ``by_dtype``.
     """
     free = [*op.tensors, *op.params[: op.positional]]
     named = [f"{each}={each}" for each in op.params[op.positional :]]
@@ -260,8 +268,9 @@ def _written_exact(op: Any, by_dtype: Callable[..., Any]) -> Any:
 def _refuse_mixed(op: Any, np: Any, arrays: Any, params: Any, keywords: Any) -> None:
     """Call the kernel with the unconverted ``arrays``, to raise PyTorch's RuntimeError if their dtypes are mixed.
 
-    Any other error is ignored: NumPy raises one for float16 or bfloat16 arrays, although the kernel supports the same
-    arrays in float32.
+    ``np`` is the array module, and ``params`` and ``keywords`` are the other arguments of the kernel. Errors of other
+    classes are ignored, because NumPy may raise one for float16 or bfloat16 arrays although the kernel supports the
+    same arrays in float32.
     """
     with numpy.errstate(all="ignore"):
         try:
@@ -275,7 +284,8 @@ def _refuse_mixed(op: Any, np: Any, arrays: Any, params: Any, keywords: Any) -> 
 def _promoted(op: Any, np: Any, tensors: Any, arrays: Any, into: Tensor | None) -> tuple[list[Any], Any]:
     """Return the operands of a pointwise operation in their common dtype, and the dtype of the result.
 
-    ``np`` is the array module, and ``into`` the tensor that an in-place operation writes to, or None.
+    ``np`` is the array module, ``arrays`` are the arrays of ``tensors``, and ``into`` is the tensor that an in-place
+    operation writes to, or None.
     """
     common = common_dtype(tensors)
     if op.floats and common.category < dtypes.FLOATING:
@@ -297,7 +307,10 @@ def _refuse(op: Any, common: dtypes.dtype) -> None:
 
 
 def _check_target(op: Any, tensors: tuple[Any, ...], x: Tensor, common: dtypes.dtype) -> None:
-    """Raise RuntimeError if a result of dtype ``common`` and of the operands' shape cannot be written into ``x``."""
+    """Raise RuntimeError if the result of ``op`` cannot be written into ``x``.
+
+    ``common`` is the promoted dtype of the operands ``tensors``; the result has their broadcast shape.
+    """
     shapes = [each._array.shape for each in tensors if isinstance(each, Tensor)]
     if any([shape != x._array.shape for shape in shapes]):
         error = broadcast_error(tensors)
@@ -361,10 +374,11 @@ def record(
     edges: Any,
     in_place: bool = False,
 ) -> Node | None:
-    """Create the node of a call and set it as the gradient edge of the results ``outs`` that have gradients.
+    """Create the node of a call of ``op``, and set it as the gradient edge of the results ``outs``.
 
-    Return the node, or None if no result is floating-point or complex. ``arrays`` are the operands as the kernel
-    received them, and ``edges`` the gradient edges of ``tensors`` (None for those that require no gradient).
+    Return the node, or None if no result is floating-point or complex and can have a gradient. ``arrays`` are the
+    operands as the kernel received them, and ``edges`` the gradient edges of ``tensors`` (None for tensors that require
+    no gradient).
     """
     count = len(outs) if op.differentiable is None else op.differentiable
     graded = [each for each in outs[:count] if each._array.dtype.kind in "fcV"]
@@ -400,8 +414,9 @@ def watched(
     edges: tuple[Any, ...],
     outs: tuple[Any, ...],
 ) -> None:
-    """Record a call whose results ``outs`` a generated function has computed, because hooks must see the saved values.
+    """Record a call of ``op`` after a generated function has computed its results ``outs``.
 
+    Generated functions call this function while saved-tensor hooks or anomaly detection need to see each recorded node.
     ``outs`` has Tensors, or arrays for results that are not returned. ``edges`` are the gradient edges of ``tensors``.
     """
     if edges.count(None) < len(edges):
@@ -410,9 +425,10 @@ def watched(
 
 
 def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any) -> None:
-    """Save on ``node`` the values that the derivative rules of its edges need.
+    """Save on ``node`` the values that the derivative rules need.
 
-    If saved-tensor hooks are active, they pack the values.
+    A value is saved only if a rule for an operand with a gradient edge needs it. If saved-tensor hooks are active, they
+    pack the values.
     """
     hooks, some = active_hooks(), None in node.edges
     for each in op.saved():
@@ -489,20 +505,20 @@ def is_directly_writable(x: Any) -> bool:
 
 
 def apply_in_place(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Tensor:
-    """Write the result of ``op`` into its first tensor by :func:`modify` and return this tensor."""
+    """Write the result of ``op`` into the first of ``tensors`` by :func:`modify`, and return this tensor."""
     return modify(op, tensors, params)
 
 
 def apply_in_place_operator(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
-    """Write the result of ``op`` into its first tensor as :func:`modify`, or return NotImplemented.
-
-    NotImplemented is returned if an operand is of a foreign class.
-    """
+    """Return the result of :func:`modify`, or NotImplemented if an operand is neither a Tensor nor a number."""
     return modify(op, tensors, params) if all(map(is_operand, tensors)) else NotImplemented
 
 
 def modify(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Tensor:
-    """Write the result of ``op`` into the first of ``tensors``, record this if necessary, and return the tensor."""
+    """Write the result of ``op`` into the first of ``tensors``, and return this tensor.
+
+    The call is recorded if an operand requires gradients. Raises PyTorch's errors if the tensor must not be modified.
+    """
     for each in params:
         if each.__class__ is Tensor:
             params = tuple(map(number_in, params))
@@ -571,7 +587,7 @@ def _write_changed(op: Any, array: Any, result: Any) -> None:
 
 
 def _differs(a: Any, b: Any) -> Any:
-    """Return an array of bools that tells where ``a`` and ``b`` differ; nan equals nan, and -0.0 differs from 0.0."""
+    """Return a bool array that is True where ``a`` and ``b`` differ; NaN equals NaN, and -0.0 differs from 0.0."""
     if a.dtype.kind == "c":
         return _differs(a.real, b.real) | _differs(a.imag, b.imag)
     changed = (a != b) & ((a == a) | (b == b))
@@ -584,9 +600,9 @@ def _check_shape(x: Tensor, shape: tuple[int, ...]) -> None:
 
 
 def check_cast(source: dtypes.dtype, target: dtypes.dtype) -> None:
-    """Raise RuntimeError if ``source`` is of a higher category than ``target``, so that a conversion would lose it.
+    """Raise RuntimeError if the dtype ``source`` cannot be cast to ``target``, whose category is lower.
 
-    The categories are bool, integer, floating and complex, in this order.
+    The categories are bool, integer, floating and complex, in increasing order.
     """
     if source is not target and not promotion.can_cast(source, target):
         raise RuntimeError(
@@ -596,9 +612,9 @@ def check_cast(source: dtypes.dtype, target: dtypes.dtype) -> None:
 
 
 def resized(array: Any, shape: tuple[int, ...]) -> Any:
-    """Return an array of ``shape`` that begins at the first element of ``array``, in the same memory if possible.
+    """Return an array of ``shape`` that begins at the first element of ``array`` and shares its memory if possible.
 
-    Memory that is too small is copied into a larger one.
+    If the memory is too small for ``shape``, its elements are copied to a larger array.
     """
     memory, need, start = memory_owner(array), math.prod(shape), offset_in_memory(array)
     flat = memory.ravel(order="K").view(array.dtype)

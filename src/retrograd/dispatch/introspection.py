@@ -1,8 +1,9 @@
-"""Signatures and sources of public functions for ``help`` and ``inspect``: PyTorch's parameters, the kernel's source.
+"""Signatures and source code of public functions, as ``help`` and ``inspect`` show them.
 
-Generated functions take ``*rest`` and defaults such as ``MISSING`` for their error messages, which users need not see.
-Therefore the ``__wrapped__`` of each is a ``DeclaredSignature`` or a ``RecordedSignature``, which creates the shown
-signature when ``inspect`` reads it.
+The shown signature has PyTorch's parameters, and the shown source is that of the kernel. Generated functions also have
+parameters such as ``*rest``, and defaults such as ``MISSING``, that serve only error messages and are not shown.
+Therefore the ``__wrapped__`` of each function is a ``DeclaredSignature`` or a ``RecordedSignature``, which creates the
+shown signature when ``inspect`` reads it.
 """
 
 from __future__ import annotations
@@ -56,14 +57,14 @@ class DeclaredSignature:
 
     @property
     def __wrapped__(self) -> Callable[..., Any]:
-        """Kernel of the operation, because ``inspect.getsource`` then shows the declaration."""
+        """Kernel of the operation; ``inspect.getsource`` then shows the kernel's declaration."""
         return self.op.kernel
 
 
 class RecordedSignature:
     """Signature of a function with ``*args`` or ``**kwargs``, stored as the function's ``__wrapped__``.
 
-    It is the longest signature that PyTorch's errors list for the function ``name`` of the namespace ``space``.
+    The signature is the longest one that PyTorch's errors list for the function ``name`` of the namespace ``space``.
 
     >>> import inspect
     >>> import retrograd as torch
@@ -78,7 +79,7 @@ class RecordedSignature:
 
     @property
     def __signature__(self) -> Signature:
-        """Signature in PyTorch's errors, or the function's own if PyTorch implements the function in Python."""
+        """Longest signature in PyTorch's errors, or the Python function's own signature if the errors list none."""
         known = [each for each in signatures.signatures(self.space, self.name) if not each.hidden]
         if not known:
             return signature(unquote_annotations(self.__wrapped__))
@@ -96,8 +97,8 @@ class RecordedSignature:
 def _needed(longest: signatures.Signature, known: list[signatures.Signature]) -> int:
     """Return how many parameters of the signature ``longest`` are required.
 
-    Among the signatures in ``known`` whose parameters are the first of ``longest``, it is the smallest number of
-    required parameters.
+    ``known`` has all signatures of the function. Of the signatures whose required parameters are the first parameters
+    of ``longest``, the one with the fewest required parameters determines the result.
     """
     names = [each.name for each in longest.parameters]
     starts = [[each.name for each in one.parameters if not each.default] for one in known]

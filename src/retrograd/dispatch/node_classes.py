@@ -3,8 +3,8 @@
 A node class has slots for the values that the operation's rules need, PyTorch's attributes ``_saved_…`` and
 ``_raw_saved_…``, and two methods that compute vector-Jacobian products (vjps): ``vjp`` for gradients that are arrays,
 and ``vjp_recorded`` for gradients that are Tensors (``create_graph=True``). Their code is generated at their first
-call. A vjp loads the saved values, checks that they have not been modified since, and calls the rules of the operands
-that have a gradient edge. ``vjp_recorded`` also attaches saved tensors to their gradient edges.
+call. A vjp loads the saved values, checks that they have not been modified since they were saved, and calls the rules
+of the operands that have a gradient edge. ``vjp_recorded`` also attaches saved tensors to their gradient edges.
 """
 
 from __future__ import annotations
@@ -71,17 +71,17 @@ def node_class(op: Any, conjugate: bool = False, in_place: bool = False, only: i
 
 
 def all_results_class(op: Any, conjugate: bool = False, in_place: bool = False) -> type[Node]:
-    """Return the class of the nodes of ``op`` that have an edge for each operand.
+    """Return the class of the nodes of ``op`` that have one edge per operand and serve all results of the operation.
 
-    If several results of the operation have gradients, it is the subclass that :func:`counted` returns. ``conjugate``
-    and ``in_place`` are those of :func:`node_class`.
+    If several results can have gradients, this is the subclass returned by :func:`counted`. ``conjugate`` and
+    ``in_place`` are the parameters of :func:`node_class`.
     """
     kind, count = node_class(op, conjugate, in_place), len(op.outputs)
     return kind if count < 2 or op.differentiable == 1 else counted(kind, count)
 
 
 def counted(kind: type[Node], outputs: int) -> type[Node]:
-    """Return the subclass of the node class ``kind`` for nodes with ``outputs`` results."""
+    """Return the subclass of the node class ``kind`` for nodes of operations with ``outputs`` results."""
     key = kind, outputs
     if key not in _counted:
         _counted[key] = type(
@@ -100,7 +100,10 @@ def _is_array(each: Any) -> bool:
 
 
 def _public_name(each: Any) -> str | None:
-    """Return PyTorch's name of the saved value ``each`` (``_saved_<name>``), or None if PyTorch does not show it."""
+    """Return the name of a saved value in PyTorch's attribute ``_saved_<name>``, or None if there is no such attribute.
+
+    ``each`` is the :class:`Saved` that describes the value.
+    """
     if each.kind == "shape":
         return each.name.removesuffix("_shape") + "_sym_sizes"
     if each.kind in ("strides", "dtype", "device", "out_shape", "out_dtype"):
@@ -129,10 +132,10 @@ def _raw_getter(each: Any) -> Callable[[Any], Any]:
 
 
 def unpack_saved(node: Any, each: Any, value: Any) -> Any:
-    """Return ``value``, which ``node`` has saved as described by ``each``, as a Tensor with its gradient edge.
+    """Return ``value``, which ``node`` has saved, as a Tensor with its gradient edge.
 
-    If it is a leaf that still exists, this leaf is returned. Raises RuntimeError if the value was modified in place
-    since it was saved.
+    ``each`` is the :class:`Saved` that describes the value. If the value is the array of a leaf that still exists, this
+    leaf is returned. Raises RuntimeError if the value was modified in place since it was saved.
     """
     if value.__class__ is PackedValue:
         tensor = value.unpack()
@@ -156,7 +159,7 @@ def unpack_saved(node: Any, each: Any, value: Any) -> Any:
 
 
 def _lazy_vjp(op: Any, saved: Sequence[Any], conjugate: bool, record: bool, only: int | None) -> Any:
-    """Return a method ``vjp`` whose code is generated at its first call and then replaces it in the node class.
+    """Return a method that generates a node class's ``vjp`` at its first call, and replaces itself by the vjp.
 
     The parameters are those of :func:`_compile_vjp`.
     """
@@ -171,10 +174,11 @@ def _lazy_vjp(op: Any, saved: Sequence[Any], conjugate: bool, record: bool, only
 
 
 def _compile_vjp(op: Any, saved: Sequence[Any], conjugate: bool, record: bool, only: int | None) -> Any:
-    """Generate ``vjp(node, g, edges, keep)``, which returns the operands' gradients for the incoming gradient ``g``.
+    """Return a generated method ``vjp(node, g, edges, keep)``, which computes the gradients of the operands.
 
-    The gradients are a tuple, or a single gradient if there is only one. If ``keep`` is false, the method releases the
-    saved arrays. The parameters of this function:
+    ``g`` is the incoming gradient, or a tuple of gradients for an operation with several results. The method returns a
+    tuple of gradients, or a single gradient if there is only one. If ``keep`` is false, the method releases the saved
+    arrays. The parameters of this function:
 
     saved      the saved values of the node class
     conjugate  whether saved values are conjugated, because an operand or the result is complex
@@ -239,8 +243,8 @@ def _compile_vjp(op: Any, saved: Sequence[Any], conjugate: bool, record: bool, o
 def _load(each: Any, record: bool, conjugate: bool, only: int | None) -> list[str]:
     """Return the source lines of a vjp that load the saved value ``each`` and check its version.
 
-    If ``record`` is true, the lines make it a Tensor. ``only`` is the index of the only operand with a gradient edge,
-    or None.
+    If ``record`` is true, the lines make the value a Tensor. ``only`` is the index of the only operand with a gradient
+    edge, or None.
 
     If ``conjugate`` is true, the lines conjugate the value, because the vjp of a holomorphic function multiplies by the
     conjugate of its derivative. The derivatives of this package have real coefficients, so that the conjugate of the
@@ -273,7 +277,7 @@ def _load(each: Any, record: bool, conjugate: bool, only: int | None) -> list[st
 
 
 def _any_edge(rules: Sequence[int]) -> str:
-    """Return the condition, as source text, that an operand whose index is in ``rules`` has a gradient edge."""
+    """Return a condition (source text) that is true if an operand whose index is in ``rules`` has a gradient edge."""
     return " or ".join(f"e{i} is not None" for i in rules)
 
 
@@ -317,10 +321,11 @@ class _Symbol:
 
 
 def uses_arithmetic(rule: Any) -> bool:
-    """Whether a derivative rule computes with arithmetic operators, and not only with functions of ``F``.
+    """Whether the derivative rule ``rule`` uses arithmetic operators, and not only functions of ``F``.
 
     The rule is called with :class:`_Symbol` arguments, which support no arithmetic. The result is also True for a rule
-    that branches on values. It affects only speed: large arrays become parallel arrays for rules with arithmetic.
+    that branches on values. The result affects only speed: for rules with arithmetic, large arrays get operators that
+    use several threads.
     """
     if not callable(rule):
         return rule not in (None, 0, 1)

@@ -1,6 +1,6 @@
-"""``Op``: the record of a declared operation, created from its kernel and rules; and the dictionaries of operations.
+"""``Op``, the record of a declared operation with its kernel and derivative rules, and the dictionaries of operations.
 
-Calls of operations are in other modules (``fast_path``, ``generic_path``).
+The functions that run operations are in other modules (``fast_path``, ``generic_path``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Rule = Callable[..., Any] | str | int | float | None
 class Level:
     """Namespace ``F`` that derivative rules get as their first argument, with an attribute for each operation.
 
-    There are two: ``ARRAYS`` has the kernels, and ``TENSORS`` the recorded operations.
+    There are two instances: ``ARRAYS`` contains the kernels, and ``TENSORS`` the functions that record operations.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Saved:
     kind      "tensor", "result", "parameter", "shape", "strides", "dtype", "device", "out_shape" or "out_dtype"
     index     the index of the tensor, result or parameter
     constant  whether the value is a result that has no gradient
-    rules     the indices of the tensors whose rules need the value
+    rules     the indices of the tensors whose derivative rules need the value
     held      the name of the node's attribute with the value
     cell      for an array, the name of the node's attribute with its version counter
     seen      for an array, the name of the node's attribute with its version when it was saved
@@ -153,7 +153,10 @@ class Op:
         self.jvp: Callable[..., Any] | None = None
 
     def derivative(self, /, **rules: Rule) -> None:
-        """Set the derivative rule of each tensor by its name; a tensor without a rule gets no gradient."""
+        """Set the derivative rules: each keyword in ``rules`` is the name of a tensor, and its value is the rule.
+
+        A tensor without a rule gets no gradient.
+        """
         unknown = set(rules) - set(self.tensors)
         if unknown:
             raise TypeError(f"{self.name} has no tensor named {', '.join(sorted(unknown))}")
@@ -162,7 +165,10 @@ class Op:
         self._saved = None
 
     def saved(self) -> list[Saved]:
-        """Return the values that the rules need, in PyTorch's order: operands by name, then results."""
+        """Return descriptions of the values that the derivative rules need.
+
+        The order is PyTorch's: first the operands, sorted by name, then the results.
+        """
         if self._saved is None:
             self._saved = self._read_rules()
         return self._saved
@@ -220,13 +226,16 @@ def _camel(name: str) -> str:
 
 
 def shared(rule: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
-    """Mark ``rule``, which is set for several tensors: it is called once and returns the tuple of their gradients."""
+    """Mark ``rule`` as a shared derivative rule of several tensors, and return it.
+
+    A shared rule is called once for all these tensors, and returns the tuple of their gradients.
+    """
     _SHARED.add(rule)
     return rule
 
 
 def is_shared(rule: Rule) -> bool:
-    """Whether a rule is marked with :func:`shared`."""
+    """Whether the derivative rule ``rule`` is marked by :func:`shared`."""
     return rule in _SHARED
 
 

@@ -47,7 +47,8 @@ def annotated_numbers(function: Any) -> frozenset[str]:
 def common_dtype(operands: Sequence[Any]) -> dtypes.dtype:
     """Return the dtype to which ``operands`` (Tensors and numbers) are promoted.
 
-    Tensors with dimensions, 0-d tensors and numbers form three groups of decreasing priority, as in PyTorch.
+    As in PyTorch, tensors with dimensions have priority over 0-d tensors, and these over numbers: an operand of lower
+    priority changes the dtype only if its category (bool, integer, floating, complex) is higher.
     """
     groups: list[dtypes.dtype | None] = [None, None, None]
     for each in operands:
@@ -64,8 +65,8 @@ def promote_operands(op: Any, taken: frozenset[Any], *operands: Any) -> tuple[li
     """Return the operands (arrays and numbers) in the NumPy dtype in which ``op`` computes, and this dtype.
 
     ``taken`` is the set of dtypes besides float32 and float64 that the kernel supports without conversion. The common
-    dtype is cached in ``op.united`` by the operands' dtypes. Raises ValueError for operands that only the fallback
-    ``generic_path.apply`` supports.
+    dtype is cached in the dictionary ``op.united``, whose keys are the operands' dtypes. Raises ValueError for operands
+    that only the fallback ``generic_path.apply`` supports.
     """
     key = dtypes.default.floating, *([each.dtype.num * 2 + (not each.ndim) if isinstance(each, numpy.ndarray) else each.__class__
                                      for each in operands])  # fmt: skip
@@ -82,7 +83,7 @@ def promote_operands(op: Any, taken: frozenset[Any], *operands: Any) -> tuple[li
 
 
 def _common_numpy_dtype(op: Any, taken: frozenset[Any], operands: Sequence[Any]) -> Any:
-    """Return the NumPy dtype for :func:`promote_operands`, or None if only the fallback supports the operands."""
+    """Return the NumPy dtype for :func:`promote_operands`, or None if only the fallback supports ``operands``."""
     if op.check is not None:
         op.check(*operands)
     common = common_dtype([wrap(each) if isinstance(each, numpy.ndarray) else each for each in operands])
@@ -104,7 +105,7 @@ for _each in INTEGERS:
 def stores_like_pytorch(value: Any, dtype: Any) -> bool:
     """Whether assigning the number ``value`` to an array of ``dtype`` gives the same result in NumPy as in PyTorch.
 
-    If it does not, the caller must convert the number first.
+    If the result is False, the caller must convert the number first.
     """
     kind = value.__class__
     if kind is float:

@@ -1,7 +1,7 @@
 """The ``out=`` argument of public functions.
 
 Operations do not implement ``out=``: the function is called without it, and its result is copied into the outputs after
-their dtypes and shapes are checked. The checks and the error texts are recorded from PyTorch, function by function, in
+their dtypes and shapes are checked. The checks and the error texts of each function are recorded from PyTorch in
 ``outs.txt``, which is read at the first call with ``out=``.
 """
 
@@ -33,9 +33,10 @@ TAKE_NUMBERS = frozenset(["add", "sub", "subtract", "mul", "multiply", "div", "d
 
 
 def call_into_out(call: Callable[..., Any], space: str, name: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
-    """Write the result of ``call(*args, **named)`` without ``out`` into the output ``named["out"]``, and return it.
+    """Run ``call`` without ``out``, write its result into the output ``named["out"]``, and return the output.
 
-    ``space`` and ``name`` identify the public function, for ``outs.txt`` and for errors.
+    ``args`` and ``named`` are the arguments of the call. ``space`` and ``name`` identify the public function in
+    ``outs.txt`` and in errors.
     """
     key = name if space == "torch" else f"{space}.{name}"
     rest, out = dict(named), named["out"]
@@ -79,8 +80,9 @@ def call_into_out(call: Callable[..., Any], space: str, name: str, args: Sequenc
 def _returned(key: str, found: Any, outs: tuple[Tensor, ...]) -> Any:
     """Return the outputs ``outs`` in the form in which PyTorch returns several outputs.
 
-    This is a named tuple if ``found``, the result without ``out=``, is a named tuple. For functions that copy views,
-    such as ``split_copy``, it is None, and otherwise a tuple. ``key`` is the function's name in ``outs.txt``.
+    The form is a named tuple if ``found``, the result of the call without ``out=``, is a named tuple. Functions that
+    copy views, such as ``split_copy``, return None, and all other functions a tuple. ``key`` is the function's name in
+    ``outs.txt``.
     """
     kind = type(found)
     if kind.__module__ != "torch.return_types":
@@ -102,7 +104,7 @@ def _wrong_number(key: str, wanted: int, given: int) -> Exception:
 
 
 def _check_dtype_argument(key: str, dtype: Any, out: dtypes.dtype) -> None:
-    """Raise RuntimeError if the argument ``dtype`` of a call differs from the dtype ``out`` of the output.
+    """Raise RuntimeError if ``dtype``, an argument of the call, differs from ``out``, the dtype of the output tensor.
 
     ``key`` is the function's name in ``outs.txt``.
     """
@@ -142,8 +144,8 @@ def _refuse_graded(key: str, read: Sequence[Tensor], outs: Sequence[Tensor]) -> 
 def _overload(key: str, read: Sequence[Tensor], dim: Any, several: bool) -> str:
     """Return the name in ``outs.txt`` of the overload of PyTorch's function that the call uses.
 
-    It is ``key``, the function's name, if all overloads agree. ``read`` are the operands of the call, ``dim`` is its
-    argument ``dim``, and ``several`` is true if there are several outputs.
+    The result is ``key``, the function's name, if all overloads have the same checks. ``read`` are the operands of the
+    call, ``dim`` is its argument ``dim``, and ``several`` is true if there are several outputs.
     """
     if key in ("max", "min") and several:
         return "aminmax"
@@ -162,8 +164,8 @@ def _overload(key: str, read: Sequence[Tensor], dim: Any, several: bool) -> str:
 def _check(key: str, overload: str, index: int, result: Tensor, target: Tensor, read: Sequence[Tensor]) -> None:
     """Raise PyTorch's error if ``result`` may not be written into ``target``, the output at ``index``.
 
-    It checks the dtype, gradients, and overlap in memory with the operands ``read``. ``key`` and ``overload`` are names
-    in ``outs.txt`` of the function and of the overload.
+    The function checks the dtype, gradients, and overlap in memory with the operands ``read``. ``key`` and ``overload``
+    are names in ``outs.txt`` of the function and of the overload.
     """
     tests = _table()["tests"].get(f"{overload}#{index}") or _table()["tests"].get(overload, USUAL)
     for test, text in tests:
@@ -206,9 +208,10 @@ TESTS: dict[str, Callable[[dtypes.dtype, dtypes.dtype], bool]] = {
 
 
 def _error(recorded: str, result: dtypes.dtype, out: dtypes.dtype) -> Exception:
-    """Return the error with the text ``recorded`` in ``outs.txt``, which names the dtypes ``result`` and ``out``.
+    """Return the error whose text is ``recorded``, a template in ``outs.txt`` with fields for dtype names.
 
-    The text begins with the class of the error if this is not RuntimeError.
+    The names of the dtypes ``result`` and ``out`` are inserted. The template begins with the class of the error, unless
+    this is RuntimeError.
     """
     kind, _, text = recorded.rpartition("Error: ")
     names = {"result": dtypes.scalar_name(result), "out": dtypes.scalar_name(out)}
@@ -222,9 +225,9 @@ def _error(recorded: str, result: dtypes.dtype, out: dtypes.dtype) -> Exception:
 
 @cache
 def _table() -> dict[str, Any]:
-    """Return the contents of ``outs.txt``: for each section, a dictionary from the names of functions to their entries.
+    """Return the contents of ``outs.txt``, a dictionary for each section from the names of functions to their entries.
 
-    The section ``tests`` has for each function a list of pairs (test, error text).
+    The entry of a function in the section ``tests`` is a list of pairs (test, error text).
     """
     table: dict[str, Any] = {each: {} for each in SECTIONS}
     tests: dict[str, list[tuple[str, str]]] = {}

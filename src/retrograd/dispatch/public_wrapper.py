@@ -1,7 +1,7 @@
 """Public wrappers: generated functions that call a Python function and raise PyTorch's argument errors.
 
-A wrapper accepts any arguments (``*_rest, **_named``), so that PyTorch's error and not Python's is raised for wrong
-ones. It implements ``out=`` and converts NumPy scalars to Python numbers where PyTorch expects numbers.
+A wrapper accepts any arguments (``*_rest, **_named``), so that wrong arguments raise PyTorch's error and not Python's.
+A wrapper also implements ``out=`` and converts NumPy scalars to Python numbers where PyTorch expects numbers.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def public_wrapper(target: Callable[..., Any], space: str, name: str) -> Any:
 
 
 def _write(function: FunctionType) -> None:
-    """Generate the code of the wrapper ``function`` with the parameters of the function that it calls.
+    """Generate the code of the wrapper ``function``, with the same parameters as the function that the wrapper calls.
 
-    A call takes 90 ns; with ``*args, **kwargs`` instead of these parameters it would take 150 ns.
+    A call of the wrapper takes 90 ns; with ``*args, **kwargs`` instead of these parameters it would take 150 ns.
     """
     space = function.__globals__
     target, name = space["target"], space["name"]
@@ -102,7 +102,7 @@ def _write(function: FunctionType) -> None:
 
 
 def _commonly(names: tuple[str, ...]) -> list[str]:
-    """Return source lines that call the ``array_factory`` (see ``declare.public``) for positional arguments.
+    """Return source lines that call the ``array_factory`` (see ``declare.public``) for calls with positional arguments.
 
     ``names`` are the wrapper's parameters.
     """
@@ -156,7 +156,7 @@ def _given_out(space: str, names: tuple[str, ...]) -> list[str]:
 def vet(space: str, name: str, named: dict[str, Any]) -> None:
     """Raise ArgumentMismatch if ``named`` has a keyword that no signature of the function ``name`` of ``space`` has.
 
-    It is called before a function with ``**kwargs``, which would accept any keyword.
+    Wrappers of functions with ``**kwargs`` call this check, because such functions would accept any keyword.
     """
     known = signatures.signatures(space, name)
     for key in named if known else ():
@@ -165,7 +165,7 @@ def vet(space: str, name: str, named: dict[str, Any]) -> None:
 
 
 def with_argument_errors(apply: Callable[..., Any], op: Any, space: str, name: str) -> Callable[..., Any]:
-    """Return a function like ``apply``, the fallback of ``op``, with ``out=`` and PyTorch's argument errors.
+    """Return a fallback for ``op`` that calls ``apply``, implements ``out=`` and raises PyTorch's argument errors.
 
     ``name`` is the public name of the operation in the namespace ``space``.
     """

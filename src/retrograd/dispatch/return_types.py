@@ -10,9 +10,9 @@ from ..compat.pickle_names import pickled_as
 
 
 def named(name: str, fields: Sequence[str]) -> Any:
-    """Create and return the tuple class ``torch.return_types.<name>``, whose items are also the attributes ``fields``.
+    """Create the tuple class ``torch.return_types.<name>``, whose items are also the attributes ``fields``.
 
-    Its repr and pickles are PyTorch's.
+    Return the class. Its instances have PyTorch's repr, and their pickles are compatible with PyTorch's.
     """
 
     def text(self: Any) -> str:

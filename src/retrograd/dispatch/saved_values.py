@@ -1,4 +1,4 @@
-"""Nodes whose saved values are packed by saved-tensor hooks, and the objects behind ``grad_fn._raw_saved_…``.
+"""Nodes whose saved values are packed by saved-tensor hooks, and the values of ``grad_fn._raw_saved_…``.
 
 A node with packed values is an instance of a subclass of its class. The subclass's vjp unpacks the values and makes the
 node an instance of the plain class again; with ``retain_graph=True`` a copy of the node in the plain class gets the
@@ -18,7 +18,7 @@ from ..core.tensor import Tensor, new
 
 
 def packed_class(kind: type[Node]) -> type[Node]:
-    """Return the subclass of the node class ``kind`` for nodes with packed values; it has the same name."""
+    """Return the subclass of the node class ``kind`` for nodes with packed values; both classes have the same name."""
     if hasattr(kind, "plain"):
         return kind
     if kind not in _packed:
@@ -44,10 +44,10 @@ def _packed_subclass(kind: type[Node]) -> type[Node]:
 
 
 def _unpacking(level: str, slots: Sequence[Any]) -> Callable[..., Any]:
-    """Return a method ``level`` ("vjp" or "vjp_recorded") for nodes whose values are packed by saved-tensor hooks.
+    """Return the method ``level`` ("vjp" or "vjp_recorded") of nodes whose values are packed by saved-tensor hooks.
 
-    The method unpacks the values and then calls the method of the plain class. ``slots`` are the slots of the node
-    class.
+    The method unpacks the values and then calls the method of the plain class. ``slots`` are the slot descriptors of
+    the node class.
     """
 
     def vjp(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
@@ -75,9 +75,10 @@ def _store_unpacked(node: Any, arrays: Sequence[Any]) -> None:
 
 
 def _unpacked_copy(node: Any, slots: Sequence[Any]) -> Any:
-    """Return a copy of the graph node ``node`` in which the saved values are those that the unpack hooks return.
+    """Return a copy of ``node`` whose saved values are the results of the unpack hooks.
 
-    ``slots`` names the attributes (``__slots__``) to copy. The copy is of the class without saved-tensor hooks.
+    The copy belongs to the plain node class, without packed values. ``slots`` are the slot descriptors of the
+    attributes to copy.
     """
     copied: Any = new(node.plain)
     for slot in slots:
@@ -105,7 +106,8 @@ class SavedTensor(ABC):
     def held(self) -> Any:
         """Return the value that the node has saved.
 
-        This is a PackedValue, the tensor, None if no tensor was saved, or FREED if a backward pass has freed it.
+        The value is a PackedValue, the tensor, None if no tensor was saved, or FREED if a backward pass has freed the
+        value.
         """
 
     @abstractmethod
@@ -120,17 +122,17 @@ class SavedTensor(ABC):
 
     @property
     def unpack_hook(self) -> Any:
-        """Hook that converts :attr:`data` to the tensor, or None."""
+        """Hook that converts :attr:`data` to the tensor, or None if there are no hooks."""
         value = self.held()
         return value.hook if value.__class__ is PackedValue else None
 
     def unpack(self) -> Tensor:
-        """Return the saved tensor, unpacked by the hook if it has one."""
+        """Return the saved tensor; if hooks are registered, it is the result of the unpack hook."""
         value = self.held()
         return value.unpack() if value.__class__ is PackedValue else value
 
     def register_hooks(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
-        """Save ``pack_hook(tensor)`` instead of the tensor; the backward pass uses ``unpack_hook`` of the saved object.
+        """Save the object ``pack_hook(tensor)`` instead of the tensor; the backward pass uses ``unpack_hook(object)``.
 
         Raises RuntimeError if no tensor is saved, if it was freed, or if it has hooks already.
         """
@@ -158,7 +160,7 @@ FREED: Any = object()
 
 
 class NodeSavedTensor(SavedTensor):
-    """Value of ``grad_fn._raw_saved_…`` for the node of a declared operation, which stores it in ``s_<slot>``.
+    """Saved tensor of a node of a declared operation; the node stores the value in the attribute ``s_<slot>``.
 
     ``lift()`` returns the saved value as a Tensor.
     """

@@ -1,7 +1,7 @@
 """Signatures of PyTorch's functions, read from ``signatures.txt``, and checks of arguments against them.
 
-They are used only after a call has failed, to find PyTorch's error message. The checks follow PyTorch's argument
-parser, as far as its errors show what it does. Knows no operation.
+The signatures are used only after a call has failed, to find PyTorch's error message. The checks follow PyTorch's
+argument parser, as far as its behaviour can be seen from its errors.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Parameter:
         return SHOWN.get(self.kind, self.kind)
 
     def find(self, given: dict[str, Any]) -> str | None:
-        """Return the key of ``given``, the keyword arguments of a call, that has this parameter's argument, or None."""
+        """Return the key of this parameter's argument in ``given``, the keyword arguments of a call, or None."""
         return next((each for each in (self.name, *OTHER_NAMES.get(self.name, ())) if each in given), None)
 
     def takes(self, value: Any, function: str) -> bool:
@@ -185,7 +185,9 @@ class Signature:
 
 
 def argument_error_text(space: str, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> str | None:
-    """Return PyTorch's error text for a call of ``name`` with the arguments ``args`` and ``named``.
+    """Return PyTorch's error text for a call of ``name`` with the arguments ``args`` and ``named``, or None.
+
+    ``space`` is the namespace of the function. None means that the arguments fit a signature or that none is known.
 
     >>> argument_error_text("torch", "exp", ("a",), {})
     "exp(): argument 'input' (position 1) must be Tensor, not str"
@@ -218,7 +220,10 @@ def argument_error_text(space: str, name: str, args: tuple[Any, ...], named: dic
 
 
 def _combinations(known: list[Signature], args: tuple[Any, ...], named: dict[str, Any]) -> str:
-    """Return PyTorch's text "received an invalid combination of arguments", with the list ``known`` of signatures."""
+    """Return PyTorch's error text "received an invalid combination of arguments".
+
+    The text lists the types of the arguments ``args`` and ``named``, and the signatures ``known`` of the function.
+    """
     got = [type_name(each) for each in args] + [f"{key}={type_name(value)}" for key, value in reversed(named.items())]
     listed = ", ".join(got) + (", " if named and not args else "")
     shown = [_spaced(each) for each in known if not each.hidden]
@@ -244,7 +249,7 @@ PREFIXES = {"linalg": "linalg_", "fft": "fft_", "special": "special_"}
 
 @cache
 def _lines() -> dict[tuple[str, str], list[str]]:
-    """Return the lines of signatures.txt in a dictionary by the function's namespace and name."""
+    """Return the lines of ``signatures.txt``, as a dictionary whose keys are pairs (namespace, function name)."""
     lines: dict[tuple[str, str], list[str]] = {}
     space = ""
     with open(os.path.join(os.path.dirname(__file__), "signatures.txt"), encoding="utf-8") as file:
@@ -260,7 +265,7 @@ def _lines() -> dict[tuple[str, str], list[str]]:
 
 @cache
 def signatures(space: str, name: str) -> list[Signature]:
-    """Return the signatures of the function ``name`` of ``space`` (``torch``, ``linalg``, …; ``Tensor``: a method)."""
+    """Return the signatures of the function ``name`` in the namespace ``space``, such as ``torch`` or ``Tensor``."""
     lines = _lines().get((space, name))
     if lines is None and space == "Tensor":
         lines = [_as_method(each) for each in _lines().get(("torch", name), ()) if "(Tensor input" in each]
@@ -269,7 +274,7 @@ def signatures(space: str, name: str) -> list[Signature]:
 
 @cache
 def numbers(space: str, name: str) -> frozenset[str]:
-    """Return the names of those parameters of the function ``name`` of ``space`` that are numbers in any signature."""
+    """Return the names of the parameters that are numbers in some signature of the function ``name`` of ``space``."""
     parameters = [each for line in signatures(space, name) for each in line.parameters if each.kind in _NUMERIC]
     names = {each.name for each in parameters}
     return frozenset(names | {"self", "input"} if names & {"self", "input"} else names)
@@ -279,7 +284,7 @@ _NUMERIC = ("Number", "float")
 
 
 def _as_method(line: str) -> str:
-    """Return the signature ``line`` of a function rewritten for the method: without ``input`` and ``out``."""
+    """Return the function signature ``line`` rewritten as that of a method, without ``input`` and ``out``."""
     line = re.sub(r"\(Tensor input(, )?", "(", line)
     return re.sub(r"(, \*)?, Tensor(\[\d\])? out=None\)|\*, Tensor(\[\d\])? out=None\)", ")", line)
 

@@ -1,9 +1,9 @@
-"""Dispatch of public functions to ``__torch_function__``: installed when the first class or mode that needs it exists.
+"""Dispatch of public functions to ``__torch_function__``, installed when the first overriding class or mode exists.
 
 Note [Looking for overrides]. As long as no class with a ``__torch_function__`` and no mode exists, public functions do
 not check for them. When the first one is registered (``core/torch_function.py``), the code of every public function is
 replaced by LOOKING, which checks the arguments and modes, and calls a copy of the function that has the original code.
-The functions remain the same objects. Therefore names imported before (``from torch import add``) check, too, and
+The functions remain the same objects. Therefore functions imported before (``from torch import add``) check, too, and
 handlers may compare ``func is torch.add``. When the last mode ends and no class was registered, the original code is
 restored (unless modes are entered often). A class that does not derive from Tensor is registered when a call with an
 instance of it fails (``dispatch/argument_errors.py``, ``dispatch/generic_path.py``). The failed call has changed
@@ -97,10 +97,10 @@ known = cache(Known)
 
 
 def handing(name: str, parameters: str) -> Callable[..., tuple[tuple[Any, ...], dict[str, Any]]]:
-    """Return a function that sorts the arguments of a call of ``name`` as ``__torch_function__`` receives them.
+    """Return a function that converts a call's arguments to the ``args`` and ``kwargs`` of ``__torch_function__``.
 
-    The handler is the ``__torch_function__`` that overrides the call; the returned function returns its ``args`` and
-    ``kwargs``.
+    The returned function accepts the arguments of the function ``name``, whose parameter list is ``parameters``. The
+    parameters before the slash become ``args``, the others ``kwargs``.
 
     >>> handing("relu", "input, /, inplace=False")(1, True)
     ((1,), {'inplace': True})
@@ -131,8 +131,8 @@ LOOKING: CodeType = compile_source(
 class Overridable:
     """Public function whose calls ``__torch_function__`` can override, with the data needed to dispatch them.
 
-    ``func`` is the function that handlers receive, ``name`` the function's name below ``torch``, and ``shown`` its name
-    in errors.
+    ``func`` is the function that handlers receive, ``name`` is the function's dotted name relative to ``torch``, and
+    ``shown`` its name in errors.
     """
 
     def __init__(self, function: FunctionType, func: Any, name: str, shown: str) -> None:
@@ -154,9 +154,9 @@ class Overridable:
         self.shown = f"{module}.{function.__name__}" if module else shown
 
     def look(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of a call of the function, after a check for handlers.
+        """Return the result of a call of the function with ``args`` and ``kwargs``.
 
-        If an argument or a mode overrides the call, its handler is called, and otherwise the function.
+        If the class of an argument or an active mode overrides the call, its handler is called instead of the function.
         """
         level, modes = torch_function.state()
         modes_asked = modes and level < NONE
@@ -177,7 +177,7 @@ class Overridable:
             raise
 
     def asked(self, found: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of a call that handlers override: those of modes are called first, then those of classes.
+        """Return the result of a call that is overridden: call the handlers of modes first, then those of classes.
 
         ``found`` are the arguments whose class has a handler.
         """
@@ -215,8 +215,8 @@ class Overridable:
     def take_out(self) -> None:
         """Restore the code that the function had before :meth:`put_in`.
 
-        Another thread may call the function at any moment. Therefore its keyword defaults are valid for both codes
-        until the code is replaced.
+        Another thread may call the function at any moment. Therefore the keyword defaults are valid for the old and the
+        new code until the code has been replaced.
         """
         function, plain = self.function, self.plain
         function.__defaults__ = plain.__defaults__
@@ -227,7 +227,7 @@ class Overridable:
 
 
 def _written_for(before: FunctionType, function: FunctionType) -> None:
-    """Let the code that :mod:`codegen` generates at the first call be set on ``function`` instead of ``before``."""
+    """Make the lazy function ``before`` set the code that it generates at its first call on ``function`` instead."""
     if before.__globals__.get("function") is before:
         before.__globals__["function"] = function
 
@@ -248,15 +248,15 @@ def _twin(function: FunctionType) -> FunctionType:
 
 
 def _module(place: str) -> Any:
-    """Return the module ``place`` of the package, or None if it is not loaded."""
+    """Return the module of this package with the dotted name ``place``, or None if it is not loaded."""
     return sys.modules.get(f"{__package__.partition('.')[0]}.{place}".rstrip("."))
 
 
 def public() -> Iterator[tuple[FunctionType, Any, str, str]]:
     """Yield each public function that ``__torch_function__`` can override, with its names.
 
-    Each item is a tuple of the function, the ``func`` that handlers receive, the name below ``torch``, and the name in
-    errors.
+    Each item is a tuple of the function, the ``func`` that handlers receive, the dotted name relative to ``torch``, and
+    the name in errors.
     """
     nobody = known().names["nobody"]
     every = vars(_module(""))
@@ -294,7 +294,7 @@ _looking: list[Overridable] = []
 
 
 def every() -> dict[str, Overridable]:
-    """Return the :class:`Overridable` functions of the loaded modules, by name."""
+    """Return the :class:`Overridable` of each function of the loaded modules, in a dictionary by name."""
     made = {id(each.function): each for each in _named.values()}
     for function, func, name, shown in public():
         if name not in _named:
@@ -311,9 +311,9 @@ def look() -> None:
 
 
 def loaded(asked: bool = False) -> None:
-    """Make the functions of newly loaded modules check for overrides, if the other functions do.
+    """Make the functions of newly loaded modules check for overrides, if all other functions already check.
 
-    If ``asked`` is true, make them check in any case.
+    If ``asked`` is true, make all functions check in any case.
     """
     if asked or _looking:
         done = {id(each) for each in _looking}
@@ -329,22 +329,19 @@ def rest() -> None:
 
 
 def overridable(space: str, name: str) -> Overridable | None:
-    """Return the :class:`Overridable` function called ``name`` in the namespace ``space``, or None."""
+    """Return the :class:`Overridable` of the function ``name`` in the namespace ``space``, or None."""
     place = {"torch": "", "nn": "nn.functional."}.get(space, f"{space}.")
     return _named.get(f"{place}{name}")
 
 
 def place_of(name: str) -> Any:
-    """Return the module, or the class Tensor, that defines ``name``, a name below ``torch``.
-
-    The result is None if the module is not loaded.
-    """
+    """Return the module, or the class Tensor, that defines ``torch.<name>``, or None if the module is not loaded."""
     place = name.rpartition(".")[0]
     return Tensor if place.startswith("Tensor") else _module(place)
 
 
 def at(name: str) -> Any:
-    """Return the function whose name below ``torch`` is ``name``, such as ``nn.functional.relu``, or None."""
+    """Return the function ``torch.<name>``, for example for the name ``nn.functional.relu``, or None."""
     place = place_of(name)
     return None if place is None else vars(place).get(name.rpartition(".")[2])
 

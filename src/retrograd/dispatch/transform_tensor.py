@@ -2,10 +2,10 @@
 
 The method ``process`` of a :class:`WrapperTensor` computes the result of an operation. A :class:`TransformTensor`
 belongs to one level of a transformation (:class:`TransformLevel`), for example a dual tensor of forward mode or a batch
-of ``vmap``. It wraps an inner tensor, which belongs to an outer level or to none; only plain tensors are stored in the
-graph. Its ``_array`` has the shape and dtype that the user sees, because public functions check their arguments by
-them. Programs without transformations pay nothing, because wrapper tensors are looked for only among operands whose
-class is not exactly Tensor.
+of ``vmap``. A transform tensor wraps an inner tensor, which belongs to an outer level or is a plain tensor; only plain
+tensors are stored in the graph. The attribute ``_array`` has the shape and dtype that the user sees, because public
+functions check the shape and dtype of their arguments. Programs without transformations are not slowed down, because
+wrapper tensors are looked for only among operands whose class is not exactly Tensor.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class TransformLevel:
         self.depth = 0
 
     def differs(self) -> bool:
-        """Whether random functions draw different numbers for each element of the batch, at a level of vmap.
+        """Whether random functions draw different numbers for each element of the batch of this level.
 
-        The result is False for all other transformations. Raises RuntimeError if the call of vmap does not allow random
-        numbers.
+        The result is False for all transformations except vmap. Raises RuntimeError if the call of vmap does not allow
+        random numbers.
         """
         return False
 
@@ -52,7 +52,7 @@ class TransformLevel:
         """Raise an error if ``function``, a subclass of ``autograd.Function``, can not be called at this level."""
 
     def drawn(self, made: Tensor) -> Any:
-        """Return the random numbers ``made`` as a batch of this level of vmap; dimension 0 is that of the batch."""
+        """Return the random numbers ``made`` as a batch of this level of vmap; the batch dimension is dimension 0."""
         raise NotImplementedError
 
     def __enter__(self) -> Any:
@@ -66,7 +66,7 @@ class TransformLevel:
         _runs.set(tuple(each for each in active_levels() if each is not self))
 
     def around(self, inside: Callable[[], Any]) -> Any:
-        """Return ``inside()``, called while this level is active.
+        """Call ``inside()`` while this level is active, and return the result.
 
         No ``with`` statement is used, because an interrupt at the beginning of ``__exit__`` would leave the level
         active.
@@ -81,7 +81,7 @@ class TransformLevel:
 
 
 def _inner_field(name: str) -> Any:
-    """Return a property that reads and writes the attribute ``name`` of a wrapper's inner tensor."""
+    """Return a property that reads and writes the attribute ``name`` of the inner tensor of a wrapper tensor."""
     return property(
         lambda self: getattr(self._inner, name),
         lambda self, value: setattr(self._inner, name, value),
@@ -90,14 +90,14 @@ def _inner_field(name: str) -> Any:
 
 
 def _inner_method(name: str) -> Any:
-    """Return a method that calls the method ``name`` of a wrapper's inner tensor."""
+    """Return a method that calls the method ``name`` of the inner tensor of a wrapper tensor."""
     return lambda self, *args, **kwargs: getattr(self._inner, name)(*args, **kwargs)
 
 
 class WrapperTensor(Tensor):
     """Base class of tensors that compute the results of operations themselves, for example under ``vmap``.
 
-    Among the operands of an operation, the one with the highest ``level`` computes the result.
+    Among the operands of an operation, the wrapper tensor with the highest ``level`` computes the result.
     """
 
     __slots__ = ()  # no slots of its own, because the class of an instance may be set to Tensor
@@ -112,7 +112,7 @@ class WrapperTensor(Tensor):
         """
 
     def refuse_out(self, name: str) -> Exception:
-        """Return the error that is raised if the function ``name`` is called with ``out=`` and such a tensor."""
+        """Return the error for a call of the function ``name`` with ``out=`` and a tensor of this class."""
         return RuntimeError(f"{name}(): out= is not supported for {type(self).__name__}")
 
 
@@ -152,35 +152,40 @@ class TransformTensor(WrapperTensor):
 
     @abstractmethod
     def blank(self, members: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Tensor:
-        """Return the result of :func:`placeholder` for ``members``, of which ``self`` has the innermost level."""
+        """Return the tensor that :func:`placeholder` creates, with ``shape`` and ``dtype``.
+
+        ``self`` is the tensor with the innermost level among ``members``.
+        """
 
     @abstractmethod
     def gradients(self, outs: Any, inputs: Any, grads: Any, solve: Callable[..., Any]) -> list[Any]:
-        """Return the gradients of ``outs`` with respect to ``inputs``.
+        """Return the gradients of ``outs`` with respect to ``inputs``; a gradient that does not exist is None.
 
-        ``self`` is one of these tensors, with the innermost level. ``grads`` are the incoming gradients of ``outs``
-        (None for 1). ``solve(outs, inputs, grads, last)`` computes the gradients of tensors of outer levels; it must be
-        called with ``last=True`` in the last call, which frees the graph unless it is retained. A gradient that does
-        not exist is None.
+        Among these tensors, ``self`` has the innermost level. ``grads`` are the incoming gradients of ``outs`` (None
+        means ones). ``solve(outs, inputs, grads, last)`` computes the gradients of tensors of outer levels; it must be
+        called with ``last=True`` in the last call, which frees the graph unless it is retained.
         """
 
     @abstractmethod
     def custom(self, function: Any, args: tuple[Any, ...]) -> Any:
         """Return the result of ``function``, a subclass of ``autograd.Function``, for the arguments ``args``.
 
-        Among ``args``, ``self`` is the tensor with the innermost level.
+        ``self`` is the tensor with the innermost level among ``args``.
         """
 
     @abstractmethod
     def joined(self, tensors: Sequence[Any], dim: Any, join: Callable[..., Any]) -> Any:
-        """Return ``join(tensors, dim)``; ``self`` is the one of ``tensors`` with the innermost level.
+        """Return ``join(tensors, dim)``, where ``join`` is linear in the tensors, for example ``cat``.
 
-        ``join`` is a function that is linear in the tensors, for example ``cat``.
+        ``self`` is the tensor with the innermost level among ``tensors``.
         """
 
     @abstractmethod
     def spread_as(self, made: Tensor) -> Any:
-        """Return ``made``, a new tensor like ``self``, copied for each element if ``self`` is a batch of vmap."""
+        """Return ``made``, a new tensor that was created for ``self``, as a tensor of the same class and level.
+
+        For example, if ``self`` is a batch of vmap, the result is a batch with a copy of ``made`` for each element.
+        """
 
     #: Whether it has slices: it is a batch of vmap.
     sliced: ClassVar[bool] = False
@@ -190,12 +195,19 @@ class TransformTensor(WrapperTensor):
         raise NotImplementedError
 
     def dynamic(self, name: str) -> Exception:
-        """Return the error for the operation ``name`` under vmap: the shape of its result depends on the elements."""
+        """Return the error for the operation ``name``, which vmap does not support.
+
+        The shape of the operation's result depends on the values of the elements.
+        """
         raise NotImplementedError
 
     @abstractmethod
     def merged(self, members: Sequence[Any], build: Callable[..., Any]) -> Any:
-        """Return a tensor of this level that wraps the result of ``build`` for the inner tensors of ``members``."""
+        """Return a tensor of this level that wraps the result of ``build`` for the inner tensors of ``members``.
+
+        ``build`` gets one argument for each of ``members``. If members have tangents, ``build`` is also called with
+        these.
+        """
 
 
 def innermost(tensors: Sequence[Any]) -> Any:
@@ -217,7 +229,10 @@ def innermost_batch(values: Sequence[Any]) -> Any:
 
 
 def _batch_in(x: Any) -> TransformTensor | None:
-    """Return the batch of vmap that ``x`` is or wraps, the outermost if there are several, or None."""
+    """Return the batch of vmap that ``x`` is or wraps, or None.
+
+    If ``x`` and its inner tensors contain several batches, the result is the first, which has the innermost level.
+    """
     while isinstance(x, TransformTensor):
         if x.sliced:
             return x
@@ -226,9 +241,9 @@ def _batch_in(x: Any) -> TransformTensor | None:
 
 
 def slicewise(surface: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a function that reads the elements of tensors, so that it supports vmap.
+    """Return ``surface``, a function that reads the elements of tensors, with support for vmap.
 
-    For a batch, the function is called once for each element of the batch.
+    For a batch of vmap, ``surface`` is called once for each element of the batch.
     """
 
     @functools.wraps(surface)
@@ -240,7 +255,10 @@ def slicewise(surface: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def copy_per_slice(x: Any, made: Tensor) -> Any:
-    """Return ``made``, a new tensor like ``x``, copied for each element if ``x`` is a batch of vmap."""
+    """Return ``made``, or, if ``x`` is a batch of vmap, a batch that has a copy of ``made`` for each element.
+
+    ``made`` is a new tensor created for ``x``, for example by ``zeros_like``.
+    """
     return x.spread_as(made) if isinstance(x, TransformTensor) else made
 
 
@@ -259,7 +277,7 @@ def in_vmap() -> bool:
 
 
 def draw(sample: Callable[[tuple[int, ...]], Any], shape: tuple[int, ...]) -> Tensor:
-    """Return a tensor of random numbers ``sample(shape)``.
+    """Return a tensor of random numbers with the given ``shape``; ``sample(shape)`` draws them as an array.
 
     Under ``vmap(randomness="different")`` the result is a batch, with different numbers for each of its elements.
     """
@@ -271,16 +289,16 @@ def draw(sample: Callable[[tuple[int, ...]], Any], shape: tuple[int, ...]) -> Te
 
 
 def wrap_in(kind: type[TransformTensor], run: TransformLevel, inner: Tensor) -> Any:
-    """Return a new tensor of the class ``kind`` and the level ``run`` that wraps ``inner``."""
+    """Return a new tensor of the class ``kind`` that wraps ``inner`` and belongs to the level ``run``."""
     wrapper = new(kind)
     wrapper._run, wrapper._inner = run, inner
     return wrapper
 
 
 def placeholder(members: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Tensor:
-    """Return zeros of ``shape`` and ``dtype`` that require gradients, on the device of ``members``.
+    """Return a tensor of zeros with ``shape`` and ``dtype`` that requires gradients, on the device of ``members``.
 
-    If ``members`` include batches of vmap, the result is a batch with the same number of elements.
+    If there are batches of vmap among ``members``, the result is a batch with the same number of elements.
     """
     special = innermost(members)
     if special is not None:
