@@ -1,7 +1,8 @@
-"""``Normal``, ``Categorical``, ``kl_divergence`` and others: probability distributions, as ``torch.distributions``.
+"""Probability distributions: the counterpart of ``torch.distributions``.
 
-Imported lazily, on first access of ``torch.distributions``. Each distribution has its own file, under PyTorch's name;
-``probability_utils`` is shared by distributions with ``probs`` or ``logits``.
+This package is imported lazily, on first access of ``torch.distributions``. Each distribution has its own file, with
+the same file name as in PyTorch. ``probability_utils`` contains the base class of distributions with ``probs`` or
+``logits``.
 """
 
 # ruff: noqa: F401 - re-exports

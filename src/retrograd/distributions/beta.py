@@ -36,12 +36,12 @@ class Beta(ExponentialFamily):
 
     @property
     def concentration1(self) -> Tensor:
-        """Return the parameter of ``x`` in the density, which is its exponent plus 1."""
+        """Return the parameter ``concentration1``: the exponent of ``x`` in the density, plus 1."""
         return self._dirichlet.concentration[..., 0]
 
     @property
     def concentration0(self) -> Tensor:
-        """Return the parameter of ``1 - x`` in the density, which is its exponent plus 1."""
+        """Return the parameter ``concentration0``: the exponent of ``1 - x`` in the density, plus 1."""
         return self._dirichlet.concentration[..., 1]
 
     @property

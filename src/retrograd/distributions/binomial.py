@@ -13,7 +13,7 @@ from .probability_utils import ProbsOrLogits
 
 
 class Binomial(ProbsOrLogits):
-    """Binomial distribution: the number of successes in ``total_count`` trials of success probability ``probs``.
+    """Binomial distribution: the number of successes in ``total_count`` trials with success probability ``probs``.
 
     >>> Binomial(10, torch.tensor(0.25)).mean
     tensor(2.5000)

@@ -15,9 +15,9 @@ from .utils import given_one_of
 
 
 class Categorical(ProbsOrLogits):
-    """Categorical distribution over the classes 0 … n-1, whose probabilities are the last dimension of ``probs``.
+    """Categorical distribution over the classes 0 to n-1, where n is the size of the last dimension of ``probs``.
 
-    ``probs`` is normalised to sum to one.
+    ``probs`` contains the probabilities of the classes; they are normalised to sum to 1.
 
     >>> Categorical(torch.tensor([1.0, 3.0])).probs
     tensor([0.2500, 0.7500])
@@ -77,7 +77,7 @@ class Categorical(ProbsOrLogits):
 class CategoricalBased(Distribution):
     """Base class of ``Multinomial`` and other distributions that are derived from a :class:`Categorical`.
 
-    Their events are vectors with one element for each class.
+    The events of these distributions are vectors with one element for each class.
     """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
@@ -100,7 +100,7 @@ class CategoricalBased(Distribution):
 
     @property
     def param_shape(self) -> torch.Size:
-        """Return the shape of the probabilities."""
+        """Return the shape of ``probs``."""
         return self._categorical.param_shape
 
 

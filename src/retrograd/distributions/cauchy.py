@@ -14,10 +14,7 @@ from .utils import broadcast_all
 
 
 class Cauchy(Distribution):
-    """Cauchy distribution with the median ``loc``; ``scale`` is half of the width at half of the maximal density.
-
-    The mean does not exist.
-    """
+    """Cauchy distribution with median ``loc`` and half width at half maximum ``scale``; the mean does not exist."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real

@@ -24,7 +24,7 @@ class Chi2(Gamma):
 
     @property
     def df(self) -> Tensor:
-        """Return the degrees of freedom."""
+        """Return the number of degrees of freedom."""
         return self.concentration * 2
 
     def _expand_into(self, new: Any, batch_shape: Any) -> None:

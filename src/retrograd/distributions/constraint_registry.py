@@ -1,7 +1,7 @@
 """``biject_to`` and ``transform_to``: registries of transforms from the real numbers to the set of a constraint.
 
-The transforms of ``biject_to`` are bijective. The transforms of ``transform_to`` need not be bijective, but suit
-unconstrained optimisation.
+The transforms of ``biject_to`` are bijective. The transforms of ``transform_to`` are intended for unconstrained
+optimisation; some of them are not bijective.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class ConstraintRegistry:
     def register(self, constraint: Any, factory: Factory | None = None) -> Any:
         """Register ``factory``, a function from a constraint to a transform, for a class of constraints.
 
-        ``constraint`` is the class or an instance of it. Without ``factory``, return a decorator that registers a
-        function.
+        ``constraint`` is the class or an instance of the class. If ``factory`` is None, return a decorator that
+        registers a function.
         """
         if factory is None:
             return lambda given: self.register(constraint, given)
@@ -63,10 +63,10 @@ def _between(constraint: Any) -> transforms.Transform:
 
 
 def _shifted_exp(bound: str, scale: int) -> Factory:
-    """Return a function that creates the transform ``bound + scale * exp(x)`` for a constraint.
+    """Return a function that creates the transform ``b + scale * exp(x)`` for a constraint.
 
-    ``bound`` is the name of the constraint's attribute. The results are above the bound if ``scale`` is 1, below it if
-    -1.
+    ``bound`` is the name of the attribute of the constraint that contains the bound ``b``. The values of the transform
+    are greater than ``b`` if ``scale`` is 1, and less than ``b`` if ``scale`` is -1.
     """
     return lambda constraint: transforms.ComposeTransform(
         [transforms.ExpTransform(), transforms.AffineTransform(getattr(constraint, bound), scale)]

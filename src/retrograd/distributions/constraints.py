@@ -1,4 +1,4 @@
-"""Constraints: sets to which parameters and values of a distribution belong. ``check`` tests each event of a tensor."""
+"""Constraints: sets of valid parameters or values of a distribution. ``check`` tests each event of a tensor."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ..compat.pickle_names import TorchNamed
 class Constraint(TorchNamed):
     """Base class of constraints, sets of values.
 
-    ``is_discrete`` is true if the set is countable. ``event_dim`` is the number of dimensions of an event, an element
-    of the set.
+    ``is_discrete`` is true if the set is countable. An event is an element of the set, for example a vector;
+    ``event_dim`` is its number of dimensions.
     """
 
     is_discrete: Any = False
@@ -36,7 +36,10 @@ class Constraint(TorchNamed):
 
 
 class _Dependent(Constraint):
-    """Constraint that depends on the parameters of a distribution: it is known for an instance, not for the class."""
+    """Constraint that depends on the parameters of a distribution, for example on the bounds of ``Uniform``.
+
+    It is a placeholder on the class of the distribution; each instance of the distribution has the actual constraint.
+    """
 
     def __init__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> None:
         self._is_discrete, self._event_dim = is_discrete, event_dim
@@ -65,14 +68,14 @@ class _Dependent(Constraint):
 
 
 def is_dependent(constraint: Any) -> bool:
-    """Whether ``constraint`` depends on the parameters of a distribution, so that it is not known for the class."""
+    """Whether ``constraint`` is a placeholder for constraints that depend on the parameters of a distribution."""
     return isinstance(constraint, _Dependent)
 
 
 class _DependentProperty(property, _Dependent):
     """``constraints.dependent_property``: property of a distribution whose value is a constraint.
 
-    On the class of the distribution, the property itself is a dependent constraint.
+    Accessed on the class of the distribution, the property itself is the result, a dependent constraint.
     """
 
     def __init__(
@@ -253,8 +256,9 @@ class _LowerCholesky(Constraint):
 
 
 class _CorrCholesky(Constraint):
-    """Constraint to Cholesky factors of correlation matrices: lower triangular, with positive diagonal and rows of norm
-    1.
+    """Constraint to Cholesky factors of correlation matrices.
+
+    The factors are lower triangular, with a positive diagonal and rows of norm 1.
     """
 
     event_dim = 2
@@ -305,9 +309,9 @@ class _PositiveDefinite(_Symmetric):
 
 
 def _all_of_event(checked: Tensor, kept: int) -> Tensor:
-    """Return a boolean tensor of the first ``kept`` dimensions of ``checked``.
+    """Return ``checked`` reduced to its first ``kept`` dimensions.
 
-    An element is true if all elements of ``checked`` along the other dimensions are true.
+    An element of the result is true if all elements of ``checked`` along the other dimensions are true.
     """
     return checked.all(tuple(range(kept, checked.dim()))) if kept < checked.dim() else checked
 
@@ -315,7 +319,8 @@ def _all_of_event(checked: Tensor, kept: int) -> Tensor:
 class _IndependentConstraint(Constraint):
     """Constraint whose events include the last ``reinterpreted_batch_ndims`` batch dimensions of ``base_constraint``.
 
-    An event belongs to the set if all its parts satisfy ``base_constraint``.
+    An event belongs to the set if each of its sub-tensors, the events of ``base_constraint``, satisfies
+    ``base_constraint``.
     """
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
@@ -352,7 +357,7 @@ class _IndependentConstraint(Constraint):
 class MixtureSameFamilyConstraint(Constraint):
     """Constraint to values of a mixture (``MixtureSameFamily``).
 
-    They satisfy ``base_constraint``, the constraint of the components, for every component.
+    A value must satisfy ``base_constraint``, the constraint of the components, for every component.
     """
 
     def __init__(self, base_constraint: Constraint) -> None:
@@ -394,9 +399,9 @@ class _PartwiseConstraint(Constraint):
 
 
 class _Cat(_PartwiseConstraint):
-    """Constraint that applies the constraints ``cseq`` to consecutive parts along ``dim``, as ``constraints.cat``.
+    """Constraint ``constraints.cat``, which applies the constraints ``cseq`` to consecutive parts along ``dim``.
 
-    ``lengths`` are the sizes of the parts along ``dim``, by default 1.
+    ``lengths`` are the sizes of the parts along ``dim``, by default 1 each.
     """
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None) -> None:
@@ -419,9 +424,7 @@ class _Cat(_PartwiseConstraint):
 
 
 class _Stack(_PartwiseConstraint):
-    """Constraint that applies the i-th constraint of ``cseq`` to the i-th slice along ``dim``, as
-    ``constraints.stack``.
-    """
+    """Constraint ``constraints.stack``, which applies constraint i of ``cseq`` to slice i along ``dim``."""
 
     @property
     def event_dim(self) -> int:

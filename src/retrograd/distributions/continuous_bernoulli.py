@@ -19,8 +19,9 @@ from .utils import broadcast_all, clamp_probs, uniform
 class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     """Continuous Bernoulli distribution on [0, 1].
 
-    The density is proportional to ``probs ** x * (1 - probs) ** (1 - x)``. The formulas of the distribution are 0 / 0
-    where ``probs`` is 1/2. Therefore power series replace the formulas where ``probs`` is in the interval ``lims``.
+    The density is proportional to ``probs ** x * (1 - probs) ** (1 - x)``. The formulas of the mean and of other
+    properties are undefined (0 / 0) for ``probs = 1/2``. Therefore, power series are used instead if ``probs`` is in
+    the interval ``lims``.
 
     Source: Loaiza-Ganem and Cunningham, "The continuous Bernoulli", 2019.
 

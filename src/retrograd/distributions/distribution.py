@@ -1,7 +1,7 @@
 """``Distribution``: base class of distributions, which checks parameters and values and defines the public methods.
 
-The parameters of a distribution are the attributes named in ``arg_constraints``; ``repr``, validation and ``expand``
-are derived from them.
+The parameters of a distribution are the attributes named in ``arg_constraints``. ``repr``, validation and ``expand``
+use these names.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ OURS = ("retrograd.distributions", "torch.distributions")
 class Distribution(TorchNamed):
     """Base class of distributions.
 
-    ``batch_shape`` is the shape of the parameters: each element is an independent distribution. ``event_shape`` is the
-    shape of one event of such a distribution.
+    An object represents a batch of independent distributions: ``batch_shape`` is the shape of the batch, and
+    ``event_shape`` is the shape of one sample of one distribution.
 
     >>> from retrograd.distributions import Normal
     >>> Normal(0.0, 1.0).log_prob(torch.tensor(0.0))
@@ -47,7 +47,7 @@ class Distribution(TorchNamed):
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Set to ``value`` whether distributions that are created afterwards check their parameters and values."""
+        """Set the default of ``validate_args``: whether distributions check their parameters and values."""
         if value not in [True, False]:
             raise ValueError
         Distribution._validate_args = value
@@ -90,12 +90,12 @@ class Distribution(TorchNamed):
 
     @property
     def event_shape(self) -> Size:
-        """Return the shape of a single event."""
+        """Return the shape of a single sample of a single distribution of the batch."""
         return self._event_shape
 
     @property
     def arg_constraints(self) -> dict[str, constraints.Constraint]:
-        """Return a dict of the constraints of the parameters, by name."""
+        """Return a dict that maps the names of the parameters to their constraints."""
         raise NotImplementedError
 
     @property
@@ -106,7 +106,7 @@ class Distribution(TorchNamed):
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         """Return this distribution with its parameters expanded to ``batch_shape``.
 
-        ``_instance`` is the object to use for the result; by default a new one is created.
+        ``_instance`` is an object in which to store the result; by default a new object is created.
         """
         owner = _package_class(type(self))
         if owner in REQUIRE_OWN_EXPAND:
@@ -119,7 +119,7 @@ class Distribution(TorchNamed):
         return new
 
     def _expand_into(self, new: Any, batch_shape: Size) -> None:
-        """Set the parameters of this distribution, expanded to ``batch_shape``, on the distribution ``new``."""
+        """Store the parameters of this distribution, expanded to ``batch_shape``, in the distribution ``new``."""
         for name, constraint in self.arg_constraints.items():
             if name in self.__dict__:
                 value = self.__dict__[name]
@@ -154,7 +154,7 @@ class Distribution(TorchNamed):
     def rsample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         """Return reparametrised samples of shape ``sample_shape + batch_shape + event_shape``.
 
-        They are differentiable with respect to the parameters.
+        The samples are differentiable with respect to the parameters of the distribution.
         """
         raise NotImplementedError
 
@@ -170,11 +170,11 @@ class Distribution(TorchNamed):
         raise NotImplementedError
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Return the cumulative distribution function at ``value``: the probability of a sample up to ``value``."""
+        """Return the cumulative distribution function: the probability that a sample is at most ``value``."""
         raise NotImplementedError
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Return the quantile for the probability ``value``, which is the inverse of :meth:`cdf`."""
+        """Return the quantile for the probability ``value``: the inverse function of :meth:`cdf`."""
         raise NotImplementedError
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
@@ -255,14 +255,14 @@ class Distribution(TorchNamed):
 
 
 def all_true(checked: Tensor) -> bool:
-    """Whether all elements of ``checked`` are true; under ``torch.vmap``, those of the whole batch."""
+    """Whether all elements of ``checked`` are true; under ``torch.vmap``, all elements of the whole batch."""
     while isinstance(checked, TransformTensor):
         checked = checked._inner
     return bool(checked.all())
 
 
 def _package_class(cls: type) -> Any:
-    """Return the class of this package from which ``cls`` derives; ``cls`` itself if it belongs to this package."""
+    """Return the most derived class of this package among ``cls`` and its base classes."""
     return next(each for each in cls.__mro__ if each.__module__.startswith(OURS))
 
 

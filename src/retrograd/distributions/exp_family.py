@@ -1,6 +1,7 @@
 """``ExponentialFamily``: base class of distributions with densities ``exp(<t(x), θ> - F(θ) + k(x))``.
 
-Entropies and divergences are computed from the gradients of ``F``.
+``t(x)`` are the sufficient statistics, ``θ`` the natural parameters, ``F`` the log normaliser and ``k`` the carrier
+measure. Entropies and divergences are computed from the gradients of ``F``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from .distribution import REQUIRE_OWN_EXPAND, Distribution
 class ExponentialFamily(Distribution):
     """Base class of distributions that define natural parameters ``θ`` and a log normaliser ``F``.
 
-    The density of these distributions is ``exp(<t(x), θ> - F(θ) + k(x))``.
+    The density is ``exp(<t(x), θ> - F(θ) + k(x))``, with sufficient statistics ``t(x)`` and carrier measure ``k``.
     """
 
     @property
@@ -36,7 +37,7 @@ class ExponentialFamily(Distribution):
     def _log_normalizer_grads(self) -> tuple[Tensor, tuple[Tensor, ...], tuple[Tensor, ...]]:
         """Return ``F(θ)``, the tuple of natural parameters ``θ``, and the tuple of gradients of ``F``.
 
-        The gradients are the expected values of ``t(x)``.
+        The gradients are the expected values of the sufficient statistics ``t(x)``.
         """
         params = tuple(each.detach().requires_grad_() for each in self._natural_params)
         normaliser = self._log_normalizer(*params)

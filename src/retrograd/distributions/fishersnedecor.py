@@ -15,8 +15,9 @@ from .utils import broadcast_all
 
 
 class FisherSnedecor(Distribution):
-    """F-distribution: the ratio of two chi-squared variables, each divided by its degrees of freedom ``df1`` or
-    ``df2``.
+    """F-distribution: the ratio of two chi-squared variables, each divided by its degrees of freedom.
+
+    ``df1`` is the number of degrees of freedom of the numerator, ``df2`` that of the denominator.
     """
 
     arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}

@@ -14,7 +14,9 @@ from .utils import broadcast_all, uniform
 
 
 class GeneralizedPareto(Distribution):
-    """Generalised Pareto distribution of values above the threshold ``loc``, with tail index ``concentration``.
+    """Generalised Pareto distribution of values of at least ``loc``, with shape parameter ``concentration``.
+
+    The probability of a sample above ``x`` is ``(1 + concentration * (x - loc) / scale) ** (-1 / concentration)``.
 
     >>> GeneralizedPareto(0.0, 1.0, 0.0).cdf(torch.tensor(1.0))
     tensor(0.6321)
@@ -35,8 +37,8 @@ class GeneralizedPareto(Distribution):
     def _exponential(self) -> tuple[Tensor, Tensor]:
         """Return a mask of the zeros of ``concentration``, and ``concentration`` with each 0 replaced by 1.
 
-        Where ``concentration`` is 0, the tail of the distribution is exponential, and the general formula would divide
-        by zero.
+        Where ``concentration`` is 0, the distribution is exponential. The replacement avoids a division by zero in the
+        general formulas.
         """
         zero = torch.isclose(self.concentration, self.concentration.new_zeros(()))
         return zero, torch.where(zero, torch.ones_like(self.concentration), self.concentration)

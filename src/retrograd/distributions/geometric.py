@@ -15,7 +15,7 @@ from .utils import broadcast_all
 
 
 class Geometric(ProbsOrLogits):
-    """Geometric distribution: the number of failures before the first success, which has the probability ``probs``.
+    """Geometric distribution: the number of failures before the first success; ``probs`` is the success probability.
 
     >>> Geometric(0.25).mean
     tensor(3.)

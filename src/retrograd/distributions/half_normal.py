@@ -28,7 +28,7 @@ class HalfDistribution(TransformedDistribution):
 
     @property
     def scale(self) -> Tensor:
-        """Return the scale of the symmetric variable."""
+        """Return the scale of the symmetric variable whose absolute value is the sample."""
         return self.base_dist.scale  # type: ignore[attr-defined]
 
     @property

@@ -12,8 +12,9 @@ from .utils import sum_rightmost
 
 
 class Independent(Distribution):
-    """Distribution ``base_distribution`` with its last ``reinterpreted_batch_ndims`` batch dimensions as event
-    dimensions.
+    """Distribution ``base_distribution`` with some batch dimensions reinterpreted as event dimensions.
+
+    These are the last ``reinterpreted_batch_ndims`` batch dimensions.
 
     >>> from retrograd.distributions import Normal
     >>> Independent(Normal(torch.zeros(3), 1.0), 1).event_shape

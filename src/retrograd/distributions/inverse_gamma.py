@@ -31,12 +31,12 @@ class InverseGamma(TransformedDistribution):
 
     @property
     def concentration(self) -> Tensor:
-        """Return the concentration of the gamma variable."""
+        """Return the concentration of the gamma variable whose reciprocal is the sample."""
         return self.base_dist.concentration  # type: ignore[attr-defined]
 
     @property
     def rate(self) -> Tensor:
-        """Return the rate of the gamma variable."""
+        """Return the rate of the gamma variable whose reciprocal is the sample."""
         return self.base_dist.rate  # type: ignore[attr-defined]
 
     @property

@@ -1,8 +1,8 @@
-"""``kl_divergence`` and ``register_kl``: Kullback-Leibler divergences by pair of distribution classes.
+"""``kl_divergence`` and ``register_kl``: formulas of Kullback-Leibler divergences by pair of distribution classes.
 
-Source of most formulas: Nielsen and Garcia, "Statistical exponential families: a digest with flash cards", 2009. The
-formulas between different families follow from the expected values of the terms of the second distribution's
-``log_prob``.
+Source of most formulas: Nielsen and Garcia, "Statistical exponential families: a digest with flash cards", 2009. For
+distributions ``p`` and ``q`` of different families, the divergence is the expected value of ``-q.log_prob(x)`` over
+samples ``x`` of ``p``, minus the entropy of ``p``.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ _FOUND: dict[tuple[type, type], Formula | None] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
-    """Return a decorator that registers a function of ``(p, q)`` as the divergence from ``type_p`` to ``type_q``.
+    """Return a decorator that registers a function ``f(p, q)`` for the divergence of ``type_p`` and ``type_q``.
 
-    The function is also used for subclasses of these types: ``kl_divergence`` calls the function registered for the
-    closest base classes.
+    The function is also used for subclasses of ``type_p`` and ``type_q``: ``kl_divergence`` calls the function
+    registered for the closest base classes of its arguments.
     """
     for each in (type_p, type_q):
         if not issubclass(each, Distribution):
@@ -72,7 +72,8 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
 def _formula_for(type_p: type, type_q: type) -> Formula | None:
     """Return the function registered for the closest base classes of ``type_p`` and ``type_q``, or None.
 
-    Functions are first compared by the base class of ``type_p``.
+    If the closest base class of ``type_p`` and the closest base class of ``type_q`` select different functions, the
+    base class of ``type_p`` determines the result, and a RuntimeWarning is issued.
     """
     if (type_p, type_q) not in _FOUND:
         places = {
@@ -95,8 +96,9 @@ def _formula_for(type_p: type, type_q: type) -> Formula | None:
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
-    """Return the Kullback-Leibler divergence, the expected ``p.log_prob(x) - q.log_prob(x)`` over samples ``x`` of
-    ``p``.
+    """Return the Kullback-Leibler divergence of ``p`` and ``q``.
+
+    The divergence is the expected value of ``p.log_prob(x) - q.log_prob(x)`` over samples ``x`` of ``p``.
 
     >>> kl_divergence(Normal(0.0, 1.0), Normal(1.0, 1.0))
     tensor(0.5000)
@@ -146,7 +148,7 @@ def _infinite_unless(inside: Any, found: Tensor) -> Tensor:
 def _exponential_families(p: Any, q: Any) -> Tensor:
     """Return the divergence of two distributions of the same exponential family.
 
-    The result is the Bregman divergence of the log normaliser between the natural parameters of ``q`` and ``p``.
+    The result is the Bregman divergence, defined by the log normaliser, of the natural parameters of ``q`` and ``p``.
     """
     if type(p) is not type(q):
         raise NotImplementedError(
@@ -322,7 +324,8 @@ def _independent(p: Any, q: Any) -> Tensor:
 def _transformed(p: Any, q: Any) -> Tensor:
     """Return the divergence of the transformed distributions ``p`` and ``q``.
 
-    It equals the divergence of their base distributions, because both have the same bijective transforms.
+    The divergence equals the divergence of the base distributions. Raises NotImplementedError if the transforms of
+    ``p`` and ``q`` differ.
     """
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
         raise NotImplementedError
@@ -341,7 +344,7 @@ def _same_events(p: Any, q: Any, which: str) -> None:
 
 
 def _trace_of_squares(*matrices: Tensor) -> Tensor:
-    """Return the sum of the traces of ``M @ M.mT``, where ``M`` runs over ``matrices``, for each element of the batch."""
+    """Return the sum of the traces of ``M @ M.mT`` over all ``M`` in ``matrices``, for each element of the batch."""
     return sum(each.pow(2).sum((-2, -1)) for each in matrices)
 
 
@@ -369,10 +372,10 @@ def _lowrank_multivariate(p: Any, q: Any) -> Tensor:
 
 
 def _to_lowrank(p: Any, q: Any, our_log_det: Tensor, parts: tuple[Tensor, ...]) -> Tensor:
-    """Return the divergence from a multivariate normal distribution ``p`` to a low-rank one, ``q``.
+    """Return the divergence of a multivariate normal distribution ``p`` and a LowRankMultivariateNormal ``q``.
 
-    The covariance of ``p`` is the sum of ``M @ M.mT`` over ``parts``, and ``our_log_det`` is the logarithm of the
-    determinant of this covariance.
+    The covariance of ``p`` is the sum of ``M @ M.mT`` over all ``M`` in ``parts``, and ``our_log_det`` is the logarithm
+    of the determinant of this covariance.
     """
     factor, diagonal, capacitance = q._unbroadcasted_cov_factor, q._unbroadcasted_cov_diag, q._capacitance_tril
     log_dets = lowrank_logdet(diagonal, capacitance) - our_log_det
@@ -407,8 +410,8 @@ def _lowrank(p: Any, q: Any) -> Tensor:
 def _to_normal(p: Any, q: Any) -> Tensor:
     """Return the cross entropy of ``p`` and the normal distribution ``q``.
 
-    It is the expected value of ``-q.log_prob(x)``, where ``x`` is a sample of ``p``. The divergence is the cross
-    entropy minus the entropy of ``p``.
+    The cross entropy is the expected value of ``-q.log_prob(x)`` over samples ``x`` of ``p``. The divergence is the
+    cross entropy minus the entropy of ``p``.
     """
     square = (q.scale * q.scale) * 2
     return 0.5 * (square * math.pi).log() + (p.variance + (p.mean - q.loc).pow(2)) / square
@@ -434,7 +437,7 @@ def _pareto_normal(p: Any, q: Any) -> Tensor:
 
 
 def _to_exponential(p: Any, q: Any) -> Tensor:
-    """Return the divergence from ``p``, a distribution of positive values, to the exponential distribution ``q``."""
+    """Return the divergence of ``p``, a distribution of positive values, and the exponential distribution ``q``."""
     return -p.entropy() - q.rate.log() + q.rate * p.mean
 
 
@@ -455,8 +458,8 @@ def _uniform_exponential(p: Any, q: Any) -> Tensor:
 def _to_gamma(log_mean: Tensor, p: Any, q: Any) -> Tensor:
     """Return the cross entropy of ``p`` and the gamma distribution ``q``.
 
-    It is the expected value of ``-q.log_prob(x)``, where ``x`` is a sample of ``p``; ``log_mean`` is the expected value
-    of ``log(x)``. The divergence is the cross entropy minus the entropy of ``p``.
+    The cross entropy is the expected value of ``-q.log_prob(x)`` over samples ``x`` of ``p``, and ``log_mean`` is the
+    expected value of ``log(x)``. The divergence is the cross entropy minus the entropy of ``p``.
     """
     norm = q.concentration.lgamma() - q.concentration * q.rate.log()
     return norm - (q.concentration - 1) * log_mean + q.rate * p.mean
@@ -535,8 +538,8 @@ def _continuous_bernoulli_uniform(p: Any, q: Any) -> Tensor:
 def _to_gumbel(p: Any, q: Any, growth: Tensor) -> Tensor:
     """Return the cross entropy of ``p`` and the Gumbel distribution ``q``.
 
-    It is the expected value of ``-q.log_prob(x)``, where ``x`` is a sample of ``p``; ``growth`` is the expected value
-    of ``exp(-(x - q.loc) / q.scale)``. The divergence is the cross entropy minus the entropy of ``p``.
+    The cross entropy is the expected value of ``-q.log_prob(x)`` over samples ``x`` of ``p``, and ``growth`` is the
+    expected value of ``exp(-(x - q.loc) / q.scale)``. The divergence is the cross entropy minus the entropy of ``p``.
     """
     return q.scale.log() + (p.mean - q.loc) / q.scale + growth
 

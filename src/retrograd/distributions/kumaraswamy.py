@@ -18,8 +18,8 @@ from .utils import broadcast_all, euler_constant
 class Kumaraswamy(TransformedDistribution):
     """Kumaraswamy distribution on (0, 1), with density proportional to ``x ** (a - 1) * (1 - x ** a) ** (b - 1)``.
 
-    ``a`` is ``concentration1`` and ``b`` is ``concentration0``. It resembles the beta distribution, but its quantiles
-    have a closed form.
+    ``a`` is ``concentration1`` and ``b`` is ``concentration0``. The distribution resembles the beta distribution, but
+    its quantiles have a closed form.
     """
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}

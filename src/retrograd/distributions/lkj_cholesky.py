@@ -46,7 +46,8 @@ class LKJCholesky(Distribution):
     def sample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         """Return samples of shape ``sample_shape + batch_shape + event_shape``.
 
-        Each row of a sample is a random direction, whose length is the root of a beta variable.
+        The elements of each row left of the diagonal are a random unit vector times the root of a beta variable. The
+        diagonal elements are such that each row has norm 1.
         """
         with torch.no_grad():
             y = self._beta.sample(Size(sample_shape)).unsqueeze(-1)

@@ -15,8 +15,8 @@ from .transforms import StickBreakingTransform
 class LogisticNormal(TransformedDistribution):
     """Logistic-normal distribution of vectors with positive elements that sum to 1.
 
-    A sample is a vector of normal variables, with means ``loc`` and standard deviations ``scale``, transformed by
-    :class:`StickBreakingTransform`, which adds one element.
+    A sample is a vector of normal variables transformed by :class:`StickBreakingTransform`, which adds one element.
+    ``loc`` are the means and ``scale`` the standard deviations of the normal variables.
     """
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}

@@ -17,8 +17,8 @@ from .utils import lazy_property, standard_normal
 def capacitance_tril(factor: Tensor, diagonal: Tensor) -> Tensor:
     """Return the Cholesky factor of ``I + W.mT @ D^-1 @ W``, the capacitance matrix of the covariance ``W @ W.mT + D``.
 
-    ``W`` is ``factor`` (size, rank) and ``D`` the diagonal matrix of ``diagonal`` (size). The result has the shape
-    (rank, rank).
+    ``W`` is ``factor``, of shape (size, rank), and ``D`` is the matrix with the diagonal ``diagonal``, of shape (size).
+    The result has the shape (rank, rank).
     """
     capacitance = torch.matmul(factor.mT / diagonal.unsqueeze(-2), factor).contiguous()
     capacitance.view(-1, factor.shape[-1] ** 2)[:, :: factor.shape[-1] + 1] += 1
@@ -28,8 +28,8 @@ def capacitance_tril(factor: Tensor, diagonal: Tensor) -> Tensor:
 def lowrank_logdet(diagonal: Tensor, capacitance: Tensor) -> Tensor:
     """Return the logarithm of the determinant of ``W @ W.mT + D``, by the matrix determinant lemma.
 
-    ``D`` is the diagonal matrix of ``diagonal``. ``capacitance`` is the result of :func:`capacitance_tril` for ``W``
-    and ``D``.
+    ``D`` is the matrix with the diagonal ``diagonal``. ``capacitance`` is the result of :func:`capacitance_tril` for
+    ``W`` and ``D``.
     """
     return 2 * log_diagonal(capacitance) + diagonal.log().sum(-1)
 
@@ -37,8 +37,8 @@ def lowrank_logdet(diagonal: Tensor, capacitance: Tensor) -> Tensor:
 def lowrank_mahalanobis(factor: Tensor, diagonal: Tensor, vectors: Tensor, capacitance: Tensor) -> Tensor:
     """Return ``x @ (W @ W.mT + D)^-1 @ x`` for each vector ``x`` in ``vectors``, by Woodbury's formula.
 
-    ``W`` is ``factor`` and ``D`` the diagonal matrix of ``diagonal``. ``capacitance`` is the result of
-    :func:`capacitance_tril`.
+    ``W`` is ``factor``, and ``D`` is the matrix with the diagonal ``diagonal``. ``capacitance`` is the result of
+    :func:`capacitance_tril` for ``W`` and ``D``.
     """
     projected = times_vectors(factor.mT / diagonal.unsqueeze(-2), vectors)
     return (vectors.pow(2) / diagonal).sum(-1) - mahalanobis(capacitance, projected)

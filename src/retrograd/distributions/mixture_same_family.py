@@ -13,9 +13,10 @@ from .distribution import SINGLE_SAMPLE, Distribution
 
 
 class MixtureSameFamily(Distribution):
-    """Mixture of the distributions (components) along the last batch dimension of ``component_distribution``.
+    """Mixture of the distributions along the last batch dimension of ``component_distribution``.
 
-    The probabilities of the components are those of ``mixture_distribution``, a :class:`Categorical`.
+    These distributions are the components. The categorical distribution ``mixture_distribution`` defines the
+    probabilities of the components.
     """
 
     arg_constraints = {}

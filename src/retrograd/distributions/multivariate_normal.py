@@ -29,7 +29,7 @@ def log_diagonal(triangular: Tensor) -> Tensor:
 def mahalanobis(triangular: Tensor, vectors: Tensor) -> Tensor:
     """Return ``x @ (L @ L.mT)^-1 @ x`` for each vector ``x`` in ``vectors``, where ``L`` is ``triangular``.
 
-    The linear systems of all vectors that share a matrix ``L`` are solved together.
+    Vectors with the same matrix ``L`` are the right-hand sides of one triangular solve.
     """
     more = vectors.dim() + 1 - triangular.dim()
     if more <= 0:
@@ -44,7 +44,7 @@ def mahalanobis(triangular: Tensor, vectors: Tensor) -> Tensor:
 def precision_to_scale_tril(precision: Tensor) -> Tensor:
     """Return the Cholesky factor of the inverse of ``precision``, computed without inverting ``precision``.
 
-    The Cholesky factor of ``precision`` with rows and columns in reverse order is used.
+    The result is computed from the Cholesky factor of ``precision`` with its rows and columns in reverse order.
     """
     factor = torch.linalg.cholesky(torch.flip(precision, (-2, -1)))
     inverse = torch.transpose(torch.flip(factor, (-2, -1)), -2, -1)
@@ -63,7 +63,7 @@ class MultivariateNormal(Distribution):
     """Multivariate normal distribution of mean ``loc``.
 
     The covariance is specified by ``covariance_matrix``, by its inverse ``precision_matrix``, or by its Cholesky factor
-    ``scale_tril``, which is the fastest.
+    ``scale_tril``. ``scale_tril`` is the fastest, because the other two are converted to it.
 
     >>> MultivariateNormal(torch.zeros(2), torch.eye(2)).log_prob(torch.zeros(2))
     tensor(-1.8379)

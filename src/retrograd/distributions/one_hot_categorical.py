@@ -51,7 +51,9 @@ class OneHotCategorical(CategoricalBased):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """:class:`OneHotCategorical` whose samples have the gradients of the probabilities (straight-through estimator).
+    """:class:`OneHotCategorical` with the straight-through estimator of gradients.
+
+    The gradient of a sample is passed unchanged to ``probs``.
 
     Source: Bengio, Léonard and Courville, "Estimating or propagating gradients through stochastic neurons", 2013.
     """

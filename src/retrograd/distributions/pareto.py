@@ -14,7 +14,7 @@ from .utils import broadcast_all
 
 
 class Pareto(TransformedDistribution):
-    """Pareto distribution of values of at least ``scale``, with tail index ``alpha``.
+    """Pareto distribution of values ``x >= scale``, with density proportional to ``x ** -(alpha + 1)``.
 
     >>> Pareto(1.0, 2.0).mean
     tensor(2.)

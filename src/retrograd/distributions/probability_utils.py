@@ -1,6 +1,6 @@
-"""``ProbsOrLogits``: base class of distributions with the parameter ``probs`` or ``logits``.
+"""``ProbsOrLogits``: base class of distributions with the parameters ``probs`` and ``logits``.
 
-The parameter that is not passed is computed on first access.
+Only one of these parameters is passed; the other is computed on first access.
 """
 
 from __future__ import annotations
@@ -23,16 +23,12 @@ class ProbsOrLogits(Distribution):
 
     @lazy_property
     def logits(self) -> Tensor:
-        """Return the logits.
-
-        They are the log-odds or, for several classes, the logarithms of the probabilities plus a constant that is the
-        same for all classes.
-        """
+        """Return the logits: the log-odds or, for several classes, unnormalised logarithms of the probabilities."""
         return probs_to_logits(self.probs, self._is_binary)
 
     @lazy_property
     def probs(self) -> Tensor:
-        """Return the probabilities."""
+        """Return the probabilities, computed from ``logits`` if only ``logits`` was passed."""
         return logits_to_probs(self.logits, self._is_binary)
 
     @property
@@ -41,11 +37,11 @@ class ProbsOrLogits(Distribution):
 
     @property
     def param_shape(self) -> torch.Size:
-        """Return the shape of the parameter ``probs`` or ``logits``."""
+        """Return the shape of ``probs`` and ``logits``."""
         return self._param.size()
 
     def _set_parameter(self, probs: Any, logits: Any) -> Tensor:
-        """Store ``probs`` or ``logits``, the one that is not None, as a tensor and return it."""
+        """Store the argument that is not None, ``probs`` or ``logits``, as a tensor and return this tensor."""
         if given_one_of(probs, logits):
             (self.probs,) = broadcast_all(probs)
         else:
@@ -53,8 +49,9 @@ class ProbsOrLogits(Distribution):
         return self._param
 
     def _set_parameter_and_count(self, total_count: Any, probs: Any, logits: Any) -> Tensor:
-        """Store ``probs`` or ``logits``, the one that is not None, and ``total_count`` as tensors of one shape and
-        dtype.
+        """Store ``total_count`` and the argument that is not None, ``probs`` or ``logits``, as two tensors.
+
+        The tensors have the same shape and dtype. Return the tensor of ``probs`` or ``logits``.
         """
         if given_one_of(probs, logits):
             count, self.probs = broadcast_all(total_count, probs)

@@ -15,7 +15,7 @@ from .utils import broadcast_all, clamp_probs, uniform
 
 
 class LogitRelaxedBernoulli(ProbsOrLogits):
-    """Distribution of the logits (log-odds) of :class:`RelaxedBernoulli` samples."""
+    """Distribution of the logits (log-odds) of the samples of a :class:`RelaxedBernoulli`."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.real
@@ -51,21 +51,17 @@ class RelaxedDistribution(TransformedDistribution):
 
     @property
     def temperature(self) -> Tensor:
-        """Return the temperature; in the limit 0 the samples are discrete."""
+        """Return the temperature, a positive number; samples become discrete as the temperature approaches 0."""
         return self.base_dist.temperature  # type: ignore[attr-defined]
 
     @property
     def logits(self) -> Tensor:
-        """Return the logits.
-
-        They are the log-odds or, for several classes, the logarithms of the probabilities plus a constant that is the
-        same for all classes.
-        """
+        """Return the logits: the log-odds or, for several classes, unnormalised logarithms of the probabilities."""
         return self.base_dist.logits  # type: ignore[attr-defined]
 
     @property
     def probs(self) -> Tensor:
-        """Return the probabilities."""
+        """Return the probabilities of the discrete distribution that this distribution approximates."""
         return self.base_dist.probs  # type: ignore[attr-defined]
 
 

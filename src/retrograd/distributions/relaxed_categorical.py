@@ -16,7 +16,7 @@ from .utils import broadcast_all, clamp_probs, uniform
 
 
 class ExpRelaxedCategorical(CategoricalBased):
-    """Distribution of the logarithms of :class:`RelaxedOneHotCategorical` samples."""
+    """Distribution of the logarithms of the samples of a :class:`RelaxedOneHotCategorical`."""
 
     support = constraints.real_vector
     has_rsample = True

@@ -1,6 +1,6 @@
 """``Transform``: base class of transforms, and composite transforms such as ``ComposeTransform``.
 
-The classes are exported by ``transforms``; pickles refer to that module.
+The module ``transforms`` exports these classes, and pickles refer to the classes by that module.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from .utils import lazy_property, sum_rightmost
 class Transform(TorchNamed):
     """Base class of transforms, functions from the set ``domain`` to the set ``codomain``.
 
-    If ``cache_size`` is 1, the last argument and result are cached, so that the inverse of that result is exactly the
-    argument.
+    If ``cache_size`` is 1, the last argument and the last result are cached. The inverse of the cached result is then
+    exactly the cached argument.
 
     A subclass defines ``_call``, ``_inverse`` and ``log_abs_det_jacobian``.
     """
@@ -44,7 +44,7 @@ class Transform(TorchNamed):
 
     @property
     def event_dim(self) -> int:
-        """Return the number of dimensions of an event. Raises ValueError if it differs between domain and codomain."""
+        """Return the number of dimensions of an event; raise ValueError if ``domain`` and ``codomain`` differ in it."""
         if self.domain.event_dim == self.codomain.event_dim:
             return self.domain.event_dim
         raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
@@ -63,11 +63,11 @@ class Transform(TorchNamed):
 
     @property
     def sign(self) -> Any:
-        """Return 1 for an increasing transform, -1 for a decreasing one."""
+        """Return 1 for an increasing transform and -1 for a decreasing transform."""
         raise NotImplementedError
 
     def with_cache(self, cache_size: int = 1) -> Any:
-        """Return this transform with the cache size ``cache_size``."""
+        """Return this transform if it has the cache size ``cache_size``, otherwise a copy with this cache size."""
         if self._cache_size == cache_size:
             return self
         new = self.__new__(type(self))
@@ -127,7 +127,7 @@ class _ParameterlessTransform(Transform):
 
 
 class _InverseTransform(Transform):
-    """Transform that is the inverse of ``transform``, as ``transform.inv`` returns it."""
+    """Inverse of ``transform``; the result of ``transform.inv``."""
 
     def __init__(self, transform: Transform) -> None:
         super().__init__(transform._cache_size)
@@ -182,7 +182,7 @@ class _InverseTransform(Transform):
 
 
 def _behind(constraint: Any, event_dim: int) -> Any:
-    """Return ``constraint`` with batch dimensions as event dimensions, so that events have ``event_dim`` dimensions."""
+    """Return ``constraint`` with batch dimensions reinterpreted, such that events have ``event_dim`` dimensions."""
     more = event_dim - constraint.event_dim
     return constraints.independent(constraint, more) if more > 0 else constraint
 
@@ -261,7 +261,10 @@ class ComposeTransform(Transform):
 
 
 class IndependentTransform(Transform):
-    """Transform ``base_transform`` with its last ``reinterpreted_batch_ndims`` batch dimensions as event dimensions."""
+    """Transform ``base_transform`` with its last ``reinterpreted_batch_ndims`` batch dimensions as event dimensions.
+
+    The log Jacobian determinant is summed over these dimensions.
+    """
 
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
         super().__init__(cache_size)
@@ -348,7 +351,7 @@ class _PartwiseTransform(Transform):
 class CatTransform(_PartwiseTransform):
     """Transform that applies the transforms ``tseq`` to consecutive parts along ``dim``.
 
-    ``lengths`` are the sizes of the parts along ``dim``, by default 1.
+    ``lengths`` are the sizes of the parts along ``dim``, by default 1 each.
     """
 
     def __init__(
@@ -361,7 +364,7 @@ class CatTransform(_PartwiseTransform):
 
     @lazy_property
     def event_dim(self) -> int:
-        """Return the largest number of event dimensions of the parts."""
+        """Return the largest number of event dimensions among the transforms."""
         return max(each.event_dim for each in self.transforms)
 
     @lazy_property
@@ -402,7 +405,7 @@ class CatTransform(_PartwiseTransform):
 
 
 class StackTransform(_PartwiseTransform):
-    """Transform that applies the i-th transform of ``tseq`` to the i-th slice along ``dim``."""
+    """Transform that applies transform i of ``tseq`` to slice i of a tensor along ``dim``."""
 
     def _size(self) -> tuple[int, str]:
         return len(self.transforms), "len(transforms)"

@@ -102,9 +102,10 @@ class TransformedDistribution(Distribution):
 
 
 def _expand_base(base: Distribution, transform: Transform) -> tuple[Distribution, Any, int]:
-    """Return ``base`` expanded to the shape that ``transform`` requires.
+    """Return ``base`` expanded for ``transform``, the shape of transformed samples, and their event dimensions.
 
-    Also return the shape of the transformed samples, and the number of dimensions of their events.
+    ``base`` is expanded to the shape, and to the number of event dimensions, that ``transform`` requires. The third
+    result is the number of event dimensions.
     """
     shape, dims = base.batch_shape + base.event_shape, len(base.event_shape)
     wanted = transform.domain.event_dim

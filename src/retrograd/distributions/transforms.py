@@ -1,5 +1,4 @@
-"""``ExpTransform``, ``AffineTransform``, ``StickBreakingTransform`` and other transforms, with their Jacobian
-determinants.
+"""``ExpTransform``, ``AffineTransform``, ``StickBreakingTransform`` and other transforms of random variables.
 
 The base class and the composite transforms are in ``transform.py``.
 """
@@ -150,7 +149,7 @@ class TanhTransform(_ParameterlessTransform):
 
 
 class AbsTransform(_ParameterlessTransform):
-    """Transform ``abs(x)``; the inverse returns its argument, which is not negative."""
+    """Transform ``abs(x)``; the inverse returns its non-negative argument unchanged."""
 
     domain = constraints.real
     codomain = constraints.positive
@@ -216,7 +215,10 @@ class AffineTransform(Transform):
 
 
 class CumulativeDistributionTransform(Transform):
-    """Transform by the cumulative distribution function of ``distribution``: it maps its samples to uniform values."""
+    """Transform by the cumulative distribution function of ``distribution``.
+
+    The transform maps samples of ``distribution`` to uniformly distributed values between 0 and 1.
+    """
 
     bijective = True
     codomain = constraints.unit_interval
@@ -253,7 +255,7 @@ def _one_more(shape: Any, by: int) -> Any:
 class SoftmaxTransform(_ParameterlessTransform):
     """Transform ``exp(x) / sum(exp(x))`` along the last dimension.
 
-    It is not invertible; the inverse returns the logarithm, one of the possible arguments.
+    The transform is not bijective. The inverse returns the logarithm, which is one of the possible arguments.
     """
 
     domain = constraints.real_vector
@@ -276,8 +278,8 @@ class SoftmaxTransform(_ParameterlessTransform):
 class StickBreakingTransform(_ParameterlessTransform):
     """Transform from vectors of n elements to vectors of n + 1 positive elements that sum to 1 (stick breaking).
 
-    A stick of length 1 is broken n times. The sigmoid of each element, shifted by a constant, is the fraction of the
-    remaining stick that is broken off.
+    A stick of length 1 is broken n times; the n + 1 elements are the lengths of the pieces. The fraction of the
+    remaining stick that is broken off at each step is the sigmoid of an element minus a constant.
     """
 
     domain = constraints.real_vector
@@ -286,10 +288,10 @@ class StickBreakingTransform(_ParameterlessTransform):
 
     @staticmethod
     def _remaining(x: Tensor, pieces: int) -> Tensor:
-        """Return, for each of ``pieces`` breaks of the stick, the number of pieces that remain, in the dtype of ``x``.
+        """Return the vector ``pieces, pieces - 1, …, 1`` in the dtype of ``x``.
 
-        The logarithm of the result is subtracted from the elements of ``x``, so that a vector of zeros gives equal
-        pieces.
+        The elements are the numbers of pieces that remain after each break of the stick. Their logarithms are
+        subtracted from ``x``, such that a vector of zeros is mapped to pieces of equal length.
         """
         return pieces + 1 - x.new_ones(pieces).cumsum(-1)
 
@@ -315,9 +317,7 @@ class StickBreakingTransform(_ParameterlessTransform):
 
 
 class LowerCholeskyTransform(_ParameterlessTransform):
-    """Transform from a square matrix to its lower triangle, in which the elements of the diagonal are replaced by their
-    ``exp``.
-    """
+    """Transform from a square matrix to its lower triangle with the exponential function applied to the diagonal."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
@@ -330,7 +330,7 @@ class LowerCholeskyTransform(_ParameterlessTransform):
 
 
 class PositiveDefiniteTransform(_ParameterlessTransform):
-    """Transform from a square matrix to ``L @ L.mT``, where ``L`` is its :class:`LowerCholeskyTransform`."""
+    """Transform from a square matrix to ``L @ L.mT``, where ``L`` is the result of :class:`LowerCholeskyTransform`."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
@@ -346,7 +346,7 @@ class PositiveDefiniteTransform(_ParameterlessTransform):
 class CorrCholeskyTransform(Transform):
     """Transform from a vector to the Cholesky factor of a correlation matrix.
 
-    The ``tanh`` of the elements are the partial correlations.
+    ``tanh`` maps the elements of the vector to the canonical partial correlations, from which the factor is computed.
 
     Source: Lewandowski, Kurowicka and Joe, "Generating random correlation matrices based on vines and extended onion
     method", 2009.

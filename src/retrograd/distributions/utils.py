@@ -15,8 +15,9 @@ euler_constant = 0.57721566490153286060
 
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
-    """Return ``values``, tensors or numbers, as a tuple of tensors of one shape; numbers take the dtype of the first
-    tensor.
+    """Return ``values``, tensors or numbers, as a tuple of tensors broadcast to a common shape.
+
+    Numbers are converted to the dtype of the first tensor or, if there is no tensor, to the default dtype.
 
     >>> from retrograd.distributions.utils import broadcast_all
     >>> broadcast_all(1, 2.0)
@@ -58,20 +59,21 @@ def sum_rightmost(value: Tensor, dims: int) -> Tensor:
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
-    """Return the probabilities for ``logits``: their softmax along the last dimension, or their sigmoid if
-    ``is_binary``.
-    """
+    """Return the softmax of ``logits`` along the last dimension, or their sigmoid if ``is_binary`` is true."""
     return torch.sigmoid(logits) if is_binary else torch.nn.functional.softmax(logits, dim=-1)
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
-    """Return ``probs`` clamped to [eps, 1 - eps], where eps is the machine epsilon of the dtype."""
+    """Return ``probs`` clamped to the range from eps to 1 - eps, where eps is the machine epsilon of the dtype."""
     eps = torch.finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 
 
 def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
-    """Return the logits for the clamped ``probs``, which is the inverse of :func:`logits_to_probs`."""
+    """Return the logarithms of the clamped ``probs``, or the log-odds if ``is_binary`` is true.
+
+    This function is the inverse of :func:`logits_to_probs`.
+    """
     clamped = clamp_probs(probs)
     return torch.log(clamped) - torch.log1p(-clamped) if is_binary else torch.log(clamped)
 
@@ -93,16 +95,16 @@ class lazy_property:
 
 
 class _LazyOfClass(lazy_property, property):
-    """Value of a :class:`lazy_property` on the class: a ``property``, so that documentation tools recognise it."""
+    """Result of accessing a :class:`lazy_property` on the class, a ``property`` for documentation tools."""
 
     def __init__(self, wrapped: Callable[..., Any]) -> None:
         property.__init__(self, wrapped)
 
 
 def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
-    """Return matrices whose lower triangles have the elements of ``vec`` (along its last dimension), row by row.
+    """Return matrices whose lower triangles contain the elements along the last dimension of ``vec``, row by row.
 
-    The triangles include the diagonal ``diag``: 0 is the main diagonal and -1 the one below it.
+    ``diag`` is the highest diagonal of the triangles: 0 is the main diagonal and -1 the diagonal below it.
     """
     # With c = |diag| (diag + 1), n rows have (n² + (1 + 2 diag) n - c) / 2 elements; solved for n.
     linear, corner = 1 + 2 * diag, abs(diag) * (diag + 1)
@@ -122,7 +124,7 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
     """Return the elements of the lower triangles of ``mat``, row by row along the last dimension.
 
-    The triangles include the diagonal ``diag``: 0 is the main diagonal and -1 the one below it.
+    ``diag`` is the highest diagonal of the triangles: 0 is the main diagonal and -1 the diagonal below it.
     """
     n = mat.shape[-1]
     if not -n <= diag < n:

@@ -38,7 +38,7 @@ class VonMises(Distribution):
     def sample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         """Return samples of shape ``sample_shape + batch_shape``, computed in float64.
 
-        The method is rejection sampling, with samples of a wrapped Cauchy distribution as proposals.
+        The algorithm is rejection sampling; the proposals are samples of a wrapped Cauchy distribution.
 
         Source: Best and Fisher, "Efficient simulation of the von Mises distribution", 1979.
         """
@@ -69,12 +69,15 @@ class VonMises(Distribution):
 
     @lazy_property
     def variance(self) -> Tensor:
-        """Return the circular variance: 1 minus the length of the mean direction vector."""
+        """Return the circular variance: 1 minus the length of the mean of the unit vectors with the sampled angles."""
         return 1 - torch.special.i1e(self.concentration) / torch.special.i0e(self.concentration)
 
 
 def _proposal_parameter(concentration: Tensor) -> Tensor:
-    """Return the parameter of the proposals, a wrapped Cauchy distribution, for a given ``concentration``."""
+    """Return the parameter ``r`` of Best and Fisher's proposal distribution for ``concentration``.
+
+    The proposal distribution of the rejection sampling is a wrapped Cauchy distribution.
+    """
     tau = 1 + (1 + 4 * concentration**2).sqrt()
     rho = (tau - (2 * tau).sqrt()) / (2 * concentration)
     return torch.where(concentration < 1e-5, 1 / concentration + concentration, (1 + rho**2) / (2 * rho))

@@ -15,9 +15,9 @@ from .utils import broadcast_all, euler_constant
 
 
 class Weibull(TransformedDistribution):
-    """Weibull distribution: failure times with scale ``scale``.
+    """Weibull distribution of failure times with scale ``scale`` and shape ``concentration``.
 
-    The failure rate rises with time if ``concentration`` is above 1, and falls if it is below 1.
+    The failure rate increases with time if ``concentration`` is above 1, and decreases if ``concentration`` is below 1.
     """
 
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}

@@ -26,13 +26,13 @@ def mvdigamma(x: Tensor, p: int) -> Tensor:
 
 
 class Wishart(ExponentialFamily):
-    """Wishart distribution of positive definite matrices: the sum of ``x x^T`` over ``df`` normal vectors ``x`` of mean
-    0.
+    """Wishart distribution of positive definite matrices.
 
-    The covariance of the vectors is specified by ``covariance_matrix``, ``precision_matrix`` or ``scale_tril``.
+    A sample is the sum of ``x x^T`` over ``df`` normal vectors ``x`` of mean 0. The covariance of the vectors is
+    specified by ``covariance_matrix``, by its inverse ``precision_matrix``, or by its Cholesky factor ``scale_tril``.
 
-    Source of the draws: Odell and Feiveson, "A numerical procedure to generate a sample covariance matrix", 1966
-    (Bartlett's decomposition).
+    Source of the sampling algorithm (Bartlett's decomposition): Odell and Feiveson, "A numerical procedure to generate
+    a sample covariance matrix", 1966.
     """
 
     support = constraints.positive_definite
@@ -71,7 +71,7 @@ class Wishart(ExponentialFamily):
         self._dist_chi2 = self._diagonal_squares()
 
     def _diagonal_squares(self) -> Chi2:
-        """Return the chi-squared distributions of the squares on the diagonal of a sample's Cholesky factor."""
+        """Return the chi-squared distributions of the squared diagonal elements in Bartlett's decomposition."""
         fewer = torch.arange(self._event_shape[-1], dtype=self.df.dtype, device=self.df.device)
         return Chi2(self.df.unsqueeze(-1) - fewer.expand(*self._batch_shape, -1))
 
@@ -135,10 +135,10 @@ class Wishart(ExponentialFamily):
         return factor @ factor.mT
 
     def rsample(self, sample_shape: Any = SINGLE_SAMPLE, max_try_correction: int | None = None) -> Tensor:
-        """Return samples of shape ``sample_shape + batch_shape + event_shape``, differentiable with respect to the
-        parameters.
+        """Return reparametrised samples of shape ``sample_shape + batch_shape + event_shape``.
 
-        Samples that are singular in the dtype are drawn again, up to ``max_try_correction`` times (10 if it is None).
+        The samples are differentiable with respect to the parameters. Samples that are singular because of rounding are
+        drawn again, up to ``max_try_correction`` times (by default 10).
         """
         sample_shape, tries = Size(sample_shape), 10 if max_try_correction is None else max_try_correction
         value = self._drawn(sample_shape)
@@ -155,9 +155,7 @@ class Wishart(ExponentialFamily):
         return value
 
     def _singular(self, value: Tensor) -> Tensor:
-        """Return a boolean tensor of shape ``sample_shape``: whether any matrix of the batch of this sample is
-        singular.
-        """
+        """Return a boolean tensor of shape ``sample_shape``, true for samples with a singular matrix in their batch."""
         wrong = self.support.check(value.detach()).logical_not()
         batch = tuple(range(-len(self._batch_shape), 0))
         return wrong.any(batch) if batch else wrong
