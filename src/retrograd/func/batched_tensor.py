@@ -1,6 +1,7 @@
 """Batched tensors: inside ``vmap`` a tensor has the shape of one slice, while operations compute all slices at once.
 
-An operation runs by its batching rule (``func/vmap_rules.py``). An operation without a rule runs once for each slice.
+A batching rule (``func/vmap_rules.py``) runs an operation on the tensor that contains all slices. An operation without
+a rule runs once for each slice.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from ..runtime.user_frame import warn
 
 
 class VmapRun(TransformLevel):
-    """Transform level of one call of vmap; ``size`` is the size of the batch dimension, the number of slices.
+    """Transform level of one call of vmap; ``size`` is the number of slices, the size of the batch dimension.
 
     ``randomness`` is ``"error"``, ``"same"`` or ``"different"``, as for :func:`vmap`.
     """
@@ -44,7 +45,10 @@ class VmapRun(TransformLevel):
         self.size, self.randomness = size, randomness
 
     def differs(self) -> bool:
-        """Whether a random operation draws different values for each slice; raise RuntimeError for ``"error"``."""
+        """Whether a random operation draws different values for each slice.
+
+        Raises RuntimeError if ``randomness`` is ``"error"``.
+        """
         if self.randomness == "error":
             raise RuntimeError(
                 "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
@@ -58,7 +62,10 @@ class VmapRun(TransformLevel):
 
 
 class Batch(TransformTensor):
-    """Batched tensor: it has the shape of one slice, and ``_inner`` contains all slices along dimension ``_dim``."""
+    """Batched tensor: a tensor with the shape of one slice that represents all slices of one call of vmap.
+
+    The tensor ``_inner`` contains all slices along dimension ``_dim``.
+    """
 
     __slots__ = ()
     _run: VmapRun
@@ -126,16 +133,17 @@ class Batch(TransformTensor):
         return batch(self._run, expand_over_slices(copy_per_slice(self._inner, made), self._run).clone())
 
     def picked(self, x: Any, picks: list[Any]) -> Any:
-        """Return ``x[tuple(picks)]`` for all slices; ``x`` or some of ``picks`` are batched.
+        """Return ``x[tuple(picks)]`` for all slices; ``x`` or some of ``picks`` are batched tensors.
 
-        None among ``picks`` has the meaning of ``:``.
+        ``picks`` has an index tensor, or None for all elements, for each indexed dimension.
         """
         return picked(self._run, x, picks)
 
     def put_picked(self, x: Any, picks: list[Any], values: Any, accumulate: bool) -> None:
-        """Assign ``values`` to ``x[tuple(picks)]`` in place for all slices; with ``accumulate`` add them instead.
+        """Assign ``values`` to ``x[tuple(picks)]`` in place for all slices, or add them if ``accumulate`` is true.
 
-        ``x``, ``values`` or some of ``picks`` are batched. None among ``picks`` has the meaning of ``:``.
+        ``x``, ``values`` or some of ``picks`` are batched tensors. ``picks`` has an index tensor, or None for all
+        elements, for each indexed dimension.
         """
         x.copy_(self.by_slices(index_put_values, (x, picks, values, accumulate), {}))
 
@@ -145,13 +153,16 @@ class Batch(TransformTensor):
         return batch(self._run, build(*[slices_to_front(each, self._run) for each in members]))
 
     def detach(self) -> Tensor:
-        """Return a batched tensor that shares memory with this one, but is detached from the graph."""
+        """Return a batched tensor that shares memory with this tensor, but is detached from the graph."""
         return batch(self._run, self._inner.detach(), self._dim)
 
-    data = property(lambda self: self.detach(), doc="The batch detached from the graph.")
+    data = property(
+        lambda self: self.detach(),
+        doc="Batched tensor that shares memory with this tensor, but is detached from the graph.",
+    )
 
     def requires_grad_(self, requires_grad: Any = True) -> Tensor:
-        """Raise RuntimeError, because inside a transform ``requires_grad`` can not be changed."""
+        """Raise RuntimeError, because ``requires_grad`` can not be changed inside a transform such as vmap."""
         raise RuntimeError(NO_REQUIRES_GRAD)
 
     def _refuse_item(self, *given: Any, **named: Any) -> Any:
@@ -171,13 +182,20 @@ class Batch(TransformTensor):
 
 
 def wrapped_text(name: str, facts: str, inner: Any) -> str:
-    """Return the repr of a tensor that wraps ``inner``: the text ``name(facts, ...)`` with the indented inner repr."""
+    """Return the repr of a tensor that wraps ``inner``: ``name(facts, value=...)``.
+
+    ``facts`` is the text of the properties of the wrapper, such as ``"lvl=1, bdim=0"``. The value is the indented repr
+    of ``inner``.
+    """
     lines = repr(inner.detach() if type(inner) is Tensor else inner).replace("\n", "\n    ")
     return f"{name}({facts}, value=\n    {lines}\n)"
 
 
 def dynamic_shape_error(name: str) -> Exception:
-    """Return the error for the operation ``name``, whose result has a shape that depends on the elements."""
+    """Return the exception for an operation under vmap whose result shape depends on the elements.
+
+    ``name`` is PyTorch's name of the operation.
+    """
     return RuntimeError(
         "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
         f"aten::{name}. Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature. Remedy: "
@@ -206,14 +224,17 @@ NO_REQUIRES_GRAD = (
 
 
 def batch(run: VmapRun, value: Any, dim: int = 0) -> Any:
-    """Return a batched tensor of the level ``run`` whose slices are those of ``value`` along dimension ``dim``."""
+    """Return a batched tensor for the transform level ``run`` that wraps ``value``.
+
+    Its slices are those of ``value`` along dimension ``dim``.
+    """
     batched = wrap_in(Batch, run, value)
     batched._dim = dim
     return batched
 
 
 def unwrap_batch(x: Any, run: VmapRun) -> tuple[Any, int | None]:
-    """Return the tensor that ``x`` wraps and its batch dimension, if ``x`` is batched at the level ``run``.
+    """Return the tensor that ``x`` wraps and its batch dimension, if ``x`` is batched at the transform level ``run``.
 
     Otherwise return ``x`` and None.
     """
@@ -221,7 +242,7 @@ def unwrap_batch(x: Any, run: VmapRun) -> tuple[Any, int | None]:
 
 
 def move_dim(x: Any, source: int, to: int) -> Any:
-    """Return ``x`` with dimension ``source`` moved to the position ``to``; both are not negative."""
+    """Return ``x`` with dimension ``source`` moved to the position ``to``; neither may be negative."""
     if source == to:
         return x
     order = [each for each in range(x._array.ndim) if each != source]
@@ -230,23 +251,27 @@ def move_dim(x: Any, source: int, to: int) -> Any:
 
 
 def expand_over_slices(x: Any, run: VmapRun) -> Any:
-    """Return ``x``, which is not batched, repeated for each slice along a new first dimension, without a copy."""
+    """Return ``x``, which is not batched, expanded along a new first dimension with an index for each slice.
+
+    The result is a view: the elements of ``x`` are not copied.
+    """
     return expand(x, (run.size, *x._array.shape))
 
 
 def slices_to_front(x: Any, run: VmapRun) -> Any:
-    """Return the tensor of all slices of the batched ``x``, with the batch dimension as its first dimension.
+    """Return the tensor that contains all slices of the batched ``x`` along its first dimension.
 
-    If ``x`` is not batched, every slice is ``x``.
+    If ``x`` is not batched at the transform level ``run``, ``x`` is expanded: every slice is ``x``.
     """
     value, dim = unwrap_batch(x, run)
     return expand_over_slices(value, run) if dim is None else move_dim(value, dim, 0)
 
 
 def slices_with_rank(x: Any, run: VmapRun, rank: int) -> Any:
-    """Return the tensor of all slices of ``x`` along its first dimension, each reshaped to ``rank`` dimensions.
+    """Return the tensor that contains all slices of ``x`` along its first dimension, each with ``rank`` dimensions.
 
-    For this, dimensions of size 1 are inserted after the first. If ``x`` is not batched, it is returned unchanged.
+    Missing dimensions of size 1 are inserted after the first dimension. If ``x`` is not batched at the transform level
+    ``run``, ``x`` is returned unchanged.
     """
     value, dim = unwrap_batch(x, run)
     if dim is None:
@@ -258,15 +283,15 @@ def slices_with_rank(x: Any, run: VmapRun, rank: int) -> Any:
 
 
 def slice_at(x: Any, run: VmapRun, index: int) -> Any:
-    """Return slice number ``index`` of ``x``; if ``x`` is not batched at the level ``run``, return ``x``."""
+    """Return slice number ``index`` of ``x``, or ``x`` itself if it is not batched at the transform level ``run``."""
     value, dim = unwrap_batch(x, run)
     return value if dim is None else F.select(value, dim, index)
 
 
 def first_slice(x: Any) -> Any:
-    """Return the first slice of ``x`` if it is batched at the innermost transform level, which must be a vmap.
+    """Return the first slice of ``x`` if ``x`` is batched at the innermost transform level, otherwise ``x`` itself.
 
-    Otherwise return ``x``.
+    The innermost level must be a call of vmap.
     """
     return slice_at(x, active_levels()[-1], 0)  # type: ignore[arg-type]
 
@@ -275,17 +300,17 @@ def first_slice(x: Any) -> Any:
 
 
 def is_batched_at(x: Any, run: VmapRun) -> bool:
-    """Whether ``x``, or a tensor that it wraps, is batched at the level ``run``."""
+    """Whether ``x``, or a tensor that ``x`` wraps, is batched at the transform level ``run``."""
     if not isinstance(x, TransformTensor):
         return False
     return x._run is run or is_batched_at(x._inner, run) or is_batched_at(getattr(x, "_tangent", None), run)
 
 
 def inner_to_front(x: Any, run: VmapRun) -> Any:
-    """Return ``x`` with the batch dimension of the level ``run`` as an ordinary first dimension.
+    """Return ``x`` with the batch dimension of the transform level ``run`` as an ordinary first dimension.
 
-    If ``x`` has wrappers of levels inside ``run``, the result has them too. If ``x`` is not batched at ``run``, it is
-    expanded.
+    Wrappers of ``x`` for levels inside ``run`` are kept. If ``x`` is not batched at ``run``, it is expanded along a new
+    first dimension.
     """
     if not isinstance(x, TransformTensor) or x._run.depth <= run.depth:
         return slices_to_front(x, run)
@@ -297,9 +322,9 @@ def inner_to_front(x: Any, run: VmapRun) -> Any:
 
 
 def inner_batch(x: Any, run: VmapRun, dim: int) -> Any:
-    """Return ``x`` with its dimension ``dim`` turned into the batch dimension of the level ``run``.
+    """Return ``x`` with its dimension ``dim`` turned into the batch dimension of the transform level ``run``.
 
-    If ``x`` has wrappers of levels inside ``run``, the result has them too. This reverses :func:`inner_to_front`.
+    Wrappers of ``x`` for levels inside ``run`` are kept. With ``dim=0`` this is the inverse of :func:`inner_to_front`.
     """
     if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return batch(run, x, dim)
@@ -317,10 +342,10 @@ RULES: dict[str, Rule] = {}
 
 
 def run_block(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
-    """Return the result of ``op`` for all slices, computed by the batching rule of ``op`` or slice by slice.
+    """Return the result of the operation ``op`` for all slices of the transform level ``run``.
 
-    ``tensors`` are the operands and ``params`` the parameters of ``op``. If ``in_place`` is true, the first operand is
-    modified.
+    The result is computed by the batching rule of ``op``, or for each slice in turn if ``op`` has no rule. ``tensors``
+    are the operands and ``params`` the parameters of ``op``. If ``in_place`` is true, the first operand is modified.
     """
     if in_place:
         return _apply_inplace(run, op, tensors, params)
@@ -329,12 +354,15 @@ def run_block(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any
 
 
 def as_batches(run: VmapRun, result: Any) -> Any:
-    """Return ``result`` as a tensor batched along dimension 0 at the level ``run``; a tuple is converted item by item."""
+    """Return ``result`` as a tensor that is batched along dimension 0 at the transform level ``run``.
+
+    If ``result`` is a tuple of tensors, return the tuple of the batched tensors.
+    """
     return tuple([batch(run, each) for each in result]) if isinstance(result, tuple) else batch(run, result)
 
 
 def slices_with_warning(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
-    """Warn that ``op`` runs slice by slice, and return the result of :func:`apply_by_slices`."""
+    """Warn that ``op`` runs once for each slice, and return the result of :func:`apply_by_slices`."""
     warn(
         f"vmap: {op.shown} runs slice by slice, because it has no rule for all slices at once: it is as slow as a loop",
     )  # fmt: skip
@@ -344,7 +372,7 @@ def slices_with_warning(run: VmapRun, op: Any, tensors: tuple[Any, ...], params:
 def apply_by_slices(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
     """Return the results of ``op`` for each slice of ``tensors`` in turn, stacked to a batched tensor.
 
-    ``params`` are the parameters of ``op``. If ``op`` has several results, return a tuple.
+    ``params`` are the parameters of ``op``. If ``op`` has several results, return a tuple of batched tensors.
     """
     rows = [apply(op, tuple([slice_at(each, run, i) for each in tensors]), params) for i in range(run.size)]
     if rows and isinstance(rows[0], tuple):
@@ -353,9 +381,10 @@ def apply_by_slices(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tup
 
 
 def by_slices(run: VmapRun, surface: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Return the results of the public function ``surface`` for each slice in turn, stacked to batched tensors.
+    """Return the results of the function ``surface`` for each slice in turn, stacked to batched tensors.
 
-    ``args`` and ``kwargs`` are its arguments, which like its results may be nests of tensors.
+    ``args`` and ``kwargs`` are the arguments of ``surface``. The arguments and the result may be nested structures
+    (pytrees) of tensors.
     """
     rows = []
     for i in range(run.size):
@@ -368,9 +397,9 @@ def by_slices(run: VmapRun, surface: Callable[..., Any], args: Any, kwargs: Any)
 
 
 def inner_slice_at(x: Any, run: VmapRun, index: int) -> Any:
-    """Return slice number ``index`` of ``x`` at the level ``run``.
+    """Return slice number ``index`` of ``x`` at the transform level ``run``.
 
-    If ``x`` has wrappers of levels inside ``run``, the result has them too.
+    Wrappers of ``x`` for levels inside ``run`` are kept. If ``x`` is not batched at ``run``, it is returned unchanged.
     """
     if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return x
@@ -378,9 +407,9 @@ def inner_slice_at(x: Any, run: VmapRun, index: int) -> Any:
 
 
 def picked(run: VmapRun, x: Any, picks: list[Any]) -> Any:
-    """Return ``x[tuple(picks)]`` for all slices; ``x`` or some of ``picks`` are batched.
+    """Return ``x[tuple(picks)]`` for all slices; ``x`` or some of ``picks`` are batched tensors.
 
-    None among ``picks`` has the meaning of ``:``.
+    ``picks`` has an index tensor, or None for all elements, for each indexed dimension.
     """
     value, dim = unwrap_batch(x, run)
     positions = [i for i, each in enumerate(picks) if each is not None]
@@ -399,7 +428,7 @@ def picked(run: VmapRun, x: Any, picks: list[Any]) -> Any:
 
 
 class VmapInfo(NamedTuple):
-    """Argument ``info`` of the ``vmap`` method of a custom ``Function``, with facts about the call of :func:`vmap`.
+    """Argument ``info`` of the method ``vmap`` of a custom ``autograd.Function``, which describes the call of vmap.
 
     ``batch_size`` is the number of slices, and ``randomness`` the argument of :func:`vmap`.
     """
@@ -409,10 +438,10 @@ class VmapInfo(NamedTuple):
 
 
 def custom(run: VmapRun, function: Any, args: tuple[Any, ...]) -> Any:
-    """Return the result of the custom Function ``function`` for batched ``args``.
+    """Return the result of ``function``, a subclass of ``autograd.Function``, for batched ``args``.
 
-    The result is computed by the method ``vmap`` of ``function``, or slice by slice if its ``generate_vmap_rule`` is
-    true. RuntimeError is raised if ``function`` defines neither or both.
+    The result is computed by the static method ``vmap`` of ``function``, or for each slice in turn if its attribute
+    ``generate_vmap_rule`` is true. Raises RuntimeError if ``function`` defines neither of them, or both.
     """
     own, name = function.vmap is not Function.vmap, function.__name__
     more = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
@@ -452,7 +481,11 @@ def custom(run: VmapRun, function: Any, args: tuple[Any, ...]) -> Any:
 
 
 def _apply_inplace(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
-    """Run the in-place operation ``op`` under vmap, and return its first operand, which must be batched at ``run``."""
+    """Run the in-place operation ``op`` under vmap, and return its first operand.
+
+    ``tensors`` are the operands and ``params`` the parameters of ``op``. Raises RuntimeError if the first operand is
+    not batched at ``run``, because a tensor without slices can not store the results of all slices.
+    """
     x = tensors[0]
     if not (isinstance(x, Batch) and x._run is run):
         raise RuntimeError(CAPTURED)

@@ -1,4 +1,4 @@
-"""``jacrev``, ``jacfwd`` and ``hessian``: Jacobians whose rows or columns are all computed in one call of vmap."""
+"""``jacrev``, ``jacfwd`` and ``hessian``: Jacobians whose rows or columns are computed in one call of vmap."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ def jacrev(
     """Return a function that computes the Jacobian of ``func`` by reverse mode, which is efficient for few outputs.
 
     For an output of shape ``o`` and an argument of shape ``i`` the Jacobian has shape ``o + i``. If ``func`` returns a
-    nest of tensors, the result is a nest with the same structure. If an argument is a nest, each Jacobian is replaced
-    by a nest with the structure of the argument. ``chunk_size`` is the number of rows that are computed at a time; None
-    means all. ``argnums`` and ``has_aux`` have the same meaning as in :func:`grad`.
+    nested structure (pytree) of tensors, the result has the same structure. If an argument is a pytree, the result has
+    a pytree with the structure of the argument in place of each Jacobian. ``chunk_size`` is the number of rows of the
+    Jacobian that are computed at a time; None means all. ``argnums`` and ``has_aux`` have the same meaning as in
+    :func:`grad`.
 
     >>> import retrograd as torch
     >>> torch.func.jacrev(torch.sin)(torch.zeros(2))
@@ -72,9 +73,10 @@ def _with_values(args: tuple[Any, ...], numbers: Any, values: tuple[Any, ...]) -
 
 
 def _basis(tensors: list[Any]) -> list[Any]:
-    """Return the stacked unit vectors of the space of all elements of ``tensors``: the directions of a Jacobian.
+    """Return the standard basis of the space of all elements of ``tensors``: the directions of a Jacobian.
 
-    For each tensor the result has a tensor with one more dimension in front, along which the basis vectors are stacked.
+    For each tensor of shape ``s``, the result has a tensor of shape ``(n, *s)``, where n is the total number of
+    elements. Index k along the first dimension belongs to the k-th unit vector.
     """
     total, at, parts = sum(each.numel() for each in tensors), 0, []
     for each in tensors:
@@ -91,8 +93,8 @@ def jacfwd(
 ) -> Callable[..., Any]:
     """Return a function that computes the Jacobian of ``func`` by forward mode, which is efficient for few inputs.
 
-    The returned function returns the same as that of :func:`jacrev`. ``argnums`` and ``has_aux`` have the same meaning
-    as in :func:`grad`, and ``randomness`` as in :func:`vmap`.
+    The result of the returned function has the same form as for :func:`jacrev`. ``argnums`` and ``has_aux`` have the
+    same meaning as in :func:`grad`, and ``randomness`` as in :func:`vmap`.
     """
     check_randomness(randomness)
 
@@ -141,13 +143,16 @@ def _check_real(name: str, what: str, tensors: list[Any]) -> None:
 
 
 def _leaf_last(part: Any, leaf: Any) -> Any:
-    """Return ``part``, of shape ``(leaf.numel(), *result)``, rearranged to the shape ``(*result, *leaf.shape)``."""
+    """Return ``part``, of shape ``(n, *result)``, rearranged to the shape ``(*result, *leaf.shape)``.
+
+    n is the number of elements of ``leaf``.
+    """
     rank = part._array.ndim
     return F.permute(part, (*range(1, rank), 0)).reshape((*part._array.shape[1:], *leaf._array.shape))
 
 
 def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """Return a function that computes the Hessian of ``func``, which is ``jacfwd(jacrev(func))``.
+    """Return a function that computes the Hessian (the second derivatives) of ``func``, as ``jacfwd(jacrev(func))``.
 
     ``argnums`` has the same meaning as in :func:`grad`.
 

@@ -1,7 +1,7 @@
 """``functional_call`` and other functions with which ``grad`` and ``vmap`` apply to modules.
 
-This file imports nothing from ``nn``: a module is any object whose parameters, buffers and submodules are stored as in
-``nn.Module``.
+This file does not import from ``nn``. A module is any object that stores parameters, buffers and submodules in the same
+attributes as ``nn.Module``.
 """
 
 from __future__ import annotations
@@ -70,16 +70,20 @@ def _one_dictionary(dicts: Any) -> Any:
 
 
 def _names(module: Any) -> dict[str, Any]:
-    """Return the parameters and buffers of ``module`` by their dotted names; a shared tensor has several names."""
+    """Return the parameters and buffers of ``module`` as a dictionary by their dotted names.
+
+    A tensor that is shared by several submodules is listed under each of its names.
+    """
     return {
         **dict(module.named_parameters(remove_duplicate=False)), **dict(module.named_buffers(remove_duplicate=False)),
     }  # fmt: skip
 
 
 def _tie_names(every: dict[str, Any], given: Any) -> dict[str, Any]:
-    """Return ``given``, the replacements by name, extended by all other names of the parameters that are replaced.
+    """Return ``given``, the replacements by name, extended by all other names of the replaced tensors.
 
-    ``every`` is the dictionary of all names and tensors of the module.
+    ``every`` is the dictionary of all names and tensors of the module; a shared tensor has several names. Raises
+    ValueError if ``given`` has different replacements for one tensor.
     """
     groups: dict[int, list[str]] = {}
     for name, tensor in every.items():
@@ -108,9 +112,10 @@ def _check_names(module: Any, every: dict[str, Any], values: dict[str, Any]) -> 
 
 
 def _find_dictionary(module: Any, name: str) -> tuple[dict[str, Any], str]:
-    """Return the ``_parameters`` or ``_buffers`` dictionary that holds the tensor ``name``, and its key there.
+    """Return the dictionary that stores the tensor ``name`` of ``module``, and the key of the tensor there.
 
-    ``name`` is a dotted path such as ``"0.weight"``, so the dictionary may belong to a submodule of ``module``.
+    ``name`` is a dotted path such as ``"0.weight"``, whose first items are names of submodules. The dictionary is
+    ``_parameters`` or ``_buffers`` of the submodule, or its ``__dict__`` if neither contains the key.
     """
     *path, leaf = name.split(".")
     if not leaf:
@@ -129,7 +134,8 @@ def _find_dictionary(module: Any, name: str) -> tuple[dict[str, Any], str]:
 def _swap_tensors(module: Any, values: dict[str, Any], given: Any) -> Iterator[None]:
     """Context manager that replaces tensors of ``module`` by ``values``, a dictionary by name, and restores them.
 
-    Tensors that the code in the ``with`` statement has assigned to the module are stored in ``given``.
+    If the code in the ``with`` statement assigns another tensor to one of the names, this tensor is stored in
+    ``given``.
     """
     for value in values.values():
         if not isinstance(value, Tensor) and value is not None:
@@ -156,9 +162,9 @@ _ABSENT: Any = object()
 def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the parameters and the buffers of ``models`` as two dictionaries by name.
 
-    Each tensor is stacked from those of all models along a new first dimension, so that :func:`vmap` of
-    :func:`functional_call` runs all models in one call. Raises RuntimeError if the models are of different classes, or
-    if only some are in training mode.
+    Each tensor in the dictionaries is the stack of the tensors of all models along a new first dimension. With them,
+    :func:`vmap` of :func:`functional_call` runs all models in one call. Raises RuntimeError if the models are of
+    different classes, or if only some of them are in training mode.
     """
     every = list(models)
     if not every:
@@ -184,7 +190,7 @@ def _stack(name: str, tensors: list[Any]) -> Any:
 
 
 def replace_all_batch_norm_modules_(root: Any) -> Any:
-    """Remove the running statistics of every batch normalisation in the module ``root`` in place, and return ``root``."""
+    """Remove the running statistics of all batch normalisation modules in ``root`` in place, and return ``root``."""
     for each in root.modules():
         if type(each).__name__.startswith("BatchNorm"):
             each.track_running_stats = False
@@ -193,7 +199,7 @@ def replace_all_batch_norm_modules_(root: Any) -> Any:
 
 
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
-    """Return the ordinary tensor that ``tensor``, a tensor inside a transform, wraps.
+    """Return the ordinary tensor that is wrapped by ``tensor``, a tensor inside a transform such as vmap.
 
     With ``recurse=False`` only the outermost wrapper is removed.
     """

@@ -1,10 +1,10 @@
 """``grad``, ``vjp``, ``jvp`` and ``linearize``: functions that compute derivatives of a given function.
 
-Reverse mode uses the ordinary autograd graph. The function is called with an alias of each argument, that is a tensor
-with the same elements and a new gradient edge. Gradients are computed with respect to the aliases, so that only the use
-of the argument inside the function counts, also in nested calls. Inside vmap the alias is a batched tensor, because
-every slice has its own gradient. Inside jvp it is a dual tensor. The backward pass is recorded only if its result may
-be differentiated outside the transform.
+Reverse mode uses the ordinary autograd graph. The function is called with an alias of each argument: a tensor with the
+same elements and a new gradient edge. Gradients are computed with respect to the aliases. Therefore only uses of the
+argument inside the function contribute to the gradient, also in nested calls. Inside vmap the alias is a batched
+tensor, because every slice has a different gradient. Inside jvp it is a dual tensor. The backward pass is recorded only
+if its result may be differentiated outside the transform.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ Argnums = int | tuple[int, ...]
 
 
 class GradRun(TransformLevel):
-    """Transform level of a reverse-mode call such as :func:`grad`; its state is ``level``, and it wraps no tensors."""
+    """Transform level of a reverse-mode call such as :func:`grad`.
+
+    ``level`` is the state of the call. Unlike other transform levels, this level wraps no tensors.
+    """
 
     __slots__ = ("level",)
 
@@ -54,9 +57,9 @@ def _check_tensor(x: Any) -> Tensor:
 
 
 def _expand_for_vmap(x: Any, around: Sequence[TransformLevel]) -> Any:
-    """Return ``x`` expanded to a batched tensor at every vmap among the transform levels ``around``.
+    """Return ``x`` expanded to a batched tensor at every call of vmap among the transform levels ``around``.
 
-    ``around`` is ordered from the innermost level to the outermost.
+    ``around`` is ordered from the innermost level to the outermost level.
     """
     if not around:
         return x
@@ -71,12 +74,15 @@ def _expand_for_vmap(x: Any, around: Sequence[TransformLevel]) -> Any:
 
 
 def _without_inference(x: Any) -> Any:
-    """Return an inference tensor as an ordinary tensor on the same memory; any other value is returned unchanged."""
+    """Return an ordinary tensor that shares the memory of the inference tensor ``x``.
+
+    Any other value ``x`` is returned unchanged.
+    """
     return wrap(x._array) if isinstance(x, Tensor) and x.__class__ in PLAIN and x.is_inference() else x
 
 
 def _alias(x: Any) -> Any:
-    """Return a tensor with the elements and wrappers of ``x`` and a new gradient edge."""
+    """Return a tensor with the elements of ``x``, its wrappers (batched or dual tensors), and a new gradient edge."""
     if isinstance(x, Batch):
         return batch(x._run, _alias(x._inner), x._dim)
     if isinstance(x, Dual):
@@ -91,8 +97,8 @@ def _alias(x: Any) -> Any:
 def make_alias(x: Any) -> Any:
     """Return the alias of the argument ``x``: a tensor with the same elements and a new gradient edge.
 
-    Inside vmap the alias is batched, even if ``x`` is not. Raises RuntimeError unless ``x`` is floating point or
-    complex.
+    Inside vmap the alias is a batched tensor, even if ``x`` is not. Raises RuntimeError unless the dtype of ``x`` is
+    floating point or complex.
     """
     _check_tensor(x)
     if not (x.is_floating_point() or x.is_complex()):
@@ -102,7 +108,10 @@ def make_alias(x: Any) -> Any:
 
 
 def _edges_of(x: Any) -> list[Any]:
-    """Return the gradient edges of the ordinary tensors that ``x`` wraps; a dual tensor has one edge for each part."""
+    """Return the gradient edges of the ordinary tensors that ``x`` wraps.
+
+    A dual tensor contributes the edges of its primal and of its tangent.
+    """
     if isinstance(x, TransformTensor):
         return _edges_of(x._inner) + (_edges_of(x._tangent) if isinstance(x, Dual) else [])
     edge = gradient_edge_of(x)
@@ -112,7 +121,7 @@ def _edges_of(x: Any) -> list[Any]:
 class Level:
     """State of a call of :func:`grad` or :func:`vjp`: the gradient edges of the aliases of its arguments.
 
-    An alias is a tensor with the elements of the argument and an edge of its own. With these edges
+    An alias is a tensor with the elements of the argument and a new gradient edge. With these edges,
     :meth:`leads_outside` tests whether a graph contains tensors other than the arguments.
     """
 
@@ -122,7 +131,7 @@ class Level:
         self.recording = bool(recording())
 
     def make_alias(self, x: Any) -> Any:
-        """Return the alias of the argument ``x``, and store its gradient edge."""
+        """Return the alias of the argument ``x`` (see the function :func:`make_alias`), and store its gradient edge."""
         alias = inner = make_alias(x)
         while isinstance(inner, TransformTensor):  # of a dual only the primal is an alias
             inner = inner._inner
@@ -131,7 +140,11 @@ class Level:
         return alias
 
     def leads_outside(self, tensors: Sequence[Any]) -> bool:
-        """Whether the graph of ``tensors`` contains a leaf, other than this call's aliases, or an outer alias."""
+        """Whether the graph of ``tensors`` contains tensors other than the arguments of this call.
+
+        These are leaf tensors other than the aliases of this call, and aliases of enclosing calls. If the caller is
+        inside ``no_grad``, the result is False.
+        """
         if not self.recording:
             return False
         around = [run.level for run in active_levels() if run.__class__ is GradRun and run.level is not self]
@@ -155,23 +168,23 @@ class Level:
         return False
 
     def for_caller(self, x: Any) -> Any:
-        """Return ``x``, detached from the graph unless the graph contains tensors besides the arguments of this call."""
+        """Return ``x``, detached from its graph unless the graph contains tensors besides this call's arguments."""
         if isinstance(x, Dual):
             return make_dual_tensor(x._run, self.for_caller(x._inner), self.for_caller(x._tangent))
         return x if not isinstance(x, Tensor) or self.leads_outside([x]) else detached(x)
 
 
 def detached(x: Any) -> Any:
-    """Return ``x`` detached from its graph; of a dual tensor the primal and the tangent are both detached."""
+    """Return ``x`` detached from its graph; for a dual tensor, the primal and the tangent are both detached."""
     if isinstance(x, Dual):
         return make_dual_tensor(x._run, detached(x._inner), detached(x._tangent))
     return x.detach() if x.requires_grad else x
 
 
 def outside_inference(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate ``function`` so that inference mode is replaced by ``no_grad`` while it runs.
+    """Return ``function`` decorated so that it runs in ``no_grad`` mode instead of inference mode.
 
-    Inference mode does not allow derivatives.
+    Derivatives can not be computed in inference mode. Outside of inference mode the function runs unchanged.
     """
 
     @functools.wraps(function)
@@ -186,9 +199,9 @@ def outside_inference(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @outside_inference
 def _run_recorded(level: Level, level_run: Callable[[], Any]) -> Any:
-    """Return ``level_run()``, called at a new transform level of the state ``level``, with operations recorded.
+    """Return ``level_run()``, called at a new transform level with the state ``level``.
 
-    Operations are recorded even if the caller is inside ``no_grad`` or inference mode.
+    Operations are recorded in the graph even if the caller is inside ``no_grad`` or inference mode.
     """
     before = set_recording(True)
     try:
@@ -201,9 +214,10 @@ def _run_recorded(level: Level, level_run: Callable[[], Any]) -> Any:
 
 
 def check_argnums(argnums: Any, count: int) -> Any:
-    """Return ``argnums``, an int or a tuple of ints, with negative numbers replaced by ``count`` plus the number.
+    """Return ``argnums``, an int or a tuple of ints, with negative numbers replaced by non-negative ones.
 
-    ``count`` is the number of arguments. Raises RuntimeError for numbers out of range, equal numbers and other types.
+    ``count`` is the number of arguments, which is added to negative numbers. Raises RuntimeError for numbers out of
+    range, equal numbers, an empty tuple and other types.
     """
     if isinstance(argnums, int):
         return _argnum(argnums, count)
@@ -227,12 +241,15 @@ def _argnum(number: int, count: int) -> int:
 
 
 def select_args(args: tuple[Any, ...], argnums: Any) -> Any:
-    """Return ``args[argnums]`` for an int ``argnums``, and a tuple of the selected arguments for a tuple."""
+    """Return ``args[argnums]`` if ``argnums`` is an int, or a tuple of the selected arguments if it is a tuple."""
     return args[argnums] if isinstance(argnums, int) else tuple(args[each] for each in argnums)
 
 
 def replace_args(args: tuple[Any, ...], argnums: Any, values: Any) -> tuple[Any, ...]:
-    """Return ``args`` with the arguments at the positions ``argnums`` replaced by ``values``."""
+    """Return ``args`` with the arguments at the positions ``argnums`` replaced by ``values``.
+
+    If ``argnums`` is an int, ``values`` is the new argument; otherwise it is a sequence of new arguments.
+    """
     result = list(args)
     for number, value in [(argnums, values)] if isinstance(argnums, int) else zip(argnums, values, strict=True):
         result[number] = value
@@ -243,10 +260,10 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
     """Return a function that computes the gradient of ``func``.
 
     Args:
-        func: a function that returns a 0-d tensor. If ``has_aux`` is true, it returns a pair of this tensor and a nest
-            of other tensors.
-        argnums: the position, or a tuple of positions, of the arguments to differentiate; each may be a nest of
-            tensors.
+        func: a function that returns a 0-d tensor. If ``has_aux`` is true, it returns a pair of this tensor and a
+            nested structure (pytree) of other tensors.
+        argnums: the position, or a tuple of positions, of the arguments to differentiate; each argument may be a
+            pytree of tensors.
         has_aux: if true, the returned function returns a pair of the gradient and the other tensors.
 
     >>> import retrograd as torch
@@ -267,8 +284,8 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """Return a function that returns a pair of the gradient and the value of ``func``.
 
-    If ``has_aux`` is true, ``func`` returns a pair, and the second item of the result is this pair. The parameters have
-    the same meaning as in :func:`grad`.
+    If ``has_aux`` is true, ``func`` returns a pair ``(value, aux)``, and the result is ``(gradient, (value, aux))``.
+    The parameters have the same meaning as in :func:`grad`.
     """
 
     @functools.wraps(func)
@@ -323,10 +340,10 @@ def _check_scalar(output: Any) -> None:
 
 
 def _gradients(level: Level, outs: list[Any], inputs: list[Any], grads: list[Any], keep: bool = False) -> list[Any]:
-    """Return the gradients of ``outs`` with respect to ``inputs``; unused inputs have zeros.
+    """Return the gradients of ``outs`` with respect to ``inputs``, with zeros for unused inputs.
 
-    ``grads`` are the gradients of ``outs``. The backward pass is recorded if the graph contains tensors besides the
-    arguments of the call ``level``. If ``keep`` is true, the graph is not freed.
+    ``grads`` are the gradients of ``outs``. The backward pass is recorded if the graph contains tensors other than the
+    arguments of the call whose state is ``level``. If ``keep`` is true, the graph is not freed.
     """
     cotangents = [each for each in grads if each is not None]
     record = level.leads_outside(outs) or (level.recording and level.leads_outside(cotangents))
@@ -340,7 +357,8 @@ def _gradients(level: Level, outs: list[Any], inputs: list[Any], grads: list[Any
 def _recorded_gradient(level: Level, grad: Any) -> Any:
     """Return ``grad``, the result of a recorded backward pass.
 
-    Of a dual tensor, each part whose graph contains only the arguments of the call ``level`` is detached.
+    If ``grad`` is a dual tensor, its primal and its tangent are each detached, unless the graph contains tensors other
+    than the arguments of the call whose state is ``level``.
     """
     return level.for_caller(grad) if isinstance(grad, Dual) else grad
 
@@ -360,8 +378,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Return the value of ``func`` at ``primals``, and a function that computes vector-Jacobian products there.
 
     The result is ``(output, vjp_fn)``. If ``has_aux`` is true, ``func`` returns a pair ``(output, aux)``, and the
-    result is ``(output, vjp_fn, aux)``. ``vjp_fn`` takes gradients with the structure of ``output``, and returns a
-    tuple with a gradient, or a nest of gradients, for each of ``primals``.
+    result is ``(output, vjp_fn, aux)``. The arguments of ``vjp_fn`` are gradients with the structure of ``output``. It
+    returns a tuple with a gradient, or a nested structure of gradients, for each of ``primals``.
 
     >>> import retrograd as torch
     >>> y, pull = torch.func.vjp(torch.sin, torch.tensor([0.0, 1.0]))
@@ -432,10 +450,11 @@ def _check_cotangent(index: int, out: Any, cotangent: Any) -> None:
 
 
 def _output(name: str, call: str, output: Any, has_aux: bool) -> tuple[Any, Any]:
-    """Split ``output``, which a differentiated function returned, into its value and its auxiliary result or None.
+    """Return the value and the auxiliary result of ``output``, which a differentiated function returned.
 
-    The auxiliary result exists only if ``has_aux`` is true. Raise RuntimeError unless ``output`` is a nest of tensors,
-    or with ``has_aux`` a pair of nests. ``name`` and ``call`` are used in the message.
+    If ``has_aux`` is true, ``output`` must be a pair of the two. Otherwise the auxiliary result is None. Raises
+    RuntimeError unless all leaves of ``output`` are tensors. ``name`` is the name of the transform, and ``call`` is the
+    text of the call at the beginning of error messages.
     """
     aux = None
     if has_aux:
@@ -459,7 +478,8 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
 
     ``primals`` and ``tangents`` are tuples of the same structure. The result is ``(output, tangent)``. If ``has_aux``
     is true, ``func`` returns a pair ``(output, aux)``, and the result is ``(output, tangent, aux)``. If ``strict`` is
-    true, raise RuntimeError for an output that does not depend on ``primals``; otherwise its derivative is zero.
+    true, raise RuntimeError for an output that does not depend on ``primals``; if it is false, the derivative of such
+    an output is zero.
 
     >>> import retrograd as torch
     >>> torch.func.jvp(torch.sin, (torch.tensor(0.0),), (torch.tensor(2.0),))
@@ -525,9 +545,9 @@ def check_dual(primal: Any, tangent: Any) -> None:
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """Return the value of ``func`` at ``primals``, and a function that computes directional derivatives there.
 
-    The returned function takes a tangent for each of ``primals`` and returns the same derivative as :func:`jvp`. For
-    many tangents it is faster, because ``func`` is called only once. Each tangent takes one backward pass through the
-    graph of the derivative.
+    The arguments of the returned function are one tangent for each of ``primals``, and its result is the derivative
+    that :func:`jvp` returns. For many tangents it is faster than :func:`jvp`, because ``func`` is called only once.
+    Each call of the returned function takes one backward pass through the graph of the derivative.
 
     >>> import retrograd as torch
     >>> y, push = torch.func.linearize(lambda x: x**3, torch.tensor(2.0))

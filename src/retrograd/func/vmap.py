@@ -1,4 +1,4 @@
-"""``vmap``: a function of one sample becomes a function of a batch of samples."""
+"""``vmap``: returns a function that applies a given function to all slices of its arguments at once."""
 
 from __future__ import annotations
 
@@ -26,17 +26,20 @@ def vmap(
     """Return a function that calls ``func`` once for all slices of its arguments and returns the stacked results.
 
     Args:
-        func: a function whose arguments and results are tensors, nests of tensors, or (arguments only) other values.
-        in_dims: the batch dimension of each argument, or None for an argument that all slices share. An int holds for
-            all arguments. A tuple has an item for each argument; for a nest the item may be a nest of the same
-            structure.
-        out_dims: the batch dimension of the results. An int holds for all results; a nest has an item for each.
+        func: a function whose arguments and results are tensors or nested structures (pytrees) of tensors. Arguments
+            may also be other values.
+        in_dims: the batch dimension of each argument, or None for an argument that is the same for all slices. An int
+            applies to all arguments. A tuple has an item for each argument; for a pytree the item may be a pytree of
+            the same structure.
+        out_dims: the batch dimension of the results. An int applies to all results; a pytree has an item for each of
+            them.
         randomness: treatment of random operations in ``func``. They raise an error with ``"error"``, draw the same
-            values for every slice with ``"same"``, and different ones with ``"different"``.
+            values for every slice with ``"same"``, and different values with ``"different"``.
         chunk_size: the number of slices that are computed at a time, to limit memory; None means all.
 
     Raises ValueError if sizes, dimensions or structures do not match. Raises RuntimeError for operations that depend on
-    the elements of a slice, such as ``.item()``, an ``if``, or an operation whose result shape depends on them.
+    the elements of a slice, such as ``.item()``, an ``if`` on a tensor, or an operation whose result shape depends on
+    the elements.
 
     >>> import retrograd as torch
     >>> torch.vmap(torch.dot)(torch.ones(2, 3), torch.ones(2, 3))
@@ -66,7 +69,8 @@ def over_slices(
 ) -> Any:
     """Return the results of ``func`` for all slices of ``args``, computed in chunks of ``chunk`` slices.
 
-    ``kwargs`` are the same for all slices. The other parameters have the same meaning as in :func:`vmap`.
+    If ``chunk`` is None, all slices are computed at once. ``kwargs`` are keyword arguments, which are the same for all
+    slices. The other parameters have the same meaning as in :func:`vmap`.
     """
     size, dims, leaves, spec = _flatten_inputs(func, in_dims, args)
     if chunk is None or chunk >= size:
@@ -131,7 +135,11 @@ def _name(func: Any) -> str:
 
 
 def _flatten_inputs(func: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[int, list[Any], list[Any], TreeSpec]:
-    """Return the number of slices, the batch dimension of each leaf of ``args``, the leaves, and their structure."""
+    """Return the number of slices, the batch dimension of each leaf of ``args``, the leaves, and their structure.
+
+    The leaves are the tensors and other values in the nested structure ``args``. Raises ValueError if ``in_dims`` does
+    not match ``args`` (``func`` is named in the message).
+    """
     name = _name(func)
     if not isinstance(in_dims, (int, tuple)):
         raise ValueError(

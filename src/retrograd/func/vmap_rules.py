@@ -1,4 +1,4 @@
-"""Batching rules: functions that compute an operation for all slices of a vmap at once.
+"""Batching rules: functions that compute an operation for all slices of a call of vmap at once.
 
 Most operations run on a tensor that contains the slices along its first dimension, with 1 added to their dimension
 parameters. The names of these operations are listed. A reduction over all elements of a slice runs as the corresponding
@@ -39,9 +39,9 @@ Operands = tuple[Any, ...]
 
 
 def rule(*names: str) -> Callable[[Any], Any]:
-    """Return a decorator that registers a function as the batching rule of the operations in ``names``.
+    """Return a decorator that registers a function as the batching rule of the operations ``names``.
 
-    Each of ``names`` may contain several names with spaces between them.
+    Each item of ``names`` is a string of one or more operation names, separated by spaces.
     """
 
     def enter(function: Any) -> Any:
@@ -52,14 +52,15 @@ def rule(*names: str) -> Callable[[Any], Any]:
 
 
 def rank_of(x: Any) -> int:
-    """Return the number of dimensions of one slice of ``x``; 0 if ``x`` is not a tensor."""
+    """Return the number of dimensions of one slice of ``x``, or 0 if ``x`` is not a tensor."""
     return x._array.ndim if isinstance(x, Tensor) else 0
 
 
 def all_front(tensors: Sequence[Any], run: VmapRun) -> Operands:
     """Return ``tensors`` as ordinary tensors, each of which contains its slices along the first dimension.
 
-    Values that are not tensors are returned unchanged.
+    A tensor that is not batched at the transform level ``run`` is expanded. Values that are not tensors are returned
+    unchanged.
     """
     return tuple([slices_to_front(each, run) if isinstance(each, Tensor) else each for each in tensors])
 
@@ -75,10 +76,10 @@ def all_front(tensors: Sequence[Any], run: VmapRun) -> Operands:
     "ldexp_block complex_pair complex_of polar_block same same_kind isclose_arrays",
 )
 def elementwise(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
-    """Return the result of ``op``, an operation that broadcasts, for all slices.
+    """Return the result of ``op``, an operation that broadcasts its operands, for all slices.
 
-    Every operand gets the same number of dimensions after the batch dimension, so that broadcasting is that of single
-    slices.
+    After the batch dimension, dimensions of size 1 are inserted until all operands have the same number of dimensions.
+    The operands then broadcast in the same way as single slices.
     """
     rank = max(map(rank_of, tensors))
     operands = tensors
@@ -110,9 +111,9 @@ def _masked(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
 
 
 def shift_dims(dim: Any) -> Any:
-    """Return ``dim``, an int or a tuple of ints, with 1 added to ints that are not negative.
+    """Return ``dim``, an int or a tuple of ints, with 1 added to the ints that are not negative.
 
-    The result selects the same dimension in a tensor that contains the slices along its first dimension.
+    The result selects the same dimensions in a tensor that contains the slices along an additional first dimension.
     """
     if isinstance(dim, int):
         return dim + 1 if dim >= 0 else dim
@@ -125,10 +126,10 @@ _SHAPES = frozenset(("shape", "size"))
 
 
 def shift_params(op: Any, params: Operands, run: VmapRun, rank: int) -> Operands:
-    """Return the parameters ``params`` of ``op``, changed for an operand whose first dimension is the batch dimension.
+    """Return ``params``, the parameters of ``op``, changed for an operand whose first dimension is the batch dimension.
 
-    Dimensions are increased by 1, and shapes get the number of slices as first item. For dimensions None or ``()`` the
-    result has all dimensions of a slice, of which there are ``rank``.
+    Parameters that are dimensions are increased by 1; None and ``()`` are replaced by all ``rank`` dimensions of a
+    slice. Parameters that are shapes get the number of slices as an additional first item.
     """
     found = []
     for name, value in zip(op.params, params, strict=True):
@@ -175,7 +176,10 @@ def shift_params(op: Any, params: Operands, run: VmapRun, rank: int) -> Operands
     "view reshape_alias reshape_copy unsafe_view select_backward slice_backward diagonal_backward unfold_backward",
 )
 def with_shifted_dims(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
-    """Return the result of ``op`` for all slices, computed with 1 added to its dimension parameters."""
+    """Return the result of ``op`` for all slices, computed with 1 added to its dimension parameters.
+
+    ``op`` runs once, on tensors that contain the slices along their first dimension.
+    """
     rank = rank_of(tensors[0])
     lone = rank == 0 and any(name in _DIMS for name in op.params) and op.name not in ("unsqueeze", "diag_embed_block")
     if lone or () in params or (op.name == "qr_block" and params[0] == "r"):
@@ -210,7 +214,10 @@ def _of_matrices(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> 
 
 
 def all_wrapped_parts(run: VmapRun, results: Operands) -> Operands:
-    """Return ``results``, in which the samples of all slices form the first dimension, as batched tensors."""
+    """Return ``results`` as batched tensors.
+
+    The first dimension of each result contains the samples of all slices, one slice after the other.
+    """
     return tuple([_unmerge_slices(each, run, 0) for each in results])
 
 
@@ -307,10 +314,10 @@ def _summed_to(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> An
 
 
 def _register_full_reduction(name: str, of: str, params: Operands, first: bool = False) -> None:
-    """Register a batching rule for ``name``, an operation that reduces all elements to one.
+    """Register a batching rule for the operation ``name``, which reduces all elements to one.
 
-    The rule flattens each slice and applies the operation ``of`` with the parameters ``params`` along the rows. If
-    ``first`` is true, only the first result of ``of`` is used.
+    The rule flattens each slice to a row of a matrix and applies the operation ``of``, with the parameters ``params``,
+    along the rows. If ``first`` is true, ``of`` has several results, of which only the first is used.
     """
 
     def reduced(run: VmapRun, op: Any, tensors: Operands, given: Operands) -> Any:
@@ -364,7 +371,8 @@ def _traced(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
 def _product(a: Any, b: Any, run: VmapRun) -> Any:
     """Return the matrix products of the slices of ``a`` and ``b``, stacked along the first dimension.
 
-    If ``b`` is a matrix that is not batched, the slices of ``a`` form one large matrix.
+    If ``b`` is a matrix that is not batched, the slices of ``a`` are combined to one large matrix, so that one matrix
+    product is enough.
     """
     (x, at), (y, beside) = unwrap_batch(a, run), unwrap_batch(b, run)
     if at is None and beside is None:
@@ -435,10 +443,10 @@ def _added(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
 
 
 def _position_of_indexed(picks: Sequence[Any]) -> int | None:
-    """Return 0 if the index tensors in ``picks`` are not adjacent, otherwise None.
+    """Return 0 if the index tensors in ``picks`` are separated by a ``None``, otherwise None.
 
-    If they are not adjacent, indexing places the indexed dimensions first in the result. None among ``picks`` has the
-    meaning of ``:``.
+    ``picks`` has an index tensor, or None for all elements, for each dimension. If the index tensors are not adjacent,
+    the dimension that they index is the first one of the result, as in NumPy.
     """
     places = [i for i, each in enumerate(picks) if each is not None]
     return 0 if places and places[-1] - places[0] + 1 != len(places) else None
@@ -564,17 +572,14 @@ def _likelihood(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> A
 
 
 def _merge_slices(x: Any, dim: int) -> Any:
-    """Return ``x`` with its first dimension, the batch dimension, merged into dimension ``dim``.
-
-    ``dim`` is a dimension of one slice.
-    """
+    """Return ``x`` with its first dimension, the batch dimension, merged into dimension ``dim`` of the slices."""
     x = move_dim(x, 0, dim)
     shape = x._array.shape
     return F.reshape(x, (*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2 :]))
 
 
 def _unmerge_slices(x: Any, run: VmapRun, dim: int) -> Any:
-    """Return a batched tensor with the slices that :func:`_merge_slices` merged into dimension ``dim`` of ``x``."""
+    """Return a batched tensor for ``x``, in whose dimension ``dim`` :func:`_merge_slices` has merged the slices."""
     shape = x._array.shape
     return batch(run, F.reshape(x, (*shape[:dim], run.size, shape[dim] // run.size, *shape[dim + 1 :])), dim)
 
@@ -623,9 +628,10 @@ def _window_weights(run: VmapRun, op: Any, tensors: Operands, params: Operands) 
 
 @rule("masked_select_block")
 def _by_mask(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
-    """Batching rule of ``masked_select``: ``tensors`` are the input and the mask.
+    """Return the result of ``masked_select`` for all slices; ``tensors`` are the input and the mask.
 
-    All slices share the mask, so that all results have the same length.
+    The mask must be the same for all slices, so that all results have the same length. Otherwise RuntimeError is
+    raised.
     """
     known, along = unwrap_batch(tensors[1], run)
     if along is not None or isinstance(known, TransformTensor):
@@ -670,13 +676,16 @@ def _pooled(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
 @rule("grid_sampler_2d_block grid_sampler_3d_block grid_read affine_grid_block affine_grid_back im2col col2im")
 @rule("channel_shuffle native_channel_shuffle grid_spread")
 def _more_samples(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
-    """Batching rule for an ``op`` that takes a batch of samples: the samples of all slices become one large batch."""
+    """Return the result of ``op``, whose operands are batches of samples, for all slices.
+
+    The samples of all slices are merged into one large batch, on which ``op`` runs once.
+    """
     given = tuple([_merge_slices(slices_to_front(each, run), 0) for each in tensors])
     return _unmerge_slices(apply(op, given, _stacked_shapes(op, params, run)), run, 0)
 
 
 def _stacked_shapes(op: Any, params: Operands, run: VmapRun) -> Operands:
-    """Return ``params`` with the first item of every shape multiplied by the number of slices."""
+    """Return the parameters ``params`` of ``op`` with the first item of each shape multiplied by the slice count."""
     return tuple(
         (run.size * value[0], *value[1:]) if name in _SHAPES else value
         for name, value in zip(op.params, params, strict=True)
@@ -752,7 +761,7 @@ def _written_into(run: VmapRun, op: Any, tensors: Operands, params: Operands) ->
 
 
 def _stacked_layout(layout: Any, run: VmapRun) -> Any:
-    """Return ``layout``, that of a normalisation, changed for one large batch with the samples of all slices.
+    """Return ``layout``, the layout of a normalisation, changed for one batch that contains the samples of all slices.
 
     The first size in ``layout.shape`` is multiplied by the number of slices.
     """
@@ -775,9 +784,9 @@ def _normalised(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> A
 
 
 def _by_channel(x: Any, op: Any, out: Any) -> Any:
-    """Return ``x``, a weight with its slices along the first dimension, reshaped to broadcast with ``out``.
+    """Return ``x``, the weight or bias of the normalisation ``op``, reshaped to broadcast with the result ``out``.
 
-    ``op`` is the normalisation that the weight belongs to.
+    The first dimension of ``x`` and ``out`` contains the slices.
     """
     shape, rank = x._array.shape, out._array.ndim
     if op.name == "layer_norm_block":
@@ -786,7 +795,10 @@ def _by_channel(x: Any, op: Any, out: Any) -> Any:
 
 
 def _channels(x: Any, run: VmapRun) -> Any:
-    """Return ``x``, which has an element for each channel, with the channels of all slices in one dimension."""
+    """Return ``x``, a tensor with an element for each channel, as a 1-d tensor with the channels of all slices.
+
+    If ``x`` is None, return None.
+    """
     return None if x is None else F.reshape(slices_to_front(x, run), (-1,))
 
 
@@ -835,5 +847,8 @@ def _normalised_back(run: VmapRun, op: Any, tensors: Operands, params: Operands)
     "ctc_loss_backward embedding_double embedding_bag_backward embedding_bag_again row_products row_sums",
 )
 def _by_slices(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
-    """Return the results of ``op`` computed slice by slice, without a warning because ``op`` is internal."""
+    """Return the result of ``op`` for all slices, computed for each slice in turn.
+
+    There is no performance warning, because users do not call these operations directly.
+    """
     return apply_by_slices(run, op, tensors, params)
