@@ -1,1 +1,1 @@
-"""Functions that describe, draw and measure an autograd graph; ``autograd`` loads these modules on first access."""
+"""Functions that describe, draw and measure autograd graphs; ``torch.autograd`` imports them on first access."""

@@ -1,7 +1,7 @@
 """``draw``: a drawing of a graph, as SVG or as text for Graphviz.
 
-Arrows lead downwards in the order of the program, from the leaves at the top to the result at the bottom. Steps that
-repeat, as in a loop, are drawn once, with the number of repeats in their boxes.
+Arrows point downwards, from the leaves at the top to the result at the bottom. Steps that repeat, as in a loop, are
+drawn once, with the number of repeats in their boxes.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from .repeats import fold_repeats
 
 @dataclass
 class Box:
-    """Box of a drawing, with the text ``lines`` and the tooltip ``title``.
+    """Box of a drawing: the lines of text ``lines``, the tooltip ``title``, and the ``kind``, which selects the colour.
 
-    ``kind`` selects the colour: ``"leaf"``, ``"constant"``, ``"step"``, ``"kept"`` for a step with saved values,
-    ``"result"``, or ``"rest"`` for steps beyond the limit.
+    The kinds are ``"leaf"``, ``"constant"``, ``"step"``, ``"kept"`` (a step with saved values), ``"result"``, and
+    ``"rest"`` (the steps beyond the limit, in one box).
     """
 
     kind: str
@@ -40,22 +40,22 @@ FILLS = {
 
 @dataclass
 class Drawing:
-    """Result of :func:`draw`: a list of ``boxes``, and ``arrows``, pairs of indices of a source and a target box.
+    """Result of :func:`draw`: a list of :class:`Box` objects, ``boxes``, and a list of arrows, ``arrows``.
 
-    A notebook shows the drawing as SVG.
+    An arrow is a pair (source, target) of indices into ``boxes``. A notebook shows the drawing as SVG.
     """
 
     boxes: list[Box]
     arrows: list[tuple[int, int]]
 
     def svg(self) -> str:
-        """Return the source text of the drawing in SVG."""
+        """Return the drawing as the text of an SVG file."""
         return _svg(self)
 
     _repr_svg_ = svg
 
     def dot(self) -> str:
-        """Return the source text of the drawing in Graphviz's language DOT."""
+        """Return the drawing as text in DOT, the language of Graphviz."""
         return _dot(self)
 
     __str__ = dot
@@ -85,16 +85,16 @@ def draw(
     fold: bool = True,
     limit: int = 200,
 ) -> Drawing:
-    """Return a drawing of the graph of ``tensor``: a box for each operation, with its shape and line of the program.
+    """Return a drawing of the graph of ``tensor``: a box with shape and source line for each operation.
 
     Args:
         tensor: a tensor or an iterable of tensors.
         file: a file to write, whose name ends in ``.svg``, ``.dot`` or ``.gv``; None writes no file.
-        params: a dictionary from names to tensors, such as ``dict(model.named_parameters())``. Variables of the calling
-            function have names without this.
+        params: a dictionary from names to tensors, such as ``dict(model.named_parameters())``. Local variables
+            of the calling function get their names without ``params``.
         saved: if true, show the values that each step saves for the backward pass.
-        fold: if true, draw repeated steps once.
-        limit: the number of boxes for steps, counted from the result. The other steps are drawn as one box.
+        fold: if true, draw repeated steps (operations) once.
+        limit: the maximum number of boxes for steps, counted from the result. All further steps are drawn as one box.
 
     >>> import retrograd as torch
     >>> w = torch.ones(3, requires_grad=True)
@@ -111,9 +111,9 @@ def draw(
 
 
 class _Drawer:
-    """State of :func:`draw`: the boxes and arrows made so far for the graph ``reading``.
+    """Builder of the :class:`Drawing` of the graph ``reading``.
 
-    Every box comes after those from which an arrow leads to it. The other parameters are those of :func:`draw`.
+    The other parameters are those of :func:`draw`.
     """
 
     def __init__(self, reading: GraphRecord, saved: bool, fold: bool, limit: int) -> None:
@@ -137,7 +137,10 @@ class _Drawer:
                 break
 
     def drawing(self) -> Drawing:
-        """Return the drawing; the box of a leaf or constant comes just before the first step that uses it."""
+        """Return the :class:`Drawing`; in its list of boxes, the source of each arrow is before the target.
+
+        The box of a leaf or constant is immediately before the first step that uses it.
+        """
         boxes: list[Box] = []
         at: dict[Any, int] = {}
         arrows: dict[tuple[int, int], None] = {}
@@ -167,9 +170,10 @@ class _Drawer:
         return Drawing(boxes, list(arrows))
 
     def _source(self, operand: Operand, user: int) -> tuple[Any, Box | None]:
-        """Return a key for the source of ``operand``, and the box of the source, or None if the source is a step.
+        """Return a pair for the source of ``operand``: a key that identifies the source, and its :class:`Box`.
 
-        ``user`` is the number of the step that has the operand.
+        The box is None if the source is a step, which has a box already. ``user`` is the number of the step that has
+        the operand.
         """
         if operand.leaf is not None:
             return id(operand.leaf), _leaf(operand.leaf)
@@ -234,7 +238,7 @@ def _svg(drawing: Drawing) -> str:
 
 
 def _curve(points: list[tuple[float, float]]) -> str:
-    """Return the SVG path of an arrow through ``points``: a curve that is vertical at each of them."""
+    """Return the SVG path of an arrow through ``points``: a Bézier curve with a vertical tangent at each point."""
     text = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
     for (x0, y0), (x1, y1) in pairwise(points):
         bend = (y1 - y0) / 2

@@ -1,4 +1,4 @@
-"""``explain``: a description of the graph of a tensor, printed as text and available as attributes."""
+"""``explain``: a description of the autograd graph of a tensor, printed as text and available as attributes."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from .tracing import tensor_record
 
 @dataclass
 class Unreached:
-    """Operand of the explained graph that gets no gradient.
+    """Operand of an explained graph that receives no gradient.
 
-    ``label`` is its name in the program. ``users`` are pairs of a step that uses it and its :class:`Operand`. ``why``
-    is the reason, or "" if it is unknown.
+    ``label`` is the operand's name in the program. ``users`` has a pair (step, :class:`Operand`) for each step that
+    uses the operand. ``why`` is the reason why it receives no gradient, or "" if the reason is unknown.
     """
 
     label: str
@@ -44,13 +44,13 @@ class Unreached:
 class Explanation:
     """Result of :func:`explain`; ``print`` shows it as text.
 
-    ``steps`` are the operations, the last one first; each has the attributes ``operation``, ``shape``, ``line``,
-    ``operands``, ``kept`` and ``hooks``. ``leaves`` are the tensors that get gradients, and ``unreached`` the operands
-    that get none, with the reason.
+    ``steps`` are the operations, the last operation first; each has the attributes ``operation``, ``shape``, ``line``,
+    ``operands``, ``kept`` and ``hooks``. ``leaves`` are the tensors that receive gradients, and ``unreached`` the
+    operands that receive no gradient, with the reason.
 
-    ``kept`` are pairs of a step and a value that it saves for the backward pass. ``nbytes`` is the number of bytes of
-    these values, where shared memory counts once. ``changed`` are those pairs whose value has been modified in place
-    since. ``ready`` is true if a backward pass can run.
+    ``kept`` are pairs (step, value that the step saves for the backward pass). ``nbytes`` is the number of bytes of
+    these values, where shared memory counts once. ``changed`` are the pairs of ``kept`` whose value was modified in
+    place after it was saved. ``ready`` is true if a backward pass can run.
     """
 
     shown: str
@@ -95,18 +95,18 @@ class Explanation:
 
 
 def explain(tensor: Any, params: Mapping[str, Any] | None = None, *, limit: int | None = 30) -> Explanation:
-    """Return a description of the graph of ``tensor``, which ``print`` shows: ``print(explain(loss))``.
+    """Return a description of the autograd graph of ``tensor``; ``print(explain(loss))`` shows it as text.
 
-    The description lists the operations with their shapes and lines of the program, the leaves that get gradients, and
-    the operands that get none, with the reason. It also lists the values saved for the backward pass with their size,
-    hooks, and reasons why a backward pass would fail.
+    The description lists the operations with their shapes and lines of the program, the leaves that receive gradients,
+    and the operands that receive no gradient, with the reason. It also lists the values saved for the backward pass
+    with their size, hooks, and reasons why a backward pass would fail.
 
     Args:
         tensor: a tensor or an iterable of tensors.
-        params: a dictionary from names to tensors, such as ``dict(model.named_parameters())``. Variables of the calling
-            function have names without this.
-        limit: the maximum number of lines in each part of the text, None for no limit. Repeated steps, as of a loop,
-            are printed once.
+        params: a dictionary from names to tensors, such as ``dict(model.named_parameters())``. Local variables
+            of the calling function get their names without ``params``.
+        limit: the maximum number of lines in each part of the text, None for no limit. Repeated steps (operations),
+            as in a loop, are printed once.
 
     An operand that was detached or computed under ``no_grad`` is recognised only in two cases: if it shares memory with
     a value in the graph, or if the program ran inside :class:`tracing`.
@@ -146,7 +146,10 @@ def _why_none(tensor: Tensor) -> str:
 
 
 def _grouped(reading: GraphRecord) -> list[Unreached]:
-    """Return the operands of ``reading`` that get no gradient; operands of equal name, shape and reason are grouped."""
+    """Return the operands of ``reading`` that receive no gradient, without plain numbers.
+
+    Operands with equal name, shape and reason are combined into one :class:`Unreached`.
+    """
     groups: dict[Any, Unreached] = {}
     for step, each in reading.constants:
         if each.why and each.shape is None:
@@ -158,7 +161,7 @@ def _grouped(reading: GraphRecord) -> list[Unreached]:
 
 
 def total_bytes(kept: Sequence[SavedValue]) -> int:
-    """Return the number of bytes of the saved values ``kept``; memory that several of them share counts once."""
+    """Return the total number of bytes of the saved values ``kept``, counting memory shared by several values once."""
     seen: dict[int, int] = {}
     packed = 0
     for each in kept:
@@ -176,7 +179,7 @@ WIDTH = 110
 
 
 def format_bytes(nbytes: int) -> str:
-    """Return the number of bytes ``nbytes`` as text with a unit.
+    """Return ``nbytes``, a number of bytes, as text with a unit.
 
     >>> format_bytes(512), format_bytes(3 * 1024), format_bytes(5 * 2**20)
     ('512 bytes', '3.0 KiB', '5.0 MiB')
@@ -188,7 +191,7 @@ def format_bytes(nbytes: int) -> str:
 
 
 def format_count(number: int, what: str) -> str:
-    """Return ``number`` and the noun ``what``, in the plural unless ``number`` is 1: ``1 step``, ``2 leaves``."""
+    """Return text such as ``1 step`` or ``2 leaves``: ``number``, and the noun ``what`` in the singular or plural."""
     several = {"leaf": "leaves", "box": "boxes"}.get(what, what + "s")
     return f"{number} {what if number == 1 else several}"
 
@@ -251,7 +254,7 @@ def _failures(found: Explanation) -> Iterator[str]:
 
 
 def _refer(operand: Operand) -> str:
-    """Return the text for ``operand`` in the line of a step: its name, or the number of the step that computes it."""
+    """Return the text for ``operand``: its name in the program, or the number of the step that computes the operand."""
     if operand.step is not None:
         return str(operand.step) + (f" (result {operand.result})" if operand.result else "")
     if operand.leaf is not None:
@@ -262,7 +265,7 @@ def _refer(operand: Operand) -> str:
 
 
 def folding_key(step: Step) -> Any:
-    """Return a key of ``step`` that is equal for steps with the same operation, line of the program and shape."""
+    """Return a key that is equal for steps with the same operation, line of the program and shape as ``step``."""
     return step.operation, step.node.code, step.node.instruction, step.shape
 
 
@@ -275,7 +278,7 @@ def _step_line(step: Step, width: int) -> str:
 
 
 def _beside(head: str, line: str) -> str:
-    """Return ``head`` followed by ``line``, a line of the program, which is shortened to fit into ``WIDTH`` characters."""
+    """Return the text ``head`` followed by the source line ``line``, which is cut to fit into ``WIDTH`` characters."""
     remaining = max(WIDTH - max(len(head), 44) - 2, 30)
     return f"{head:<44}  {line if len(line) <= remaining else line[: remaining - 1] + '…'}".rstrip()
 
@@ -362,9 +365,9 @@ def _kept(found: Explanation) -> Iterator[str]:
 
 
 def _kept_line(row: list[tuple[Step, SavedValue]], other: tuple[Step, SavedValue] | None) -> str:
-    """Return the line for a saved value; ``row`` lists the steps that save an equal value, each with this value.
+    """Return the line of text for a group of equal saved values; each item of ``row`` is a pair (step, saved value).
 
-    ``other`` is a step and its saved value whose memory the value shares, or None.
+    ``other`` is a pair (step, saved value) with which the values share memory, or None.
     """
     (step, each), more = row[0], len(row) - 1
     note = " each" if more else ""

@@ -2,8 +2,8 @@
 
 A box is placed one layer above the highest box to which it points. An arrow that crosses layers passes through a point
 in each of them. The boxes of a layer are sorted by the mean position of their neighbours, alternately from the top down
-and from the bottom up, so that few arrows cross. Then they are shifted towards their neighbours as far as the gaps
-allow. (K. Sugiyama, S. Tagawa and M. Toda, 1981.)
+and from the bottom up, so that few arrows cross. Then the boxes are moved towards the mean position of their
+neighbours, but keep a minimum distance. This is the method of K. Sugiyama, S. Tagawa and M. Toda (1981).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PASSES = 8  # passes over all layers
 
 @dataclass
 class Spot:
-    """Box of a drawing, or point where an arrow crosses a layer: the position of its centre, and its size."""
+    """Position and size of a box, or of a point at which an arrow crosses a layer; ``x`` and ``y`` are the centre."""
 
     width: float
     height: float
@@ -30,10 +30,10 @@ class Spot:
 def layout_boxes(
     sizes: Sequence[tuple[float, float]], arrows: Sequence[tuple[int, int]]
 ) -> tuple[list[Spot], list[list[tuple[float, float]]], tuple[float, float]]:
-    """Return the positions of boxes, the points of each arrow, and the width and height of the drawing.
+    """Return the positions of all boxes, the list of points of each arrow, and the (width, height) of the drawing.
 
-    ``sizes`` has the width and height of each box. Each of ``arrows`` is a pair of indices, of the upper and of the
-    lower box; the first must be the smaller one.
+    ``sizes`` has the (width, height) of each box. Each of ``arrows`` is a pair of box indices (upper box, lower box),
+    of which the first is smaller than the second.
     """
     spots = [Spot(width, height) for width, height in sizes]
     for upper, lower in sorted(arrows, reverse=True):
@@ -66,9 +66,10 @@ def layout_boxes(
 
 
 def _order(every: list[Spot], layers: list[list[int]], above: list[list[int]], below: list[list[int]]) -> None:
-    """Sort the numbers of the boxes in each of ``layers`` so that few arrows cross.
+    """Reorder the boxes within each of ``layers``, in place, so that few arrows cross.
 
-    ``above`` and ``below`` contain, for each box of ``every``, the numbers of its neighbours in the adjacent layers.
+    A layer is a list of indices into ``every``. ``above`` and ``below`` have, for each box of ``every``, the indices of
+    its neighbours in the adjacent layers.
     """
     rank = [0.0] * len(every)
     for layer in layers:
@@ -90,7 +91,7 @@ def _mean(values: list[float], default: float) -> float:
 def _place(
     every: list[Spot], layers: list[list[int]], above: list[list[int]], below: list[list[int]]
 ) -> tuple[float, float]:
-    """Set the coordinates of all boxes and points in ``every``, and return the width and height of the drawing.
+    """Set the coordinates of all boxes in ``every``, and return the width and height of the drawing.
 
     The parameters are those of :func:`_order`.
     """
@@ -116,10 +117,10 @@ def _place(
 
 
 def _apart(widths: list[float], wished: list[float]) -> list[float]:
-    """Return the x coordinates of the boxes of one layer: close to ``wished``, but without overlap.
+    """Return x coordinates of the boxes of one layer: as close to ``wished`` as possible without overlap.
 
-    The boxes keep their order. ``widths`` are their widths. Boxes that would overlap are placed side by side, at the
-    mean of their wished positions.
+    ``widths`` are the widths of the boxes, whose order does not change. Boxes that would overlap are placed side by
+    side, around the mean of their wished positions.
     """
     runs: list[list[float]] = []  # for each run, the position wished for its first box, and its number of boxes
     reach: list[float] = []  # for each box, its least distance from the first box of the layer
@@ -135,9 +136,9 @@ def _apart(widths: list[float], wished: list[float]) -> list[float]:
 
 
 def _points(every: list[Spot], path: list[int]) -> list[tuple[float, float]]:
-    """Return the points of an arrow from the bottom of one box to the top of another.
+    """Return the points of an arrow from the bottom of its first box to the top of its last box.
 
-    ``path`` are the numbers of the first box, of the points in the layers between, and of the last box.
+    ``path`` has indices into ``every``: the first box, the points at which the arrow crosses layers, and the last box.
     """
     first, last = every[path[0]], every[path[-1]]
     inner = [(every[number].x, every[number].y) for number in path[1:-1]]

@@ -1,8 +1,8 @@
 """Conversion of an autograd graph to records, from which ``explain``, ``memory`` and ``draw`` are computed.
 
-The records describe the steps with their operands, saved values and hooks, the leaves, and the operands without a
-gradient. All of this is derived from the nodes of the graph. Nothing else is recorded while a program runs, so the
-reason why an operand has no gradient is sometimes unknown. ``tracing`` records these reasons.
+The records describe the steps (operations) with their operands, saved values and hooks, the leaves, and the operands
+without a gradient. All of this is read from the nodes of the graph, which do not store the reason why an operand has no
+gradient. The reason is sometimes unknown, therefore, unless the program ran under ``tracing``, which records it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NUMBERS = (bool, int, float, complex)
 
 @dataclass(frozen=True)
 class Line:
-    """Line of the user's program: the file, the line number and the source text."""
+    """Line of the user's program: the file name, the line number and the source text."""
 
     file: str = ""
     number: int = 0
@@ -52,7 +52,7 @@ class Line:
 
 
 def line_of(code: Any, instruction: int) -> Line:
-    """Return the line of the program for the offset ``instruction`` in ``code``."""
+    """Return the :class:`Line` of the bytecode instruction at offset ``instruction`` in the code object ``code``."""
     shown = frames.describe(code, instruction)
     if not shown:
         return Line()
@@ -65,9 +65,9 @@ def line_of(code: Any, instruction: int) -> Line:
 class SavedValue:
     """Value that a step saves for the backward pass.
 
-    ``nbytes`` is its number of bytes; other values may share this memory. ``packed`` is true if saved-tensor hooks have
-    packed it. ``changed`` is true if it has been modified in place since, so that a backward pass fails; ``at`` is the
-    line that modified it, if known. ``array`` is None if the value was freed or is packed.
+    ``nbytes`` is its number of bytes, which it may share with other values. ``packed`` is true if saved-tensor hooks
+    have packed the value. ``changed`` is true if the value was modified in place after it was saved, so that a backward
+    pass fails; ``at`` is the line that modified it, if known. ``array`` is None if the value was freed or is packed.
     """
 
     name: str
@@ -84,9 +84,9 @@ class SavedValue:
 class Operand:
     """Operand of a step: a result of another step, a leaf, or a value without a gradient.
 
-    In the first case ``step`` is the number of the other step and ``result`` the position among its results. ``why`` is
-    the reason why the operand has no gradient, or "" if it has one or the reason is unknown. ``label`` is its name in
-    the program.
+    For a result of another step, ``step`` is the number of that step, and ``result`` the index among its results.
+    ``why`` is the reason why the operand has no gradient, or "" if it has a gradient or the reason is unknown.
+    ``label`` is the operand's name in the program.
     """
 
     name: str
@@ -101,7 +101,7 @@ class Operand:
 
 @dataclass
 class Leaf:
-    """Leaf tensor of the graph, which gets a gradient in a backward pass."""
+    """Leaf tensor of the graph, which receives a gradient in a backward pass."""
 
     name: str
     shape: tuple[int, ...]
@@ -113,7 +113,7 @@ class Leaf:
 
 @dataclass
 class Step:
-    """Operation in a graph, as :func:`explain` lists it; ``number`` is 1 for the last one and grows to the leaves."""
+    """Operation in an autograd graph; ``number`` is 1 for the last operation and increases towards the leaves."""
 
     number: int
     node: Any
@@ -130,7 +130,7 @@ class Step:
 
 @dataclass
 class GraphRecord:
-    """Description of the autograd graph of one or more tensors; ``steps`` are its operations, the last one first."""
+    """Description of the autograd graph of one or more tensors; ``steps`` are its operations, in reverse order."""
 
     steps: list[Step]
     leaves: list[Leaf]
@@ -138,12 +138,12 @@ class GraphRecord:
 
     @property
     def kept(self) -> list[tuple[Step, SavedValue]]:
-        """Pairs of a step and a saved value, for all values that the steps save for the backward pass."""
+        """Pairs (step, saved value), for all values that the steps save for the backward pass."""
         return [(step, each) for step in self.steps for each in step.kept]
 
     @property
     def constants(self) -> list[tuple[Step, Operand]]:
-        """Pairs of a step and one of its operands, for all operands that get no gradient."""
+        """Pairs (step, operand), for all operands that receive no gradient."""
         return [(step, each) for step in self.steps for each in step.operands if each.step is None and not each.leaf]
 
 
@@ -151,7 +151,7 @@ class GraphRecord:
 
 
 class Names:
-    """Names of the user's tensors for :func:`explain`, found by the gradient edge or the array of a tensor."""
+    """Names of the tensors of the user's program, found by the identity of a tensor's gradient edge or array."""
 
     def __init__(self) -> None:
         self.places: dict[int, str] = {}
@@ -159,7 +159,7 @@ class Names:
         self.held: list[Any] = []  # keeps the objects alive, so that no identity is reused
 
     def add(self, name: str, tensor: Tensor) -> None:
-        """Store ``name`` as the name of ``tensor``, unless the tensor has a name already."""
+        """Store ``name`` as the name of ``tensor``, unless ``tensor`` has a name already."""
         edge, array = tensor._grad_edge, tensor._array
         self.held += (tensor, array)
         if edge is not None and edge.variable_ref is not dead_ref:
@@ -168,10 +168,10 @@ class Names:
 
 
 def names_in_scope(frame: FrameType | None, params: Mapping[str, Any] | None = None) -> Names:
-    """Return the names of the tensors in ``params`` and among the local variables of the user's function.
+    """Return the names of the tensors in ``params`` and among the local and global variables of the user's function.
 
-    The user's function is the first one that is not the package's, from ``frame`` outwards. Members of lists, tuples,
-    dictionaries and modules get names such as ``model.0.weight``.
+    The user's function is the first function outside the package on the call stack, starting at ``frame``. Tensors in
+    lists, tuples, dictionaries and modules get names such as ``model.0.weight``.
     """
     names = Names()
     for name, value in (params or {}).items():
@@ -210,7 +210,7 @@ def _add(names: Names, name: str, value: Any) -> None:
 
 
 def calling_frame() -> FrameType:
-    """Return the frame of the function that called this one, where the search for the user's function begins."""
+    """Return the frame of the caller of this function, where the search for the user's function begins."""
     return sys._getframe(1)
 
 
@@ -220,7 +220,7 @@ def calling_frame() -> FrameType:
 def as_tensor_list(value: Any, name: str) -> list[Tensor]:
     """Return ``value``, a tensor or an iterable of tensors, as a list.
 
-    Raises TypeError for other values; the message contains ``name``, the name of the public function.
+    TypeError is raised for any other value; its message contains ``name``, the name of the public function.
     """
     tensors = [value] if isinstance(value, Tensor) or not isinstance(value, Iterable) else list(value)
     for each in tensors:
@@ -230,7 +230,7 @@ def as_tensor_list(value: Any, name: str) -> list[Tensor]:
 
 
 def read_graph(tensors: Sequence[Any], names: Names | None = None) -> GraphRecord:
-    """Return a :class:`GraphRecord` of the graph of ``tensors``, some of which may have no graph.
+    """Return a :class:`GraphRecord` of the autograd graph of ``tensors``; tensors without a graph are accepted too.
 
     ``names`` are the names of tensors to use in the record.
     """
@@ -266,7 +266,7 @@ def _constant(tensor: Tensor, names: Names) -> Operand:
 
 
 def _nodes(edges: Iterable[Any]) -> list[Any]:
-    """Return the nodes that can be reached from the gradient edges ``edges``, the last recorded first."""
+    """Return the nodes that can be reached from the gradient edges ``edges``, the last recorded node first."""
     seen: dict[Any, None] = {}
     stack = [edge for edge in edges if edge is not None]
     while stack:
@@ -279,7 +279,7 @@ def _nodes(edges: Iterable[Any]) -> list[Any]:
 
 
 def operation_of(node: Any) -> str:
-    """Return the name of the operation that recorded ``node``, derived from its function, custom Function or class."""
+    """Return the name of the operation that created ``node``, such as ``mul`` or the name of a custom Function."""
     if isinstance(node, BackwardCFunction):
         return node._forward_cls.__name__
     if isinstance(node, CopySlices):
@@ -291,7 +291,7 @@ def operation_of(node: Any) -> str:
 
 
 def _edges(node: Any) -> Iterator[tuple[int, str, Any, bool]]:
-    """Yield for each operand of ``node`` its position, its name, its gradient edge, and whether it can have a gradient."""
+    """Yield for each operand of ``node`` its index, its name, its gradient edge, and whether it can have a gradient."""
     edges = node.spread(node.edge) if node.lone else node.edges
     operation = getattr(node.inner if isinstance(node, CopySlices) else node, "operation", None)
     for index, edge in enumerate(edges):
@@ -307,7 +307,8 @@ def _edges(node: Any) -> Iterator[tuple[int, str, Any, bool]]:
 def _edge_operand(edge: Any, name: str, numbers: dict[Any, int], leaves: dict[Any, Leaf], names: Names) -> Operand:
     """Return an :class:`Operand` for the operand called ``name`` whose gradient edge is ``edge``.
 
-    ``numbers`` are the numbers of the steps by node, and ``leaves`` the records of the leaves by edge.
+    ``numbers`` is a dictionary from nodes to step numbers, and ``leaves`` a dictionary from edges to :class:`Leaf`
+    objects, to which a new leaf is added. ``names`` are the names of tensors.
     """
     if edge is None or edge.__class__ is not AccumulateGrad:
         at = None if edge is None else numbers[edge.node]
@@ -355,7 +356,7 @@ def _operand(
 
 
 def _saved_operand(node: Any, index: int) -> Any:
-    """Return the saved value of operand number ``index`` of ``node``: an array, a number, or None if it is not saved."""
+    """Return the saved value of operand number ``index`` of ``node``, an array or a number, or None if not saved."""
     if isinstance(node, CopySlices):
         node = node.inner
     operation = getattr(node, "operation", None)
@@ -366,14 +367,14 @@ def _saved_operand(node: Any, index: int) -> Any:
 
 
 class _MemoryIndex:
-    """Memory of the leaves and saved values of a graph, by which other arrays that share this memory are recognised."""
+    """Index of the memory of the leaves and saved values of a graph, which recognises arrays that share this memory."""
 
     def __init__(self, names: Names) -> None:
         self.names = names
         self.inside: dict[int, str] = {}
 
     def note(self, node: Any, names: Names) -> None:
-        """Add the memory of those leaves and saved values of ``node`` that get a gradient."""
+        """Add the memory of the leaves and saved values of ``node`` that receive a gradient."""
         for edge in node.edges:
             if edge.__class__ is AccumulateGrad and edge.variable_ref is not dead_ref:
                 called = names.places.get(id(edge), "")
@@ -391,7 +392,10 @@ class _MemoryIndex:
             )
 
     def why(self, array: Any) -> str:
-        """Return why ``array``, an operand without a gradient edge, gets no gradient; "" if the reason is unknown."""
+        """Return the reason why ``array``, an operand without a gradient edge, receives no gradient.
+
+        The result is "" if the reason is unknown.
+        """
         if array.dtype.kind not in "fcV":
             return f"{_dtype_name(array.dtype)} has no gradients"
         origin = self.inside.get(id(memory_owner(array)))
@@ -436,7 +440,7 @@ def _parameter_operand(array: Any, names: Names) -> Operand:
 
 
 def saved_values_of(node: Any) -> tuple[list[SavedValue], bool]:
-    """Return the values that ``node`` saves for the backward pass, and whether they have been freed."""
+    """Return a list of the values that ``node`` saves for the backward pass, and whether some have been freed."""
     if isinstance(node, CopySlices):
         return saved_values_of(node.inner)
     if isinstance(node, BackwardCFunction):
@@ -469,7 +473,7 @@ def _kept(name: str, value: Any, counter: Any, version: int) -> SavedValue:
 
 
 def _kept_by_function(name: str, saved: Any) -> SavedValue:
-    """Return a :class:`SavedValue` for ``saved``, a value that a custom Function has saved under the name ``name``."""
+    """Return a :class:`SavedValue` called ``name`` for ``saved``, a value that a custom Function has saved."""
     packed = getattr(saved, "packed", None)
     if packed is not None:
         return _kept(name, packed, None, 0)
@@ -480,7 +484,7 @@ def _kept_by_function(name: str, saved: Any) -> SavedValue:
 
 
 def _hooks(edge: Any) -> list[str]:
-    """Return a text for each of the hooks that are registered on ``edge``, a node or the edge of a leaf."""
+    """Return a description of each hook that is registered on ``edge``, a node or the edge of a leaf."""
     every: list[tuple[str, Hooks]] = [] if edge.hooks is None else [("", edge.hooks)]
     for position, hooks in sorted((getattr(edge, "result_hooks", None) or {}).items()):
         every.append((f" (result {position})", hooks))

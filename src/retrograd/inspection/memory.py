@@ -1,4 +1,4 @@
-"""``memory`` and ``watch_leaks``: the memory that a graph keeps alive, and warnings of graphs that accumulate."""
+"""``memory`` measures the memory that a graph keeps alive, and ``watch_leaks`` warns if graphs accumulate."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from .graph_reader import (
 class Holding:
     """Saved values of all steps with the same operation and line: ``values`` is their number, ``nbytes`` their memory.
 
-    ``shared`` is the number of bytes of further saved values that are not included in ``nbytes``, because they share
-    the memory of a leaf or of a value in another row.
+    ``shared`` is the number of bytes of saved values that are not included in ``nbytes``, because they share memory
+    with a leaf or with a value that has been counted already.
     """
 
     operation: str
@@ -47,9 +47,9 @@ class Holding:
 class Memory:
     """Result of :func:`memory`; ``print`` shows it as text.
 
-    ``nbytes`` is the number of bytes that the graph keeps alive, without the leaves themselves, which have
-    ``leaf_nbytes`` bytes. ``rows`` has one item for each operation and line, the largest first. ``packed`` is the
-    number of values that saved-tensor hooks have packed; their size may be unknown.
+    ``nbytes`` is the number of bytes that the graph keeps alive without the leaves, and ``leaf_nbytes`` the number of
+    bytes of the leaves. ``rows`` has one item for each operation and line of the program, the largest first. ``packed``
+    is the number of values that saved-tensor hooks have packed; their size may be unknown.
     """
 
     nbytes: int
@@ -90,13 +90,13 @@ def _row(each: Holding) -> str:
 
 
 def memory(tensor: Any, params: Mapping[str, Any] | None = None, *, limit: int | None = 20) -> Memory:
-    """Return the memory that the graph of ``tensor`` keeps alive, by operation and line of the program.
+    """Return the sizes of the memory that the graph of ``tensor`` keeps alive, by operation and line of the program.
 
     ``tensor`` is a tensor or an iterable of tensors. ``params`` is a dictionary from names to tensors. ``limit`` is the
-    number of rows that the text shows, None for all.
+    maximum number of rows in the printed text, None for all.
 
-    If several values share memory, such as an array and its views, this counts once, for the step recorded first. The
-    memory of the leaves themselves is counted separately.
+    Memory that several values share, such as an array and its views, is counted once, for the step recorded first. The
+    memory of the leaves is counted separately.
 
     >>> import retrograd as torch
     >>> w, x = torch.ones(10, 10, requires_grad=True), torch.ones(5, 10)
@@ -119,7 +119,7 @@ def memory(tensor: Any, params: Mapping[str, Any] | None = None, *, limit: int |
 def _hold(rows: dict[Any, Holding], step: Step, seen: set[int]) -> None:
     """Add the saved values of ``step`` to the item of ``rows`` for its operation and line.
 
-    ``seen`` contains the identities of the arrays whose memory has been counted.
+    ``seen`` has the identities of the arrays whose memory has been counted; the function adds to it.
     """
     row = rows.setdefault((step.operation, step.line), Holding(step.operation, step.line))
     row.steps += 1
@@ -144,16 +144,17 @@ PATIENCE = 4
 
 
 class watch_leaks:
-    """Context manager that warns of graphs which accumulate or grow from step to step of a training loop.
+    """Context manager that warns if autograd graphs accumulate or grow from step to step of a training loop.
 
-    Call ``step()`` once in every training step, after temporary tensors are deleted. There are two kinds of warning
-    within the loop, each of which names a line of the program and the bytes kept alive. One is for a line whose
-    operation ends an increasing number of graphs during ``patience`` consecutive steps, as when losses are stored in a
-    list. The other is for a single graph that grows longer in each step, as when a state is carried from step to step.
+    Call ``step()`` once in every training step, after temporary tensors are deleted. ``step`` warns in two cases, with
+    the line of the program and the number of bytes kept alive. The first case is a line that computes the last
+    operation of more and more graphs during ``patience`` consecutive steps, for example because losses are stored in a
+    list. The second case is a single graph that gets longer in ``patience`` consecutive steps, for example because a
+    state is passed from step to step.
 
-    At the end of the ``with`` statement there is a warning for lines with more than ``patience`` graphs that were
-    recorded inside and are still alive. A line is warned of once. Only ``step`` and both ends of the ``with`` statement
-    take time, because they examine all objects of the process: some milliseconds for each ten thousand objects.
+    The end of the ``with`` statement warns of each line with more than ``patience`` graphs that were recorded inside
+    the statement and are still alive. There is one warning for each line. ``step`` and both ends of the ``with``
+    statement examine all objects of the process, which takes some milliseconds for each ten thousand objects.
 
     >>> import retrograd as torch
     >>> w, losses = torch.ones(3, requires_grad=True), []
@@ -235,7 +236,7 @@ _CARRIED = "A tensor of one step is used in the next with its entire history. Re
 
 @dataclass
 class Leak:
-    """Graphs of which :class:`watch_leaks` warns: last operation and line, number of graphs, and bytes kept alive."""
+    """Graphs of which :class:`watch_leaks` warns: the last operation, its line, the number of graphs and of bytes."""
 
     key: Any
     operation: str
@@ -245,7 +246,7 @@ class Leak:
 
 
 def _nodes() -> list[Any]:
-    """Return all nodes in this process whose edges have not been freed.
+    """Return all autograd nodes in this process whose edges have not been freed.
 
     ``type(each)`` is tested instead of ``isinstance``, which raises ReferenceError for a weak proxy of a deleted
     object.
@@ -259,7 +260,10 @@ def _key(node: Any) -> Any:
 
 
 def _ends(nodes: list[Any]) -> dict[Any, list[Any]]:
-    """Return the last nodes of all graphs, which no other node has as an operand, in lists by operation and line."""
+    """Return the last nodes of all graphs in ``nodes``, as a dictionary from (operation, line) to a list of nodes.
+
+    The last node of a graph is a node to which no edge of another node leads.
+    """
     inner = {id(edge.node) for node in nodes for edge in node.edges if edge is not None}
     ends: dict[Any, list[Any]] = {}
     for node in nodes:
@@ -269,7 +273,7 @@ def _ends(nodes: list[Any]) -> dict[Any, list[Any]]:
 
 
 def _nodes_of(ends: list[Any]) -> list[Any]:
-    """Return all nodes of the graphs that end in ``ends``, including these."""
+    """Return all nodes of the graphs whose last nodes are ``ends``, including ``ends``."""
     found: dict[int, Any] = {}
     stack = list(ends)
     while stack:
@@ -281,7 +285,7 @@ def _nodes_of(ends: list[Any]) -> list[Any]:
 
 
 def _alive(ends: list[Any]) -> int:
-    """Return the number of bytes that the graphs of ``ends`` keep alive, without the leaves themselves."""
+    """Return the number of bytes that the graphs with the last nodes ``ends`` keep alive, without the leaves."""
     nodes = _nodes_of(ends)
     own = {id(memory_owner(edge.array)) for node in nodes for edge in node.edges if edge.__class__ is AccumulateGrad}
     kept = [each for node in nodes for each in saved_values_of(node)[0]]

@@ -11,7 +11,7 @@ LONGEST = 128  # maximal length of a repeated stretch
 
 @dataclass(frozen=True)
 class Stretch:
-    """Item of :func:`fold_repeats`: ``length`` items of a list from index ``start``, ``times`` times in a row."""
+    """Part of a list: the ``length`` items from index ``start``, which occur ``times`` times in succession."""
 
     start: int
     length: int
@@ -24,10 +24,10 @@ class Stretch:
 
 
 def fold_repeats(keys: Sequence[Any]) -> Iterator[Stretch]:
-    """Yield consecutive parts of the list ``keys``: single items, and sequences of items that repeat.
+    """Yield a :class:`Stretch` for each consecutive part of ``keys``: a single item or a repeated sequence of items.
 
-    A single item counts as a repeat if it occurs three times in a row, a longer sequence if it occurs twice. Among the
-    repeats that begin at an item, the one that covers the most items is chosen.
+    A single item counts as repeated if it occurs at least three times in a row, a longer sequence if it occurs at least
+    twice. If several repeated sequences begin at the same index, the sequence that covers the most items is chosen.
 
     >>> [(each.start, each.length, each.times) for each in fold_repeats("xabababyzzzz")]
     [(0, 1, 1), (1, 2, 3), (7, 1, 1), (8, 1, 4)]

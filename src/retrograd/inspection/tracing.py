@@ -1,9 +1,9 @@
 """``tracing``: a context manager that records why tensors have no gradient, for :func:`explain`.
 
 A node does not store an operand that gets no gradient and that no derivative needs. Therefore the graph does not show
-whether the operand was detached, computed under ``no_grad`` or a number. Inside ``tracing`` a ``sys.setprofile`` hook
-records the reason at every return from a function of the package. Outside, operations take no extra time. The records
-refer to tensors weakly.
+whether the operand was detached, computed under ``no_grad`` or a number. Inside ``tracing``, a ``sys.setprofile`` hook
+records the reason at every return from a function of the package. Outside ``tracing``, operations take no extra time.
+The records hold weak references to tensors.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NUMBERS = (bool, int, float, complex)
 
 @dataclass(frozen=True)
 class NoGradRecord:
-    """Reason why a tensor or operand has no gradient, with its shape, its dtype and a weak reference to the tensor."""
+    """Reason why a tensor has no gradient, with the shape and dtype of the tensor and a weak reference to it."""
 
     why: str
     shape: tuple[int, ...] | None = None
@@ -37,13 +37,13 @@ _operands: weakref.WeakKeyDictionary[Any, list[NoGradRecord | None]] = weakref.W
 
 
 def operand_record(node: Any, operand: int) -> NoGradRecord | None:
-    """Return the :class:`NoGradRecord` of operand number ``operand`` of ``node``, or None if none was made."""
+    """Return the :class:`NoGradRecord` of operand number ``operand`` of ``node``, or None if there is no record."""
     records = _operands.get(node)
     return records[operand] if records is not None and operand < len(records) else None
 
 
 def tensor_record(tensor: Tensor) -> NoGradRecord | None:
-    """Return the :class:`NoGradRecord` of ``tensor``, which has no gradient, or None if none was made."""
+    """Return the :class:`NoGradRecord` of ``tensor``, or None if there is no record."""
     entry = _tensors.get(id(tensor))
     return entry[1] if entry is not None and entry[0]() is tensor else None
 
@@ -51,7 +51,7 @@ def tensor_record(tensor: Tensor) -> NoGradRecord | None:
 class tracing:
     """Context manager that records why tensors have no gradient, for :func:`explain`.
 
-    It affects only the current thread. Every operation becomes several times slower, so it is meant for debugging.
+    It affects only the current thread. It makes every operation several times slower, so use it for debugging only.
 
     >>> import retrograd as torch
     >>> w = torch.ones(2, requires_grad=True)
@@ -82,7 +82,10 @@ class tracing:
 
 
 def _note(frame: FrameType, result: Tensor) -> None:
-    """Record why ``result``, returned by the function of ``frame``, or operands of its node have no gradient."""
+    """Record the reason why ``result`` has no gradient, or why operands of its graph node have no gradient.
+
+    ``frame`` is the function call that returned ``result``.
+    """
     node = result._grad_edge
     if node is not None and node.__class__ is not AccumulateGrad:
         if node.node not in _operands:
@@ -130,7 +133,7 @@ def _why(frame: FrameType, result: Tensor) -> str:
 
 
 def _arguments(frame: FrameType) -> list[Any]:
-    """Return the arguments with which the function of ``frame`` was called; lists and tuples are flattened."""
+    """Return the arguments of the function call ``frame`` in one list, with the items of lists and tuples."""
     code: CodeType = frame.f_code
     values = frame.f_locals
     arguments: list[Any] = []
@@ -141,7 +144,10 @@ def _arguments(frame: FrameType) -> list[Any]:
 
 
 def _note_operands(frame: FrameType, node: Any) -> None:
-    """Record why operands of ``node`` have no gradient, if ``frame`` is the call of the operation of ``node``."""
+    """Record the reasons why operands of ``node`` have no gradient.
+
+    The reasons are recorded only if ``frame`` is the call of the operation that created ``node``.
+    """
     edges = node.spread(node.edge) if node.lone else node.edges
     operation = frame.f_globals.get("op") or frame.f_locals.get("op")
     operands = frame.f_locals.get("tensors")
@@ -160,7 +166,7 @@ def _note_operands(frame: FrameType, node: Any) -> None:
 
 
 def _record_of(value: Any) -> NoGradRecord | None:
-    """Return a :class:`NoGradRecord` for ``value``, an operand that gets no gradient."""
+    """Return a :class:`NoGradRecord` for ``value``, an operand that receives no gradient."""
     if value is None:
         return NoGradRecord("not given")
     if isinstance(value, NUMBERS):
