@@ -1,6 +1,6 @@
-"""``torch.jit``: the functions of TorchScript, which accept programs and run them as ordinary Python.
+"""``torch.jit``: the functions of TorchScript. They do not compile: functions and modules run as ordinary Python.
 
-``script`` and ``trace`` return their argument. Functions that save or load archives raise an error.
+``script`` and ``trace`` return their argument unchanged. Functions that save or load archives raise an error.
 """
 
 from __future__ import annotations
@@ -18,38 +18,41 @@ from .types import isinstance
 
 
 class Attribute(NamedTuple):
-    """Attribute of a TorchScript module: a pair of its value and the type that TorchScript should assume."""
+    """Attribute of a TorchScript module: a pair of its ``value`` and the ``type`` that TorchScript assumes for it."""
 
     value: Any
     type: Any
 
 
 class ScriptModule(Module):
-    """Base class of modules for TorchScript; it is the same as ``Module``."""
+    """Base class of TorchScript modules, without any difference from ``Module``."""
 
 
 class ScriptFunction:
-    """Class of TorchScript functions; it has no instances, because :func:`script` returns the Python function."""
+    """Class of compiled TorchScript functions. It exists for ``isinstance`` checks and has no instances.
+
+    :func:`script` returns the Python function unchanged instead.
+    """
 
 
 class Error(RuntimeError):
-    """Error in a program in TorchScript."""
+    """Exception for an error in a TorchScript program."""
 
 
 class Future:
-    """Result of :func:`fork`; the call has already ended."""
+    """Result of :func:`fork`, which runs its function immediately; the result is therefore always available."""
 
     def __init__(self, value: Any) -> None:
         self._value = value
 
     def wait(self) -> Any:
-        """Return the result of the call."""
+        """Return the result of the function that :func:`fork` has called."""
         return self._value
 
     value = wait
 
     def done(self) -> bool:
-        """Return True, because the call has ended."""
+        """Return True, because :func:`fork` returns only after the function has ended."""
         return True
 
 
@@ -58,16 +61,16 @@ def _warn_deprecated(name: str, instead: str = "Please switch to `torch.compile`
 
 
 def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
-    """Return ``obj``, a function, a class or a module, unchanged, after a warning that ``script`` is deprecated.
+    """Warn that ``script`` is deprecated, as PyTorch does, and return ``obj`` unchanged.
 
-    PyTorch gives the same warning.
+    ``obj`` is a function, a class or a module. The other parameters have no effect.
     """
     _warn_deprecated("script")
     return obj
 
 
 def script_method(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``fn`` unchanged."""
+    """Warn that ``script_method`` is deprecated, and return ``fn`` unchanged."""
     _warn_deprecated("script_method")
     return fn
 
@@ -81,7 +84,8 @@ def _run_once(function: Any, inputs: Any) -> None:
 def trace(func: Any, example_inputs: Any = None, optimize: Any = None, check_trace: bool = True, **options: Any) -> Any:
     """Call ``func`` once with ``example_inputs``, and return ``func`` unchanged.
 
-    Later calls run as Python, so that branches on the inputs' values or shapes are not fixed by the example.
+    The calls of the result run as ordinary Python. Branches on values or shapes are therefore not fixed by
+    ``example_inputs``.
     """
     _warn_deprecated("trace")
     kwargs = options.get("example_kwarg_inputs")
@@ -96,7 +100,10 @@ def trace(func: Any, example_inputs: Any = None, optimize: Any = None, check_tra
 def trace_module(
     mod: Any, inputs: dict[str, Any], optimize: Any = None, check_trace: bool = True, **options: Any
 ) -> Any:
-    """Call each method of ``mod`` that ``inputs`` names once, with the arguments given there, and return ``mod``."""
+    """Call methods of the module ``mod`` once, and return ``mod`` unchanged.
+
+    The keys of ``inputs`` are the names of the methods, and the values are their arguments.
+    """
     _warn_deprecated("trace_method")
     for name, given in inputs.items():
         _run_once(getattr(mod, name), given)
@@ -104,32 +111,35 @@ def trace_module(
 
 
 def is_scripting() -> bool:
-    """Return False, because functions run as Python."""
+    """Return False, because functions always run as Python and never as TorchScript."""
     return False
 
 
 def is_tracing() -> bool:
-    """Return False, because ``trace`` records nothing."""
+    """Return False, because :func:`trace` does not record operations."""
     return False
 
 
 def annotate(the_type: Any, the_value: Any) -> Any:
-    """Return ``the_value`` unchanged."""
+    """Return ``the_value`` unchanged; ``the_type`` has no effect."""
     return the_value
 
 
 def export(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``fn`` unchanged."""
+    """Return the decorated function ``fn`` unchanged, because nothing is compiled."""
     return fn
 
 
 def unused(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``fn`` unchanged."""
+    """Return the decorated function ``fn`` unchanged, because nothing is compiled."""
     return fn
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
-    """Return the decorated function unchanged, for ``@ignore`` as well as ``@ignore(drop=…)``."""
+    """Return the decorated function unchanged, for both forms ``@ignore`` and ``@ignore(drop=…)``.
+
+    In the first form, ``drop`` is the function.
+    """
     if callable(drop):
         return drop
     if not builtins.isinstance(drop, bool):
@@ -144,17 +154,17 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
 
 
 def interface(obj: Any) -> Any:
-    """Return ``obj``, a class that declares methods, unchanged."""
+    """Return ``obj``, a class that declares the methods of a TorchScript interface, unchanged."""
     return obj
 
 
 def script_if_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``fn`` unchanged."""
+    """Return the decorated function ``fn`` unchanged, because :func:`trace` does not record operations."""
     return fn
 
 
 def freeze(mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics: bool = True) -> Any:
-    """Return ``mod`` unchanged; raise RuntimeError if it is in training mode."""
+    """Return the module ``mod`` unchanged; raise RuntimeError if it is in training mode."""
     _warn_deprecated("freeze", "Please use `torch.compile` instead.")
     if mod.training:
         raise RuntimeError(
@@ -165,18 +175,18 @@ def freeze(mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics
 
 
 def optimize_for_inference(mod: Any, other_methods: list[str] | None = None) -> Any:
-    """Return ``mod`` unchanged."""
+    """Return the module ``mod`` unchanged, because nothing is compiled."""
     return mod
 
 
 def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
-    """Call ``func`` with ``args`` and ``kwargs`` at once, and return a :class:`Future` with the result."""
+    """Call ``func`` with ``args`` and ``kwargs`` immediately, and return a :class:`Future` that holds the result."""
     _warn_deprecated("fork", "Please use `torch.compile` instead.")
     return Future(func(*args, **kwargs))
 
 
 def wait(future: Any) -> Any:
-    """Return the result of ``future``, which :func:`fork` has returned."""
+    """Return the result of ``future``, a :class:`Future` that :func:`fork` has returned."""
     _warn_deprecated("wait", "Please use `torch.compile` instead.")
     return future.wait()
 
@@ -189,37 +199,43 @@ def _raise_no_archives(what: str) -> NoReturn:
 
 
 def save(m: Any, f: Any, _extra_files: Any = None) -> None:
-    """Raise RuntimeError, because a Python program can not be saved as an archive; the message names an alternative."""
+    """Raise RuntimeError, because Python code can not be saved as a TorchScript archive.
+
+    The error message names an alternative.
+    """
     _raise_no_archives("save")
 
 
 def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_shapes: bool = False) -> Any:
-    """Raise RuntimeError, because an archive contains a program in TorchScript; the message names an alternative."""
+    """Raise RuntimeError, because TorchScript programs can not be loaded.
+
+    The error message names an alternative.
+    """
     _raise_no_archives("load")
 
 
 def enable_onednn_fusion(enabled: bool) -> None:
-    """Do nothing, because no operations are fused; ``enabled`` has no effect."""
+    """Do nothing, because operations are not fused; ``enabled`` has no effect."""
 
 
 def onednn_fusion_enabled() -> bool:
-    """Return False, because no operations are fused."""
+    """Return False, because operations are not fused."""
     return False
 
 
 def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Do nothing and return an empty list as the previous strategy."""
+    """Return an empty list, the previous fusion strategy; ``strategy`` has no effect."""
     return []
 
 
 @contextmanager
 def optimized_execution(should_optimize: bool) -> Iterator[None]:
-    """Context manager that has no effect, because programs are not optimised."""
+    """Context manager without effect, because programs are not optimised."""
     yield
 
 
 class strict_fusion:
-    """Context manager that has no effect."""
+    """Context manager without effect, because operations are not fused."""
 
     def __enter__(self) -> None:
         pass

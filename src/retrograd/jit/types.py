@@ -1,6 +1,6 @@
-"""``torch.jit.isinstance``, which also checks the types of elements.
+"""``torch.jit.isinstance``, which also checks the types of the elements of containers.
 
-It is in a file of its own because it shadows the built-in function.
+The function is in a separate file because its name shadows the built-in ``isinstance``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _EXAMPLES = {list: "list[int]", dict: "dict[int, int]", tuple: "tuple[int]"}
 def isinstance(obj: Any, target_type: Any) -> bool:
     """Whether ``obj`` is an instance of ``target_type``, such as ``list[int]`` or ``Optional[dict[str, int]]``.
 
-    The types of elements, keys and values are checked too.
+    The types of the elements, keys and values of containers are also checked.
     """
     origin, inner = typing.get_origin(target_type), typing.get_args(target_type)
     if target_type in _EXAMPLES:
