@@ -1,4 +1,4 @@
-"""Numerical kernels: functions of arrays that compute the results and gradients of operations, without tensors.
+"""Numerical kernels: functions that compute the results and gradients of operations on NumPy or CuPy arrays.
 
-Each module holds the kernels of one group of operations.
+The kernels do not use tensors. Each module holds the kernels of related operations, such as convolution or sorting.
 """

@@ -1,12 +1,12 @@
 """Kernels of scaled_dot_product_attention and its gradients, computed block by block.
 
-The matrix of all scores (the products of queries and keys) is never stored. A block is a range of heads and query rows;
-its scores are computed, used and dropped while they are in the cache.
+The matrix of all scores (the products of queries and keys) is never stored. A block is a range of heads and query rows.
+Its scores are computed, used and discarded while they are in the CPU cache.
 
-``query`` has the shape (batch, heads, L, E); ``key`` and ``value`` have (batch, key heads, S, E). Each key head serves
-the same number of query heads. ``mask`` broadcasts to (batch, heads, L, S). It is either boolean (True means that the
-key is visible) or numeric (added to the scores). Without a mask, large arrays are computed by the Numba loops of
-``kernels/attention_numba.py``.
+``query`` has the shape (batch, heads, L, E); ``key`` and ``value`` have (batch, key heads, S, E). Each key head is used
+by the same number of query heads. ``mask`` broadcasts to (batch, heads, L, S). It is either boolean (True means that
+the query may attend to the key) or numeric (added to the scores). Without a mask, large arrays are computed by the
+Numba loops of ``kernels/attention_numba.py``.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ CAUSAL_ROWS = 128
 class _BlockedAttention:
     """Operands of one scaled_dot_product_attention call, and methods that compute one block of the scores.
 
-    Batch and heads are merged into one axis. A block is a slice ``heads`` of the merged axis and a slice ``rows`` of
-    the queries. ``seen`` is the number of keys, from the first on, that the block needs.
+    Batch and heads are merged into one axis. A block is given by ``heads``, a slice of the merged axis, by ``rows``, a
+    slice of the queries, and by ``seen``: only the first ``seen`` keys are needed for the block.
     """
 
     def __init__(self, np: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float) -> None:
@@ -44,14 +44,14 @@ class _BlockedAttention:
         self.mask = None if mask is None else np.broadcast_to(mask, shape)
 
     def flat(self, x: Any) -> Any:
-        """Return ``x`` in at least float32, with batch and heads merged into one axis."""
+        """Return ``x``, with half precision cast to float32, with the batch and head axes merged into one axis."""
         x = upcast_half(x)
         return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
 
     def blocks(self) -> Iterator[tuple[slice, slice, int]]:
-        """Yield each block as (slice of heads, slice of rows, number of keys that the block needs).
+        """Yield each block as (slice of heads, slice of query rows, number of keys that the block needs).
 
-        If the mask is causal, a block needs the keys up to its last row, else all keys.
+        In causal attention a block needs only the keys up to its last row, otherwise all keys.
         """
         count, row = self.batch * self.heads, self.keys
         heads = max(1, BLOCK // max(self.length * row, 1))
@@ -65,20 +65,20 @@ class _BlockedAttention:
                 yield slice(first, min(first + heads, count)), slice(low, high), min(high, row) if self.causal else row
 
     def owners(self, heads: slice) -> Any:
-        """Return the index of the key heads that serve the query heads in the slice ``heads``."""
+        """Return an index (slice or array) of the key head that each query head in the slice ``heads`` uses."""
         if self.share == 1:
             return heads
         return self.np.arange(heads.start, heads.stop) // self.share
 
     def products(self, heads: slice, rows: slice, seen: int) -> Any:
-        """Return ``query @ keyᵀ`` for the queries ``rows`` of ``heads`` and the first ``seen`` keys."""
+        """Return ``query @ keyᵀ`` for the query rows ``rows`` of the heads ``heads`` and the first ``seen`` keys."""
         return self.product("scores", self.query[heads, rows], self.key[self.owners(heads)][:, :seen].swapaxes(1, 2))
 
     def product(self, name: str, a: Any, b: Any) -> Any:
         """Return ``a @ b``, written to the scratch buffer called ``name``.
 
-        The next call with the same name overwrites the result. A new buffer for each block would cost as much as the
-        product, because the system has to map its memory pages.
+        The next call with the same name overwrites the result. Allocating a new buffer for each block would take as
+        long as the product, because the operating system has to map its memory pages.
         """
         shape = (*a.shape[:2], b.shape[2])
         memory = self.memory.get(name)
@@ -88,9 +88,10 @@ class _BlockedAttention:
         return product(a, b, out) if self.np is numpy else self.np.matmul(a, b, out=out)
 
     def exponentials(self, heads: slice, rows: slice, seen: int, sums: Any) -> tuple[Any, Any]:
-        """Return ``exp(score - row maximum)`` for the scores of a block, and the sums of the rows of this matrix.
+        """Return ``exp(scores - row maximum)`` for one block of scores, and the sum of each row of these exponentials.
 
-        The logsumexp of each row of scores is written to ``sums`` (heads, rows).
+        The parameters ``heads``, ``rows`` and ``seen`` are those of :meth:`scores`. The logsumexp of each row of scores
+        is written to ``sums[heads, rows]``.
         """
         np = self.np
         scores = self.scores(heads, rows, seen)
@@ -106,7 +107,7 @@ class _BlockedAttention:
         return scores, total
 
     def probabilities(self, heads: slice, rows: slice, seen: int, sums: Any) -> Any:
-        """Return the softmax of the scores of a block, given ``sums``, the logsumexp of each row."""
+        """Return the softmax of one block of scores; ``sums[heads, rows]`` is the logsumexp of each row of scores."""
         scores = self.scores(heads, rows, seen)
         scores -= sums[heads, rows, None]
         self.np.exp(scores, out=scores)
@@ -124,9 +125,9 @@ class _BlockedAttention:
         return grad
 
     def scores(self, heads: slice, rows: slice, seen: int) -> Any:
-        """Return the scores of a block: the products of the queries ``rows`` with keys, scaled and masked.
+        """Return one block of scores: the scaled and masked products of query rows and keys.
 
-        Only the first ``seen`` keys are used.
+        The block has the query rows ``rows`` of the heads ``heads``, and the first ``seen`` keys.
         """
         np = self.np
         scores = self.products(heads, rows, seen)
@@ -145,10 +146,10 @@ class _BlockedAttention:
 
 
 def forward(np: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float) -> tuple[Any, Any]:
-    """Return the attention output, laid out in memory as ``query``, and the logsumexp of each row of scores.
+    """Return the attention output, in the memory order of ``query``, and the logsumexp of each row of scores.
 
-    The shape of the logsumexp is (batch, heads, L). If ``causal`` is true, query i sees only the keys up to i. A query
-    that sees no key gets an output of zeros.
+    The shape of the logsumexp is (batch, heads, L). If ``causal`` is true, query i attends only to the keys 0 to i. The
+    output of a query without any unmasked key is 0.
     """
     if mask is None:
         result = attention_numba.forward(upcast_half(query), upcast_half(key), upcast_half(value), causal, scale)
@@ -171,7 +172,7 @@ def backward(
 ) -> tuple[Any, ...]:
     """Return the gradients of ``query``, ``key`` and ``value``; the scores are recomputed block by block.
 
-    ``g`` is the gradient of the output ``out``. ``sums`` is the logsumexp that :func:`forward` returned.
+    ``g`` is the gradient of the attention output ``out``. ``sums`` is the logsumexp that :func:`forward` returned.
     """
     if mask is None:
         wide = upcast_half(query), upcast_half(key), upcast_half(value)
@@ -196,7 +197,10 @@ def backward(
 
 
 def _add(np: Any, target: Any, owners: Any, values: Any) -> None:
-    """Add ``values`` to ``target`` in place at the key heads ``owners``, an index that may name a head repeatedly."""
+    """Add ``values`` to ``target[owners]`` in place.
+
+    ``owners`` is a slice or an array of key heads. If a head occurs repeatedly, all of its values are added.
+    """
     if isinstance(owners, slice):
         target[owners] += values
     else:
@@ -206,6 +210,6 @@ def _add(np: Any, target: Any, owners: Any, values: Any) -> None:
 def _heads_inside(np: Any, x: Any) -> Any:
     """Return a copy of ``x`` (batch, heads, rows, elements), stored in memory as (batch, rows, heads, elements).
 
-    PyTorch stores its gradients of the operands in this order.
+    PyTorch stores the gradients of query, key and value in this order.
     """
     return np.ascontiguousarray(x.swapaxes(1, 2)).swapaxes(1, 2)

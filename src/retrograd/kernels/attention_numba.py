@@ -1,6 +1,6 @@
 """Kernels of scaled_dot_product_attention and its gradients for large arrays without a mask, by compiled Numba loops.
 
-The loops are in ``kernels/numba/attention.py``. A function returns None where no loop applies to its arguments; the
+The loops are in ``kernels/numba/attention.py``. A function returns None if the loops do not support its arguments; the
 caller then computes with NumPy (``kernels/attention.py``). Arrays have the shape (batch, heads, rows, elements), with
 any strides for the heads and rows.
 """
@@ -19,10 +19,10 @@ MOST, LEAST, BLOCK = 64, 16, 1 << 18
 
 
 def _sizes(query: Any, key: Any, value: Any) -> tuple[int, ...] | None:
-    """Return the tuple ``sizes`` that the Numba loops of attention expect, or None if no loop applies to the arrays.
+    """Return the tuple ``sizes`` that the Numba loops of attention expect, or None if they do not support the arrays.
 
     The tuple is (batch, heads, key heads, rows, keys, elements of a key, elements of a value, rows in a block, pieces).
-    Each key head is divided into ``pieces`` so that every thread has work.
+    ``pieces`` is the number of parts into which the work of each head is divided, so that every thread has work.
     """
     batch, heads, length, size = query.shape
     owners, keys = key.shape[1], key.shape[2]
@@ -36,10 +36,9 @@ def _sizes(query: Any, key: Any, value: Any) -> tuple[int, ...] | None:
 
 
 def _line(x: Any, writeable: bool = False) -> tuple[Any, tuple[int, ...]]:
-    """Return the memory of ``x`` as a 1-d view, and the strides of batch, head and row in elements.
+    """Return the memory of ``x`` as a 1-d view, and the strides of the batch, head and row axes in elements.
 
-    If the rows of ``x`` are not contiguous or overlap, ``x`` is copied first. If ``writeable`` is true, the loop may
-    write to the view.
+    ``x`` is copied first if its rows overlap or are not contiguous. The view is writeable if ``writeable`` is true.
     """
     *steps, last = [step // x.itemsize for step in x.strides]
     if (last != 1 and x.shape[3] > 1) or min(steps) < 0 or (steps[2] < x.shape[3] and x.shape[2] > 1):
@@ -55,7 +54,8 @@ def forward(query: Any, key: Any, value: Any, causal: bool, scale: float) -> tup
     """Return the attention output (batch, heads, rows, elements) and the logsumexp of each row of scores.
 
     The scores are the products of ``query`` and ``key`` times ``scale``. The output has the memory order of ``query``.
-    If ``causal`` is true, query i sees only the keys up to i. The result is None if no loop applies.
+    If ``causal`` is true, query i attends only to the keys 0 to i. The result is None if the Numba loops do not support
+    the arrays.
     """
     sizes = _sizes(query, key, value)
     if sizes is None:
@@ -78,10 +78,10 @@ def forward(query: Any, key: Any, value: Any, causal: bool, scale: float) -> tup
 def backward(
     g: Any, query: Any, key: Any, value: Any, sums: Any, causal: bool, scale: float
 ) -> tuple[Any, ...] | None:  # fmt: skip
-    """Return the gradients of ``query``, ``key`` and ``value``, or None if no loop applies.
+    """Return the gradients of ``query``, ``key`` and ``value``, or None if the Numba loops do not support the arrays.
 
-    ``g`` is the gradient of the output and ``sums`` is the logsumexp that :func:`forward` returned. In memory the
-    results have the order (batch, rows, heads, elements), as in PyTorch.
+    ``g`` is the gradient of the attention output and ``sums`` is the logsumexp that :func:`forward` returned. In memory
+    the results have the order (batch, rows, heads, elements), as in PyTorch.
     """
     sizes = _sizes(query, key, value)
     if sizes is None or g.dtype is not query.dtype:

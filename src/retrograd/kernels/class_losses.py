@@ -1,4 +1,4 @@
-"""Kernels of nll_loss, cross_entropy, multi_margin_loss and multilabel_margin_loss: select elements by class index."""
+"""Kernels of nll_loss, cross_entropy, multi_margin_loss and multilabel_margin_loss, which select by class index."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ INT = numpy.dtype(numpy.int64)
 
 
 def check_classes(np: Any, target: Any, classes: int, ignore: int) -> Any:
-    """Return a boolean mask of the elements of ``target`` that differ from ``ignore``, or None if all of them do.
+    """Return a boolean mask of the elements of ``target`` that differ from ``ignore``, or None if all of them differ.
 
-    Raises PyTorch's IndexError if any other element is not from 0 to ``classes - 1``.
+    Raises PyTorch's IndexError if an element that differs from ``ignore`` is not from 0 to ``classes - 1``.
     """
     if not target.size:
         return None
@@ -35,7 +35,7 @@ def class_weights(np: Any, target: Any, counts: Any, weight: Any, dtype: Any) ->
     """Return ``target`` with ignored elements replaced by class 0, and the weight of each element of ``target``.
 
     ``counts`` is the mask from :func:`check_classes`, or None if no element is ignored. ``weight`` holds one weight for
-    each class, or is None. Ignored elements get the weight 0. If all weights are 1, None is returned in their place.
+    each class, or is None. Ignored elements get the weight 0. If all weights are 1, the second result is None.
     """
     if counts is not None:
         target = np.where(counts, target, 0)
@@ -46,12 +46,12 @@ def class_weights(np: Any, target: Any, counts: Any, weight: Any, dtype: Any) ->
 
 
 def pick(np: Any, x: Any, target: Any) -> Any:
-    """Return the score of each target class: ``x[n, target[n, …], …]``, or ``x[target]`` for ``x`` of shape (C,)."""
+    """Return the score of each target class: ``x[n, target[n, …], …]``, or ``x[target]`` if ``x`` is 1-dimensional."""
     return x[target] if x.ndim == 1 else take_along(np, x, target, 1)
 
 
 def place(np: Any, out: Any, target: Any, values: Any) -> None:
-    """Write ``values`` to the elements of ``out`` that ``pick(np, out, target)`` returns, in place."""
+    """Write ``values`` in place to the elements of ``out`` that ``pick(np, out, target)`` returns."""
     if out.ndim == 1:
         out[target] = values
     else:
@@ -59,9 +59,9 @@ def place(np: Any, out: Any, target: Any, values: Any) -> None:
 
 
 def margins(np: Any, x: Any, target: Any, margin: float) -> tuple[Any, Any]:
-    """Return ``max(0, margin - x[n, target[n]] + x[n, c])`` for each n and c, and the row numbers ``arange(N)``.
+    """Return the array ``max(0, margin - x[n, target[n]] + x[n, c])`` over n and c, and the row numbers ``arange(N)``.
 
-    ``x`` has the shape (N, C). The elements of the target classes themselves are 0.
+    ``x`` has the shape (N, C). The elements of the array that belong to the target classes are 0.
     """
     rows = np.arange(x.shape[0])
     gap = x - (x[rows, target] - margin)[:, None]
@@ -70,10 +70,10 @@ def margins(np: Any, x: Any, target: Any, margin: float) -> tuple[Any, Any]:
 
 
 def listed(np: Any, target: Any) -> tuple[Any, Any]:
-    """Return two boolean masks of the shape of ``target`` (N, C), whose rows list class indices up to the first -1.
+    """Return two boolean masks of the shape of ``target`` (N, C), whose rows list class indices, terminated by -1.
 
-    The first mask marks the entries before the first -1 of each row. The second mask marks the classes that these
-    entries name: element (n, c) is true if class c is listed in row n.
+    The first mask is true for the entries before the first -1 of each row. Element (n, c) of the second mask is true if
+    class c is among these entries of row n.
     """
     counts = np.logical_and.accumulate(target >= 0, axis=1)
     named = np.zeros(target.shape, bool)

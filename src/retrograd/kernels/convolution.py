@@ -1,13 +1,14 @@
 """Kernels of conv1d to conv3d, conv_transpose, unfold, fold and the gradients of convolution.
 
 There are three kernels of convolution. They compute the output from input and weight, the input's gradient from output
-and weight, and the weight's gradient from output and input. Each is linear in both of its arrays, and its derivatives
-are the other two.
+and weight, and the weight's gradient from output and input. Each kernel is linear in each of its two arrays, and its
+derivatives are the other two kernels.
 
-The array of all windows is never stored: the work is done in blocks of samples, or of output rows of one sample, whose
-windows fit the cache, with one matrix product for each block. A kernel of one element is a single matrix product. A
-depthwise convolution (one channel per group) is a sum over the offsets of the kernel. Large arrays are computed by the
-Numba loops of ``kernels/convolution_numba.py`` where these apply.
+A window is the set of input elements that one output position reads. The array of all windows is never stored. The work
+is done in blocks of samples, or of output rows of one sample, whose windows fit the cache, with one matrix product for
+each block. A kernel of one element is a single matrix product. A depthwise convolution (one channel per group) is a sum
+over the offsets of the kernel. Large arrays are computed by the Numba loops of ``kernels/convolution_numba.py`` where
+the loops support them.
 
 Arrays have the shape (batch, channels, *space), weights (output channels, channels per group, *kernel).
 """
@@ -30,8 +31,8 @@ BLOCK = 1 << 18
 class Plan:
     """Sizes of one convolution, and the blocks in which it is computed.
 
-    A block is a range of samples or a range of output rows of one sample; its windows fit the cache. A row is an index
-    of the first spatial dimension with everything after it.
+    A block is a range of samples, or a range of output rows of one sample. The windows of a block (the input elements
+    that it reads) fit the cache. A row holds the elements with one index along the first spatial dimension.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Plan:
         self.depthwise = w_shape[1] == 1 and groups > 1
 
     def blocks(self) -> Iterator[tuple[slice, int, int]]:
-        """Yield each block as (slice of samples, first output row, last output row), the last row being exclusive."""
+        """Yield each block as (slice of samples, first output row, last output row); the last row is exclusive."""
         row = self.rest * self.channels * (self.single if self.depthwise else math.prod(self.kernel))
         rows = self.out[0]
         if row * rows <= BLOCK:
@@ -65,14 +66,17 @@ class Plan:
                 yield slice(sample, sample + 1), first, min(first + step, rows)
 
     def reach(self, first: int, last: int) -> tuple[int, int]:
-        """Return the range of padded input rows that are read for the output rows from ``first`` to below ``last``."""
+        """Return (start, stop), the range of padded input rows that the output rows ``first`` to ``last - 1`` read."""
         return (
             first * self.stride[0],
             (last - 1) * self.stride[0] + self.dilation[0] * (self.kernel[0] - 1) + 1,
         )
 
     def widths(self) -> list[int]:
-        """Return the sizes of the padded input that the windows cover, for the spatial dimensions after the first."""
+        """Return the size of the padded input along each spatial dimension but the first.
+
+        If the last window ends past the padded input, the size is increased to the end of that window.
+        """
         return [
             max(n + 2 * p, (o - 1) * s + d * (k - 1) + 1)
             for n, p, o, s, d, k in zip(
@@ -81,9 +85,10 @@ class Plan:
         ][1:]
 
     def inner(self, start: int, stop: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return two indices that both select the unpadded elements in the padded input rows ``start`` to ``stop``.
+        """Return two indices of the input elements (without padding) in the padded rows ``start`` to ``stop - 1``.
 
-        The first index applies to an array of just these padded rows, the second to the unpadded input.
+        The first index applies to an array of the padded rows ``start`` to ``stop - 1``, the second to the unpadded
+        input.
         """
         p = self.padding[0]
         low, high = max(start - p, 0), min(stop - p, self.space[0])
@@ -96,13 +101,13 @@ class Plan:
         )
 
     def fits(self) -> bool:
-        """Whether all windows lie within the unpadded input."""
+        """Whether all windows lie within the unpadded input, so that no copy with padding is needed."""
         return not any(self.padding) and all(a <= b for a, b in zip(self.widths(), self.space[1:], strict=True))
 
     def slab(self, np: Any, x: Any, start: int, stop: int) -> Any:
-        """Return the rows from ``start`` to below ``stop`` of ``x`` padded with zeros.
+        """Return the rows ``start`` to ``stop - 1`` of ``x`` padded with zeros.
 
-        The result is a view of ``x`` if none of the rows contains padding.
+        The result is a view of ``x`` if no row contains padding.
         """
         if self.fits() and stop <= self.space[0]:
             return x[:, :, start:stop]
@@ -112,9 +117,9 @@ class Plan:
         return slab
 
     def seen(self, np: Any, x: Any, first: int, last: int) -> Any:
-        """Return a view of the windows of ``x`` that are read for the output rows from ``first`` to below ``last``.
+        """Return a view of the windows of ``x`` that the output rows ``first`` to ``last - 1`` read.
 
-        Its shape is (batch, channels, *kernel, *out).
+        The view has the shape (batch, channels, *kernel, *out), where ``*out`` are the numbers of output positions.
         """
         slab = self.slab(np, x, *self.reach(first, last))
         return window_view(np, slab, self.kernel, self.stride, self.dilation, (last - first, *self.out[1:]))
@@ -122,8 +127,8 @@ class Plan:
     def columns(self, np: Any, x: Any, first: int, last: int, buffer: Any) -> Any:
         """Return the windows of ``x`` copied to ``buffer`` as the columns of matrices (im2col).
 
-        The windows are those of :meth:`seen`. The result has the shape (groups, channels per group * kernel elements,
-        batch * output positions).
+        The windows are those that the output rows ``first`` to ``last - 1`` read. The result has the shape (groups,
+        channels per group * kernel elements, batch * output positions).
         """
         seen = self.seen(np, x, first, last)
         n = 1 + len(self.kernel)
@@ -142,9 +147,10 @@ class Plan:
 def convolve(
     np: Any, x: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int, bias: Any = None
 ) -> Any:
-    """Return the convolution of ``x`` with ``w``, an array of the given shape; ``bias`` is added if it is not None.
+    """Return the convolution of ``x`` with the weight ``w``, plus ``bias`` if that is not None.
 
-    ``stride``, ``padding`` and ``dilation`` have one number for each spatial dimension.
+    The result has the given ``shape``. ``stride``, ``padding`` and ``dilation`` have one number for each spatial
+    dimension.
     """
     if groups == 1 and x.size <= small_arrays.MANY:
         result = small_arrays.convolved(x, w, shape, stride, padding, dilation, bias)
@@ -174,7 +180,7 @@ WIDTH = 1024
 
 
 def _blocked_output(np: Any, plan: Plan, x: Any, w: Any, shape: Any) -> Any:
-    """Return an array of the given shape with the convolution of ``x`` and ``w``, one matrix product for each block."""
+    """Return the convolution of ``x`` with ``w``, of shape ``shape``, computed by a matrix product for each block."""
     y, buffer = np.empty(shape, x.dtype), plan.buffer(np, x.dtype)
     matrix = w.reshape(plan.groups, plan.single, -1)
     for samples, first, last in plan.blocks():
@@ -194,7 +200,7 @@ def _blocked_output(np: Any, plan: Plan, x: Any, w: Any, shape: Any) -> Any:
 
 
 def _multiply_in_parts(np: Any, matrix: Any, columns: Any, target: Any) -> None:
-    """Write ``matrix @ columns`` to ``target``, in equal parts of at most ``WIDTH`` columns."""
+    """Write ``matrix @ columns`` to ``target``, computed for at most ``WIDTH`` columns at a time."""
     count = columns.shape[1]
     width = -(-count // -(-count // WIDTH))
     for at in range(0, count, width):
@@ -202,9 +208,9 @@ def _multiply_in_parts(np: Any, matrix: Any, columns: Any, target: Any) -> None:
 
 
 def _depthwise_output(np: Any, plan: Plan, x: Any, w: Any, shape: Any) -> Any:
-    """Return the convolution of ``x`` with ``w``, which has one channel per group, as an array of the given shape.
+    """Return the depthwise convolution of ``x`` with ``w`` (one channel per group) as an array of the given ``shape``.
 
-    It is the sum over the kernel's offsets of shifted input times weight.
+    The result is the sum over the kernel elements of weight times shifted input.
     """
     y = np.empty(shape, x.dtype)
     weights = w.reshape(plan.groups, plan.single, *plan.kernel)
@@ -224,10 +230,10 @@ def _depthwise_output(np: Any, plan: Plan, x: Any, w: Any, shape: Any) -> Any:
 def input_adjoint(
     np: Any, y: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int, bias: Any = None
 ) -> Any:
-    """Return the adjoint of :func:`convolve` for its input, applied to ``y``, plus ``bias``.
+    """Return the adjoint of :func:`convolve` with respect to its input, applied to ``y``, plus ``bias``.
 
-    The result is an array of the given shape. This is the gradient of a convolution's input if ``y`` is the gradient of
-    its output. It is also the output of a transposed convolution.
+    The result has the given ``shape``. It is the gradient of the input if ``y`` is the gradient of the output. It is
+    also the output of a transposed convolution of ``y``.
     """
     dtype, y, w = y.dtype, upcast_half(y), upcast_half(w)
     bias = None if bias is None else upcast_half(bias)
@@ -249,9 +255,9 @@ def input_adjoint(
 
 
 def _add_input(np: Any, plan: Plan, y: Any, w: Any, x: Any, first: int, last: int) -> None:
-    """Add to ``x`` the input gradient that comes from ``y``, the gradient of some output rows of the same samples.
+    """Add the contribution of some output rows to ``x``, the gradient of the input, in place.
 
-    The output rows are those from ``first`` to below ``last``.
+    ``y`` is the gradient of the output rows ``first`` to ``last - 1``. ``x`` and ``y`` belong to the same samples.
     """
     count = len(x)
     start, stop = plan.reach(first, last)
@@ -276,9 +282,10 @@ def _add_input(np: Any, plan: Plan, y: Any, w: Any, x: Any, first: int, last: in
 
 
 def _columns_of(np: Any, plan: Plan, y: Any, w: Any) -> Any:
-    """Return the gradients of all windows of the input, given ``y``, the gradient of the output.
+    """Return the gradient of each window of the input, given ``y``, the gradient of the output.
 
-    The result has the shape (channels, *kernel, batch, *out).
+    A window is the set of input elements that one output position reads. The result has the shape (channels, *kernel,
+    batch, *out).
     """
     matrix = w.reshape(plan.groups, plan.single, -1).swapaxes(1, 2)
     columns = np.matmul(matrix, y.swapaxes(0, 1).reshape(plan.groups, plan.single, -1))
@@ -286,7 +293,7 @@ def _columns_of(np: Any, plan: Plan, y: Any, w: Any) -> Any:
 
 
 def weight_adjoint(np: Any, y: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
-    """Return the adjoint of :func:`convolve` for its weight, an array of the given shape.
+    """Return the adjoint of :func:`convolve` with respect to its weight, an array of the given ``shape``.
 
     ``x`` is the input of the convolution and ``y`` the gradient of its output.
     """
@@ -321,7 +328,7 @@ def weight_adjoint(np: Any, y: Any, x: Any, shape: Any, stride: Any, padding: An
 def unfold_windows(np: Any, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, out: Any) -> Any:
     """Return the windows of ``x`` (…, channels, *space) as columns (…, channels * kernel elements, ``prod(out)``).
 
-    ``out`` is the number of windows along each spatial dimension.
+    ``out`` holds the number of windows along each spatial dimension.
     """
     seen = window_view(np, zero_padded(np, x, padding), kernel, stride, dilation, out)
     *lead, channels = x.shape[: x.ndim - len(kernel)]
@@ -330,9 +337,9 @@ def unfold_windows(np: Any, x: Any, kernel: Any, stride: Any, padding: Any, dila
 
 
 def fold_windows(np: Any, x: Any, space: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, out: Any) -> Any:
-    """Return an array (…, channels, *space) to which the columns ``x`` are added at the positions of their windows.
+    """Return an array (…, channels, *space) that sums the columns ``x`` at the positions of their windows.
 
-    This is the adjoint of :func:`unfold_windows`.
+    This is the adjoint of :func:`unfold_windows`. ``out`` holds the number of windows along each spatial dimension.
     """
     dtype, x = x.dtype, upcast_half(x)
     lead = (*x.shape[:-2], x.shape[-2] // math.prod(kernel))

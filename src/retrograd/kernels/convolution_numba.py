@@ -1,7 +1,7 @@
 """Kernels of conv1d, conv2d and their gradients for large arrays, by compiled Numba loops.
 
 The loops are in ``kernels/numba/convolution.py`` (matrix products of tiles) and ``kernels/numba/direct_convolution.py``
-(for few channels). A function returns None where no loop applies to its arrays; the caller then computes with NumPy
+(for few channels). A function returns None if no loop supports its arrays; the caller then computes with NumPy
 (``kernels/convolution.py``). Inputs have the shape (batch, channels, *space), weights (output channels, channels per
 group, *kernel). A 1-d convolution is computed as a 2-d convolution of images with one row.
 """
@@ -42,18 +42,18 @@ class Shape:
         self.how = (*stride, *padding, *dilation)
 
     def direct(self) -> bool:
-        """Whether to use the loops for few channels: one channel per group, or few outputs of a small kernel."""
+        """Whether to use the Numba loops for few channels: one channel per group, or few outputs of a small kernel."""
         return self.seen == self.single == 1 or (self.seen * math.prod(self.kernel) <= TINY and self.single <= FEW)
 
     def narrow(self, outputs: int) -> bool:
-        """Whether the stride is 1 and the number of outputs per group, ``outputs``, is too small to fill tiles."""
+        """Whether the stride is 1 and ``outputs``, the number of outputs per group, is too small to fill a tile."""
         return outputs <= NARROW and all(step == 1 for step in self.stride)
 
     def rows(self, row: int, groups: int) -> int:
         """Return the number of output rows that are computed together as one block.
 
-        ``row`` is the number of scratch elements for each output row. All blocks have the same size, and there are
-        enough of them to give every thread work, for a convolution with ``groups`` groups.
+        ``row`` is the number of scratch elements for each output row. ``groups`` is the number of groups of the
+        convolution. All blocks have the same size, and there are enough blocks to give every thread work.
         """
         some = max(1, min(self.out[0], BLOCK // row))
         pieces = max(-(-self.out[0] // some), -(-2 * blas_threads.max_threads() // (self.batch * groups)))
@@ -61,7 +61,7 @@ class Shape:
 
 
 def _loops(a: Any, b: Any, shapes: tuple[Any, ...]) -> bool:
-    """Whether Numba loops exist for the arrays ``a`` and ``b``, and the convolution is large enough to use them.
+    """Whether Numba loops support the arrays ``a`` and ``b``, and the convolution is large enough to use them.
 
     ``shapes`` holds the shapes of the input, the weight and the output.
     """
@@ -72,10 +72,10 @@ def _loops(a: Any, b: Any, shapes: tuple[Any, ...]) -> bool:
 
 
 def _images(values: Any, missing: int) -> Any:
-    """Return ``values`` of a 1-d or 2-d convolution as those of a 2-d convolution.
+    """Return ``values``, a shape or parameter of a 1-d or 2-d convolution, in the form for a 2-d convolution.
 
     ``values`` is a shape, or has one number for each spatial dimension. For a 1-d convolution ``missing`` is inserted
-    for the dimension of the rows.
+    as the value of the first spatial dimension (the rows).
     """
     values = tuple(values)
     return values if len(values) in (2, 4) else (*values[:-1], missing, values[-1])
@@ -89,10 +89,10 @@ def _shape(shapes: tuple[Any, ...], stride: Any, padding: Any, dilation: Any, gr
 def output(
     x: Any, w: Any, bias: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:  # fmt: skip
-    """Return the convolution of ``x`` with ``w`` plus ``bias``, an array of the given shape; None if no loop applies.
+    """Return the convolution of ``x`` with the weight ``w`` plus ``bias``; None if no Numba loop supports the arrays.
 
-    ``bias`` is None or has one element for each output channel. ``stride``, ``padding`` and ``dilation`` have one
-    number for each spatial dimension.
+    The result has the given ``shape``. ``bias`` is None or has one element for each output channel. ``stride``,
+    ``padding`` and ``dilation`` have one number for each spatial dimension.
     """
     shapes = (x.shape, w.shape, shape)
     if not _loops(x, w, shapes):
@@ -108,9 +108,9 @@ def output(
 
 
 def _directly(x: Any, w: Any, bias: Any, how: Any, y: Any) -> None:
-    """Write the convolution of ``x`` with ``w`` plus ``bias`` to ``y``, by the loops for few channels.
+    """Write the convolution of ``x`` with ``w`` plus ``bias`` to ``y``, by the Numba loops for few channels.
 
-    ``how`` is the tuple of :class:`Shape`.
+    ``how`` holds the strides, paddings and dilations in the order of ``Shape.how``.
     """
     size = _flat(x.shape, w.shape, how, y.shape)
     kept = w.shape[1] if w.shape[1] * size <= BLOCK else 1
@@ -119,9 +119,10 @@ def _directly(x: Any, w: Any, bias: Any, how: Any, y: Any) -> None:
 
 
 def _flat(x: Any, w: Any, how: Any, y: Any) -> int:
-    """Return the number of elements of one padded channel (Note [Flat images] of ``direct_convolution.py``).
+    """Return the size of one channel of the padded input, in elements, with rows and columns rounded up to the stride.
 
-    ``x``, ``w`` and ``y`` are the shapes of input, weight and output; ``how`` is the tuple of :class:`Shape`.
+    ``x``, ``w`` and ``y`` are the shapes of input, weight and output. ``how`` holds the strides, paddings and dilations
+    in the order of ``Shape.how``. See Note [Flat images] of ``kernels/numba/direct_convolution.py``.
     """
     sizes = [
         -(-max(n + 2 * p, (o - 1) * s + d * (k - 1) + 1) // s) * s
@@ -142,8 +143,8 @@ def _tiles(x: Any, w: Any, whole: Any, bias: Any, y: Any, form: Shape, size: Any
     """Write the convolution of ``x`` with ``w`` plus ``bias`` to some elements of ``y``, by matrix products of tiles.
 
     ``w`` (groups, outputs per group, channels per group, *kernel) is a view of the contiguous array ``whole``, with any
-    strides. ``size`` is the number of rows and columns to compute. ``where`` is their position in ``y``: (first row,
-    row step, first column, column step).
+    strides. ``form`` holds the sizes of the convolution. ``size`` is the number of rows and columns to compute.
+    ``where`` is their position in ``y``: (first row, row step, first column, column step).
     """
     loops, tiles = convolve_loops(), tile_sizes()
     groups, single, channels, tall, wide = w.shape
@@ -164,20 +165,19 @@ def _tiles(x: Any, w: Any, whole: Any, bias: Any, y: Any, form: Shape, size: Any
 
 
 def _plane(size: int) -> int:
-    """Return the number of elements to reserve for ``size`` elements: an odd number of cache lines.
+    """Return ``size`` rounded up to an odd multiple of 16 elements (a cache line of float32).
 
-    With an even number of lines the data of all channels would begin at the same place of the cache and displace each
-    other.
+    With an even multiple, the data of all channels would be mapped to the same cache sets and would evict each other.
     """
     return (-(-size // 16) | 1) * 16
 
 
 @lru_cache(256)
 def _offsets(channels: int, kernel: Any, stride: int, dilation: int, plane: int, width: int, whole: int) -> Any:
-    """Return the offset of each channel and kernel element in the scratch lines (Note [Lines of images]).
+    """Return for each channel and kernel element the offset of its data in the scratch memory of the Numba loops.
 
-    The note is in ``kernels/numba/convolution.py``. ``plane`` is the number of elements of one channel's lines,
-    ``width`` that of one row. Zeros are appended up to a multiple of ``whole`` offsets.
+    The layout is described in Note [Lines of images] of ``kernels/numba/convolution.py``. ``plane`` is the number of
+    elements of one channel, ``width`` that of one row. Zeros are appended up to a multiple of ``whole`` offsets.
     """
     found = [
         ((j * stride + i * dilation % stride) * channels + c) * plane + i * dilation // stride * width
@@ -191,10 +191,11 @@ def _offsets(channels: int, kernel: Any, stride: int, dilation: int, plane: int,
 def input_of(
     y: Any, w: Any, bias: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:  # fmt: skip
-    """Return the adjoint of :func:`output` for its input, plus ``bias``; None if no loop applies.
+    """Return the adjoint of :func:`output` with respect to its input, applied to ``y``, plus ``bias``.
 
-    The result has the given shape. With a stride of s, the elements at every s-th row and column are the convolution of
-    ``y`` with the part of the flipped kernel that reads them; each such part is computed separately.
+    The result has the given ``shape``; it is None if no Numba loop supports the arrays. With a stride of s, the
+    elements at every s-th row and column are the convolution of ``y`` with a part of the flipped kernel; each of these
+    convolutions is computed separately.
     """
     shapes = (shape, w.shape, y.shape)
     if not _loops(y, w, shapes):
@@ -233,9 +234,9 @@ def input_of(
 def _phases(form: Shape, axis: int) -> Iterator[tuple[int, int, slice, int, int, int]]:
     """Yield the convolutions whose interleaved results along ``axis`` are the input gradient of a strided convolution.
 
-    With a stride of s there are up to s of them; the result of each is every s-th row. Each is described by (first row,
-    number of rows, slice of the kernel, length of that slice, dilation, padding). The slice selects the kernel rows
-    that read these input rows, in descending order.
+    A stride of s gives up to s convolutions; each computes every s-th row of the gradient. A convolution is described
+    by (first row, number of rows, slice of the kernel, length of that slice, dilation, padding). The slice selects the
+    kernel rows that read the rows of the gradient, in descending order.
     """
     stride, padding, dilation = form.stride[axis], form.padding[axis], form.dilation[axis]
     for phase in range(stride):
@@ -250,7 +251,7 @@ def _phases(form: Shape, axis: int) -> Iterator[tuple[int, int, slice, int, int,
 
 
 def _downwards(places: list[int]) -> slice:
-    """Return ``places``, a list of indices that descend in even steps, as a slice."""
+    """Return the slice that selects the indices ``places``, which descend in equal steps."""
     if len(places) < 2:
         return slice(places[0], places[0] + 1) if places else slice(0, 0)
     step = places[1] - places[0]
@@ -258,9 +259,9 @@ def _downwards(places: list[int]) -> slice:
 
 
 def weight(y: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
-    """Return the adjoint of :func:`output` for its weight, an array of the given shape; None if no loop applies.
+    """Return the adjoint of :func:`output` with respect to its weight, or None if no Numba loop supports the arrays.
 
-    ``y`` is the gradient of the output, ``x`` the input.
+    ``y`` is the gradient of the output and ``x`` is the input. The result has the given ``shape``.
     """
     shapes = (x.shape, shape, y.shape)
     if not _loops(y, x, shapes):
@@ -297,7 +298,7 @@ def looped_windows() -> Any:
 
 
 def convolve_loops() -> Any:
-    """Return the module of the Numba loops that multiply tiles, ``kernels/numba/convolution.py``."""
+    """Return the module of the Numba loops for matrix products of tiles, ``kernels/numba/convolution.py``."""
     return numba_dispatch.loops("convolution")
 
 

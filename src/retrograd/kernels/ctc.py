@@ -18,9 +18,10 @@ def with_blanks(np: Any, targets: Any, blank: int) -> Any:
 
 
 def _may_skip(np: Any, labels: Any) -> Any:
-    """Return a mask of ``labels``: True where a path may come from two positions before.
+    """Return a mask of the shape of ``labels``: True where a path may come from two positions earlier.
 
-    Such a path skips the blank between two labels, which is allowed if the labels differ.
+    Such a path skips the blank between two labels, which is allowed if the labels differ. ``labels`` holds the label
+    sequences, with blanks.
     """
     skip = np.zeros(labels.shape, bool)
     skip[:, 3::2] = labels[:, 3::2] != labels[:, 1:-2:2]
@@ -28,11 +29,11 @@ def _may_skip(np: Any, labels: Any) -> Any:
 
 
 def _step(np: Any, before: Any, skip: Any) -> Any:
-    """Return the logarithms of the path sums at each label position, one time step after ``before``.
+    """Return the log probabilities of the paths to each label position, one time step after ``before``.
 
-    ``before`` holds the logarithms at the previous time step. A path arrives from the same position, from the previous
-    one or, where the mask ``skip`` is true, from two before. The emission probability of the new time step is not
-    included.
+    ``before`` holds the log probabilities at the previous time step. A path arrives from the same position, from the
+    previous position or, where the mask ``skip`` is true, from two positions before. The emission probability of the
+    new time step is not included.
     """
     far = np.full(before.shape, -np.inf, before.dtype)
     one = far.copy()
@@ -42,7 +43,7 @@ def _step(np: Any, before: Any, skip: Any) -> Any:
 
 
 def forward(np: Any, log_probs: Any, labels: Any, input_lengths: Any, target_lengths: Any) -> tuple[Any, Any]:
-    """Return the losses (N) of ``log_probs`` (T, N, C), and the forward variables alpha (T, N, 2 S + 1).
+    """Return the CTC losses (N) of ``log_probs`` (T, N, C), and the forward variables alpha (T, N, 2 S + 1).
 
     ``labels`` comes from :func:`with_blanks`. ``alpha[t, n, s]`` is the logarithm of the total probability of all
     partial paths that end at label position s at time t.
@@ -74,7 +75,7 @@ def _backward_sums(np: Any, log_probs: Any, labels: Any, input_lengths: Any, tar
     """Return the backward variables beta (T, N, 2 S + 1) of the CTC algorithm.
 
     ``beta[t, n, s]`` is the logarithm of the total probability of all partial paths that start at label position s at
-    time t, that time step included.
+    time t. The emission probability at time t is included.
     """
     steps, batch, _ = log_probs.shape
     width = labels.shape[1]
@@ -101,8 +102,8 @@ def gradient(
 ) -> Any:  # fmt: skip
     """Return the gradient of ctc_loss with respect to ``log_probs`` (T, N, C).
 
-    ``grad`` is the gradient of the losses (N). As in PyTorch, the result for a class is its probability minus its share
-    of the probability of all paths, because ``log_probs`` is taken to be normalised. ``loss`` and ``alpha`` are the
+    ``grad`` is the gradient of the losses (N). As in PyTorch, ``log_probs`` is assumed to be normalised: the gradient
+    for a class is its probability minus its share of the probability of all paths. ``loss`` and ``alpha`` are the
     results of :func:`forward`. If ``zero_infinity`` is true, samples with an infinite loss get a zero gradient.
     """
     beta = _backward_sums(np, log_probs, labels, input_lengths, target_lengths)

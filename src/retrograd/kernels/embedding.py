@@ -1,4 +1,4 @@
-"""Kernels of embedding, embedding_bag, their gradients and embedding_renorm: table rows selected, scaled and summed."""
+"""Kernels of embedding, embedding_bag, their gradients and embedding_renorm: select, scale and sum rows of a table."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def sum_rows(np: Any, values: Any, index: Any, count: int) -> Any:
 
 
 def gradient_factors(np: Any, index: Any, padding_idx: int, scale: bool, dtype: Any) -> Any:
-    """Return the factor for the gradient of each row selected by ``index``, or None if all factors are 1.
+    """Return the factor by which the gradient of each selected row is multiplied, or None if all factors are 1.
 
-    The factor is 0 where ``index`` is ``padding_idx``. If ``scale`` is true, the other factors are 1 / (number of
-    occurrences of the index), else 1.
+    ``index`` holds the selected rows. The factor is 0 where ``index`` is ``padding_idx``. If ``scale`` is true, the
+    factor of any other row is 1 / (number of occurrences of the row in ``index``), else 1.
     """
     if not scale and padding_idx < 0:
         return None
@@ -31,7 +31,7 @@ def gradient_factors(np: Any, index: Any, padding_idx: int, scale: bool, dtype: 
 
 
 def multiply_rows(np: Any, values: Any, factor: Any) -> Any:
-    """Return ``values * factor`` row by row; rows with the factor 0 become 0 even if they hold infinity or nan.
+    """Return ``values * factor``; rows with the factor 0 become 0 even if they hold infinity or nan.
 
     ``factor`` has one number for each row of ``values``.
     """
@@ -41,9 +41,9 @@ def multiply_rows(np: Any, values: Any, factor: Any) -> Any:
 
 
 def renormalise_rows(np: Any, table: Any, index: Any, max_norm: float, p: float) -> bool:
-    """Scale the rows of ``table`` at ``index`` whose ``p``-norm exceeds ``max_norm`` to that norm, in place.
+    """Scale the rows ``table[index]`` whose ``p``-norm exceeds ``max_norm`` to the norm ``max_norm``, in place.
 
-    Returns whether any row was scaled. Raises PyTorch's IndexError for an index outside of the table.
+    Returns True if any row was scaled. Raises PyTorch's IndexError for an index outside of the table.
     """
     used = np.unique(index)
     if used.size and not (used[0] >= 0 and used[-1] < table.shape[0]):
@@ -61,14 +61,14 @@ def renormalise_rows(np: Any, table: Any, index: Any, max_norm: float, p: float)
 def bag_indices(np: Any, count: int, offsets: Any) -> tuple[Any, Any]:
     """Return the bag number of each of ``count`` rows, and the number of rows in each bag.
 
-    Bag k holds the rows from ``offsets[k]`` to the next offset, or to the end.
+    Bag k holds the rows from ``offsets[k]`` to ``offsets[k + 1] - 1``; the last bag ends with the last row.
     """
     sizes = np.diff(np.concatenate([offsets, np.asarray([count])]))
     return np.repeat(np.arange(offsets.size), sizes), sizes
 
 
 def bag_maxima(np: Any, table: Any, index: Any, sizes: Any) -> tuple[Any, Any]:
-    """Return the maximum of each column of ``table`` in each bag, and the table row in which it occurs first.
+    """Return the maximum of each column of ``table`` in each bag, and the table row in which the maximum occurs first.
 
     ``index`` lists the table rows of all bags one after the other; ``sizes`` holds the number of rows in each bag. An
     empty bag has the maximum 0 and the row -1.
@@ -88,7 +88,7 @@ def bag_maxima(np: Any, table: Any, index: Any, sizes: Any) -> tuple[Any, Any]:
 
 
 def add_to_maxima(np: Any, grad: Any, tops: Any, count: int) -> Any:
-    """Return an array of ``count`` rows to which ``grad[i, j]`` is added at row ``tops[i, j]`` of column j.
+    """Return zeros with ``count`` rows to which each ``grad[i, j]`` is added at row ``tops[i, j]`` of column j.
 
     Elements whose ``tops`` is -1 are ignored. This is the adjoint of :func:`take_maxima`.
     """

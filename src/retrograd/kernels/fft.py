@@ -1,6 +1,6 @@
 """Kernels of the torch.fft transforms and of stft, computed by SciPy or, on a GPU, by CuPy.
 
-These libraries compute in the precision of the input. Results have the memory order that PyTorch's have.
+The transforms are computed in the precision of the input. Results have the same memory order as PyTorch's results.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ UNSCALED, BY_ROOT, BY_SIZE = 0, 1, 2
 
 
 def _transforms(np: Any) -> Any:
-    """Return SciPy's FFT module if ``np`` is NumPy, CuPy's if ``np`` is CuPy."""
+    """Return the module of FFT functions: SciPy's if ``np`` is NumPy, CuPy's if ``np`` is CuPy."""
     if np.__name__ == "numpy":
         import scipy.fft as module
     else:
@@ -25,9 +25,10 @@ def _transforms(np: Any) -> Any:
 
 
 def _mode(norm: int, forward: bool) -> str:
-    """Return SciPy's name for ``norm``, PyTorch's number of the scaling: 0 none, 1 by ``sqrt(n)``, 2 by ``n``.
+    """Return SciPy's name for ``norm``, PyTorch's number of the scaling: 0 none, 1 by ``1 / sqrt(n)``, 2 by ``1 / n``.
 
-    SciPy names scalings differently for forward and inverse transforms; ``forward`` tells which of them is meant.
+    n is the number of transformed elements. SciPy's names are different for forward and inverse transforms; ``forward``
+    is true for a forward transform.
     """
     if norm == BY_ROOT:
         return "ortho"
@@ -37,14 +38,15 @@ def _mode(norm: int, forward: bool) -> str:
 def _order(x: Any, dims: Sequence[int]) -> tuple[int, ...]:
     """Return the axes of ``x`` in the order in which the result of a transform is stored, outermost first.
 
-    The axes that are not transformed come first, by descending stride in ``x``, then ``dims``.
+    The axes that are not in ``dims``, the transformed axes, come first, by descending stride in ``x``. The axes
+    ``dims`` follow.
     """
     rest = (axis for axis in range(x.ndim) if axis not in dims)
     return (*sorted(rest, key=lambda axis: -x.strides[axis]), *dims)
 
 
 def _applied(np: Any, transform: Any, x: Any, dims: Sequence[int], **options: Any) -> Any:
-    """Return ``transform(x)`` over the axes ``dims``, stored in the order of axes that PyTorch's result has.
+    """Return ``transform(x)`` over the axes ``dims``, stored in the same memory order as PyTorch's result.
 
     ``options`` are passed to the transform.
     """
@@ -59,10 +61,10 @@ def _by_stride(x: Any, dims: Sequence[int]) -> list[int]:
 
 
 def complex_to_complex(np: Any, x: Any, dims: Sequence[int], norm: int, forward: bool) -> Any:
-    """Return the discrete Fourier transform of the complex array ``x`` over ``dims``, or its inverse.
+    """Return the discrete Fourier transform of the complex array ``x`` over ``dims``, or the inverse transform.
 
-    If ``forward`` is true the exponent is ``-i…``, else ``+i…``. ``norm`` is the scaling: 0 none, 1 by ``sqrt(n)``, 2
-    by ``n``.
+    The transform is inverse if ``forward`` is false. ``norm`` is PyTorch's number of the scaling: 0 none, 1 by
+    ``1 / sqrt(n)``, 2 by ``1 / n``, where n is the number of transformed elements.
     """
     if not dims or not x.size:
         return x.copy()
@@ -72,10 +74,11 @@ def complex_to_complex(np: Any, x: Any, dims: Sequence[int], norm: int, forward:
 
 
 def real_to_complex(np: Any, x: Any, dims: Sequence[int], norm: int, onesided: bool) -> Any:
-    """Return the forward transform of the real array ``x`` over ``dims``, scaled by ``norm`` (0, 1 or 2).
+    """Return the forward Fourier transform of the real array ``x`` over ``dims``.
 
-    If ``onesided`` is true, the last of ``dims`` keeps only the first half of the spectrum, because the other half is
-    its conjugated mirror image.
+    ``norm`` is PyTorch's number of the scaling: 0 none, 1 by ``1 / sqrt(n)``, 2 by ``1 / n``, where n is the number of
+    transformed elements. If ``onesided`` is true, only the first half of the spectrum is kept along the last of
+    ``dims``; the other half is its complex conjugate in reverse order.
     """
     module, last = _transforms(np), dims[-1]
     if not x.size:
@@ -83,7 +86,7 @@ def real_to_complex(np: Any, x: Any, dims: Sequence[int], norm: int, onesided: b
         return np.zeros((*x.shape[:last], size, *x.shape[last + 1 :]), np.result_type(x.dtype, np.complex64))
 
     def full_spectrum(y: Any, **options: Any) -> Any:
-        """Return the full spectrum of the real array ``y``: its computed half and the mirror image on the last axis."""
+        """Return the full spectrum of the real array ``y``: the computed half, and its conjugate on the last axis."""
         half = module.rfftn(y, **options)
         return np.concatenate([half, half[..., (y.shape[-1] - 1) // 2 : 0 : -1].conj()], -1)
 
@@ -92,7 +95,11 @@ def real_to_complex(np: Any, x: Any, dims: Sequence[int], norm: int, onesided: b
 
 
 def complex_to_real(np: Any, x: Any, dims: Sequence[int], norm: int, size: int) -> Any:
-    """Return the inverse transform of ``x``, a half spectrum, with ``size`` real values along the last of ``dims``."""
+    """Return the inverse transform of ``x``, a half spectrum, with ``size`` real values along the last of ``dims``.
+
+    ``norm`` is PyTorch's number of the scaling: 0 none, 1 by ``1 / sqrt(n)``, 2 by ``1 / n``, where n is the number of
+    transformed elements.
+    """
     last = dims[-1]
     if not x.size:
         return np.zeros((*x.shape[:last], size, *x.shape[last + 1 :]), x.real.dtype)
@@ -102,10 +109,10 @@ def complex_to_real(np: Any, x: Any, dims: Sequence[int], norm: int, size: int) 
 
 
 def scale_mirrored(np: Any, x: Any, dim: int, size: int, factor: float) -> Any:
-    """Return ``x``, a half spectrum along ``dim``, with ``factor`` applied to the elements that have a mirror image.
+    """Return ``x``, a half spectrum along ``dim``, with the elements that occur twice in the full spectrum scaled.
 
-    ``size`` is the number of elements of the full spectrum. All elements but the first and, for an even size, the last
-    have a mirror image.
+    The elements are multiplied by ``factor``. ``size`` is the number of elements of the full spectrum. All elements of
+    the half spectrum occur twice but the first and, if ``size`` is even, the last.
     """
     out = x.copy()
     out[(slice(None),) * dim + (slice(1, (size + 1) // 2),)] *= factor
@@ -113,7 +120,10 @@ def scale_mirrored(np: Any, x: Any, dim: int, size: int, factor: float) -> Any:
 
 
 def frequencies(np: Any, places: Any, count: int, spacing: float, dtype: Any) -> Any:
-    """Return ``places / (count * spacing)``, computed in the precision of ``dtype`` (in float32 for half precision)."""
+    """Return ``places / (count * spacing)``, computed in the precision of ``dtype`` (in float32 for half precision).
+
+    ``places`` are the integer indices of the frequencies.
+    """
     work = np.float32 if dtype.itemsize < 4 else dtype.type
     span = count * spacing
     step = 1 / span if span else math.inf

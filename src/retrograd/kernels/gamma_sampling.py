@@ -1,9 +1,9 @@
-"""Kernels of _standard_gamma, _sample_dirichlet and of the gradients of their samples by the parameters.
+"""Kernels of _standard_gamma, _sample_dirichlet and of the gradients of their samples with respect to the parameters.
 
-The samples follow PyTorch's random stream. The gradients are those of implicit reparameterisation: the derivative of a
-sample by the parameters while the value of the distribution function at the sample stays constant. They are
-approximations with about three correct digits, by different formulas in different ranges. The ranges and the
-coefficients in the tables are PyTorch's, so that the results agree.
+The samples are the same as PyTorch's for the same seed. The gradients are computed by implicit reparameterisation: the
+derivative of a sample with respect to a parameter while the value of the distribution function at the sample stays
+constant. The gradients are approximations with about three correct digits, by different formulas in different ranges.
+The ranges and the coefficients in the tables are PyTorch's, so that the results agree.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _THIRD, _SQUEEZE = numpy.float32(1) / numpy.float32(3), float(numpy.float32(0.03
 def gamma(stream: Stream, alpha: Array) -> Array:
     """Return samples of gamma distributions with shape parameters ``alpha`` and rate 1, as float64.
 
-    They are computed by rejection (Marsaglia and Tsang, "A simple method for generating gamma variables", 2000). For
-    ``alpha`` < 1 the sample is drawn with ``alpha + 1`` and multiplied by a power of a uniform number. Values that
+    The samples are computed by rejection (Marsaglia and Tsang, "A simple method for generating gamma variables", 2000).
+    For ``alpha`` < 1 the sample is drawn with ``alpha + 1`` and multiplied by a power of a uniform number. Values that
     PyTorch rounds to the dtype of ``alpha`` are rounded here too.
     """
     one = alpha.dtype.type(1)
@@ -50,7 +50,7 @@ def gamma(stream: Stream, alpha: Array) -> Array:
 def _normals(stream: Stream, draws: Draws) -> Draws:
     """Yield standard normal numbers, computed in pairs from the uniform numbers ``draws`` by the Box-Muller method.
 
-    ``stream.kept`` holds the second number of a pair until the next request.
+    ``stream.kept`` holds the second number of a pair until it is yielded.
     """
     while True:
         if stream.kept is None:
@@ -63,7 +63,11 @@ def _normals(stream: Stream, draws: Draws) -> Draws:
 
 
 def _one_gamma(draws: Draws, normals: Draws, middle: float, power: float, below: bool) -> float:
-    """Return one sample of a gamma distribution with shape ``middle + 1/3``, by Marsaglia and Tsang's rejection."""
+    """Return one sample of a gamma distribution with shape ``middle + 1/3``, by Marsaglia and Tsang's rejection method.
+
+    ``draws`` yields uniform numbers and ``normals`` standard normal numbers. If ``below`` is true, the sample is
+    multiplied by a uniform number to the power ``power``.
+    """
     scale = (1 - next(draws)) ** power if below else 1.0
     spread = 1 / math.sqrt(9 * middle)
     while True:
@@ -80,14 +84,17 @@ def _one_gamma(draws: Draws, normals: Draws, middle: float, power: float, below:
 
 
 def standard_gamma(stream: Stream, alpha: Array) -> Array:
-    """Return samples of gamma distributions with shape parameters ``alpha`` and rate 1, positive, in alpha's dtype."""
+    """Return positive samples of gamma distributions with shape parameters ``alpha`` and rate 1.
+
+    The samples have the dtype of ``alpha``. A sample of 0 is replaced by the smallest positive normal number.
+    """
     return numpy.maximum(gamma(stream, alpha).astype(alpha.dtype), numpy.finfo(alpha.dtype).tiny)
 
 
 def dirichlet(stream: Stream, alpha: Array) -> Array:
-    """Return samples of Dirichlet distributions whose parameters are the rows of ``alpha`` along the last axis.
+    """Return samples of Dirichlet distributions whose parameters are the vectors of ``alpha`` along the last axis.
 
-    A sample is a vector of gamma samples divided by its sum.
+    A sample is a vector of gamma samples divided by the sum of the vector.
     """
     drawn = gamma(stream, alpha.astype(float))
     shares = (drawn / drawn.sum(-1, keepdims=True)).astype(alpha.dtype)
@@ -101,8 +108,8 @@ def dirichlet(stream: Stream, alpha: Array) -> Array:
 def _piecewise(np: Any, regimes: list[Regime], *operands: Array) -> Array:
     """Return for each element of ``operands`` the value of the first formula whose condition holds for that element.
 
-    Each of ``regimes`` is a pair (condition, formula): a boolean array, and a function of the selected elements of
-    ``operands``.
+    ``regimes`` is a list of pairs (condition, formula). A condition is a boolean array; a formula is called with ``np``
+    and the elements of ``operands`` that the condition selects.
     """
     out, left = np.zeros(operands[0].shape), np.ones(operands[0].shape, bool)
     for condition, formula in regimes:
@@ -114,7 +121,7 @@ def _piecewise(np: Any, regimes: list[Regime], *operands: Array) -> Array:
 
 
 def _power_series(table: Any, *variables: Array) -> Array:
-    """Return the polynomial of ``variables`` whose coefficients are ``table``, lists nested once per variable."""
+    """Return the polynomial of ``variables`` with the coefficients ``table``, which has one axis for each variable."""
     first, *rest = variables
     total: Array = 0.0
     for each in reversed(table):
@@ -141,7 +148,10 @@ _GAMMA_TABLES = tuple(
 
 
 def standard_gamma_grad(np: Any, alpha: Array, x: Array) -> Array:
-    """Return the derivative by ``alpha`` of ``x``, samples of gamma distributions with rate 1, as float64."""
+    """Return the derivative of ``x``, samples of gamma distributions with rate 1, with respect to the shape ``alpha``.
+
+    The result has the dtype float64.
+    """
     alpha, x = (each.astype(float) for each in np.broadcast_arrays(alpha, x))
     near = abs(x - alpha) <= 0.1 * alpha
     regimes: list[Regime] = [
@@ -154,7 +164,7 @@ def standard_gamma_grad(np: Any, alpha: Array, x: Array) -> Array:
 
 
 def _gamma_near_zero(np: Any, alpha: Array, x: Array) -> Array:
-    """Return the derivative of gamma samples by ``alpha`` for small ``x``, by a power series."""
+    """Return the derivative of gamma samples ``x`` with respect to ``alpha`` for small ``x``, by a power series."""
     weight, plain, squared = np.ones_like(x), 0.0, 0.0
     for k in range(6):
         weight = weight * -x / k if k else weight
@@ -164,14 +174,20 @@ def _gamma_near_zero(np: Any, alpha: Array, x: Array) -> Array:
 
 
 def _gamma_near_mean(np: Any, alpha: Array, x: Array) -> Array:
-    """Return the derivative of gamma samples by ``alpha`` near the mean, where :func:`_gamma_saddle` gives 0 / 0."""
+    """Return the derivative of gamma samples ``x`` with respect to ``alpha`` for ``x`` near the mean.
+
+    There the formula of :func:`_gamma_saddle` is 0 / 0.
+    """
     first = 1 + 24 * alpha + 288 * alpha**2
     second = 1440 * alpha**2 + 318 * x - 720 * x**2 - 65 * x**2 / alpha + 107 * alpha + 3600 * alpha * x
     return first * second / (1244160 * alpha**4)
 
 
 def _gamma_saddle(np: Any, alpha: Array, x: Array) -> Array:
-    """Return the derivative of gamma samples by ``alpha`` for large ``alpha``, by Rice's saddle point expansion."""
+    """Return the derivative of gamma samples ``x`` with respect to ``alpha``, by Rice's saddle point expansion.
+
+    The expansion is accurate for large ``alpha``.
+    """
     gap, ratio, root = alpha - x, np.log(x / alpha), np.sqrt(8 * alpha)
     hump = np.sign(gap) * (-gap - alpha * ratio) ** -1.5
     slope = ratio * (root / gap - hump) - np.sqrt(2 / alpha) * (alpha + x) / gap**2
@@ -179,7 +195,10 @@ def _gamma_saddle(np: Any, alpha: Array, x: Array) -> Array:
 
 
 def _gamma_between(np: Any, alpha: Array, x: Array) -> Array:
-    """Return the derivative of gamma samples by ``alpha`` by a rational approximation, outside of the other ranges."""
+    """Return the derivative of gamma samples ``x`` with respect to ``alpha``, by a rational approximation.
+
+    The approximation is for arguments outside of the ranges of the series and the saddle point expansion.
+    """
     above, below = (_power_series(table, np.log(alpha), np.log(x / alpha)) for table in _GAMMA_TABLES)
     return np.exp(above / below)
 
@@ -224,10 +243,10 @@ _BETA_TABLES = (
 
 
 def dirichlet_grad(np: Any, x: Array, alpha: Array) -> Array:
-    """Return the derivative of each element of ``x``, samples of Dirichlet distributions, by its own ``alpha``.
+    """Return the derivative of each element of the Dirichlet samples ``x`` with respect to its element of ``alpha``.
 
-    The last axis is one distribution; the result has the dtype float64. A single component has a beta distribution; the
-    result is the derivative of that beta sample divided by ``1 - x``.
+    The last axis holds the components of one sample; the result has the dtype float64. A component of a Dirichlet
+    sample has a beta distribution; the result is the derivative of that beta sample divided by ``1 - x``.
     """
     alpha, x = (each.astype(float) for each in np.broadcast_arrays(alpha, x))
     total = np.broadcast_to(alpha.sum(-1, keepdims=True), alpha.shape)
@@ -245,7 +264,10 @@ def dirichlet_grad(np: Any, x: Array, alpha: Array) -> Array:
 
 
 def _beta_near_zero(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
-    """Return the derivative of a beta sample for small ``x``, from the power series of the distribution function."""
+    """Return the derivative of a beta sample ``x`` with respect to ``alpha`` for small ``x``, divided by ``1 - x``.
+
+    The formula is the power series of the distribution function.
+    """
     slope = special(np, "psi", alpha) - special(np, "psi", alpha + beta) - np.log(x)
     weight, total = np.ones_like(x), 0.0
     for k in range(11):
@@ -256,7 +278,10 @@ def _beta_near_zero(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
 
 
 def _beta_near_one(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
-    """Return the derivative of a beta sample for ``x`` near 1, from the power series in ``1 - x``."""
+    """Return the derivative of a beta sample ``x`` with respect to ``alpha`` for ``x`` near 1, divided by ``1 - x``.
+
+    The formula is the power series of the distribution function in ``1 - x``.
+    """
     rest = 1 - x
     slope = special(np, "psi", alpha + beta) - special(np, "psi", alpha)
     weight, factor, moved = np.ones_like(x), np.ones_like(x), np.zeros_like(x)
@@ -270,7 +295,10 @@ def _beta_near_one(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
 
 
 def _beta_near_mean(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
-    """Return the derivative of a beta sample near the mean, where the formula of :func:`_beta_saddle` is 0 / 0."""
+    """Return the derivative of a beta sample ``x`` with respect to ``alpha`` near the mean, divided by ``1 - x``.
+
+    There the formula of :func:`_beta_saddle` is 0 / 0.
+    """
     total, rest = alpha + beta, 1 - x
     powers = (
         47 * x * beta**4,
@@ -284,12 +312,15 @@ def _beta_near_mean(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
 
 
 def _stirling(x: Array) -> Array:
-    """Return the first three terms of Stirling's series at ``x``."""
+    """Return ``1 + 1 / (12 * x) + 1 / (288 * x**2)``, the first terms of Stirling's series of the gamma function."""
     return 1 + 1 / (12 * x) + 1 / (288 * x**2)
 
 
 def _beta_saddle(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
-    """Return the derivative of a beta sample for large ``alpha`` and ``beta``, by Rice's saddle point expansion."""
+    """Return the derivative of a beta sample ``x`` with respect to ``alpha``, divided by ``1 - x``.
+
+    The formula is Rice's saddle point expansion, for large ``alpha`` and ``beta``.
+    """
     total, rest = alpha + beta, 1 - x
     gap = beta * x - alpha * rest  # zero at the mean
     over, under = np.log(alpha / (total * x)), np.log(beta / (total * rest))
@@ -302,7 +333,11 @@ def _beta_saddle(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
 
 
 def _beta_between(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
-    """Return the derivative of a beta sample by a rational approximation, outside of the other ranges."""
+    """Return the derivative of a beta sample ``x`` with respect to ``alpha``, divided by ``1 - x``.
+
+    The formula is a rational approximation, for arguments outside of the ranges of the series and the saddle point
+    expansion.
+    """
     u, total = np.log(x), alpha + beta
     a = np.log(alpha) - u
     above, below = (_power_series(table, u, a, np.log(total) - a) for table in _BETA_TABLES)

@@ -1,7 +1,7 @@
 """Kernels of take, gather, take_along_dim, index_select, and helpers that read or write elements along one axis.
 
 In small arrays the elements are addressed by their positions in the flattened array, because ``take`` from a flat array
-takes 0.2 µs; NumPy's functions for this purpose take 5 to 10 µs. Large arrays are passed to the Numba loops of
+takes 0.2 µs, while NumPy's functions for this purpose take 5 to 10 µs. Large arrays are passed to the Numba loops of
 ``kernels/numba/gather_scatter.py``.
 """
 
@@ -33,7 +33,7 @@ def flip_view(x: Any, axis: int) -> Any:
 
 
 def advanced_index(np: Any, index: Any, axis: int) -> tuple[Any, ...]:
-    """Return a NumPy index tuple for which ``x[result]`` equals ``take_along_axis(x, index, axis)``."""
+    """Return the index tuple t for which ``x[t]`` equals ``take_along_axis(x, index, axis)``."""
     result = [np.arange(n).reshape((-1,) + (1,) * (index.ndim - at - 1)) for at, n in enumerate(index.shape)]
     result[axis] = index
     return tuple(result)
@@ -42,7 +42,7 @@ def advanced_index(np: Any, index: Any, axis: int) -> tuple[Any, ...]:
 def all_in_range(index: Any, size: int) -> bool:
     """Whether all elements of ``index``, an int64 array, are from 0 to ``size - 1``.
 
-    The elements are compared as unsigned integers, in which negative ones are too large.
+    The elements are compared as unsigned integers, so that a negative element is greater than ``size``.
     """
     flat = index.view(U64)
     if (
@@ -60,7 +60,7 @@ def all_in_range(index: Any, size: int) -> bool:
 def index_fits(picked: tuple[int, ...], shape: tuple[int, ...], axis: int) -> bool:
     """Whether an index of shape ``picked`` can be used along ``axis`` of an array of the given ``shape``.
 
-    The ranks must be equal, and no size of the index on another axis may exceed that of the array.
+    The ranks must be equal. Along every axis but ``axis`` the index must not be longer than the array.
     """
     rank = len(shape)
     return len(picked) == rank and all(picked[at] <= shape[at] for at in range(rank) if at not in (axis, axis + rank))
@@ -68,7 +68,7 @@ def index_fits(picked: tuple[int, ...], shape: tuple[int, ...], axis: int) -> bo
 
 @lru_cache(maxsize=256)
 def _starts(np: Any, shape: tuple[int, ...], picked: tuple[int, ...], axis: int) -> tuple[Any, int]:
-    """Return the flat positions of the elements with index 0 along ``axis``, and the flat stride of ``axis``.
+    """Return the flat positions of the elements with index 0 along ``axis``, and the stride of ``axis`` in elements.
 
     ``shape`` is the shape of the array. The positions have the shape ``picked`` of an index, which may lack ``axis`` or
     be shorter than ``shape`` along other axes.
@@ -84,13 +84,13 @@ def _starts(np: Any, shape: tuple[int, ...], picked: tuple[int, ...], axis: int)
 
 
 def _places(np: Any, index: Any, shape: tuple[int, ...], axis: int) -> Any:
-    """Return the flat positions of the elements at ``index`` along ``axis`` of an array with the given shape."""
+    """Return the flat positions of the elements at ``index`` along ``axis`` of an array with the given ``shape``."""
     starts, step = _starts(np, shape, index.shape, axis)
     return starts + index if step == 1 else starts + index * step
 
 
 def take_axis(x: Any, index: Any, axis: int) -> Any:
-    """Return ``x.take(index, axis)`` of a NumPy array, computed by a Numba loop if it is large."""
+    """Return ``x.take(index, axis)`` for a NumPy array ``x``, computed by a Numba loop if ``x`` is large."""
     shape, axis = x.shape, axis % x.ndim
     after, before = math.prod(shape[axis + 1 :]), math.prod(shape[:axis])
     enough = x.size and after >= WIDE and index.size >= SOME
@@ -108,7 +108,7 @@ def take_axis(x: Any, index: Any, axis: int) -> Any:
 
 
 def take_along(np: Any, x: Any, index: Any, axis: int) -> Any:
-    """Return the elements of ``x`` at ``index`` along ``axis``, as ``take_along_axis`` does.
+    """Return the elements of ``x`` at ``index`` along ``axis``, like ``numpy.take_along_axis``.
 
     An index with one dimension less than ``x`` selects one element along ``axis``.
     """
@@ -121,9 +121,9 @@ def take_along(np: Any, x: Any, index: Any, axis: int) -> Any:
 
 
 def _taken_by_loop(x: Any, index: Any, axis: int) -> Any:
-    """Return ``take_along(np, x, index, axis)`` computed by a Numba loop; None if no loop applies.
+    """Return ``take_along(np, x, index, axis)`` computed by a Numba loop, or None if no loop supports the arrays.
 
-    No loop applies to small arrays, or if the sizes of ``x`` and ``index`` differ on another axis than ``axis``.
+    Not supported are small arrays, and arrays ``x`` and ``index`` whose sizes differ along another axis than ``axis``.
     """
     loops = numba_operands.movers("gather_scatter", index.size, x, index)
     if loops is None or not x.size or not equal_except_axis(x.shape, index.shape, axis):
@@ -139,15 +139,15 @@ def _taken_by_loop(x: Any, index: Any, axis: int) -> Any:
 
 
 def equal_except_axis(shape: tuple[int, ...], other: tuple[int, ...], axis: int) -> bool:
-    """Whether two shapes are equal except for their sizes at ``axis``."""
+    """Whether the shapes ``shape`` and ``other`` are equal except for their sizes at ``axis``."""
     axis %= len(shape)
     return len(shape) == len(other) and shape[:axis] == other[:axis] and shape[axis + 1 :] == other[axis + 1 :]
 
 
 def max_along(np: Any, x: Any, axis: int) -> Any:
-    """Return the maximum of ``x`` along ``axis``, or nan if there is one, in a shape that broadcasts with ``x``.
+    """Return the maximum of ``x`` along ``axis``, in a shape that broadcasts with ``x``; nan if an element is nan.
 
-    Along ``axis`` the result has size 1 or the size of ``x``.
+    Along ``axis`` the result has size 1 or, for small matrices, the size of ``x``.
     """
     if 0 < x.size <= FEW and x.ndim == 2 and axis in (1, -1) and x.__class__ is numpy.ndarray and x.dtype.kind == "f":
         index = x.argmax(1).repeat(x.shape[1]).reshape(x.shape)
@@ -158,7 +158,10 @@ def max_along(np: Any, x: Any, axis: int) -> Any:
 
 
 def put_along(np: Any, out: Any, index: Any, values: Any, axis: int) -> None:
-    """Write ``values`` to the elements of ``out`` that ``take_along(np, out, index, axis)`` returns, in place."""
+    """Write ``values`` in place to the elements of ``out`` at ``index`` along ``axis``, like ``numpy.put_along_axis``.
+
+    An index with one dimension less than ``out`` selects one element along ``axis``.
+    """
     if 0 < out.size <= FEW and out.__class__ is numpy.ndarray and out.flags.c_contiguous:
         out.ravel().put(index if out.ndim == 1 else _places(np, index, out.shape, axis), values)
     elif index.ndim == out.ndim:

@@ -1,8 +1,8 @@
 """Kernels of grid_sample and all its derivatives: images interpolated at arbitrary positions, and the adjoint.
 
-The value at a position is a sum of elements times the interpolation kernel (constant, linear or cubic) at their
-distance. The derivative of the value by the position is the same sum with the derivative of the interpolation kernel.
-``orders`` selects for each axis the order of that derivative; order 0 is the kernel itself.
+The value at a position is the sum of neighbouring elements times the interpolation kernel (constant, linear or cubic)
+at their distance. The derivative of the value with respect to the position is the same sum with the derivative of the
+interpolation kernel. ``orders`` holds the order of that derivative for each axis; order 0 is the kernel itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _reflected(np: Any, x: Any, size: int, align: bool) -> tuple[Any, Any]:
     """Return the coordinates ``x`` reflected at both ends of the axis until they are inside, and the derivative.
 
     ``size`` is the number of elements along the axis. If ``align`` is true, the ends are the centres of the outer
-    elements, else their borders. The derivative is 1, -1 or 0.
+    elements, else their borders. The derivative of the reflection is 1, -1 or 0.
     """
     low, span = (0.0, size - 1.0) if align else (-0.5, float(size))
     if span == 0:
@@ -36,12 +36,16 @@ def _reflected(np: Any, x: Any, size: int, align: bool) -> tuple[Any, Any]:
 
 
 def _clipped(np: Any, x: Any, size: int) -> tuple[Any, Any]:
-    """Return the coordinates ``x`` clipped to the range from 0 to ``size - 1``, and the derivative (1 or 0)."""
+    """Return the coordinates ``x`` clipped to the range from 0 to ``size - 1``, and the derivative of this (1 or 0)."""
     return np.clip(x, 0, size - 1), ((x > 0) & (x < size - 1)).astype(x.dtype)
 
 
 def _inside(np: Any, x: Any, size: int, padding: int, align: bool) -> tuple[Any, Any]:
-    """Return the coordinates ``x`` mapped into the axis by the mode ``padding``, and the derivative of this mapping."""
+    """Return the coordinates ``x`` mapped into the axis by the padding mode, and the derivative of this mapping.
+
+    ``size`` is the number of elements along the axis. ``padding`` is PyTorch's number of the padding mode: 0 zeros, 1
+    border, 2 reflection. ``align`` is the parameter ``align_corners`` of grid_sample.
+    """
     if padding == ZEROS:
         return x, 1
     slope: Any = 1
@@ -63,7 +67,7 @@ _CUBIC = (
 
 
 def _polynomial(np: Any, coefficients: Sequence[float], t: Any, order: int) -> Any:
-    """Return at ``t`` the derivative of the given order of a polynomial, whose constant coefficient comes first."""
+    """Return the derivative of order ``order`` of a polynomial at ``t``; the constant coefficient comes first."""
     total = np.zeros_like(t)
     for power in range(len(coefficients) - 1, order - 1, -1):
         total = total * t + coefficients[power] * math.perm(power, order)
@@ -74,8 +78,8 @@ def _taps(np: Any, g: Any, size: int, mode: int, padding: int, align: bool, orde
     """Return, for each neighbour of the positions ``g`` along one axis, its indices and its interpolation weights.
 
     ``g`` holds coordinates from -1 to 1; ``size`` is the number of elements of the axis. ``mode`` and ``padding`` are
-    PyTorch's numbers of the interpolation and padding modes. ``order`` selects the derivative of the interpolation
-    kernel.
+    PyTorch's numbers of the interpolation and padding modes. ``align`` is the parameter ``align_corners`` of
+    grid_sample. ``order`` is the order of the derivative of the interpolation kernel that gives the weights.
     """
     scale = (size - 1) / 2 if align else size / 2
     x = (g + 1) * scale if align else ((g + 1) * size - 1) / 2
@@ -112,8 +116,9 @@ def _terms(
 ) -> Iterator[tuple[Any, Any]]:
     """Yield (flat indices, weights), both of shape (batch, positions), for each neighbour of the sampled positions.
 
-    ``space`` is the shape of the image. The last axis of ``grid`` holds the coordinates; the first of them belongs to
-    the innermost axis. ``orders`` selects for each axis the derivative of the interpolation kernel.
+    ``space`` is the shape of the image. The last axis of ``grid`` holds the coordinates; the first coordinate belongs
+    to the innermost axis of the image. ``orders`` holds, for each coordinate, the order of the derivative of the
+    interpolation kernel. The other parameters are those of :func:`read`.
     """
     batch = grid.shape[0]
     axes = [
@@ -130,10 +135,11 @@ def _terms(
 
 
 def read(np: Any, x: Any, grid: Any, mode: int, padding: int, align: bool, orders: Sequence[int]) -> Any:
-    """Return ``x`` (batch, channels, *space) interpolated at the positions ``grid``: (batch, channels, *out).
+    """Return the image ``x`` (batch, channels, *space) interpolated at the positions ``grid`` (batch, *out, axes).
 
-    ``grid`` has the shape (batch, *out, axes). ``mode`` and ``padding`` are PyTorch's numbers of the interpolation and
-    padding modes.
+    The result has the shape (batch, channels, *out). ``mode`` and ``padding`` are PyTorch's numbers of the
+    interpolation and padding modes; ``align`` is the parameter ``align_corners`` of grid_sample. ``orders`` holds, for
+    each coordinate, the order of the derivative of the interpolation kernel.
     """
     dtype, x, grid = x.dtype, upcast_half(x), upcast_half(grid)
     batch, channels, *space = x.shape
@@ -145,7 +151,11 @@ def read(np: Any, x: Any, grid: Any, mode: int, padding: int, align: bool, order
 
 
 def spread(np: Any, g: Any, grid: Any, shape: Any, mode: int, padding: int, align: bool, orders: Sequence[int]) -> Any:
-    """Return the adjoint of :func:`read`: an array of the given shape to which ``g``, times the weights, is added."""
+    """Return the adjoint of :func:`read` with respect to its image, applied to ``g``: the gradient of the image.
+
+    The result has the given ``shape``. Each element of ``g`` is added to the neighbours of its position, times the
+    interpolation weights. The other parameters are those of :func:`read`.
+    """
     dtype, g, grid = g.dtype, upcast_half(g), upcast_half(grid)
     batch, channels, *space = shape
     size = math.prod(space)

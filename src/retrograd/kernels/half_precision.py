@@ -1,4 +1,4 @@
-"""Casts from half precision to float32: kernels compute in float32 for float16 and bfloat16."""
+"""Casts of half-precision arrays (float16 and bfloat16) to float32, in which the kernels compute."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ ONE = {numpy.dtype(kind): numpy.asarray(1, kind) for kind in (numpy.float32, num
 
 
 def upcast_half(x: Any) -> Any:
-    """Return ``x``, cast to float32 if its dtype is float16 or bfloat16, for which BLAS has no routines."""
+    """Return ``x`` cast to float32 if its dtype is float16 or bfloat16, else unchanged.
+
+    BLAS has no routines for half precision.
+    """
     return x.astype(F32) if x.dtype.itemsize == 2 and x.dtype.kind in "fV" else x
 
 
 def upcast_all_half(*arrays: Any) -> tuple[Any, ...]:
-    """Return ``arrays``, of which those of float16 or bfloat16 are cast to float32; None is passed through."""
+    """Return ``arrays`` with those of dtype float16 or bfloat16 cast to float32; None is returned unchanged."""
     return tuple(each.astype(F32) if each is not None and each.dtype in HALF_PRECISION else each for each in arrays)

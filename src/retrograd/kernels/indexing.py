@@ -1,7 +1,7 @@
 """Kernels of x[index], index_put, index_add, masked_select, gather, scatter, scatter_add and scatter_reduce.
 
-``picks`` is an index in the form of these kernels: a tuple with one integer array or None (the whole dimension) for
-each dimension, or with a single boolean mask.
+``picks`` is a tuple that represents an index. It has, for each dimension, an integer array or None (the whole
+dimension), or it consists of a single boolean mask.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from .half_precision import upcast_all_half
 
 
 def result_shape(shape: tuple[int, ...], picks: tuple[Any, ...]) -> tuple[int, ...]:
-    """Return the shape of ``take(np, x, picks)`` for an ``x`` of the given shape."""
+    """Return the shape of ``x[picks]`` for an array ``x`` of the given ``shape``.
+
+    ``picks`` has an integer array or None (the whole dimension) for each dimension, or a single boolean mask.
+    """
     if picks[0] is not None and picks[0].dtype == bool:
         return int(numpy.count_nonzero(picks[0])), *shape[picks[0].ndim :]
     picked = numpy.broadcast_shapes(*(each.shape for each in picks if each is not None))
@@ -30,12 +33,16 @@ def result_shape(shape: tuple[int, ...], picks: tuple[Any, ...]) -> tuple[int, .
 
 
 def _key(picks: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return ``picks``, an index in the form of these kernels, as an index that NumPy accepts."""
+    """Return ``picks`` as an index that NumPy accepts: None, which selects a whole dimension, becomes a slice."""
     return tuple([slice(None) if each is None else each for each in picks])
 
 
 def take(np: Any, x: Any, picks: tuple[Any, ...]) -> Any:
-    """Return ``x[picks]``. As in NumPy, adjacent indexed dimensions keep their position."""
+    """Return ``x[picks]`` in C order.
+
+    ``picks`` has an integer array or None (the whole dimension) for each dimension, or a single boolean mask. As in
+    NumPy, adjacent indexed dimensions keep their position.
+    """
     if len(picks) == 1:  # the common case
         return _masked(x, picks[0]) if picks[0].dtype.kind == "b" else take_axis(x, picks[0], 0)
     places = [dim for dim, each in enumerate(picks) if each is not None]
@@ -62,9 +69,9 @@ PARTS = 16
 
 
 def _starts(loops: Any, mask: Any) -> tuple[Any, int]:
-    """Return the number of True elements before each of the ``PARTS`` parts of ``mask``, and in all of ``mask``.
+    """Return the number of True elements before each of ``PARTS`` equal parts of ``mask``, and in the whole ``mask``.
 
-    ``loops`` is the module of Numba loops that counts them.
+    ``loops`` is the module of Numba loops that counts the elements.
     """
     counts = numpy.empty(PARTS, numpy.int64)
     loops.counted(mask, counts)
@@ -73,7 +80,10 @@ def _starts(loops: Any, mask: Any) -> tuple[Any, int]:
 
 
 def add_to_zeros(np: Any, values: Any, shape: tuple[int, ...], picks: tuple[Any, ...]) -> Any:
-    """Return an array of zeros with the given shape, to which ``values`` are added at the index ``picks``."""
+    """Return zeros of the given ``shape`` to which ``values`` are added at the index ``picks``.
+
+    ``picks`` has an integer array or None (the whole dimension) for each dimension, or a single boolean mask.
+    """
     mask = picks[0]
     if mask is not None and mask.dtype.kind == "b" and mask.shape == shape and values.size:
         loops = numba_operands.movers("gather_scatter", mask.size, values, mask)
@@ -88,7 +98,8 @@ def add_to_zeros(np: Any, values: Any, shape: tuple[int, ...], picks: tuple[Any,
 def put(np: Any, x: Any, picks: tuple[Any, ...], values: Any) -> Any:
     """Write ``values`` to ``x[picks]`` in place, and return ``x``.
 
-    If an index occurs repeatedly, its last value is kept.
+    ``picks`` has an integer array or None (the whole dimension) for each dimension, or a single boolean mask. If an
+    element is selected repeatedly, the last of its values is kept.
     """
     x[_key(picks)] = values
     return x
@@ -97,7 +108,8 @@ def put(np: Any, x: Any, picks: tuple[Any, ...], values: Any) -> Any:
 def add(np: Any, x: Any, picks: tuple[Any, ...], values: Any) -> Any:
     """Add ``values`` to ``x[picks]`` in place, and return ``x``.
 
-    If an index occurs repeatedly, all of its values are added.
+    ``picks`` has an integer array or None (the whole dimension) for each dimension, or a single boolean mask. If an
+    element is selected repeatedly, all of its values are added.
     """
     if x.dtype == bool:
         np.logical_or.at(x, _key(picks), values)
@@ -115,9 +127,9 @@ def add(np: Any, x: Any, picks: tuple[Any, ...], values: Any) -> Any:
 
 
 def _added_by_loop(x: Any, index: Any, values: Any, dim: int) -> bool:
-    """Add ``values`` to ``x`` at ``index`` along ``dim``, in place, by a Numba loop.
+    """Add ``values`` to ``x`` at ``index`` along ``dim``, in place, by a Numba loop; return whether that was possible.
 
-    Returns False, and changes nothing, if no loop applies.
+    If no loop supports the arrays, ``x`` is unchanged and the result is False.
     """
     loops = numba_operands.loops("gather_scatter", values.size, x, values)
     if loops is None or not x.flags.c_contiguous or values.shape != (*x.shape[:dim], *index.shape, *x.shape[dim + 1 :]):
@@ -131,9 +143,9 @@ def _added_by_loop(x: Any, index: Any, values: Any, dim: int) -> bool:
 
 
 def _add_rows(np: Any, x: Any, index: Any, rows: Any) -> Any:
-    """Add ``rows[i]`` to ``x[index[i]]`` in place, and return ``x``.
+    """Add ``rows[i]`` to ``x[index[i]]`` in place for all i, and return ``x``.
 
-    The rows are sorted by index and summed first, so that each row of ``x`` is written once.
+    Rows with equal indices are summed first, so that each row of ``x`` is written once.
     """
     if index.size == 0:
         return x
@@ -158,7 +170,10 @@ def gather(np: Any, x: Any, index: Any, dim: int) -> Any:
 
 
 def _cut(values: Any, index: Any) -> Any:
-    """Return the leading part of ``values`` that has the shape of ``index``."""
+    """Return the leading elements of ``values`` along each dimension, in the shape of ``index``.
+
+    A 0-d ``values`` is returned unchanged.
+    """
     return values if values.ndim == 0 else values[tuple(slice(0, n) for n in index.shape)]
 
 
@@ -202,7 +217,8 @@ def scatter_add(np: Any, x: Any, index: Any, values: Any, dim: int) -> Any:
 def scatter_reduce(np: Any, x: Any, index: Any, values: Any, dim: int, reduce: str, include_self: bool) -> Any:
     """Return a copy of ``x`` in which ``values`` are combined by ``reduce`` at ``index`` along ``dim``.
 
-    If ``include_self`` is true, the elements of ``x`` take part in the reduction.
+    ``reduce`` is "sum", "prod", "mean", "amax" or "amin". If ``include_self`` is true, the elements of ``x`` are
+    included in the reduction.
     """
     if x.dtype in HALF_PRECISION and reduce in ("sum", "mean", "prod"):
         wide, added = upcast_all_half(x, values)
@@ -229,7 +245,7 @@ def scatter_reduce(np: Any, x: Any, index: Any, values: Any, dim: int, reduce: s
 
 
 def _neutral(np: Any, reduce: str, dtype: Any) -> Any:
-    """Return the neutral element of the reduction ``reduce`` in ``dtype``, such as 0 for a sum."""
+    """Return the neutral element of the reduction ``reduce`` for the dtype ``dtype``, such as 0 for "sum"."""
     if reduce in ("sum", "mean"):
         return 0
     if reduce == "prod":

@@ -1,7 +1,7 @@
-"""Kernels of interpolate, average pooling and pad: linear maps along axes, each output a weighted sum of few inputs.
+"""Kernels of interpolate, average pooling and pad: linear maps along axes; each output is a weighted sum of inputs.
 
-A tap is one input of an output, with its weight. :class:`Taps` holds all taps of one axis. A map along several axes is
-applied one axis at a time; its adjoint is the map with transposed taps.
+A tap is one input of an output, together with its weight. :class:`Taps` holds all taps of one axis. A map along several
+axes is applied one axis at a time. The adjoint of a map has the transposed taps.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ MANY = 8  # with at least so many taps a product with the dense matrix is faster
 
 
 class Taps:
-    """Map of interpolation, pooling or padding along one axis: each output is a weighted sum of a few inputs.
+    """Linear map of interpolation, pooling or padding along one axis: each output is a weighted sum of a few inputs.
 
-    The axis has ``size`` inputs. ``index`` and ``weight`` have the shape (outputs, taps): the inputs of each output and
-    their weights. If ``weight`` is None, all weights are 1. If the outputs have different numbers of taps, ``counts``
-    holds these numbers and the rest of each row is filled by :func:`_filled`.
+    The axis has ``size`` inputs. A tap is one input of an output, with its weight. ``index`` and ``weight`` have the
+    shape (outputs, taps) and hold the inputs of each output and their weights. If ``weight`` is None, all weights are
+    1. If the outputs have different numbers of taps, ``counts`` holds these numbers, and :func:`_filled` fills the
+    unused taps.
     """
 
     def __init__(self, size: int, index: Any, weight: Any = None, counts: Any = None) -> None:
@@ -47,7 +48,7 @@ class Taps:
 
     @cached_property
     def matrix(self) -> Any:
-        """The map as a dense float64 matrix (outputs, inputs)."""
+        """The linear map as a dense float64 matrix of shape (outputs, inputs)."""
         matrix = numpy.zeros((self.out, self.size))
         rows = numpy.broadcast_to(numpy.arange(self.out)[:, None], self.index.shape)
         numpy.add.at(matrix, (rows, self.index), 1.0 if self.weight is None else self.weight)
@@ -55,7 +56,7 @@ class Taps:
 
     @cached_property
     def table(self) -> tuple[Any, dict[Any, Any]]:
-        """The arguments of the Numba loops: the input indices, and a dictionary from dtype to weights.
+        """The arguments of the Numba loops: the input indices, and a dictionary of the weights by dtype.
 
         The indices and the weights have the shape (taps, outputs).
         """
@@ -65,12 +66,12 @@ class Taps:
 
     @cached_property
     def picks(self) -> list[Any]:
-        """For each tap the input indices of all outputs: a slice if they are evenly spaced, else an array."""
+        """For each tap, the input indices of all outputs: a slice if the indices are evenly spaced, else an array."""
         return [as_slice(column) for column in self.index.T]
 
     @cached_property
     def turned(self) -> Taps:
-        """The adjoint of this map, computed without the dense matrix, which would be large for long axes."""
+        """The adjoint of this linear map, computed without the dense matrix, which would be large for long axes."""
         weights = numpy.ones(self.index.shape) if self.weight is None else self.weight
         takers = numpy.repeat(numpy.arange(self.out), self.index.shape[1])
         held = numpy.flatnonzero(weights)
@@ -86,10 +87,11 @@ class Taps:
 
 
 def _filled(index: Any, weight: Any, counts: Any) -> tuple[Any, Any]:
-    """Return ``index`` and ``weight`` in which short rows are filled with repetitions of their first tap.
+    """Return ``index`` and ``weight`` with the unused taps of each row replaced by repetitions of the first tap.
 
-    ``counts`` is the number of taps in each row. The weight of the first tap is distributed over its repetitions.
-    Filling with another input of weight 0 would give nan where that input is infinite.
+    A tap is an input index with its weight; ``counts`` is the number of taps in each row. The weight of the first tap
+    is distributed over its repetitions. Filling with another input of weight 0 would give nan where that input is
+    infinite.
     """
     width = index.shape[1]
     missing = numpy.where(counts > 0, width - counts, 0)[:, None]
@@ -101,7 +103,7 @@ def _filled(index: Any, weight: Any, counts: Any) -> tuple[Any, Any]:
 
 
 def apply_maps(np: Any, x: Any, plan: Sequence[Taps]) -> Any:
-    """Return ``x`` with the maps in ``plan`` applied, one for each of its last ``len(plan)`` dimensions."""
+    """Return ``x`` with the linear maps in ``plan`` applied, one along each of the last ``len(plan)`` dimensions."""
     dtype = x.dtype
     weighted = any(taps.weight is not None or taps.index.shape[1] > 1 for taps in plan)
     result = upcast_half(x) if weighted else x
@@ -115,9 +117,9 @@ def apply_maps(np: Any, x: Any, plan: Sequence[Taps]) -> Any:
 
 
 def _axis_order(each: tuple[int, Taps]) -> tuple[float, int]:
-    """Return the sort key of ``each``, a pair (axis, map), which puts the axes that shrink most first.
+    """Return the sort key of ``each``, a pair (axis, taps), by which axes that shrink most are processed first.
 
-    Among shrinking axes the outer ones come first, among growing axes the inner ones.
+    Among shrinking axes the outer axes come first, among growing axes the inner ones.
     """
     axis, taps = each
     growth = taps.out / max(taps.size, 1)
@@ -125,7 +127,10 @@ def _axis_order(each: tuple[int, Taps]) -> tuple[float, int]:
 
 
 def _along(np: Any, x: Any, axis: int, taps: Taps) -> Any:
-    """Return ``x`` with the map ``taps`` applied along ``axis``, by a matrix product, a Numba loop or a sum of taps."""
+    """Return ``x`` with the linear map ``taps`` applied along ``axis``.
+
+    The map is applied by a matrix product, a Numba loop or a sum over the taps.
+    """
     if taps.whole is not None and x.dtype.kind in "iu":
         taps = taps.whole
     width = taps.index.shape[1]
@@ -168,7 +173,7 @@ def _along_by_loop(loops: Any, x: Any, axis: int, taps: Taps) -> Any:
 
 
 def as_slice(places: Any) -> Any:
-    """Return the 1-d index array ``places`` as a slice if it increases in even steps, else unchanged."""
+    """Return the 1-d index array ``places`` as a slice if the indices increase in equal steps, else unchanged."""
     count = len(places)
     if count == 0:
         return slice(0, 0)
@@ -181,7 +186,7 @@ def as_slice(places: Any) -> Any:
 
 
 def take_regular(np: Any, x: Any, axis: int, pick: Any) -> Any:
-    """Return the elements of ``x`` along ``axis`` at ``pick``, a slice or an index array; a view for a slice."""
+    """Return the elements of ``x`` along ``axis`` at ``pick``: a view for a slice, a copy for an index array."""
     if isinstance(pick, slice):
         return x[(slice(None),) * axis + (pick,)]
     return x.take(np.asarray(pick), axis)
@@ -191,9 +196,10 @@ def take_regular(np: Any, x: Any, axis: int, pick: Any) -> Any:
 
 
 def _ranges(size: int, starts: Any, stops: Any, divisors: Any) -> Taps:
-    """Return the map whose output k is a sum of neighbouring inputs, divided by ``divisors[k]``.
+    """Return the taps (input indices and weights) of a map whose output k is a sum of neighbouring inputs, scaled.
 
-    The inputs are those from ``starts[k]`` to below ``stops[k]``. ``size`` is the number of all inputs.
+    The inputs of output k are ``starts[k]`` to ``stops[k] - 1``; their sum is divided by ``divisors[k]``. ``size`` is
+    the number of all inputs.
     """
     width = max(1, int((stops - starts).max(initial=0)))
     index = starts[:, None] + numpy.arange(width)
@@ -203,23 +209,26 @@ def _ranges(size: int, starts: Any, stops: Any, divisors: Any) -> Taps:
 
 @lru_cache(maxsize=256)
 def adaptive(size: int, out: int) -> Taps:
-    """Return the map of adaptive average pooling from ``size`` inputs to ``out`` outputs along one axis."""
+    """Return the taps (input indices and weights) of adaptive average pooling along one axis.
+
+    The axis has ``size`` inputs and ``out`` outputs.
+    """
     starts, stops = adaptive_bounds(size, out)
     return _ranges(size, starts, stops, stops - starts)
 
 
 def adaptive_bounds(size: int, out: int) -> tuple[Any, Any]:
-    """Return the first and last (exclusive) input of each of ``out`` windows that cover ``size`` inputs evenly."""
+    """Return the first and the last (exclusive) input of each of ``out`` windows that cover ``size`` inputs evenly."""
     places = numpy.arange(out)
     return places * size // max(out, 1), -((places + 1) * -size // max(out, 1))
 
 
 @lru_cache(maxsize=256)
 def averages(size: int, out: int, kernel: int, stride: int, padding: int, include_pad: bool, divide: bool) -> Taps:
-    """Return the map of average pooling along one axis from ``size`` inputs to ``out`` windows.
+    """Return the taps (input indices and weights) of average pooling along one axis.
 
-    If ``divide`` is false, the windows are summed instead of averaged. If ``include_pad`` is true, padded zeros count
-    in the divisor.
+    The axis has ``size`` inputs and ``out`` windows. If ``divide`` is false, the windows are summed instead of
+    averaged. If ``include_pad`` is true, the divisor includes the padding.
     """
     starts = numpy.arange(out) * stride - padding
     stops = numpy.minimum(starts + kernel, size + padding)
@@ -234,9 +243,10 @@ def averages(size: int, out: int, kernel: int, stride: int, padding: int, includ
 
 @lru_cache(maxsize=256)
 def pad_map(size: int, before: int, after: int, mode: str) -> Taps:
-    """Return the map that adds ``before`` and ``after`` elements at the ends of an axis of ``size`` elements.
+    """Return the taps (input indices and weights) of padding along one axis of ``size`` elements.
 
-    Negative numbers remove elements. ``mode`` is ``"reflect"``, ``"replicate"`` or ``"circular"``.
+    ``before`` elements are added at the start and ``after`` elements at the end; negative numbers remove elements.
+    ``mode`` is ``"reflect"``, ``"replicate"`` or ``"circular"``.
     """
     places = numpy.arange(-before, size + after)
     if mode == "reflect":
@@ -254,17 +264,17 @@ def pad_map(size: int, before: int, after: int, mode: str) -> Taps:
 
 
 def _ratio(size: int, out: int, scale: float | None) -> float:
-    """Return the number of inputs for each output: ``1 / scale`` if that is given, else ``size / out``."""
+    """Return the number of inputs for each output: ``1 / scale`` if ``scale`` is given, else ``size / out``."""
     return 1.0 / scale if scale is not None and scale > 0 else size / out
 
 
 @lru_cache(maxsize=256)
 def nearest(size: int, out: int, scale: float | None, exact: bool, whole: bool) -> Taps:
-    """Return the map of nearest-neighbour interpolation from ``size`` inputs to ``out`` outputs.
+    """Return the taps (input indices and weights) of nearest-neighbour interpolation along one axis.
 
-    If ``exact`` is true, the input whose centre is nearest is taken, as in the mode "nearest-exact". ``scale`` is the
-    scale factor or None. If ``whole`` is true and the output has the same or twice the size, ``scale`` is ignored, as
-    PyTorch does for images.
+    The axis has ``size`` inputs and ``out`` outputs. If ``exact`` is true, the input whose centre is nearest is used,
+    as in the mode "nearest-exact". ``scale`` is the scale factor or None. If ``whole`` is true and the output has the
+    same or twice the size, ``scale`` is ignored, as PyTorch does for images.
     """
     if whole and not exact and out in (size, 2 * size):
         scale = None
@@ -278,9 +288,9 @@ def nearest(size: int, out: int, scale: float | None, exact: bool, whole: bool) 
 
 
 def _sources(size: int, out: int, scale: float | None, align: bool) -> Any:
-    """Return, for each of ``out`` outputs, the position among ``size`` inputs from which its value is interpolated.
+    """Return, for each of ``out`` outputs, the position among ``size`` inputs at which the inputs are interpolated.
 
-    If ``align`` is true, the corners are aligned. ``scale`` is the scale factor or None.
+    ``align`` is the parameter ``align_corners`` of interpolate. ``scale`` is the scale factor or None.
     """
     places = numpy.arange(out, dtype=numpy.float64)
     if align:
@@ -290,9 +300,9 @@ def _sources(size: int, out: int, scale: float | None, align: bool) -> Any:
 
 @lru_cache(maxsize=256)
 def linear(size: int, out: int, scale: float | None, align: bool) -> Taps:
-    """Return the map of linear interpolation from ``size`` inputs to ``out`` outputs.
+    """Return the taps (input indices and weights) of linear interpolation from ``size`` inputs to ``out`` outputs.
 
-    If ``align`` is true, the corners are aligned. ``scale`` is the scale factor or None.
+    ``align`` is the parameter ``align_corners`` of interpolate. ``scale`` is the scale factor or None.
     """
     if size == out:
         return Taps(size, numpy.arange(size)[:, None])
@@ -304,9 +314,9 @@ def linear(size: int, out: int, scale: float | None, align: bool) -> Taps:
 
 
 def cubic_weights(part: Any, a: float = -0.75) -> Any:
-    """Return the weights of four neighbours at the fractional position ``part`` between the middle two of them.
+    """Return the weights of four neighbours at the fractional position ``part`` between the middle two neighbours.
 
-    They are those of cubic convolution (Keys 1981), whose coefficient is ``a``.
+    The weights are those of cubic convolution (Keys 1981) with the coefficient ``a``.
     """
 
     def near(t: Any) -> Any:
@@ -320,9 +330,9 @@ def cubic_weights(part: Any, a: float = -0.75) -> Any:
 
 @lru_cache(maxsize=256)
 def cubic(size: int, out: int, scale: float | None, align: bool) -> Taps:
-    """Return the map of cubic interpolation from ``size`` inputs to ``out`` outputs.
+    """Return the taps (input indices and weights) of cubic interpolation from ``size`` inputs to ``out`` outputs.
 
-    If ``align`` is true, the corners are aligned. ``scale`` is the scale factor or None.
+    ``align`` is the parameter ``align_corners`` of interpolate. ``scale`` is the scale factor or None.
     """
     source = _sources(size, out, scale, align)
     low = numpy.floor(source)
@@ -352,10 +362,10 @@ FILTERS: dict[str, tuple[Callable[[Any], Any], int]] = {
 
 @lru_cache(maxsize=256)
 def antialiased(size: int, out: int, scale: float | None, align: bool, mode: str) -> Taps:
-    """Return the map of antialiased interpolation from ``size`` inputs to ``out`` outputs.
+    """Return the taps (input indices and weights) of antialiased interpolation along one axis.
 
-    ``mode`` names the filter, which is widened where the axis shrinks. If ``align`` is true, the corners are aligned.
-    ``scale`` is the scale factor or None.
+    The axis has ``size`` inputs and ``out`` outputs. ``mode`` is the name of the filter, which is widened if the axis
+    shrinks. ``align`` is the parameter ``align_corners`` of interpolate. ``scale`` is the scale factor or None.
     """
     if size == out:
         return Taps(size, numpy.arange(size)[:, None])

@@ -1,16 +1,16 @@
 """Kernels of torch.linalg: Cholesky, LU, QR, LDL, eigenvalues, SVD, solve, lstsq and matrix_exp by LAPACK.
 
 The first parameter of most functions is the array module, NumPy or CuPy. Matrices of a batch are factorised one at a
-time. On a GPU CuPy does the work; arrays for which CuPy has no routine are copied to the CPU and back. Matrices are
-returned in LAPACK's column-major order.
+time. On a GPU the functions of CuPy are used; arrays for which CuPy has no routine are copied to the CPU and back.
+Matrices are returned in LAPACK's column-major order.
 
 Note [Whose LAPACK]. SciPy's functions accept the size of the workspace and permission to overwrite their operands. They
 are two to ten times as fast as NumPy's functions of the same name. NumPy's functions are better for a batch of small
 matrices, over which they loop in C.
 
-Note [One thread]. SciPy and NumPy each have a BLAS with its own threads. After their work these threads wait actively
-for a while, and two sets of them on the same cores delay each other for milliseconds. Therefore SciPy's routines run on
-one thread. Only the right-hand sides of large systems are distributed over Python threads.
+Note [One thread]. SciPy and NumPy each have a BLAS with its own threads. After a computation these threads wait
+actively for a while, and two thread pools on the same cores delay each other for milliseconds. Therefore SciPy's
+routines run on one thread. Only the right-hand sides of large systems are distributed over Python threads.
 """
 
 from __future__ import annotations
@@ -61,22 +61,22 @@ def adjoint_of(x: Any) -> Any:
 def use_scipy(np: Any, x: Any) -> bool:
     """Whether SciPy's LU factorisation is faster than NumPy's functions for the matrices of ``x``.
 
-    This is the case for large matrices, because each call costs some time.
+    SciPy is faster for large matrices. For small matrices the overhead of one call per matrix exceeds the gain.
     """
     return np is cpu and bool(x.size) and x.shape[-1] >= SMALL
 
 
 def one_by_one(np: Any, x: Any) -> bool:
-    """Whether SciPy's routines are called for each matrix of ``x``, because this is faster than a batched function.
+    """Whether to call SciPy's routines for each matrix of ``x``, because this is faster than a batched function.
 
-    The batched functions are those of the array module, NumPy or CuPy.
+    The batched functions are those of the array module ``np``, NumPy or CuPy.
     """
     return np is cpu and bool(x.size) and (x.ndim == 2 or x.shape[-1] >= SMALL)
 
 
 @cache
 def _routine(name: str, kind: str) -> Any:
-    """Return the LAPACK or BLAS routine ``name`` for ``kind``, the dtype's character code."""
+    """Return SciPy's LAPACK or BLAS routine ``name`` for ``kind``, the character code of the dtype."""
     import scipy.linalg.blas
     import scipy.linalg.lapack
 
@@ -88,10 +88,10 @@ def _routine(name: str, kind: str) -> Any:
 
 
 def routine(name: str, x: Any) -> Any:
-    """Return the LAPACK or BLAS routine ``name`` for the dtype of ``x``.
+    """Return SciPy's LAPACK or BLAS routine ``name`` for the dtype of ``x``.
 
-    ``name`` is that of the complex routine without its prefix letter. For real dtypes ``un…`` becomes ``or…`` and
-    ``he…`` becomes ``sy…``.
+    ``name`` is the name of the complex routine without its prefix letter. For real dtypes ``un…`` is replaced by
+    ``or…`` and ``he…`` by ``sy…``.
     """
     return _routine(name, x.dtype.char)
 
@@ -112,7 +112,7 @@ def on_one_thread(function: Callable[..., Any], *args: Any) -> Any:
 def split_columns(work: Callable[[Any], Any], x: Any) -> Any:
     """Return ``work(x)``, computed by calling ``work`` for slices of the columns of ``x`` on several Python threads.
 
-    This pays only for routines that release the GIL, which most of SciPy's do not.
+    This is faster only for routines that release the GIL, which most of SciPy's routines do not.
     """
     count = min(blas_threads.max_threads(), x.shape[1] // COLUMNS) if len(x) >= BLOCK else 1
     if count < 2:
@@ -133,10 +133,11 @@ def split_columns(work: Callable[[Any], Any], x: Any) -> Any:
 
 
 def map_matrices(np: Any, function: Callable[..., tuple[Any, ...]], *stacks: tuple[Any, int]) -> tuple[Any, ...]:
-    """Return the results of ``function`` for all matrices of a batch, each result stacked to one array.
+    """Return the results of ``function`` for all matrices of a batch, stacked to arrays.
 
     Each of ``stacks`` is a pair (array, number of dimensions of an item). The leading dimensions of all arrays are
-    broadcast; ``function`` receives one item of each array and returns a tuple of arrays.
+    broadcast. ``function`` receives one item of each array and returns a tuple of arrays; element k of the result
+    stacks element k of all these tuples.
     """
     arrays, small, one = [], True, np is cpu
     for array, count in stacks:
@@ -172,10 +173,10 @@ def _column_major(part: Any) -> Any:
 
 
 def _placeholder(array: Any, size: int) -> Any:
-    """Return a batch of one matrix or vector of ones, which takes the place of the empty batch ``array``.
+    """Return a batch of one identity matrix or one vector of ones, which is used instead of the empty batch ``array``.
 
-    The LAPACK function is called for it to find the shapes and dtypes of the results. ``size`` is the number of batch
-    dimensions. Matrices are identity matrices.
+    The LAPACK function is called for this batch to find the shapes and dtypes of the results. ``size`` is the number of
+    batch dimensions of ``array``.
     """
     shape = array.shape[size:]
     item = cpu.eye(*shape, dtype=array.dtype) if len(shape) == 2 else cpu.ones(shape, array.dtype)
@@ -222,7 +223,7 @@ def cholesky(np: Any, x: Any, upper: bool) -> tuple[Any, Any]:
 
 
 def cholesky_solve(np: Any, b: Any, factor: Any, upper: bool) -> Any:
-    """Return the X with ``A X = b``, given ``factor``, the Cholesky factor of A.
+    """Return the matrix X with ``A X = b``, given ``factor``, the Cholesky factor of A.
 
     ``A = L Lᴴ``, or ``A = Uᴴ U`` if ``upper`` is true.
     """
@@ -241,8 +242,8 @@ def cholesky_solve(np: Any, b: Any, factor: Any, upper: bool) -> Any:
 def lu(np: Any, x: Any) -> tuple[Any, Any, Any]:
     """Return the LU factors of the matrices in ``x``, the pivots, and LAPACK's ``info`` for each matrix.
 
-    L and U are stored in one matrix. The pivots count rows from 1. ``info`` is 0, or the index (from 1) of the first
-    zero pivot.
+    L and U are stored in one matrix. The pivots are row numbers, counted from 1. ``info`` is 0, or the index (from 1)
+    of the first zero pivot.
     """
     return map_matrices(np, _getrf, (x, 2))
 
@@ -256,9 +257,9 @@ def _getrf(a: Any) -> tuple[Any, ...]:
 
 
 def lu_solve(np: Any, factors: Any, pivots: Any, b: Any, transposed: int) -> Any:
-    """Return the X with ``A X = b``, given the results ``factors`` and ``pivots`` of ``lu(A)``.
+    """Return the matrix X with ``A X = b``, given the results ``factors`` and ``pivots`` of ``lu(A)``.
 
-    If ``transposed`` is 1, the equation is ``Aᵀ X = b``; if it is 2, ``Aᴴ X = b``.
+    If ``transposed`` is 1, the equation is ``Aᵀ X = b``; if ``transposed`` is 2, ``Aᴴ X = b``.
     """
 
     def one(a: Any, exchanged: Any, right: Any) -> tuple[Any, ...]:
@@ -272,10 +273,10 @@ def lu_solve(np: Any, factors: Any, pivots: Any, b: Any, transposed: int) -> Any
 
 
 def solve_system(np: Any, a: Any, b: Any, transposed: bool = False) -> tuple[Any, ...]:
-    """Return the X with ``a X = b``, then the LU factors, the pivots and ``info`` as :func:`lu` returns them.
+    """Return (X, LU factors, pivots, ``info``), where X solves ``a X = b`` and the others are those of :func:`lu`.
 
-    If ``transposed`` is true, the equation is ``aᵀ X = b``. The factors and pivots are empty where the array module
-    solved the system without them.
+    If ``transposed`` is true, the equation is ``aᵀ X = b``. The factors and pivots are empty if the system was solved
+    by a function of the array module ``np``, which does not return them.
     """
     if not use_scipy(np, a):
         try:
@@ -288,7 +289,10 @@ def solve_system(np: Any, a: Any, b: Any, transposed: bool = False) -> tuple[Any
 
 
 def inverse(np: Any, x: Any) -> tuple[Any, Any]:
-    """Return the inverses of the matrices in ``x``, and for each matrix the index of its first zero pivot, or 0."""
+    """Return the inverses of the matrices in ``x``, and for each matrix the number of its first zero pivot.
+
+    The number is counted from 1; 0 means that no pivot is zero.
+    """
     if not use_scipy(np, x):
         try:
             return column_major(np, np.linalg.inv(x)), np.zeros(x.shape[:-2], np.int32)
@@ -300,7 +304,7 @@ def inverse(np: Any, x: Any) -> tuple[Any, Any]:
 
 
 def pivots_of(np: Any, factors: Any, pivots: Any) -> Any:
-    """Return the diagonal of U, given LU ``factors``, with a sign such that its product is the determinant.
+    """Return the diagonal of U, given LU ``factors``, with the sign changed so that its product is the determinant.
 
     ``pivots`` lists the row exchanges; if their number is odd, the first element is negated.
     """
@@ -321,7 +325,8 @@ def determinant(np: Any, x: Any) -> Any:
 def log_determinant(np: Any, x: Any) -> tuple[Any, ...]:
     """Return (signs, logarithms, LU factors, pivots) for the determinants of the matrices in ``x``.
 
-    The logarithms are those of the absolute values. The factors and pivots are empty where they were not computed.
+    The logarithms are those of the absolute values. The factors and pivots are empty if the determinants were computed
+    by the array module ``np``, which does not return them.
     """
     if not use_scipy(np, x):
         sign, log = np.linalg.slogdet(x)
@@ -335,7 +340,7 @@ def log_determinant(np: Any, x: Any) -> tuple[Any, ...]:
 def swap_rows(np: Any, x: Any, pivots: Any, back: bool) -> Any:
     """Return ``x`` with row i exchanged with row ``pivots[i] - 1``, for each i in ascending order.
 
-    If ``back`` is true, the exchanges are undone instead.
+    If ``back`` is true, the inverse permutation of the rows is applied.
     """
     size = x.shape[-2]
     flat = pivots.reshape((math.prod(pivots.shape[:-1]), pivots.shape[-1]))
@@ -364,10 +369,10 @@ def swap_rows(np: Any, x: Any, pivots: Any, back: bool) -> Any:
 
 
 def geqrf(np: Any, x: Any) -> tuple[Any, Any]:
-    """Return the QR factorisation of ``x`` as LAPACK stores it, in two arrays.
+    """Return the QR factorisation of ``x`` as two arrays, in LAPACK's format.
 
-    The first holds R and, below its diagonal, the Householder reflectors. The second holds the scalar factors tau of
-    the reflectors.
+    The first array holds R and, below its diagonal, the Householder reflectors. The second array holds the scalar
+    factors tau of the reflectors.
     """
 
     def one(a: Any) -> tuple[Any, ...]:
@@ -379,7 +384,10 @@ def geqrf(np: Any, x: Any) -> tuple[Any, Any]:
 
 
 def householder_product(np: Any, x: Any, tau: Any) -> Any:
-    """Return the first columns of Q, given the reflectors ``x`` and factors ``tau`` that :func:`geqrf` returns."""
+    """Return the first columns of Q, given the reflectors ``x`` and the factors ``tau`` that :func:`geqrf` returns.
+
+    The result has the shape of ``x``.
+    """
 
     def one(a: Any, factors: Any) -> tuple[Any, ...]:
         if not a.size:
@@ -392,10 +400,10 @@ def householder_product(np: Any, x: Any, tau: Any) -> Any:
 
 
 def qr(np: Any, x: Any, mode: str) -> tuple[Any, Any]:
-    """Return Q and R, with ``x = Q R``.
+    """Return Q and R of the QR factorisation ``x = Q R``.
 
-    In the mode "reduced" Q has at most as many columns as ``x``. In the mode "complete" Q is square. In the mode "r" Q
-    is empty.
+    In the mode "reduced" Q has min(rows, columns) columns. In the mode "complete" Q is square. In the mode "r" Q is
+    empty.
     """
     if not one_by_one(np, x):
         if mode == "r":
@@ -422,9 +430,9 @@ def qr(np: Any, x: Any, mode: str) -> tuple[Any, Any]:
 
 
 def multiply_q(np: Any, x: Any, tau: Any, other: Any, left: bool, adjoint: bool) -> Any:
-    """Return ``Q other``, or ``other Q`` if ``left`` is false, for the square Q given by ``x`` and ``tau``.
+    """Return ``Q other`` if ``left`` is true, else ``other Q``, for the square Q that ``x`` and ``tau`` represent.
 
-    ``x`` and ``tau`` are the results of :func:`geqrf`. If ``adjoint`` is true, Qᴴ takes the place of Q.
+    ``x`` and ``tau`` are the results of :func:`geqrf`. If ``adjoint`` is true, Qᴴ is used instead of Q.
     """
     kind = ("C" if x.dtype.kind == "c" else "T") if adjoint else "N"
 
@@ -444,10 +452,10 @@ def multiply_q(np: Any, x: Any, tau: Any, other: Any, left: bool, adjoint: bool)
 
 
 def eigh(np: Any, x: Any, lower: bool, vectors: bool) -> tuple[Any, ...]:
-    """Return the ascending eigenvalues of the Hermitian matrices in ``x`` and, if ``vectors``, the eigenvectors.
+    """Return the ascending eigenvalues of the Hermitian matrices in ``x`` and, if ``vectors`` is true, eigenvectors.
 
-    If ``lower`` is true, the lower triangle of ``x`` is read, else the upper. Raises LinAlgError if LAPACK does not
-    converge.
+    If ``lower`` is true, the lower triangle of ``x`` is read, else the upper triangle. Raises LinAlgError if LAPACK
+    does not converge.
     """
     if not one_by_one(np, x):
         triangle = "L" if lower else "U"
@@ -468,9 +476,10 @@ def eigh(np: Any, x: Any, lower: bool, vectors: bool) -> tuple[Any, ...]:
 
 
 def svd(np: Any, x: Any, full: bool, vectors: bool) -> tuple[Any, ...]:
-    """Return the descending singular values of ``x`` in a tuple or, if ``vectors`` is true, (U, values, Vᴴ).
+    """Return (U, S, Vᴴ), the singular value decomposition of ``x``, or only (S,) if ``vectors`` is false.
 
-    If ``full`` is true, U and Vᴴ are square. Raises LinAlgError if LAPACK does not converge.
+    S holds the singular values in descending order. If ``full`` is true, U and Vᴴ are square. Raises LinAlgError if
+    LAPACK does not converge.
     """
     if not one_by_one(np, x):
         if not vectors:
@@ -495,8 +504,8 @@ def svd(np: Any, x: Any, full: bool, vectors: bool) -> tuple[Any, ...]:
 def ldl(np: Any, x: Any, hermitian: bool) -> tuple[Any, Any, Any]:
     """Return the LDL factors of the matrices in ``x``, the pivots, and LAPACK's ``info`` for each matrix.
 
-    L and D are stored in one matrix. If ``hermitian`` is false, ``x`` is taken as complex symmetric. ``info`` is 0, or
-    the index (from 1) of the first zero block of D.
+    L and D are stored in one matrix. If ``hermitian`` is false, ``x`` is treated as symmetric, even if it is complex.
+    ``info`` is 0, or the index (from 1) of the first zero block of D.
     """
 
     def one(a: Any) -> tuple[Any, ...]:
@@ -509,7 +518,10 @@ def ldl(np: Any, x: Any, hermitian: bool) -> tuple[Any, Any, Any]:
 
 
 def ldl_solve(np: Any, factors: Any, pivots: Any, b: Any, hermitian: bool) -> Any:
-    """Return the X with ``A X = b``, given the results ``factors`` and ``pivots`` of :func:`ldl` for A."""
+    """Return the matrix X with ``A X = b``, given the results ``factors`` and ``pivots`` of :func:`ldl` for A.
+
+    ``hermitian`` is the flag that was passed to :func:`ldl`.
+    """
 
     def one(a: Any, exchanged: Any, right: Any) -> tuple[Any, ...]:
         if not right.size:
@@ -523,10 +535,10 @@ def ldl_solve(np: Any, factors: Any, pivots: Any, b: Any, hermitian: bool) -> An
 
 
 def solve_triangular(np: Any, a: Any, b: Any, upper: bool, left: bool, unit: bool) -> Any:
-    """Return the X with ``a X = b`` for triangular ``a``, or with ``X a = b`` if ``left`` is false.
+    """Return the matrix X with ``a X = b`` for triangular ``a``, or with ``X a = b`` if ``left`` is false.
 
-    If ``upper`` is true, ``a`` is upper triangular. If ``unit`` is true, its diagonal is taken to be 1. Elements of X
-    are infinite where ``a`` is singular.
+    If ``upper`` is true, ``a`` is upper triangular. If ``unit`` is true, the diagonal of ``a`` is assumed to be 1.
+    Elements of X are infinite where ``a`` is singular.
     """
 
     def one(matrix: Any, right: Any) -> tuple[Any, ...]:
@@ -541,11 +553,11 @@ def solve_triangular(np: Any, a: Any, b: Any, upper: bool, left: bool, unit: boo
 
 
 def least_squares(np: Any, a: Any, b: Any, rcond: float, driver: str) -> tuple[Any, ...]:
-    """Return the X that minimises ``|a X - b|``, the ranks of ``a`` and its singular values.
+    """Return the X that minimises ``|a X - b|``, the ranks of ``a`` and the singular values of ``a``.
 
-    The first rows of X are the solution; X has as many rows as the longer side of ``a``. ``rcond`` is the relative
-    limit below which singular values count as 0. ``driver`` names LAPACK's routine. Ranks or singular values that the
-    driver does not compute are 0.
+    The first rows of X are the solution; X has max(rows, columns) of ``a`` as its number of rows. ``rcond`` is the
+    relative limit below which singular values count as 0. ``driver`` is the name of LAPACK's routine. Ranks or singular
+    values that the driver does not compute are 0.
     """
     import scipy.linalg
 

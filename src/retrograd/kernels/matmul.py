@@ -1,8 +1,8 @@
 """Kernel of large matrix products (matmul, mm, bmm, linear), computed on Numba's threads or by NumPy.
 
-On Numba's threads (``kernels/numba/gemm.py``) each thread calls BLAS for a part of the product. In NumPy's functions
-BLAS would use threads of its own, which compete with Numba's for the cores: see Note [Two thread pools] in
-``runtime/blas_threads.py``.
+On Numba's threads (``kernels/numba/gemm.py``) each thread calls BLAS for a part of the product. If NumPy computes the
+product, BLAS uses its own thread pool, which competes with Numba's threads for the cores: see Note [Two thread pools]
+in ``runtime/blas_threads.py``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FEW = 3 << 12
 def product(a: Any, b: Any, out: Any = None) -> Any:
     """Return ``a @ b`` for two matrices, or for two batches of equal length.
 
-    The result is written to ``out`` if that is passed.
+    The result is written to ``out`` if ``out`` is not None.
     """
     result = _by_loop(a, b, out)
     return _by_numpy(a, b, out) if result is None else result
@@ -39,9 +39,10 @@ def _by_numpy(a: Any, b: Any, out: Any) -> Any:
 
 
 def batched(a: Any, b: Any, out: Any = None) -> Any:
-    """Return ``a @ b`` for two batches of matrices, computed by NumPy and written to ``out`` if that is passed.
+    """Return ``a @ b`` for two batches of matrices, computed by NumPy and written to ``out`` if ``out`` is not None.
 
-    Products of a column and a row are computed by broadcasting, because that is faster than BLAS.
+    The product of a matrix of one column and a matrix of one row is computed by broadcasting, which is faster than
+    BLAS.
     """
     if a.shape[-1] == 1 == b.shape[-2]:
         return numpy.multiply(a, b, out=out)
@@ -49,7 +50,10 @@ def batched(a: Any, b: Any, out: Any = None) -> Any:
 
 
 def _by_loop(a: Any, b: Any, out: Any) -> Any:
-    """Return ``a @ b`` computed on Numba's threads; None if the product is small or its layout is not supported."""
+    """Return ``a @ b`` computed on Numba's threads, or None if the product is small or the layout is not supported.
+
+    The result is written to ``out`` if ``out`` is not None.
+    """
     work, kind = a.size * b.shape[-1], a.dtype
     if work < (MUCH if numba_dispatch.RUNNING.layer else VERY_MUCH) or not (
         kind is b.dtype and (kind is numba_dispatch.F32 or kind is numba_dispatch.F64)
@@ -87,7 +91,7 @@ def _by_loop(a: Any, b: Any, out: Any) -> Any:
 def _line(x: Any) -> tuple[Any, bool] | None:
     """Return the memory of the matrices ``x`` as a 1-d view, and whether each matrix is stored transposed.
 
-    The result is None if the matrices are not contiguous.
+    The result is None if the memory is not contiguous.
     """
     if x.flags.c_contiguous:
         return x.reshape(-1), False

@@ -1,7 +1,4 @@
-"""Memory formats of images (contiguous, channels last), zero padding, and window views for convolution and pooling.
-
-They serve convolution, pooling, interpolation, pad and unfold.
-"""
+"""Memory formats of images (contiguous, channels last), zero padding, and window views for convolution and pooling."""
 
 from __future__ import annotations
 
@@ -33,7 +30,10 @@ def in_memory_format_of(np: Any, result: Any, *models: Any) -> Any:
 
 
 def zero_padded(np: Any, x: Any, padding: Any) -> Any:
-    """Return ``x`` with ``padding[k]`` zeros at both ends of each of its last dimensions; ``x`` itself if all are 0."""
+    """Return ``x`` with ``padding[k]`` zeros at both ends of dimension k of the last ``len(padding)`` dimensions.
+
+    ``x`` itself is returned if all paddings are 0.
+    """
     if not any(padding):
         return x
     lead = x.ndim - len(padding)
@@ -43,9 +43,10 @@ def zero_padded(np: Any, x: Any, padding: Any) -> Any:
 
 
 def window_view(np: Any, x: Any, kernel: Any, stride: Any, dilation: Any, out: Any) -> Any:
-    """Return a view of ``x`` (…, *space) that shows its windows: (…, *kernel, *out).
+    """Return a view of shape (…, *kernel, *out) of the windows of ``x`` (…, *space).
 
-    Element ``[…, *k, *o]`` of the view is the input that kernel element k reads for output position o.
+    A window is the set of elements that one output position reads. Element ``[…, *k, *o]`` of the view is the element
+    that kernel element k reads for output position o.
     """
     lead = x.ndim - len(kernel)
     steps = x.strides[lead:]

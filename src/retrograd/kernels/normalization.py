@@ -17,7 +17,7 @@ PIECE = 1 << 16  # elements of a slice: its temporary arrays fit into the second
 
 
 def _mean(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
-    """Return the mean of ``x`` over ``axes``, which keep the size 1 in the result."""
+    """Return the mean of ``x`` over ``axes``, which have size 1 in the result."""
     result = sum_axes(np, x, axes, True)
     return result / math.prod(x.shape[axis] for axis in axes) if x.size else result
 
@@ -25,15 +25,15 @@ def _mean(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
 def _spread(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
     """Return the mean of ``x`` over ``axes``, in a shape that broadcasts with ``x``.
 
-    Each of ``axes`` has in the result either size 1 or the size that it has in ``x``.
+    In the result each of ``axes`` has either size 1 or the same size as in ``x``.
     """
     return mean_broadcast(np, x, axes[0]) if len(axes) == 1 else _mean(np, x, axes)
 
 
 def iterate_slices(x: Any, axes: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
-    """Yield indices of slices of ``x`` along the first axis that is not in ``axes``.
+    """Yield index tuples that divide ``x`` into slices along the first axis that is not in ``axes``.
 
-    Statistics over ``axes`` of different slices are independent. A slice is small enough for the cache.
+    The slices can be normalised over ``axes`` independently of each other, and each slice fits the cache.
     """
     at = next((axis for axis in range(x.ndim) if axis not in axes), None)
     if at is None or x.size <= PIECE:
@@ -45,15 +45,15 @@ def iterate_slices(x: Any, axes: tuple[int, ...]) -> Iterator[tuple[slice, ...]]
 
 
 def _within(x: Any, piece: tuple[slice, ...]) -> Any:
-    """Return the part of ``x``, such as a mean or a weight, that broadcasts with one slice of the normalised array.
+    """Return the elements of ``x``, such as a mean or a weight, that belong to one slice of the normalised array.
 
-    ``piece`` is the index of the slice. ``x`` has size 1 along some axes; these are not sliced.
+    ``piece`` is the index of the slice. Axes along which ``x`` has size 1 are not sliced.
     """
     return x[tuple(slice(None) if size == 1 else part for size, part in zip(x.shape, piece, strict=False))]
 
 
 def mean_and_variance(np: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
-    """Return the mean and the biased variance of ``x`` over ``axes``, which stay with size 1."""
+    """Return the mean and the biased variance of ``x`` over ``axes``, which have size 1 in the results."""
     if x.size >= LARGE and (result := normalization_numba.moments(x, axes)) is not None:
         return result
     kept = tuple(1 if axis in axes else size for axis, size in enumerate(x.shape))
@@ -67,16 +67,17 @@ def mean_and_variance(np: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]
 
 
 def normalise(np: Any, x: Any, mean: Any, rstd: Any) -> Any:
-    """Return ``(x - mean) * rstd`` in C order."""
+    """Return ``(x - mean) * rstd`` in C order, where ``rstd`` is 1 / standard deviation."""
     out = np.subtract(x, mean, out=np.empty(x.shape, x.dtype))  # contiguous, as PyTorch's
     out *= rstd
     return out
 
 
 def input_gradient(np: Any, grad: Any, weight: Any, x: Any, mean: Any, rstd: Any, axes: tuple[int, ...]) -> Any:
-    """Return the gradient for ``x`` of ``(x - mean) * rstd * weight``, given ``grad``, the gradient of that output.
+    """Return the gradient of ``x`` in ``(x - mean) * rstd * weight``, given ``grad``, the gradient of this product.
 
-    ``mean`` and ``rstd`` are functions of ``x``, computed over ``axes``, and are differentiated too.
+    ``mean`` and ``rstd`` (1 / standard deviation) are computed from ``x`` over ``axes``; their dependence on ``x`` is
+    included in the gradient.
     """
     if x.size >= LARGE:
         result = normalization_numba.input_gradient(grad, weight, x, mean, rstd, axes)
@@ -109,7 +110,7 @@ def weight_gradient(
 ) -> Any:
     """Return ``grad * (x - mean) * rstd`` summed to ``shape``, the shape of the weight.
 
-    ``mean`` and ``rstd`` are the statistics of ``x`` over ``axes``.
+    ``mean`` and ``rstd`` (1 / standard deviation) are the statistics of ``x`` over ``axes``.
     """
     if x.size >= LARGE:
         result = normalization_numba.weight_gradient(grad, x, mean, rstd, axes, shape)

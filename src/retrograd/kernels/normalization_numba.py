@@ -1,7 +1,7 @@
 """Kernels of layer_norm, group_norm, rms_norm and batch_norm for large arrays, by compiled Numba loops.
 
-The loops are in ``kernels/numba/normalization.py``. A function returns None where no loop applies to its arrays; the
-caller then computes with NumPy. Arrays are processed row by row, a row being the elements along the last axis. In
+The loops are in ``kernels/numba/normalization.py``. A function returns None if no loop supports its arrays; the caller
+then computes with NumPy. Arrays are processed row by row, where a row holds the elements along the last axis. In
 batch_norm each row has one mean, one scale and one weight, so the sums of each row are computed first and each result
 row is ``x * scale + shift``.
 """
@@ -20,10 +20,10 @@ SHORT = 16  # rows of fewer places are not worth a loop of their own
 
 
 def by_layer(x: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, Any, Any, Any] | None:
-    """Return ``x`` (rows, columns) normalised row by row, times ``weight`` plus ``bias``, with the rows' statistics.
+    """Return (output, mean, None, 1 / standard deviation) of layer_norm for the matrix ``x`` (rows, columns).
 
-    The results are (output, mean, None, 1 / standard deviation); None takes the place of the variance. ``eps`` is added
-    to the variance. Returns None if no loop applies.
+    Each row is normalised, multiplied by ``weight`` and increased by ``bias``. ``eps`` is added to the variance, which
+    is not returned: None is the third element instead. The result is None if no Numba loop supports ``x``.
     """
     width = x.shape[1]
     if rows(x, width) is None:
@@ -37,11 +37,11 @@ def by_layer(x: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, Any, Any,
 
 
 def by_group(x: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, Any, Any, Any] | None:
-    """Return ``x`` (batch, groups, channels, elements) normalised over each group, with the groups' statistics.
+    """Return (output, mean, None, 1 / standard deviation) of group_norm for ``x`` (batch, groups, channels, elements).
 
-    Each channel is multiplied by its element of ``weight`` and its element of ``bias`` is added. The results are
-    (output, mean, None, 1 / standard deviation); None takes the place of the variance. ``eps`` is added to the
-    variance. Returns None if no loop applies.
+    Each group is normalised; each channel is multiplied by its element of ``weight`` and increased by its element of
+    ``bias``. ``eps`` is added to the variance, which is not returned: None is the third element instead. The result is
+    None if no Numba loop supports ``x``.
     """
     images, groups, channels, places = x.shape
     if places < SHORT or rows(x, places) is None:
@@ -57,7 +57,10 @@ def by_group(x: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, Any, Any,
 
 
 def by_mean_square(x: Any, weight: Any, eps: float) -> Any:
-    """Return ``x / sqrt(mean(x**2) + eps) * weight``, with the mean over the last axis; None if no loop applies."""
+    """Return ``x / sqrt(mean(x**2) + eps) * weight``, with the mean over the last axis.
+
+    The result is None if no Numba loop supports ``x``.
+    """
     width = x.shape[-1]
     given = rows(x, width)
     if given is None:
@@ -77,7 +80,7 @@ def _by_places(x: Any, axes: tuple[int, ...], *others: Any) -> list[Any] | None:
 def _of_rows(values: Any, x: Any) -> Any:
     """Return ``values`` as a 1-d array with one number for each row of ``x``.
 
-    ``values`` broadcast against ``x`` and have size 1 along its last axis.
+    A row holds the elements along the last axis. ``values`` broadcasts to ``x`` and has size 1 along the last axis.
     """
     return numpy.ascontiguousarray(numpy.broadcast_to(values[..., 0], x.shape[:-1]), x.dtype).reshape(-1)
 
@@ -85,17 +88,17 @@ def _of_rows(values: Any, x: Any) -> Any:
 def _gathered(of_rows: Any, x: Any, axes: tuple[int, ...], kept: tuple[int, ...]) -> Any:
     """Return the sums of ``of_rows``, which has one number for each row of ``x``, over ``axes`` of ``x``.
 
-    They are computed in double precision. ``axes`` may include the last axis, over which the rows are summed already.
-    The result has the shape ``kept``.
+    The sums are computed in double precision. The last axis is ignored if ``axes`` includes it, because ``of_rows`` is
+    already summed over it. The result has the shape ``kept``.
     """
     rest = tuple(axis for axis in axes if axis != x.ndim - 1)
     return numpy.add.reduce(of_rows.reshape(x.shape[:-1]), axis=rest, dtype=numpy.float64).reshape(kept)
 
 
 def moments(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any] | None:
-    """Return the mean and the biased variance of ``x`` over ``axes``, which stay with size 1.
+    """Return the mean and the biased variance of ``x`` over ``axes``, which have size 1 in the results.
 
-    The result is None if no loop applies.
+    The result is None if no Numba loop supports ``x``.
     """
     given = _by_places(x, axes)
     if given is None:
@@ -111,7 +114,7 @@ def moments(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any] | None:
 def scaled(x: Any, mean: Any, rstd: Any, weight: Any, bias: Any) -> Any:
     """Return ``(x - mean) * rstd * weight + bias``, where all operands but ``x`` have size 1 along the last axis.
 
-    ``weight`` and ``bias`` may be None. The result is None if no loop applies.
+    ``weight`` and ``bias`` may be None. The result is None if no Numba loop supports the arrays.
     """
     given = _by_places(x, (x.ndim - 1,))
     if given is None or mean.shape[-1] != 1:
@@ -124,10 +127,10 @@ def scaled(x: Any, mean: Any, rstd: Any, weight: Any, bias: Any) -> Any:
 
 
 def input_gradient(grad: Any, weight: Any, x: Any, mean: Any, rstd: Any, axes: tuple[int, ...]) -> Any:
-    """Return the gradient for ``x`` of ``(x - mean) * rstd * weight``, or None if no loop applies.
+    """Return the gradient of ``x`` in ``(x - mean) * rstd * weight``, or None if no Numba loop supports the arrays.
 
-    ``grad`` is the gradient of the output. ``mean`` and ``rstd`` are functions of ``x``, computed over ``axes``, and
-    are differentiated too.
+    ``grad`` is the gradient of this product. ``mean`` and ``rstd`` (1 / standard deviation) are computed from ``x``
+    over ``axes``; their dependence on ``x`` is included in the gradient.
     """
     out = numpy.empty(x.shape, x.dtype)
     if x.ndim == 2 and axes == (1,):
@@ -171,9 +174,10 @@ def _sums_with(given: list[Any], x: Any, mean: Any) -> Any:
 
 
 def weight_gradient(grad: Any, x: Any, mean: Any, rstd: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> Any:
-    """Return the gradient for the weight: ``grad * (x - mean) * rstd`` summed to ``shape``; None if no loop applies.
+    """Return the gradient of the weight: ``grad * (x - mean) * rstd`` summed to ``shape``, the shape of the weight.
 
-    ``mean`` and ``rstd`` are the statistics of ``x`` over ``axes``.
+    ``mean`` and ``rstd`` (1 / standard deviation) are the statistics of ``x`` over ``axes``. The result is None if no
+    Numba loop supports the arrays.
     """
     if x.ndim == 2 and axes == (1,):
         given = rows(x, x.shape[1], grad)

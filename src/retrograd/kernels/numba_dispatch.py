@@ -1,13 +1,14 @@
 """Dispatch of elementwise ufuncs, copy, fill and broadcasting on large arrays to Numba loops.
 
 A loop is a function compiled by Numba (``kernels/numba``). Numba (the extra ``[fast]``) is imported when the first
-large array needs it. A function returns None where Numba is missing or no loop applies to the arrays; the caller then
+large array needs it. A function returns None if Numba is missing or no loop supports the arrays; the caller then
 computes with NumPy.
 
-Note [Threads of loops]. Numba runs loops on OpenMP's threads where available (Linux: libgomp), else on a pool of its
-own, which two Python threads must not use at once. After a loop OpenMP's threads by default wait actively for some
+Note [Threads of loops]. Numba runs loops on OpenMP's threads where available (Linux: libgomp), else on its own thread
+pool, which two Python threads must not use at once. After a loop OpenMP's threads by default wait actively for some
 milliseconds, in which they compete with NumPy's matrix products for the cores. They are configured to sleep after a
-fraction of a millisecond. After a fork OpenMP's threads do not exist in the child, so its loops run on one thread.
+fraction of a millisecond. After a fork OpenMP's threads do not exist in the child process; there loops run on one
+thread.
 """
 
 from __future__ import annotations
@@ -43,18 +44,19 @@ PATIENCE, LITTLE = "20000", "1000"
 
 @cache
 def available() -> bool:
-    """Whether Numba is installed and ``RETROGRAD_FAST=0`` does not disable it.
+    """Whether Numba is installed and not disabled by the environment variable ``RETROGRAD_FAST=0``.
 
-    The first call, for the first large array, also lets the allocator keep freed memory (``runtime/malloc.py``).
+    The first call also configures the memory allocator to keep freed memory (``runtime/malloc.py``), because the
+    function is first called for a large array.
     """
     malloc.keep_freed_memory()
     return os.environ.get("RETROGRAD_FAST", "1") != "0" and find_spec("numba") is not None
 
 
 def suits(size: int, *arrays: Any) -> bool:
-    """Whether loops apply to ``arrays`` and ``size``, the number of elements to compute, is large enough.
+    """Whether Numba loops support ``arrays`` and ``size``, the number of elements to compute, is large enough.
 
-    Loops apply to NumPy arrays (not subclasses) that all have the dtype float32 or all float64.
+    Loops support NumPy arrays (not subclasses) that all have the dtype float32 or all float64.
     """
     kind = arrays[0].dtype
     if size < LARGE or (kind is not F32 and kind is not F64) or not available():
@@ -64,7 +66,10 @@ def suits(size: int, *arrays: Any) -> bool:
 
 @cache
 def loops(topic: str) -> Any:
-    """Return the module ``retrograd.kernels.numba.<topic>``. The first call imports Numba, which takes 0.3 s."""
+    """Return the module ``retrograd.kernels.numba.<topic>``, which defines Numba loops.
+
+    The first call imports Numba, which takes 0.3 s.
+    """
     short = blas_threads.SHORT_SPIN or blas_threads.shorten_spin()
     if "GOMP_SPINCOUNT" not in os.environ and "OMP_WAIT_POLICY" not in os.environ:
         os.environ["GOMP_SPINCOUNT"] = PATIENCE if short else LITTLE  # read when the library of threads is loaded
@@ -72,12 +77,12 @@ def loops(topic: str) -> Any:
 
 
 def looped(name: str, *arrays: Any, numbers: tuple[Any, ...] = (), kind: Any = None, out: Any = None) -> Any:
-    """Return the result of the elementwise loop ``name`` applied to ``arrays``, or None if no loop applies.
+    """Return the result of the elementwise Numba loop ``name`` for ``arrays``, or None if it does not support them.
 
-    The result is ``out`` or a new array of dtype ``kind`` (by default that of the first array) in the memory order of
-    ``arrays``. All arrays must have one dtype, except that booleans may be mixed in. They must be NumPy's, with one
-    shape and one memory order; an array may also repeat one element by strides of 0, as the gradient of a sum does.
-    ``numbers`` are passed to the loop in the dtype of the first array.
+    The result is ``out`` or a new array of dtype ``kind`` (by default the dtype of the first array) in the memory order
+    of ``arrays``. All arrays must be NumPy arrays with one shape, one memory order and one dtype, except that booleans
+    may be mixed in. An array may also repeat one element by strides of 0, as the gradient of a sum does. ``numbers``
+    are passed to the loop in the dtype of the first array.
     """
     first = arrays[0]
     dtype, shape = first.dtype, first.shape
@@ -102,7 +107,7 @@ def looped(name: str, *arrays: Any, numbers: tuple[Any, ...] = (), kind: Any = N
 
 
 def _otherwise(name: str, arrays: tuple[Any, ...], numbers: tuple[Any, ...], kind: Any, out: Any) -> Any:
-    """Return ``looped(name, *arrays, …)`` for arrays of class :class:`Large` or arrays that are not in C order."""
+    """Return the result of :func:`looped` for arrays of class :class:`Large` or arrays that are not in C order."""
     if any(array.__class__ is Large for array in arrays):
         return looped(name, *map(plain, arrays), numbers=numbers, kind=kind, out=out)
     first = arrays[0]
@@ -134,10 +139,10 @@ def _find(name: str) -> Any:
 
 
 def in_lines(model: Any, flexible: frozenset[int], *arrays: Any) -> list[Any]:
-    """Return ``arrays`` flattened in the memory order of ``model``, or an empty list if one has another order.
+    """Return ``arrays`` flattened in the memory order of ``model``; an empty list if an array has another memory order.
 
-    ``flexible`` holds positions at which the loop also accepts a number. An array at such a position whose strides are
-    all 0 is replaced by its only element.
+    ``flexible`` holds the positions at which the Numba loop also accepts a number. An array at such a position whose
+    strides are all 0 is replaced by its only element.
     """
     order = sorted(range(model.ndim), key=model.strides.__getitem__, reverse=True)
     lines = []
@@ -163,7 +168,7 @@ UFUNCS = {
 def for_ufunc(ufunc: Any) -> Callable[..., Any] | None:
     """Return a function that computes ``ufunc`` on large arrays, or None if ``ufunc`` is None.
 
-    The function uses a Numba loop if there is one for its arguments, else NumPy on all threads.
+    The function uses a Numba loop if a loop supports its arguments, else NumPy on several threads.
     """
     if ufunc is None:
         return None
@@ -209,10 +214,10 @@ def for_ufunc(ufunc: Any) -> Callable[..., Any] | None:
 
 
 def stretched(kernel: Callable[..., Any], count: int) -> Callable[..., Any]:
-    """Return ``kernel``, wrapped so that it runs on several threads if Numba is missing.
+    """Return ``kernel``, wrapped so that it runs on several threads if Numba is not available.
 
-    ``kernel(np, *tensors, *params)`` is an elementwise formula whose first ``count`` operands are arrays. Its arrays
-    are divided into slices, on which the threads call the kernel.
+    ``kernel(np, *tensors, *params)`` is an elementwise formula whose first ``count`` operands are arrays. The arrays
+    are divided into slices, and each thread calls ``kernel`` for some slices.
     """
 
     def large(np: Any, *given: Any, **named: Any) -> Any:
@@ -228,8 +233,8 @@ def stretched(kernel: Callable[..., Any], count: int) -> Callable[..., Any]:
 def _usual(name: str, x: Any, y: Any) -> Any:
     """Return ``looped(name, x, y)`` for the most frequent arguments, with fewer checks; None for other arguments.
 
-    ``x`` and ``y`` are contiguous arrays of one shape, or ``y`` is 0-d. The checks of :func:`looped` take 2 of the 8 µs
-    of adding 10⁵ elements.
+    The most frequent arguments are contiguous arrays ``x`` and ``y`` of one shape, or a 0-d ``y``. The checks of
+    :func:`looped` take 2 of the 8 µs of adding 10⁵ elements.
     """
     if x.__class__ is not ndarray:
         return None
@@ -251,9 +256,10 @@ def _usual(name: str, x: Any, y: Any) -> Any:
 
 
 def _into(name: str, out: Any, first: Any, second: tuple[Any, ...]) -> bool:
-    """Compute ``first = name(first, *second)`` in place by a Numba loop, where ``first`` must be the array ``out``.
+    """Compute ``first = name(first, *second)`` in place by a Numba loop, and return whether that was possible.
 
-    Returns False, and changes nothing, if no loop applies.
+    ``out`` is the array for the result; it must be ``first``. If no loop supports the arrays, ``first`` is unchanged
+    and the result is False.
     """
     if out is not first or not second:
         return False
@@ -270,9 +276,10 @@ INTO = {"add", "subtract", "multiply", "divide", "add_number", "multiply_number"
 
 
 def into(name: str, *arrays: Any, numbers: tuple[Any, ...] = ()) -> bool:
-    """Apply the in-place loop ``name`` to ``arrays``, of which it modifies the first; False if no loop applies.
+    """Apply the in-place Numba loop ``name``, which modifies the first of ``arrays``; return whether that was possible.
 
-    ``numbers`` are passed to the loop in the dtype of the arrays.
+    ``numbers`` are passed to the loop in the dtype of the arrays. If the loop does not support the arrays, they are
+    unchanged and the result is False.
     """
     first = arrays[0]
     dtype = first.dtype
@@ -292,9 +299,9 @@ BROADCAST = {"add", "subtract", "multiply", "divide"}
 
 
 def broadcast(name: str, x: Any, y: Any) -> Any:
-    """Return ``name(x, y)`` for a ``y`` that is the same for all rows of ``x``, or for all elements of each row.
+    """Return ``name(x, y)``, where ``y`` broadcasts to ``x``: it is one row for all rows, or one number for each row.
 
-    ``name`` is add, subtract, multiply or divide. The result is None if no loop applies.
+    ``name`` is "add", "subtract", "multiply" or "divide". The result is None if no Numba loop supports the arrays.
     """
     if name not in BROADCAST or x.dtype is not y.dtype or (x.dtype is not F32 and x.dtype is not F64):
         return None
@@ -310,7 +317,10 @@ def broadcast(name: str, x: Any, y: Any) -> Any:
 
 
 def add_row(x: Any, y: Any) -> bool:
-    """Add the 1-d array ``y`` to each row of the matrix ``x`` in place; False if no loop applies."""
+    """Add the 1-d array ``y`` to each row of the matrix ``x`` in place, by a Numba loop.
+
+    Returns False, and leaves ``x`` unchanged, if the loop does not support the arrays.
+    """
     if not (suits(x.size, x, y) and x.flags.carray and y.flags.carray and y.shape == x.shape[1:]):
         return False
     loops("broadcast").add_to_rows(x, y)
@@ -318,10 +328,11 @@ def add_row(x: Any, y: Any) -> bool:
 
 
 def _by_rows(y: Any, shape: tuple[int, ...]) -> tuple[Any, int] | None:
-    """Return ``y`` as an operand of the broadcast loops, and the length of a row; None if ``y`` does not fit.
+    """Return ``y`` as an operand of the Numba loops for broadcasting, and the length of a row.
 
-    An array of ``shape`` is viewed as a matrix. If ``y`` broadcasts as one row of the matrix, the operand is a matrix
-    with one row. If ``y`` has one number for each row, the operand is a 1-d array.
+    The other operand, an array of the given ``shape``, is viewed as a matrix. If ``y`` broadcasts as one row of the
+    matrix, the operand is a matrix with one row. If ``y`` has one number for each row, the operand is a 1-d array. The
+    result is None if ``y`` broadcasts in another way.
     """
     if y.ndim > len(shape) or shape[-1] < 16:
         return None
@@ -337,9 +348,10 @@ def _by_rows(y: Any, shape: tuple[int, ...]) -> tuple[Any, int] | None:
 
 
 def in_order(x: Any, out: Any = None) -> Any:
-    """Return ``x`` in C order, or None if ``x`` is small or its axes are not a simple exchange of two blocks.
+    """Return ``x`` in C order, copied by a Numba loop, or None if the loop does not support ``x``.
 
-    The copy is written to ``out`` if that is passed. Without ``out``, an ``x`` that is in C order is returned itself.
+    The loop supports large arrays in which two adjacent blocks of axes are exchanged, as in the transpose of a matrix.
+    The copy is written to ``out`` if ``out`` is not None. Otherwise an ``x`` that is in C order is returned itself.
     """
     if x.flags.carray and out is None:
         return x
@@ -359,7 +371,7 @@ def in_order(x: Any, out: Any = None) -> Any:
 
 
 def copy_into(out: Any, x: Any) -> None:
-    """Write ``x``, broadcast to the shape of ``out``, into ``out``."""
+    """Copy ``x``, broadcast to the shape of ``out``, to ``out``."""
     if out.size >= LARGE and x.dtype is out.dtype and x.__class__ is ndarray and out.flags.carray:
         if x.shape == out.shape and x.flags.carray:
             if looped("copy", x, out=out) is not None:
@@ -380,7 +392,7 @@ def copy_into(out: Any, x: Any) -> None:
 
 
 def copied(x: Any) -> Any:
-    """Return a copy of the contiguous array ``x``, made on all threads if ``x`` is large."""
+    """Return a copy of the contiguous array ``x``, computed by several threads if ``x`` is large."""
     found = looped("copy", x) if x.__class__ is ndarray else None
     return x.copy() if found is None else found
 
@@ -398,10 +410,10 @@ negative: Any = for_ufunc(numpy.negative)
 
 
 class Large(numpy.ndarray[Any, Any]):
-    """Large array whose operators run Numba loops; gradients and saved values have this class during backward.
+    """Class of large arrays during backward: its arithmetic operators run Numba loops on all threads.
 
-    A rule (the derivative of an operation) is written with operators. With this class ``g / (2 * out)`` runs as loops
-    on all threads.
+    Derivatives of operations are written with operators. With this class an expression such as ``g / (2 * out)`` runs
+    as Numba loops. Gradients and saved values have this class during backward.
     """
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
@@ -423,7 +435,7 @@ def raised(x: Any) -> Any:
 
 
 def plain(x: Any) -> Any:
-    """Return ``x`` as a NumPy array if it is :class:`Large`; any other ``x`` is returned unchanged."""
+    """Return ``x`` as an ordinary NumPy array if ``x`` is a :class:`Large`; any other ``x`` is returned unchanged."""
     if x.__class__ is not Large:
         return x
     below: Any = x.base
@@ -439,8 +451,8 @@ CALCULATORS = {ufunc: for_ufunc(ufunc) for ufunc in UFUNCS}
 class Running:
     """State of the threads on which Numba runs parallel loops (Note [Threads of loops]).
 
-    ``layer`` is the name of Numba's threading layer, empty before the first loop. If ``simple`` is true, a loop may run
-    on all threads without further checks.
+    ``layer`` is the name of Numba's threading layer; it is empty before the first loop. If ``simple`` is true, a loop
+    may run on all threads without further checks.
     """
 
     def __init__(self) -> None:
@@ -449,10 +461,10 @@ class Running:
         self.told = threading.local()
 
     def together(self, loop: Callable[..., Any], size: int, args: tuple[Any, ...]) -> tuple[bool, Any]:
-        """Run ``loop(*args)`` on all threads if possible, and return (True, result), else (False, None).
+        """Run ``loop(*args)`` on all threads if possible.
 
-        (False, None) means that the caller has to run the loop on its own thread. ``size`` is the number of elements to
-        compute.
+        Returns (True, result of the loop), or (False, None) if the caller has to run the loop on its own thread.
+        ``size`` is the number of elements to compute.
         """
         count = blas_threads.max_threads()
         if count == 1 or self.forked or (self.layer == "workqueue" and size < WAKING):
@@ -477,10 +489,7 @@ class Running:
         self.simple = count >= most and self.layer in ("omp", "tbb") and not self.forked
 
     def _first(self, loop: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """Run ``loop(*args)`` as the first loop of the process, and record the threading layer of Numba.
-
-        The result of the loop is returned.
-        """
+        """Return ``loop(*args)``, run as the first loop of the process; record the name of Numba's threading layer."""
         import numba
 
         found = loop(*args)

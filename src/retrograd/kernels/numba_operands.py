@@ -1,6 +1,6 @@
 """Helpers of the kernels that call Numba loops to copy, sort and pool: layouts of operands, scratch memory.
 
-Where a function returns None, the caller computes with NumPy.
+If a function returns None, the caller computes with NumPy.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ INT = numpy.dtype(numpy.int64)
 
 
 def loops(topic: str, size: int, *arrays: Any) -> Any:
-    """Return the module of Numba loops named ``topic``, or None if the loops do not apply.
+    """Return the module of Numba loops named ``topic``, or None if the loops do not support the arrays.
 
-    They apply if ``size``, the number of elements to compute, is large and all ``arrays`` are float32 or all float64.
+    They support ``arrays`` that are all float32 or all float64. ``size``, the number of elements to compute, must be
+    large.
     """
     return numba_dispatch.loops(topic) if numba_dispatch.suits(size, *arrays) else None
 
 
 def movers(topic: str, size: int, *arrays: Any) -> Any:
-    """Return the module ``topic`` of Numba loops that move elements of any dtype; None if the loops do not apply.
+    """Return the module ``topic`` of Numba loops that copy elements of any dtype, or None if the loops cannot be used.
 
-    The loops apply if ``size``, the number of elements to move, is large.
+    They are used if ``size``, the number of elements to copy, is large and all ``arrays`` are NumPy arrays.
     """
     return _of(topic, arrays) if size >= numba_dispatch.LARGE and arrays[0].dtype.itemsize in BITS else None
 
@@ -44,25 +45,28 @@ def _of(topic: str, arrays: tuple[Any, ...]) -> Any:
 
 
 def bits(x: Any) -> Any:
-    """Return the elements of ``x``, contiguous in memory, read as unsigned integers of the same size."""
+    """Return a contiguous view or copy of ``x`` whose elements are read as unsigned integers of the same size."""
     return numpy.ascontiguousarray(x).view(BITS[x.dtype.itemsize])
 
 
 def around(x: Any, axis: int) -> Any:
-    """Return ``x`` in C order, reshaped to three axes: those before ``axis``, ``axis`` and those after it."""
+    """Return ``x`` in C order, reshaped to three axes: (axes before ``axis``, ``axis``, axes after ``axis``)."""
     axis %= x.ndim
     shape = x.shape
     return numpy.ascontiguousarray(x).reshape(math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))
 
 
 def said(bad: Any) -> None:
-    """Raise IndexError if a Numba loop has set ``bad[0]``, which means that an index is out of range."""
+    """Raise IndexError if ``bad[0]`` is true, which a Numba loop sets if an index is out of range."""
     if bad[0]:
         raise IndexError("index out of range in self")
 
 
 class _Memory(threading.local):
-    """Scratch memory of Numba loops, one for each Python thread, kept because mapping new pages is slow."""
+    """Scratch memory of Numba loops, one buffer for each Python thread.
+
+    The buffer is kept for later calls, because mapping new memory pages is slow.
+    """
 
     def __init__(self) -> None:
         self.kept = numpy.empty(0, numpy.uint8)
@@ -72,7 +76,10 @@ _MEMORY = _Memory()
 
 
 def room(size: int, dtype: Any) -> Any:
-    """Return scratch memory (threads, elements) with at least ``size`` elements of ``dtype`` for each thread."""
+    """Return scratch memory of shape (threads, elements), with at least ``size`` elements of ``dtype`` for each thread.
+
+    The next call on the same Python thread may return the same memory.
+    """
     row = -(-size * dtype.itemsize // 64) * 64 + 64
     if _MEMORY.kept.size < row * blas_threads.max_threads():
         _MEMORY.kept = numpy.empty(row * blas_threads.max_threads(), numpy.uint8)

@@ -1,4 +1,7 @@
-"""Kernels of cdist: distances between all pairs of points, in slices of rows so that the differences fit the cache."""
+"""Kernels of cdist: distances between all pairs of points.
+
+The distances are computed in slices of rows, so that the differences fit the cache.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ BLOCK = 1 << 18  # differences computed at a time, approximately
 def distances(np: Any, x1: Any, x2: Any, p: float) -> Any:
     """Return the ``p``-norm of ``x1[…, i, :] - x2[…, j, :]`` for all i and j.
 
-    ``x1`` has the shape (…, P, M), ``x2`` the shape (…, R, M), the result (…, P, R).
+    ``x1`` has the shape (…, P, M), ``x2`` the shape (…, R, M), and the result the shape (…, P, R).
     """
     batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     rows, columns, size = x1.shape[-2], x2.shape[-2], x1.shape[-1]
@@ -26,7 +29,7 @@ def distances(np: Any, x1: Any, x2: Any, p: float) -> Any:
 
 
 def _norm(np: Any, apart: Any, p: float) -> Any:
-    """Return the ``p``-norm along the last axis of ``apart``, which holds absolute values."""
+    """Return the ``p``-norm along the last axis of ``apart``, an array of absolute values."""
     if p == 0:
         return np.count_nonzero(apart, axis=-1)
     if p == 1:
@@ -39,9 +42,9 @@ def _norm(np: Any, apart: Any, p: float) -> Any:
 
 
 def euclidean_distances(np: Any, x1: Any, x2: Any) -> Any:
-    """Return the Euclidean distances of all rows of ``x1`` and ``x2``, as ``sqrt(|a|² + |b|² - 2ab)``.
+    """Return the Euclidean distances between all rows a of ``x1`` and b of ``x2``, as ``sqrt(|a|² + |b|² - 2ab)``.
 
-    This is faster than :func:`distances` with ``p`` = 2, and less accurate for points near each other.
+    This is faster than :func:`distances` with ``p`` = 2, but less accurate for points near each other.
     """
     squares = (x1 * x1).sum(-1)[..., :, None] + (x2 * x2).sum(-1)[..., None, :]
     return np.sqrt(np.maximum(squares - 2 * np.matmul(x1, np.swapaxes(x2, -1, -2)), 0))

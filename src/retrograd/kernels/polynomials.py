@@ -1,9 +1,9 @@
 """Kernels of torch.special's orthogonal polynomials: Chebyshev, Hermite, Laguerre and Legendre.
 
-Each element has its own degree. The three-term recurrence (https://dlmf.nist.gov/18.9) runs for all elements at once;
-each element keeps the value at its degree. Chebyshev polynomials of a high degree are computed inside (-1, 1) from the
-cosine and sine of multiples of the angle (https://dlmf.nist.gov/18.5), as PyTorch does. At -1 and 1 their values are
-known.
+The degree is given for each element. The three-term recurrence (https://dlmf.nist.gov/18.9) runs for all elements at
+once; for each element the value at its degree is kept. Chebyshev polynomials of a high degree are computed from the
+cosine and sine of multiples of the angle (https://dlmf.nist.gov/18.5) if the argument is between -1 and 1, as PyTorch
+does. At -1 and 1 their values are known.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ Step = Callable[[Any, int, Any, Any], Any]
 
 
 def recurrence(np: Any, x: Any, degree: Any, first: Any, step: Step) -> Any:
-    """Return the polynomials of ``x`` of the given ``degree``, one for each element, by their three-term recurrence.
+    """Return for each element of ``x`` the polynomial of the given ``degree``, by the three-term recurrence.
 
-    The values at the degrees 0 and 1 are 1 and ``first``. ``step(x, k, p[k], p[k - 1])`` returns ``p[k + 1]``.
+    The polynomials p of degrees 0 and 1 are 1 and ``first``. ``step(x, k, p[k], p[k - 1])`` returns ``p[k + 1]``.
     """
     before, last = np.ones_like(x), first
     out = np.where(degree < 0, 0, np.where(degree == 0, before, last)).astype(x.dtype)
@@ -35,9 +35,10 @@ def recurrence(np: Any, x: Any, degree: Any, first: Any, step: Step) -> Any:
 
 
 def chebyshev(np: Any, kind: str, x: Any, degree: Any, first_high: int) -> Any:
-    """Return the Chebyshev polynomials of ``x``, of the first to fourth kind for ``kind`` t, u, v and w.
+    """Return the Chebyshev polynomials of the given ``degree`` at ``x``, elementwise.
 
-    Where ``degree`` is above ``first_high``, they are computed from the angle ``arccos(x)``.
+    ``kind`` is "t", "u", "v" or "w", for polynomials of the first to fourth kind. Polynomials of a degree above
+    ``first_high`` are computed from the angle ``arccos(x)``.
     """
     first = {"t": x, "u": x + x, "v": x + x - 1, "w": x + x + 1}[kind]
     size = np.absolute(x)
@@ -51,7 +52,10 @@ def chebyshev(np: Any, kind: str, x: Any, degree: Any, first_high: int) -> Any:
 
 
 def _by_angle(np: Any, kind: str, x: Any, degree: Any) -> Any:
-    """Return the Chebyshev polynomials of ``x`` inside (-1, 1), computed from the angle ``arccos(x)``."""
+    """Return the Chebyshev polynomials at ``x`` between -1 and 1, computed from the angle ``arccos(x)``.
+
+    The parameters are those of :func:`chebyshev`.
+    """
     angle = np.arccos(x)
     n = degree.astype(x.dtype)
     if kind == "t":
@@ -65,43 +69,40 @@ def _by_angle(np: Any, kind: str, x: Any, degree: Any) -> Any:
 
 
 def _at_one(kind: str, degree: Any) -> Any:
-    """Return the Chebyshev polynomials of the given kind and ``degree`` at 1."""
+    """Return the Chebyshev polynomials of the given ``degree`` at 1; ``kind`` is that of :func:`chebyshev`."""
     return {"t": degree * 0 + 1, "u": degree + 1, "v": degree * 0 + 1, "w": 2 * degree + 1}[kind]
 
 
 def _at_minus_one(np: Any, kind: str, degree: Any) -> Any:
-    """Return the Chebyshev polynomials of the given kind and ``degree`` at -1."""
+    """Return the Chebyshev polynomials of the given ``degree`` at -1; ``kind`` is that of :func:`chebyshev`."""
     size = {"t": degree * 0 + 1, "u": degree + 1, "v": 2 * degree + 1, "w": degree * 0 + 1}[kind]
     return np.where(degree % 2 == 0, size, -size)
 
 
 def hermite_h(np: Any, x: Any, degree: Any) -> Any:
-    """Return the physicist's Hermite polynomials of ``x``."""
+    """Return the physicist's Hermite polynomials of the given ``degree`` at ``x``, elementwise."""
     out = recurrence(np, x, _bounded(np, x, degree), x + x, lambda x, k, p, q: (x + x) * p - (k + k) * q)
     return np.where(degree > _hermite_limit(x), np.nan, out).astype(x.dtype)
 
 
 def hermite_he(np: Any, x: Any, degree: Any) -> Any:
-    """Return the probabilist's Hermite polynomials of ``x``."""
+    """Return the probabilist's Hermite polynomials of the given ``degree`` at ``x``, elementwise."""
     out = recurrence(np, x, _bounded(np, x, degree), x, lambda x, k, p, q: x * p - k * q)
     return np.where(degree > _hermite_limit(x), np.nan, out).astype(x.dtype)
 
 
 def _hermite_limit(x: Any) -> int:
-    """Return the degree above which PyTorch returns nan for the dtype of ``x``, because values would overflow."""
+    """Return the degree above which PyTorch's Hermite polynomials are nan for the dtype of ``x``."""
     return 128 if x.dtype.itemsize == 4 else 512
 
 
 def _bounded(np: Any, x: Any, degree: Any) -> Any:
-    """Return ``degree``, with degrees above the limit of PyTorch's Hermite polynomials reduced to this limit.
-
-    The limit is ``_hermite_limit(x)``.
-    """
+    """Return ``degree``, limited to the highest degree at which PyTorch's Hermite polynomials are not nan."""
     return np.minimum(degree, _hermite_limit(x))
 
 
 def laguerre_l(np: Any, x: Any, degree: Any) -> Any:
-    """Return the Laguerre polynomials of ``x``."""
+    """Return the Laguerre polynomials of the given ``degree`` at ``x``, elementwise."""
     known = (x == 0) & (degree >= 0)
     steps = np.where(known, 0, degree)
     out = recurrence(np, x, steps, 1 - x, lambda x, k, p, q: ((k + k + (1 - x)) * p - k * q) / (k + 1))
@@ -109,7 +110,7 @@ def laguerre_l(np: Any, x: Any, degree: Any) -> Any:
 
 
 def legendre_p(np: Any, x: Any, degree: Any) -> Any:
-    """Return the Legendre polynomial of degree ``degree`` at ``x``, elementwise."""
+    """Return the Legendre polynomials of the given ``degree`` at ``x``, elementwise."""
     known = (np.absolute(x) == 1) & (degree >= 0)
     steps = np.where(known, 0, degree)
     out = recurrence(np, x, steps, x, lambda x, k, p, q: ((k + k + 1) * x * p - k * q) / (k + 1))
@@ -117,7 +118,7 @@ def legendre_p(np: Any, x: Any, degree: Any) -> Any:
 
 
 def shifted_chebyshev(np: Any, kind: str, x: Any, degree: Any, first_high: int) -> Any:
-    """Return the Chebyshev polynomials of ``2 * x - 1``, which are orthogonal on [0, 1].
+    """Return the Chebyshev polynomials at ``2 * x - 1``, which are orthogonal for ``x`` in [0, 1].
 
     The other parameters are those of :func:`chebyshev`.
     """

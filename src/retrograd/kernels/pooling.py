@@ -1,7 +1,7 @@
 """Kernels of max pooling (max_pool, adaptive_max_pool, fractional_max_pool), max_unpool and their gradients.
 
-A window is a product of index ranges, one for each axis, so the maximum is computed one axis at a time, the last axis
-first. Of equal elements the first is taken; as in PyTorch, of several nan the last is taken.
+A window is a product of index ranges, one for each axis. Therefore the maximum is computed one axis at a time, the last
+axis first. Of equal elements the first is selected; as in PyTorch, of several nan the last is selected.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def out_size(size: int, kernel: int, stride: int, padding: int, dilation: int, c
 def window_indices(size: int, out: int, kernel: int, stride: int, padding: int, dilation: int) -> list[Any]:
     """Return a list with one array for each kernel offset: the input index that each of ``out`` windows reads.
 
-    An index in the padding is replaced by the nearest one of the window that is inside. If the whole window is in the
-    padding, the index is -1.
+    An index in the padding is replaced by the nearest index of the same window that is inside the input. If the whole
+    window is in the padding, the index is -1.
     """
     starts = numpy.arange(out) * stride - padding
     first = -(numpy.minimum(starts, 0) // dilation)
@@ -41,9 +41,10 @@ def window_indices(size: int, out: int, kernel: int, stride: int, padding: int, 
 
 
 class StridedWindows(list[list[Any]]):
-    """Window indices of max pooling with a fixed stride: for each dimension the list of :func:`window_indices`.
+    """List of the window indices of max pooling with a fixed stride, one list for each pooled dimension.
 
-    ``how`` holds (size, kernel, stride, padding, dilation) of each dimension.
+    The list of a dimension is the result of :func:`window_indices`. ``how`` holds (size, kernel, stride, padding,
+    dilation) of each dimension.
     """
 
     def __init__(self, how: Sequence[tuple[int, int, int, int, int]], ceil_mode: bool) -> None:
@@ -65,13 +66,16 @@ class StridedWindows(list[list[Any]]):
 
     @cached_property
     def table(self) -> small_arrays.Windows:
-        """The flat window indices as :class:`Windows` of ``kernels/small_arrays.py``, for small arrays."""
+        """The flat window indices for small inputs, as a :class:`Windows` of ``kernels/small_arrays.py``."""
         along = tuple([tuple([tuple(place.tolist()) for place in each]) for each in self])
         return small_arrays.Windows(small_arrays.seen_by(tuple([each[0] for each in self.how]), along).T)
 
 
 def adaptive_indices(size: int, out: int) -> list[Any]:
-    """Return the window indices of adaptive pooling, in the form of :func:`window_indices`."""
+    """Return the window indices of adaptive pooling from ``size`` inputs to ``out`` windows along one axis.
+
+    The result has the form of the result of :func:`window_indices`.
+    """
     starts, stops = adaptive_bounds(size, out)
     width = int((stops - starts).max(initial=0))
     return [numpy.minimum(starts + k, stops - 1) for k in range(width)]
@@ -80,8 +84,8 @@ def adaptive_indices(size: int, out: int) -> list[Any]:
 def fractional_indices(np: Any, samples: Any, size: int, out: int, kernel: int) -> list[Any]:
     """Return the window indices of fractional pooling (Graham 2014): a list with an array for each kernel offset.
 
-    ``samples`` holds one random number in [0, 1) for each plane (one channel of one sample), which determines its
-    windows. The arrays have the shape of ``samples`` followed by ``out``.
+    ``samples`` holds one random number in [0, 1) for each plane (one channel of one sample); the numbers determine the
+    positions of the windows. The arrays have the shape of ``samples`` followed by ``out``.
     """
     starts = np.full((*samples.shape, out), size - kernel, np.int64)
     if out > 1:
@@ -95,8 +99,8 @@ def fractional_indices(np: Any, samples: Any, size: int, out: int, kernel: int) 
 def maxima(np: Any, x: Any, places: Sequence[list[Any]], indices: bool = True) -> tuple[Any, Any]:
     """Return the maximum of each window over the last dimensions of ``x``, and its flat index in these dimensions.
 
-    ``places`` holds for each dimension a list as :func:`window_indices` returns it. Its arrays are 1-d, or have one row
-    for each plane (one channel of one sample). If ``indices`` is false, the second result is None.
+    ``places`` holds, for each pooled dimension, a list as :func:`window_indices` returns it. Its arrays are 1-d, or
+    have one row for each plane (one channel of one sample). If ``indices`` is false, the second result is None.
     """
     best, where = x, None
     rank = len(places)
@@ -125,7 +129,7 @@ def maxima(np: Any, x: Any, places: Sequence[list[Any]], indices: bool = True) -
 
 
 def _maxima_by_loop(np: Any, x: Any, places: StridedWindows) -> Any:
-    """Return ``maxima(np, x, places)`` computed by a Numba loop, or None if no loop applies."""
+    """Return ``maxima(np, x, places)`` computed by a Numba loop, or None if no loop supports ``x``."""
     loops = numba_operands.loops("pooling", x.size, x)
     if loops is None or len(places) != 2 or any(each[0].min() < 0 for each in places):
         return None
@@ -138,7 +142,7 @@ def _maxima_by_loop(np: Any, x: Any, places: StridedWindows) -> Any:
 
 
 def _lowest(np: Any, dtype: Any) -> Any:
-    """Return the value of ``dtype`` that no element is below: minus infinity for floating-point numbers."""
+    """Return the lowest value of ``dtype``: the minimum of an integer dtype, else minus infinity."""
     return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
 
 
@@ -147,9 +151,9 @@ def _along(
 ) -> tuple[Any, Any]:
     """Return the maximum of each window along ``axis``, and its flat index over the axes reduced so far.
 
-    ``where`` holds the flat indices of the elements of ``x``, or None for the first axis. ``step`` is the flat distance
-    of neighbours along ``axis``. If ``nan`` is true, ``x`` may contain nan. ``kind`` is the dtype of the indices; if it
-    is None, none are computed.
+    ``places`` holds the window indices along ``axis``. ``where`` holds the flat indices of the elements of ``x``, or is
+    None for the first axis. ``step`` is the distance of neighbours along ``axis`` in the flat index. If ``nan`` is
+    true, ``x`` may contain nan. ``kind`` is the dtype of the indices; if ``kind`` is None, no indices are computed.
     """
     best = index = None
     for each in places:
@@ -175,22 +179,25 @@ def _along(
 
 
 def _standing(places: Any, axis: int, ndim: int) -> Any:
-    """Return ``places``, window indices of one axis, reshaped to broadcast along ``axis`` of an array.
+    """Return ``places``, window indices along ``axis``, reshaped to broadcast with an array of ``ndim`` dimensions.
 
-    The array has ``ndim`` dimensions. ``places`` has the shape (out) or (planes, out).
+    ``places`` has the shape (out) or (planes, out), where a plane is one channel of one sample.
     """
     lead = places.ndim - 1
     return places.reshape(*places.shape[:lead], *(1,) * (axis - lead), -1, *(1,) * (ndim - axis - 1))
 
 
 def _per_plane(np: Any, x: Any, places: Any, axis: int) -> Any:
-    """Return the elements of ``x`` at ``places`` along ``axis``; ``places`` has one row of indices for each plane."""
+    """Return the elements of ``x`` at ``places`` along ``axis``.
+
+    ``places`` has one row of indices for each plane (one channel of one sample).
+    """
     shape = (*x.shape[:axis], places.shape[-1], *x.shape[axis + 1 :])
     return np.take_along_axis(x, np.broadcast_to(_standing(places, axis, x.ndim), shape), axis)
 
 
 def take_flat(np: Any, x: Any, indices: Any, rank: int) -> Any:
-    """Return the elements of ``x`` at flat ``indices`` into its last ``rank`` dimensions."""
+    """Return the elements of ``x`` at ``indices``, flat indices into the last ``rank`` dimensions of ``x``."""
     lead = x.shape[: x.ndim - rank]
     if not indices.size:
         return np.zeros(indices.shape, x.dtype)
@@ -200,9 +207,9 @@ def take_flat(np: Any, x: Any, indices: Any, rank: int) -> Any:
 
 
 def add_flat(np: Any, g: Any, indices: Any, shape: Any, rank: int, once: bool) -> Any:
-    """Return zeros of the given shape to which ``g`` is added at flat ``indices`` into the last ``rank`` dimensions.
+    """Return zeros of the given ``shape`` to which ``g`` is added at ``indices``, flat indices into some dimensions.
 
-    If ``once`` is true, no index is repeated.
+    The indices refer to the last ``rank`` dimensions. If ``once`` is true, no index occurs twice.
     """
     size, planes = math.prod(shape[len(shape) - rank :]), math.prod(shape[: len(shape) - rank])
     if (loops := numba_operands.loops("pooling", g.size, g)) is not None:

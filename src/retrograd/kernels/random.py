@@ -1,10 +1,10 @@
 """PyTorch's random generator (MT19937) on NumPy: the stream of 32-bit words, and uniform and normal numbers.
 
-For the same seed the numbers are PyTorch's. A uniform float32 uses 24 bits of one word, a uniform float64 uses 53 bits
-of two words. Normal numbers are computed in pairs by the Box-Muller method. Fewer than 16 are computed in double
-precision, and the second number of the last pair may be saved for the next call. 16 or more are computed in blocks of
-16, in which one half of the uniform numbers gives the radii and the other half the angles. If their number is not a
-multiple of 16, the last 16 are drawn again.
+For the same seed the numbers are the same as PyTorch's. A uniform float32 uses 24 bits of one word, a uniform float64
+uses 53 bits of two words. Normal numbers are computed in pairs by the Box-Muller method. Fewer than 16 normal numbers
+are computed in double precision, and the second number of the last pair may be saved for the next call. 16 or more are
+computed in blocks of 16, in which one half of the uniform numbers gives the radii and the other half the angles. If
+their number is not a multiple of 16, the last 16 are drawn again.
 
 The distributions are in ``kernels/samplers.py``.
 """
@@ -40,11 +40,11 @@ NO_TABLE: tuple[int, int, Array] = (0, -1, NO_WORDS)
 
 
 class WordConverter:
-    """Rule by which the 32-bit words of a :class:`Stream` become numbers of one distribution.
+    """Conversion of the random 32-bit words of a :class:`Stream` to numbers of one distribution.
 
-    ``make`` converts an array of words. ``each`` is the number of words for one number, ``together`` the number of
-    words that must be converted as a group. ``loop`` is the name of the Numba loop that converts many words, ``dtype``
-    the dtype of the loop's results.
+    ``make`` is a function that converts an array of words. ``each`` is the number of words for one number; the number
+    of words that ``make`` converts must be a multiple of ``together``. ``loop`` is the name of the Numba loop that
+    converts many words, ``dtype`` the dtype of the loop's results.
     """
 
     __slots__ = ("dtype", "each", "loop", "make", "together")
@@ -59,10 +59,10 @@ class WordConverter:
 class Stream:
     """State of a torch.Generator: the MT19937 words drawn ahead, and the normal number saved for the next call.
 
-    A converter is a :class:`WordConverter`. Words are drawn ahead, several groups at a time. The first request for a
-    converter's numbers converts many words into a table; small requests return slices of the table. The next table of a
-    converter is twice as long if the previous one was used up, and half as long if another converter was used in
-    between.
+    A :class:`WordConverter` defines how words become numbers of one distribution. The first request for such numbers
+    converts many words and saves the numbers in a table; small requests return slices of the table. The next table of a
+    distribution is twice as long if the previous table was used up, and half as long if another distribution was used
+    in between.
     """
 
     __slots__ = (
@@ -76,7 +76,7 @@ class Stream:
 
     @property
     def _engine(self) -> Any:
-        """NumPy's MT19937, created at the first draw because importing ``numpy.random`` takes long."""
+        """NumPy's MT19937 generator, created at the first draw because importing ``numpy.random`` takes long."""
         engine = self._bit_generator
         if engine is None:
             engine = self._bit_generator = numpy.random.MT19937(0)
@@ -84,7 +84,7 @@ class Stream:
         return engine
 
     def seed_with(self, seed: int) -> None:
-        """Restart the stream from ``seed``, an integer of 64 bits. To a negative seed 2**64 is added, as in PyTorch."""
+        """Restart the stream from ``seed``, an integer of 64 bits. As in PyTorch, 2**64 is added to a negative seed."""
         if not -(2**63) <= seed < 2**64:
             raise ValueError("Overflow when unpacking long long")
         self.initial_seed = seed % 2**64
@@ -97,7 +97,7 @@ class Stream:
         self._go_on(NO_WORDS, 0)
 
     def _go_on(self, words: Array, position: int, known: tuple[Array, int] | None = None) -> None:
-        """Replace the words drawn ahead by ``words``, and continue after the first ``position`` of these.
+        """Replace the words drawn ahead by ``words``, of which the first ``position`` are already used.
 
         ``known`` is the generator's state (key and position) before the first of these words, or None if the state was
         not read.
@@ -110,7 +110,8 @@ class Stream:
     def _draw_ahead(self) -> None:
         """Draw the next ``AHEAD`` words from the generator.
 
-        The generator's state is read only once in ``REMEMBERED`` words, because reading it takes as long as drawing.
+        The generator's state is read only once for every ``REMEMBERED`` words, because reading the state takes as long
+        as drawing the words.
         """
         known = None
         if self._known is None or self._passed > REMEMBERED:
@@ -118,7 +119,7 @@ class Stream:
         self._go_on(self._engine.random_raw(AHEAD), 0, known)
 
     def words(self, count: int) -> Array:
-        """Return the next ``count`` words of 32 bits, as uint64. The caller must not write to the array."""
+        """Return the next ``count`` random 32-bit words, as uint64. The caller must not write to the array."""
         start, end = self._position, self._position + count
         if count:
             self.fresh = False
@@ -137,7 +138,10 @@ class Stream:
         return numpy.concatenate([left, drawn[:more]])
 
     def many_words(self, count: int) -> Array | None:
-        """Return the next ``count`` words as uint32, drawn by a Numba loop; None if they are few or no loop applies."""
+        """Return the next ``count`` random 32-bit words, as uint32, drawn by a Numba loop.
+
+        The result is None if ``count`` is small or the loop cannot be used.
+        """
         if count < LARGE or not available():
             return None
         left = len(self._words) - self._position
@@ -156,7 +160,10 @@ class Stream:
         return drawn[:count]
 
     def numbers(self, count: int, maker: WordConverter) -> Array:
-        """Return the next ``count`` numbers of the converter ``maker``. The caller must not write to the array."""
+        """Return the next ``count`` numbers of the distribution to which ``maker`` converts words.
+
+        The caller must not write to the array.
+        """
         start = self._position
         end = start + count * maker.each
         begun, last, table = self._tables.get(maker, NO_TABLE)
@@ -167,9 +174,9 @@ class Stream:
         return table[first : first + count]
 
     def _tabled(self, count: int, maker: WordConverter) -> Array:
-        """Return the next ``count`` numbers of the converter ``maker``, from a new table of converted words.
+        """Return the next ``count`` numbers, converted by ``maker``, from a new table of converted words.
 
-        Many numbers are converted directly, without a table.
+        If ``count`` is large, the words are converted without a table.
         """
         start, words = self._position, count * maker.each
         left = len(self._words) - start
@@ -190,17 +197,17 @@ class Stream:
         return table[:count]
 
     def singles(self, count: int) -> Array:
-        """Return ``count`` uniform float32 in [0, 1). The caller must not write to the array."""
+        """Return ``count`` uniform random float32 numbers in [0, 1). The caller must not write to the array."""
         return self.numbers(count, SINGLES)
 
     def doubles(self, count: int) -> Array:
-        """Return ``count`` uniform float64 in [0, 1). The caller must not write to the array."""
+        """Return ``count`` uniform random float64 numbers in [0, 1). The caller must not write to the array."""
         return self.numbers(count, DOUBLES)
 
     def one_by_one(self) -> Generator[float, None, None]:
-        """Yield uniform float64 in [0, 1) as Python floats.
+        """Yield uniform random float64 numbers in [0, 1) as Python floats.
 
-        Closing the generator returns the words of unused numbers to the stream.
+        Closing this Python generator returns the words of unused numbers to the stream.
         """
         while True:
             count = min(max((len(self._words) - self._position) // 2, 1), WORDS)
@@ -227,7 +234,7 @@ class Stream:
         return raw
 
     def _state(self) -> tuple[Array, int]:
-        """Return the key and the position that MT19937 would have if no words had been drawn ahead."""
+        """Return the state of MT19937 (key and position) that PyTorch would have, without the words drawn ahead."""
         if self._known is None:
             return self._engine.state["state"]["key"], WORDS
         again = numpy.random.MT19937(0)
@@ -261,24 +268,24 @@ class Stream:
 
 
 def _singles(words: Array) -> Array:
-    """Return one uniform float32 in [0, 1) for each of ``words``."""
+    """Return one uniform float32 in [0, 1) for each of ``words``, random 32-bit words."""
     return (words & numpy.uint64(2**24 - 1)).astype(F32) * numpy.float32(2.0**-24)
 
 
 def _long_words(words: Array) -> Array:
-    """Return one 64-bit word for every two of ``words``, of which the first is the high half."""
+    """Return one 64-bit word for every two of ``words``; the first of the two words is the high half."""
     return (words[::2] << numpy.uint64(32)) | words[1::2]
 
 
 def _doubles(words: Array) -> Array:
-    """Return one uniform float64 in [0, 1) for every two of ``words``."""
+    """Return one uniform float64 in [0, 1) for every two of ``words``, random 32-bit words."""
     return (_long_words(words) & numpy.uint64(2**53 - 1)).astype(F64) * 2.0**-53
 
 
 def _pairs(words: Array) -> Array:
-    """Return standard normals as float64, by the Box-Muller method.
+    """Return standard normal numbers as float64, computed in pairs by the Box-Muller method from ``words``.
 
-    Two normals are made of every two uniform float64, which are made of ``words``.
+    A pair is computed from two uniform float64, that is, from four of the 32-bit words.
     """
     draws = _doubles(words)
     angles, radii = 2 * math.pi * draws[::2], numpy.sqrt(-2 * numpy.log1p(-draws[1::2]))
@@ -289,7 +296,7 @@ def _pairs(words: Array) -> Array:
 
 
 def _short_pairs(words: Array) -> Array:
-    """Return standard normals as float32: the results of ``_pairs(words)``, rounded."""
+    """Return standard normal numbers as float32: the results of ``_pairs(words)``, rounded."""
     return _pairs(words).astype(F32)
 
 
@@ -298,9 +305,9 @@ def _is_double(dtype: Any) -> bool:
 
 
 def _blocks(words: Array, dtype: Any) -> Array:
-    """Return standard normals of ``dtype``, by the Box-Muller method in blocks of 16 numbers.
+    """Return standard normal numbers of ``dtype``, computed by the Box-Muller method in blocks of 16 from ``words``.
 
-    The uniform numbers, 16 for each block, are made of ``words``.
+    Each block is computed from 16 uniform numbers of ``dtype``, which are made of random 32-bit words.
     """
     block = (_doubles if _is_double(dtype) else _singles)(words).reshape(-1, 16)
     kind = dtype.type

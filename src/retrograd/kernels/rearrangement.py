@@ -1,4 +1,4 @@
-"""Kernels of cat, stack, flip, roll, tril and triu: elements copied to other positions.
+"""Kernels of cat, stack, flip, roll, tril and triu, which copy elements to other positions.
 
 Large arrays are copied by Numba loops (``kernels/numba/rearrangement.py``). Results never share memory with the
 operands and are in C order unless a docstring names another order.
@@ -74,9 +74,9 @@ def roll_axes(np: Any, x: Any, shifts: tuple[int, ...], axes: tuple[int, ...]) -
 
 
 def _rotated(x: Any, axis: int, by: int) -> Any:
-    """Return ``x`` shifted cyclically by ``by`` along ``axis``, by a Numba loop; None if no loop applies.
+    """Return ``x`` shifted cyclically by ``by`` along ``axis``, or None if no Numba loop supports ``x``.
 
-    ``axis`` is not the first axis.
+    ``axis`` must not be the first axis.
     """
     loops = numba_operands.movers("rearrangement", x.size, x)
     if loops is None:
@@ -88,7 +88,7 @@ def _rotated(x: Any, axis: int, by: int) -> Any:
 
 
 def stack_arrays(np: Any, arrays: Sequence[Any], axis: int) -> Any:
-    """Return ``arrays``, which have one dtype, stacked along the new axis ``axis``.
+    """Return ``arrays``, which must have one dtype, stacked along the new axis ``axis``.
 
     Raises ValueError if the shapes differ.
     """
@@ -106,9 +106,9 @@ def stack_arrays(np: Any, arrays: Sequence[Any], axis: int) -> Any:
 
 
 def triangle(np: Any, x: Any, diagonal: int, lower: bool) -> Any:
-    """Return the lower triangle of the matrices in ``x`` up to ``diagonal``, or the upper one if ``lower`` is false.
+    """Return the lower triangle of the matrices in ``x``, or the upper triangle if ``lower`` is false.
 
-    The other elements are 0.
+    ``diagonal`` is the number of the outermost diagonal of the triangle, as in torch.tril. The other elements are 0.
     """
     loops = numba_operands.movers("rearrangement", x.size, x)
     if loops is None:

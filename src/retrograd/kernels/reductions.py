@@ -1,7 +1,7 @@
 """Kernels of sum and mean, accurate for float32 and half precision and fast for small arrays.
 
-NumPy adds pairwise only along a contiguous last axis, so that sums along other axes lose digits. Sums of large arrays
-go to the Numba loops of ``kernels/reductions_numba.py``.
+NumPy uses pairwise summation only along a contiguous last axis, so that sums along other axes lose digits. Sums of
+large arrays are computed by the Numba loops of ``kernels/reductions_numba.py``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def sum_elements(np: Any, x: Any) -> Any:
 
 
 def sum_axes(np: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    """Return the sum of ``x`` over ``axes``. If ``keepdims`` is true, these stay with size 1."""
+    """Return the sum of ``x`` over ``axes``. If ``keepdims`` is true, the summed axes have size 1 in the result."""
     if len(axes) == 1:
         return sum_along(np, x, axes[0], keepdims)
     if x.size >= LARGE and (result := reductions_numba.summed(x, axes, keepdims)) is not None:
@@ -52,7 +52,7 @@ def sum_axes(np: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 
 
 def sum_along(np: Any, x: Any, axis: int, keepdims: bool) -> Any:
-    """Return the sum of ``x`` over ``axis``. If ``keepdims`` is true, the axis stays with size 1."""
+    """Return the sum of ``x`` over ``axis``. If ``keepdims`` is true, the summed axis has size 1 in the result."""
     if axis < 0:
         axis += x.ndim
     size = x.shape[axis]
@@ -77,8 +77,8 @@ def sum_along(np: Any, x: Any, axis: int, keepdims: bool) -> Any:
 def sum_broadcast(np: Any, x: Any, axis: int) -> Any:
     """Return the sum of ``x`` over ``axis``, in a shape that broadcasts with ``x``.
 
-    Along ``axis`` the result has size 1 or, for small matrices, the size of ``x``, because NumPy takes 1 µs to
-    broadcast an operand.
+    Along ``axis`` the result has size 1 or, for small matrices, the same size as ``x``, because broadcasting an operand
+    takes NumPy 1 µs.
     """
     size = x.shape[axis]
     if size <= 16 and x.ndim == 2 and x.size <= ROWS and x.__class__ is numpy.ndarray and x.dtype in ONES:
@@ -94,23 +94,23 @@ def _square(np: Any, size: int, dtype: Any) -> Any:
 def mean_broadcast(np: Any, x: Any, axis: int) -> Any:
     """Return the mean of ``x`` over ``axis``, in a shape that broadcasts with ``x``.
 
-    Along ``axis`` the result has size 1 or, for small matrices, the size of ``x``.
+    Along ``axis`` the result has size 1 or, for small matrices, the same size as ``x``.
     """
     size = x.shape[axis]
     return sum_broadcast(np, x, axis) / (COUNTS[x.dtype][size] if size <= FEW and x.dtype in COUNTS else size)
 
 
 def mean_along(np: Any, x: Any, axis: int, keepdims: bool) -> Any:
-    """Return the mean of ``x`` over ``axis``. If ``keepdims`` is true, the axis stays with size 1."""
+    """Return the mean of ``x`` over ``axis``. If ``keepdims`` is true, this axis has size 1 in the result."""
     result, size = sum_along(np, x, axis, keepdims), x.shape[axis]
     return result / (COUNTS[x.dtype][size] if size <= FEW and x.dtype in COUNTS else x.dtype.type(size))
 
 
 def _along(np: Any, x: Any, axis: int) -> Any:
-    """Return the sum of ``x`` over ``axis``, which keeps the size 1.
+    """Return the sum of ``x`` over ``axis``, which has size 1 in the result, with reduced rounding errors.
 
-    The axis is divided into groups of ``BLOCK`` elements. Each group is summed first; the sums of the groups are then
-    summed in the same way, to reduce rounding errors.
+    The axis is divided into blocks of ``BLOCK`` elements. Each block is summed first; the sums of the blocks are then
+    summed in the same way.
     """
     size = x.shape[axis]
     if size <= BLOCK or x.strides[axis] == x.itemsize:

@@ -1,9 +1,9 @@
 """Kernels of sum, prod, amax, amin, argmax, var, cumsum, softmax and logsumexp for large arrays, by Numba loops.
 
-The loops are in ``kernels/numba/reductions.py`` and ``kernels/numba/normalization.py``. A function returns None where
-no loop applies to its arrays; the caller then computes with NumPy. The loops reduce the middle axis of arrays (outer,
-many, inner): ``many`` is the number of elements along the reduced axes, ``outer`` and ``inner`` those along the axes
-before and after them in memory.
+The loops are in ``kernels/numba/reductions.py`` and ``kernels/numba/normalization.py``. A function returns None if no
+loop supports its arrays; the caller then computes with NumPy. The loops reduce the middle axis of arrays (outer, many,
+inner): ``many`` is the number of elements along the reduced axes, ``outer`` and ``inner`` are those along the axes
+before and after the reduced axes in memory.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Seen(NamedTuple):
     """Operand of a reduction such as torch.sum, reshaped to (outer, many, inner) with the reduced axes in the middle.
 
     ``kept`` is the shape of the result in memory order, with size 1 along the reduced axes. ``back`` is the permutation
-    from memory order to the order of the axes, or None if these are equal.
+    that transposes the result to the order of the operand's axes, or None if the orders are equal.
     """
 
     array: Any
@@ -33,9 +33,9 @@ class Seen(NamedTuple):
     back: tuple[int, ...] | None
 
     def put_back(self, found: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-        """Return ``found`` (outer, inner), the result of a loop, in the shape that the reduction returns.
+        """Return ``found`` (outer, inner), the result of a loop, in the shape of the result of the reduction.
 
-        ``axes`` are the reduced axes. If ``keepdims`` is true, they stay with size 1.
+        ``axes`` are the reduced axes. If ``keepdims`` is true, these axes have size 1, else they are removed.
         """
         found = found.reshape(self.kept)
         if self.back is not None:
@@ -44,9 +44,9 @@ class Seen(NamedTuple):
 
 
 def seen(x: Any, axes: tuple[int, ...]) -> Seen | None:
-    """Return ``x`` reshaped for a reduction over ``axes``; None if no loop applies.
+    """Return ``x`` reshaped for a reduction over ``axes``, or None if no Numba loop supports ``x``.
 
-    Loops apply to large NumPy arrays of float32 or float64 whose reduced axes are adjacent in memory.
+    Loops support large NumPy arrays of float32 or float64 whose reduced axes are adjacent in memory.
     """
     if x.__class__ is not numpy.ndarray:
         x = plain(x)
@@ -71,18 +71,18 @@ def seen(x: Any, axes: tuple[int, ...]) -> Seen | None:
 
 
 def _parts(outer: int, many: int, inner: int) -> int:
-    """Return the number of parts into which the middle axis is divided for a sum, so that all threads have work.
+    """Return the number of parts into which ``many`` elements are divided for a sum, so that all threads have work.
 
-    ``outer``, ``many`` and ``inner`` are the sizes of the operand's axes; ``many`` is that of the middle axis.
+    ``outer``, ``many`` and ``inner`` are the sizes of the operand's three axes; the middle axis is summed.
     """
     across = outer * -(-inner // 1024)
     return max(1, min(many // 64, -(-blas_threads.max_threads() // across)))
 
 
 def summed(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    """Return the sum of ``x`` over ``axes``, or None if no loop applies.
+    """Return the sum of ``x`` over ``axes``, or None if no Numba loop supports ``x``.
 
-    If ``keepdims`` is true, the axes stay with size 1.
+    If ``keepdims`` is true, the summed axes have size 1 in the result.
     """
     if x.__class__ is not numpy.ndarray:
         x = plain(x)
@@ -108,7 +108,10 @@ def summed(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 
 
 def _sum_of_equal(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    """Return the sum over ``axes`` of ``x``, whose elements are all the same, because its strides are 0."""
+    """Return the sum over ``axes`` of an array ``x`` whose strides are all 0, so that all elements are equal.
+
+    If ``keepdims`` is true, the summed axes have size 1 in the result.
+    """
     kept = [1 if axis in axes else size for axis, size in enumerate(x.shape)]
     count = math.prod(x.shape[axis] for axis in axes)
     found = numpy.full(kept, x[(0,) * x.ndim] * x.dtype.type(count), x.dtype)
@@ -116,9 +119,9 @@ def _sum_of_equal(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 
 
 def _one_after_the_other(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    """Return the sum of ``x`` over ``axes`` that are not adjacent, one axis at a time; None if no loop applies.
+    """Return the sum of ``x`` over ``axes`` that are not adjacent, with the last axis summed first.
 
-    The last axis is summed first.
+    The result is None if no Numba loop supports ``x``. If ``keepdims`` is true, the summed axes have size 1.
     """
     last = x.ndim - 1
     if len(axes) < 2 or last not in axes or x.shape[last] < 16:
@@ -130,9 +133,10 @@ def _one_after_the_other(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 
 
 def squares(x: Any, centre: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    """Return the sum of ``(x - centre)**2`` over ``axes``, or None if no loop applies.
+    """Return the sum of ``(x - centre)**2`` over ``axes``, or None if no Numba loop supports ``x``.
 
-    ``centre`` has size 1 along ``axes``; None means 0. If ``keepdims`` is true, the axes stay with size 1.
+    ``centre`` has size 1 along ``axes``; None means 0. If ``keepdims`` is true, the summed axes have size 1 in the
+    result.
     """
     view = seen(x, axes)
     if view is None:
@@ -162,7 +166,7 @@ def _joined(parts: Any, dtype: Any) -> Any:
 
 
 def _line(x: Any) -> Any:
-    """Return all elements of ``x`` in memory order, as a 1-d view, or None if no loop applies."""
+    """Return all elements of ``x`` in memory order, as a 1-d view, or None if no Numba loop supports ``x``."""
     if suits(x.size, x) and x.flags.carray:
         return x.reshape(-1)
     view = seen(x, tuple(range(x.ndim)))
@@ -170,7 +174,7 @@ def _line(x: Any) -> Any:
 
 
 def total(x: Any) -> Any:
-    """Return the sum of all elements of ``x``, or None if no loop applies."""
+    """Return the sum of all elements of ``x``, or None if no Numba loop supports ``x``."""
     line = _line(x)
     if line is None:
         return None
@@ -182,13 +186,13 @@ def _total_of_squares(line: Any, centre: Any) -> Any:
 
 
 def total_of_squares(x: Any) -> Any:
-    """Return the sum of the squares of all elements of ``x``, or None if no loop applies."""
+    """Return the sum of the squares of all elements of ``x``, or None if no Numba loop supports ``x``."""
     line = _line(x)
     return None if line is None else x.dtype.type(_total_of_squares(line, x.dtype.type(0)))
 
 
 def product(x: Any) -> Any:
-    """Return the product of all elements of ``x``, or None if no loop applies."""
+    """Return the product of all elements of ``x``, or None if no Numba loop supports ``x``."""
     line = _line(x)
     if line is None:
         return None
@@ -200,7 +204,7 @@ def product(x: Any) -> Any:
 def products(x: Any, axis: int, keepdims: bool) -> Any:
     """Return the products of ``x`` along ``axis``, which must be the axis with the smallest stride.
 
-    If ``keepdims`` is true, the axis stays with size 1. The result is None if no loop applies.
+    If ``keepdims`` is true, the axis has size 1 in the result. The result is None if no Numba loop supports ``x``.
     """
     view = seen(x, (axis,))
     if view is None or view.array.shape[2] != 1 or view.array.shape[0] < 8:
@@ -213,7 +217,7 @@ def products(x: Any, axis: int, keepdims: bool) -> Any:
 def products_of_others(x: Any, axis: int) -> Any:
     """Return for each element of ``x`` the product of the other elements along ``axis``, the last axis of ``x``.
 
-    The result is None if no loop applies.
+    The result is None if no Numba loop supports ``x``.
     """
     view = seen(x, (axis,))
     if view is None or view.array.shape[2] != 1 or view.array.shape[0] < 8 or view.back is not None:
@@ -229,9 +233,9 @@ MANY = 1 << 18
 
 
 def largest_of_all(x: Any, sign: int = 1) -> Any:
-    """Return the maximum of all elements of ``x``, or their minimum if ``sign`` is -1; None if no loop applies.
+    """Return the maximum of all elements of ``x``, or the minimum if ``sign`` is -1.
 
-    The result is nan if any element is nan.
+    The result is nan if any element is nan, and None if no Numba loop supports ``x``.
     """
     line = _line(x) if x.size >= MANY else None
     if line is None:
@@ -242,10 +246,10 @@ def largest_of_all(x: Any, sign: int = 1) -> Any:
 
 
 def share_of_extreme(x: Any, top: Any, axes: tuple[int, ...]) -> Any:
-    """Return the gradient of amax or amin, given the result ``top``; equal extreme elements get equal shares.
+    """Return the gradient of amax or amin with respect to ``x``, given ``top``, the result of amax or amin.
 
-    ``top`` has size 1 along ``axes``. An element of ``x`` that equals its ``top`` gets 1 / (number of such elements),
-    any other element gets 0. The result is None if no loop applies.
+    ``top`` has size 1 along ``axes``. Elements of ``x`` that equal ``top`` get 1 / (number of these elements), all
+    other elements get 0. The result is None if no Numba loop supports ``x``.
     """
     x, top = plain(x), plain(top)
     if not suits(x.size, x) or not x.flags.carray or top.dtype != x.dtype:
@@ -263,9 +267,10 @@ def share_of_extreme(x: Any, top: Any, axes: tuple[int, ...]) -> Any:
 
 
 def largest(x: Any, axes: tuple[int, ...], keepdims: bool, sign: int = 1) -> Any:
-    """Return the maximum of ``x`` over ``axes``, or the minimum if ``sign`` is -1; None if no loop applies.
+    """Return the maximum of ``x`` over ``axes``, or the minimum if ``sign`` is -1.
 
-    The result is nan where any reduced element is nan. If ``keepdims`` is true, the axes stay with size 1.
+    The result is nan where any reduced element is nan. If ``keepdims`` is true, the reduced axes have size 1. The
+    result is None if no Numba loop supports ``x``.
     """
     view = seen(x, axes)
     if view is None:
@@ -287,7 +292,8 @@ def largest(x: Any, axes: tuple[int, ...], keepdims: bool, sign: int = 1) -> Any
 def where_largest(x: Any, axis: int, sign: int = 1) -> Any:
     """Return the index of the first maximum of ``x`` along ``axis``, or of the first minimum if ``sign`` is -1.
 
-    The result is None if no loop applies. Along the axis with the smallest stride NumPy's argmax is faster.
+    The result is None if no Numba loop supports ``x``, and along the axis with the smallest stride, where NumPy's
+    argmax is faster.
     """
     view = seen(x, (axis,))
     if view is None or view.array.shape[2] < 512:
@@ -301,7 +307,8 @@ def where_largest(x: Any, axis: int, sign: int = 1) -> Any:
 def running(x: Any, axis: int, product: bool, back: bool = False) -> Any:
     """Return the cumulative sums of ``x`` along ``axis``, or the cumulative products if ``product`` is true.
 
-    If ``back`` is true, they are accumulated from the end of the axis. The result is None if no loop applies.
+    If ``back`` is true, the elements are accumulated from the end of the axis. The result is None if no Numba loop
+    supports ``x``.
     """
     view = seen(x if any(x.strides) else numpy.ascontiguousarray(x), (axis,))
     if view is None or view.back is not None:
@@ -331,8 +338,8 @@ def running(x: Any, axis: int, product: bool, back: bool = False) -> Any:
 def rows(x: Any, width: int, *others: Any) -> list[Any] | None:
     """Return ``x`` and ``others``, arrays of one shape, as matrices whose rows have ``width`` elements.
 
-    An array of ``others`` whose strides are all 0 is replaced by its only element. The result is None if no loop
-    applies.
+    An array of ``others`` whose strides are all 0 is replaced by its only element. The result is None if no Numba loop
+    supports the arrays.
     """
     if x.__class__ is not numpy.ndarray:
         x = plain(x)
@@ -352,10 +359,11 @@ def rows(x: Any, width: int, *others: Any) -> list[Any] | None:
 
 
 def by_rows(name: str, x: Any, axis: int, *others: Any) -> Any:
-    """Return the loop ``name`` of ``kernels/numba/normalization.py`` applied along ``axis`` of ``x``.
+    """Return the result of the Numba loop ``name``, such as "softmax", along ``axis`` of ``x``.
 
-    Along the last axis the loop ``name`` is called, along another axis the loop ``name_columns``. ``others`` are arrays
-    of the shape of ``x``, passed to the loop before ``x``. The result is None if no loop applies.
+    The loops are in ``kernels/numba/normalization.py``. Along the last axis the loop ``name`` is called, along another
+    axis the loop ``name_columns``. ``others`` are arrays of the shape of ``x``, passed to the loop before ``x``. The
+    result is None if the loop does not support the arrays.
     """
     last = axis in (-1, x.ndim - 1)
     given = rows(x, x.shape[-1], *others) if x.size >= LARGE else None
@@ -375,9 +383,9 @@ def by_rows(name: str, x: Any, axis: int, *others: Any) -> Any:
 
 
 def logsumexp(x: Any, axis: int) -> Any:
-    """Return ``log(sum(exp(x)))`` over the last axis of ``x``, which stays with size 1.
+    """Return ``log(sum(exp(x)))`` over the last axis of ``x``, which has size 1 in the result.
 
-    The result is None if no loop applies or ``axis`` is not the last axis.
+    The result is None if no Numba loop supports ``x`` or if ``axis`` is not the last axis.
     """
     given = rows(x, x.shape[-1]) if axis in (-1, x.ndim - 1) else None
     if given is None:

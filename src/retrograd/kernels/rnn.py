@@ -1,8 +1,9 @@
 """Kernels of RNN, LSTM and GRU over whole sequences: the forward pass, and the gradients of all operands.
 
-A packed sequence is a matrix of rows, those of the first time step first. ``sizes`` holds the number of rows of each
-time step, which never increases, because sequences are sorted by descending length. The products with the input weights
-are one matrix product for all time steps; only the part that depends on the previous step is computed step by step.
+A packed sequence is a matrix with one row for each sequence and time step; the rows of the first time step come first.
+``sizes`` holds the number of rows of each time step, which never increases, because sequences are sorted by descending
+length. The products with the input weights are one matrix product for all time steps. Only the operations that depend
+on the previous step are computed step by step.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
 def steps(sizes: Sequence[int], reverse: bool) -> Iterator[tuple[int, slice]]:
-    """Return an iterator over the time steps of packed sequences: pairs (number of rows, slice of these rows).
+    """Return an iterator over the time steps of packed sequences, as pairs (number of rows, slice of these rows).
 
     ``sizes`` holds the number of rows of each time step. If ``reverse`` is true, the last time step comes first.
     """
@@ -27,7 +28,7 @@ def steps(sizes: Sequence[int], reverse: bool) -> Iterator[tuple[int, slice]]:
 
 
 def _sigmoid(np: Any, x: Any) -> Any:
-    """Return ``1 / (1 + exp(-x))``, computed by tanh to avoid overflow."""
+    """Return the sigmoid ``1 / (1 + exp(-x))``, computed by tanh to avoid overflow."""
     return 0.5 * (np.tanh(0.5 * x) + 1)
 
 
@@ -43,11 +44,13 @@ def forward(
     np: Any, kind: str, x: Any, hidden: Any, cell: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any,
     sizes: Sequence[int], reverse: bool,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """Return the hidden states (rows, units), the last hidden state, the last cell and three saved arrays.
+    """Return the hidden states (rows, units), the last hidden state, the last cell state and three saved arrays.
 
-    ``kind`` is "LSTM", "GRU", "RNN_TANH" or "RNN_RELU". ``hidden`` and ``cell`` are the initial states; ``cell`` is
-    None except for an LSTM. ``w_hr`` is the projection of an LSTM, or None. The saved arrays are the activated gates
-    (rows, gates * units), the cells before and after each step, and the hidden states before each step.
+    ``kind`` is "LSTM", "GRU", "RNN_TANH" or "RNN_RELU". ``x`` is a packed sequence with ``sizes`` rows for each time
+    step. ``hidden`` and ``cell`` are the initial states; ``cell`` is None except for an LSTM. ``w_hr`` is the
+    projection of an LSTM, or None. If ``reverse`` is true, the sequences are processed backwards. The saved arrays are
+    the activated gates (rows, gates * units), the cell states before and after each step, and the hidden states before
+    each step.
     """
     units = w_hh.shape[0] // GATES[kind]
     seen = _added(x @ w_ih.T, b_ih, b_hh if kind != "GRU" else None)
@@ -82,8 +85,8 @@ def forward(
 def _lstm_step(np: Any, gates: Any, cell: Any) -> tuple[Any, Any]:
     """Return the hidden state and the cell state of an LSTM after one time step.
 
-    ``cell`` is the cell state before the step. ``gates`` (rows, 4 * units) holds the gates input, forget, new and
-    output; the activation functions are applied to them in place.
+    ``cell`` is the cell state before the step. ``gates`` (rows, 4 * units) holds the input, forget, cell and output
+    gates before activation; the activation functions are applied in place.
     """
     units = cell.shape[1]
     gates[:, : 2 * units] = _sigmoid(np, gates[:, : 2 * units])
@@ -97,8 +100,9 @@ def _lstm_step(np: Any, gates: Any, cell: Any) -> tuple[Any, Any]:
 def _gru_step(np: Any, gates: Any, seen: Any, product: Any, h: Any) -> Any:
     """Return the hidden state after one time step of a GRU, and write the activated gates to ``gates``.
 
-    ``seen`` is the product of the input with its weights, ``product`` that of ``h``, the previous hidden state.
-    ``gates`` receives reset, update, new, and the hidden part of new.
+    ``seen`` is the product of the input with its weights. ``product`` is the product of ``h``, the previous hidden
+    state, with its weights. ``gates`` receives the reset, update and new gates, and the part of the new gate that comes
+    from ``h``.
     """
     units = h.shape[1]
     both = slice(0, 2 * units)
@@ -116,8 +120,9 @@ def backward(
 ) -> tuple[Any, ...]:  # fmt: skip
     """Return the gradients of ``x``, ``hidden``, ``cell``, ``w_ih``, ``w_hh``, ``b_ih``, ``b_hh`` and ``w_hr``.
 
-    ``grads`` holds the gradients of the hidden states, the last hidden state and the last cell, of which each may be
-    None. ``gates``, ``cells`` and ``before`` are the arrays that :func:`forward` saved.
+    ``grads`` holds the gradients of the hidden states, the last hidden state and the last cell state; any of them may
+    be None. ``gates``, ``cells`` and ``before`` are the arrays that :func:`forward` saved. The other parameters are
+    those of :func:`forward`.
     """
     of_out, of_last, of_cell = grads
     dh = np.zeros(hidden.shape, x.dtype) if of_last is None else of_last.copy()
@@ -151,9 +156,10 @@ def backward(
 
 
 def _lstm_back(np: Any, inner: Any, d: Any, dc: Any, gates: Any, cells: Any) -> Any:
-    """Write the gradients of an LSTM's gates for one time step to ``inner``; return the previous cell's gradient.
+    """Return the gradient of the cell state before one time step of an LSTM.
 
-    ``d`` and ``dc`` are the gradients of the hidden state and the cell after the step.
+    The gradients of the gates (before activation) are written to ``inner``. ``d`` and ``dc`` are the gradients of the
+    hidden state and the cell state after the step. ``gates`` and ``cells`` are the saved values of the step.
     """
     units = d.shape[1]
     enter, keep, new, leave = (gates[:, k * units : (k + 1) * units] for k in range(4))
@@ -167,10 +173,11 @@ def _lstm_back(np: Any, inner: Any, d: Any, dc: Any, gates: Any, cells: Any) -> 
 
 
 def _gru_back(np: Any, inner: Any, outer: Any, d: Any, gates: Any, h: Any) -> Any:
-    """Return the gradient of ``h``, the hidden state before one time step of a GRU, except the part through the gates.
+    """Return the direct part ``d * update`` of the gradient of ``h``, the hidden state before one time step of a GRU.
 
-    The gradients of the gates are written to ``inner`` (their hidden part) and ``outer`` (their input part). ``d`` is
-    the gradient of the hidden state after the step.
+    The gradients of the gates are written to ``inner`` (with respect to the product of ``h``) and ``outer`` (with
+    respect to the product of the input). ``d`` is the gradient of the hidden state after the step. ``gates`` holds the
+    values that :func:`_gru_step` wrote.
     """
     units = d.shape[1]
     reset, update, new, part = (gates[:, k * units : (k + 1) * units] for k in range(4))

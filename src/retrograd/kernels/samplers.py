@@ -1,7 +1,7 @@
 """Kernels of rand, randn, randint, randperm, bernoulli, multinomial and the other random distributions.
 
-They draw from ``stream``, a :class:`Stream` of ``kernels/random.py``, in PyTorch's order, so that the numbers are
-PyTorch's.
+The parameter ``stream``, a :class:`Stream` of ``kernels/random.py``, is the random generator. Random words are drawn in
+the same order as in PyTorch, so that the numbers for a seed are the same.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ from .random import (
 
 
 def draw_numbers(stream: Stream, shape: tuple[int, ...], maker: WordConverter) -> Array:
-    """Return an array of the given shape with the next numbers of ``stream``, converted by ``maker``."""
+    """Return an array of the given ``shape`` with the next random numbers of ``stream``.
+
+    ``maker`` converts random words to these numbers.
+    """
     if len(shape) == 1:
         (count,) = shape
         numbers = stream.numbers(count, maker)
@@ -48,7 +51,7 @@ def draw_numbers(stream: Stream, shape: tuple[int, ...], maker: WordConverter) -
 
 
 def uniform(stream: Stream, shape: tuple[int, ...], dtype: Any, low: float = 0.0, high: float = 1.0) -> Array:
-    """Return uniform numbers in [``low``, ``high``) as an array of the given shape and dtype."""
+    """Return uniform random numbers in [``low``, ``high``) as an array of the given ``shape`` and ``dtype``."""
     if dtype is F32 and low == 0 and high == 1:
         return draw_numbers(stream, shape, SINGLES)
     dtype = numpy.dtype(dtype)
@@ -67,7 +70,7 @@ def uniform(stream: Stream, shape: tuple[int, ...], dtype: Any, low: float = 0.0
 
 
 def _part(dtype: Any) -> Any:
-    """Return the real dtype of the real and imaginary parts of ``dtype``, a complex dtype."""
+    """Return the real dtype of the real and imaginary parts of the complex dtype ``dtype``."""
     return F32 if dtype.itemsize == 8 else F64
 
 
@@ -77,10 +80,10 @@ def _complex_of(pairs: Array, dtype: Any) -> Array:
 
 
 def standard_normal_converter(stream: Stream, count: int) -> WordConverter | None:
-    """Return the converter of words to ``count`` standard normals of float32; None if it cannot be used.
+    """Return the :class:`WordConverter` that makes ``count`` standard normal float32 numbers of random words, or None.
 
-    This is the case if ``stream`` has saved the second number of a pair or would have to save one, or if the last block
-    of 16 is incomplete.
+    The result is None if ``stream`` has saved the second number of a pair or would have to save one, or if ``count`` is
+    at least 16 and not a multiple of 16.
     """
     if count < 16:
         return SHORT_PAIRS if stream.kept is None and not count % 2 else None
@@ -90,9 +93,10 @@ def standard_normal_converter(stream: Stream, count: int) -> WordConverter | Non
 def normal(
     stream: Stream, shape: tuple[int, ...], dtype: Any, mean: float = 0.0, std: float = 1.0, blocks: bool = True
 ) -> Array:
-    """Return normal numbers with the given ``mean`` and standard deviation ``std``.
+    """Return normally distributed random numbers with the given ``mean`` and standard deviation ``std``.
 
-    If ``blocks`` is false, they are drawn in pairs even if they are many, as PyTorch does for non-contiguous tensors.
+    If ``blocks`` is false, 16 or more numbers are also computed in pairs instead of blocks of 16, as PyTorch does for
+    non-contiguous tensors.
     """
     count = _count(shape)
     if dtype is F32 and mean == 0 and std == 1:  # the most common case
@@ -112,7 +116,7 @@ def normal(
 
 
 def normals_one_by_one(stream: Stream, count: int) -> Array:
-    """Return ``count`` standard normals as float64, computed in pairs by the Box-Muller method.
+    """Return ``count`` standard normal numbers as float64, computed in pairs by the Box-Muller method.
 
     If ``count`` is odd, the stream saves the second number of the last pair for the next call.
     """
@@ -130,7 +134,10 @@ def normals_one_by_one(stream: Stream, count: int) -> Array:
 
 
 def _normal_blocks(stream: Stream, shape: tuple[int, ...], dtype: Any, mean: float, std: float) -> Array:
-    """Return normal numbers, by the Box-Muller method in blocks of 16, as PyTorch draws 16 or more elements."""
+    """Return 16 or more normal numbers with ``mean`` and ``std``, by the Box-Muller method in blocks of 16.
+
+    PyTorch uses the same method for 16 or more elements.
+    """
     short = dtype in (F16, BF16)  # computed in float32, and without draws for the elements that the last 16 replace
     kind, out = F32 if short else dtype, numpy.empty(shape, dtype)
     flat, rest = out.reshape(-1), out.size % 16
@@ -148,12 +155,15 @@ def _scaled(x: Array, mean: float, std: float) -> Array:
 
 @lru_cache(maxsize=8)
 def _remainders(span: int) -> WordConverter:
-    """Return the converter that makes random integers of words: their remainders modulo ``span``, as int64."""
+    """Return the :class:`WordConverter` that makes int64 numbers from random words: the words modulo ``span``."""
     return WordConverter(lambda words: (words % numpy.uint64(span)).view(I64), 1, 1)
 
 
 def integers(stream: Stream, shape: tuple[int, ...], dtype: Any, low: int, high: int) -> Array:
-    """Return integers from ``low`` to ``high - 1``. If the range is 2**28 or more, each number takes two words."""
+    """Return random integers from ``low`` to ``high - 1``, uniformly distributed.
+
+    If the range has 2**28 or more integers, each number is computed from two 32-bit words.
+    """
     span, count = high - low, _count(shape)
     if dtype is I64 and 0 < span < 2**28 and 0 <= low < 2**62 and count < LARGE:
         drawn = draw_numbers(stream, shape, _remainders(span))
@@ -190,7 +200,7 @@ def bounds(dtype: Any) -> tuple[float, float]:
 
 
 def largest_integer(dtype: Any) -> int:
-    """Return the greatest integer that ``random_(from, None)`` may draw for ``dtype``."""
+    """Return the greatest integer that ``Tensor.random_(low, None)`` may draw for ``dtype``."""
     dtype = numpy.dtype(dtype)
     return _EXACT[dtype] if dtype.kind in "fV" else int(bounds(dtype)[1])
 
@@ -200,7 +210,11 @@ _RANGE = {**{kind: top + 1 for kind, top in _EXACT.items()}, numpy.dtype(bool): 
 
 
 def full_range_integers(stream: Stream, shape: tuple[int, ...], dtype: Any) -> Array:
-    """Return the numbers of ``random_()``: integers from 0 to the greatest one that ``dtype`` represents exactly."""
+    """Return random integers as ``Tensor.random_()`` draws them, from 0 to a maximum that depends on ``dtype``.
+
+    For a floating-point dtype this is the greatest integer up to which all integers are exactly representable, for an
+    integer dtype its maximum.
+    """
     dtype = numpy.dtype(dtype)
     span = _RANGE.get(dtype) or int(numpy.iinfo(dtype).max) + 1
     count = _count(shape)
@@ -211,7 +225,7 @@ def full_range_integers(stream: Stream, shape: tuple[int, ...], dtype: Any) -> A
 def permutation(stream: Stream, count: int, dtype: Any) -> Array:
     """Return a random permutation of the integers from 0 to ``count - 1``, by the Fisher-Yates shuffle.
 
-    Each element, from the first on, is exchanged with itself or a later one.
+    Each element, from the first on, is exchanged with itself or with a later element.
     """
     if count >= LARGE and available():
         spans = numpy.arange(count, 1, -1, dtype=numpy.uint64)
@@ -228,9 +242,10 @@ def permutation(stream: Stream, count: int, dtype: Any) -> Array:
 
 
 def bernoulli(stream: Stream, shape: tuple[int, ...], dtype: Any, p: Any, value: float = 1.0) -> Array:
-    """Return ``value`` with probability ``p``, else 0, for each element.
+    """Return an array whose elements are ``value`` with probability ``p``, else 0.
 
-    If ``p`` is a Python number, uniform float64 are drawn; if ``p`` is an array, uniform numbers of its dtype.
+    If ``p`` is a Python number, uniform float64 numbers are compared with ``p``. If ``p`` is an array, the uniform
+    numbers have its dtype, and the elements of the result are 1 or 0.
     """
     if isinstance(p, numpy.ndarray):
         draws = stream.doubles(p.size) if _is_double(p.dtype) else stream.singles(p.size)
@@ -244,7 +259,7 @@ def bernoulli(stream: Stream, shape: tuple[int, ...], dtype: Any, p: Any, value:
 
 
 def exponential(stream: Stream, shape: tuple[int, ...], dtype: Any, rate: float = 1.0) -> Array:
-    """Return samples of the exponential distribution with the given ``rate``."""
+    """Return samples of the exponential distribution with the given ``rate``, of the given ``shape`` and ``dtype``."""
     draws = stream.doubles(_count(shape))
     values = numpy.log1p(numpy.negative(draws))
     values = numpy.negative(values, values) if rate == 1 else values * (-1.0 / rate)
@@ -263,7 +278,7 @@ def log_normal(stream: Stream, shape: tuple[int, ...], dtype: Any, mean: float =
 
 
 def geometric(stream: Stream, shape: tuple[int, ...], dtype: Any, p: float) -> Array:
-    """Return samples of the geometric distribution: the number of trials up to the first success.
+    """Return samples of the geometric distribution: the number of trials up to and including the first success.
 
     Each trial succeeds with probability ``p``.
     """
@@ -275,7 +290,7 @@ def geometric(stream: Stream, shape: tuple[int, ...], dtype: Any, p: float) -> A
 def poisson(stream: Stream, rate: Array) -> Array:
     """Return samples of Poisson distributions with the means ``rate``.
 
-    Means below 10 use products of uniform numbers, other means transformed rejection.
+    For means below 10 uniform numbers are multiplied; for other means transformed rejection is used.
     """
     out = numpy.empty(rate.shape, rate.dtype)
     flat = out.reshape(-1)
@@ -286,7 +301,10 @@ def poisson(stream: Stream, rate: Array) -> Array:
 
 
 def _poisson_few(draws: Draws, mean: float) -> int:
-    """Return one sample of the Poisson distribution with ``mean`` below 10, by multiplying uniform numbers."""
+    """Return one sample of the Poisson distribution with ``mean`` below 10, by multiplying uniform numbers.
+
+    ``draws`` yields the uniform numbers.
+    """
     if mean == 0:
         return 0
     bound, product, count = math.exp(-mean), 1.0, 0
@@ -300,7 +318,8 @@ def _poisson_few(draws: Draws, mean: float) -> int:
 def _poisson_many(draws: Draws, mean: float) -> int:
     """Return one sample of the Poisson distribution with ``mean`` of at least 10, by transformed rejection.
 
-    Source: Hörmann's PTRS, The transformed rejection method for generating Poisson random variables (1993).
+    ``draws`` yields uniform numbers. Source: Hörmann's PTRS, The transformed rejection method for generating Poisson
+    random variables (1993).
     """
     b = 0.931 + 2.53 * math.sqrt(mean)
     a = -0.059 + 0.02483 * b
@@ -320,9 +339,9 @@ def _poisson_many(draws: Draws, mean: float) -> int:
 
 
 def binomial(stream: Stream, count: Array, chance: Array) -> Array:
-    """Return samples of binomial distributions: the successes among ``count`` trials of probability ``chance``.
+    """Return samples of binomial distributions: the numbers of successes among ``count`` trials.
 
-    ``count`` and ``chance`` are arrays of one shape.
+    ``chance`` is the probability of success. ``count`` and ``chance`` are arrays whose shapes broadcast.
     """
     out = numpy.empty(numpy.broadcast_shapes(count.shape, chance.shape), count.dtype)
     flat = out.reshape(-1)
@@ -334,7 +353,10 @@ def binomial(stream: Stream, count: Array, chance: Array) -> Array:
 
 
 def _successes(draws: Draws, trials: float, p: float) -> float:
-    """Return one sample of the binomial distribution: the successes among ``trials`` trials of probability ``p``."""
+    """Return one sample of the binomial distribution: the number of successes among ``trials`` trials.
+
+    ``p`` is the probability of success. ``draws`` yields uniform numbers.
+    """
     if trials <= 0 or p <= 0:
         return 0.0
     if p >= 1:
@@ -347,7 +369,10 @@ def _successes(draws: Draws, trials: float, p: float) -> float:
 
 
 def _binomial_few(draws: Draws, trials: float, p: float) -> float:
-    """Return one binomial sample, by adding the waiting times between successes until they exceed ``trials``."""
+    """Return one binomial sample, by adding geometric waiting times between successes until they exceed ``trials``.
+
+    ``p`` is the probability of success. ``draws`` yields uniform numbers.
+    """
     waited, count, scale = 0.0, 0, math.log1p(-p)
     while True:
         draw = next(draws)
@@ -358,14 +383,15 @@ def _binomial_few(draws: Draws, trials: float, p: float) -> float:
 
 
 def _stirling_rest(k: float) -> float:
-    """Return the error of Stirling's formula for ``log(k!)``."""
+    """Return the difference between ``log(k!)`` and Stirling's formula for ``log(k!)``."""
     return math.lgamma(k + 1) - ((k + 0.5) * math.log(k + 1) - (k + 1) + 0.5 * math.log(2 * math.pi))
 
 
 def _binomial_many(draws: Draws, trials: float, p: float) -> float:
     """Return one binomial sample for at least 10 expected successes, by transformed rejection.
 
-    Source: Hörmann's BTRS, The generation of binomial random variates (1993).
+    ``p`` is the probability of success among ``trials`` trials. ``draws`` yields uniform numbers. Source: Hörmann's
+    BTRS, The generation of binomial random variates (1993).
     """
     spread = math.sqrt(trials * p * (1 - p))
     b = 1.15 + 2.53 * spread
@@ -392,9 +418,10 @@ def _binomial_many(draws: Draws, trials: float, p: float) -> float:
 
 
 def multinomial(stream: Stream, weights: Array, samples: int, replacement: bool) -> Array:
-    """Return ``samples`` int64 indices for each row of ``weights``, drawn with probabilities proportional to them.
+    """Return ``samples`` random int64 indices for each row of ``weights``.
 
-    ``weights`` has one or two dimensions. If ``replacement`` is false, an index is drawn at most once per row.
+    The probability of an index is proportional to its weight. ``weights`` has one or two dimensions. If ``replacement``
+    is false, an index is drawn at most once per row.
     """
     rows = weights if weights.ndim == 2 else weights.reshape(1, -1)
     if replacement and samples != 1:
@@ -408,7 +435,7 @@ def multinomial(stream: Stream, weights: Array, samples: int, replacement: bool)
 
 
 def _pick(stream: Stream, row: Array, samples: int) -> Array:
-    """Return ``samples`` indices drawn with replacement, where ``row`` holds the weight of each index."""
+    """Return ``samples`` random indices, drawn with replacement and with probabilities proportional to ``row``."""
     total = numpy.cumsum(row, dtype=row.dtype if row.dtype in (F32, F64) else F32)
     bounds = total / total[-1]
     indices = numpy.searchsorted(bounds.astype(F64), stream.doubles(samples), side="left")

@@ -13,7 +13,7 @@ SHORT = 24  # at most so many steps one after the other are faster than passes o
 
 
 def shift_by_one(np: Any, x: Any, dim: int, by: int, fill: float) -> Any:
-    """Return ``x`` shifted by one element along ``dim``; the element that becomes free is set to ``fill``.
+    """Return ``x`` shifted by one element along ``dim``, with the vacated element set to ``fill``.
 
     ``by`` is 1 (towards higher indices) or -1.
     """
@@ -32,8 +32,8 @@ def shift_by_one(np: Any, x: Any, dim: int, by: int, fill: float) -> Any:
 def recurrence(np: Any, summand: Any, factor: Any, dim: int, backward: bool) -> Any:
     """Return the array s with ``s[k] = summand[k] + factor[k] * s[k - 1]`` along ``dim``.
 
-    If ``backward`` is true, ``s[k] = summand[k] + factor[k + 1] * s[k + 1]``. The result is also right for factors of
-    0, because nothing is divided.
+    If ``backward`` is true, ``s[k] = summand[k] + factor[k + 1] * s[k + 1]``. Factors of 0 are allowed, because the
+    computation has no division.
     """
     summand, factor = plain(summand), plain(factor)
     loops = numba_operands.loops("scan", factor.size, factor, summand)

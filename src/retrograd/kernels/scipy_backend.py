@@ -1,6 +1,6 @@
 """Access to the special functions of SciPy (on a GPU, of CuPy) for the operations of torch.special.
 
-Either library is imported when the first special function is called.
+SciPy or CuPy is imported when the first special function is called.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def special(np: Any, name: str, *operands: Any) -> Any:
 
 
 def _is_short(operand: Any) -> bool:
-    """Whether ``operand`` is an array of float16 or bfloat16."""
+    """Whether the dtype of the array ``operand`` is float16 or bfloat16."""
     return bool(operand.dtype.itemsize == SHORT and operand.dtype.kind in "fV")
 
 
@@ -55,6 +55,6 @@ def airy_ai(np: Any, x: Any) -> Any:
 
 
 def spherical_bessel_j0(np: Any, x: Any) -> Any:
-    """Return ``sin(x) / x``, with the limits 1 at 0 and 0 at infinity."""
+    """Return the spherical Bessel function ``sin(x) / x``, with the limits 1 at 0 and 0 at infinity."""
     safe = np.where((x == 0) | np.isinf(x), 1, x)
     return np.where(np.isinf(x), 0, np.where(x == 0, 1, np.sin(safe) / safe)).astype(x.dtype)

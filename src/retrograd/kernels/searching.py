@@ -15,7 +15,7 @@ SPARSE = 4
 
 
 def min_max(x: Any) -> tuple[int, int]:
-    """Return the least and the greatest element of ``x``, a non-empty array of integers."""
+    """Return the minimum and the maximum of ``x``, a non-empty array of integers."""
     loops = numba_operands.movers("gather_scatter", x.size, x) if x.dtype is numba_operands.INT else None
     if loops is None:
         return int(x.min()), int(x.max())
@@ -41,9 +41,9 @@ def bincount_range(x: Any, low: int, high: int) -> Any:
 
 
 def unique_values(np: Any, x: Any) -> tuple[Any, Any, Any]:
-    """Return the sorted distinct values of ``x``, the position of each element of ``x`` in them, and their counts.
+    """Return the sorted distinct values of ``x``, for each element of ``x`` the index of its value, and the counts.
 
-    Each nan counts as a distinct value.
+    Each nan is a distinct value.
     """
     flat = x.reshape(-1)
     if np is not numpy or not flat.size:
@@ -69,9 +69,10 @@ def unique_values(np: Any, x: Any) -> tuple[Any, Any, Any]:
 
 
 def searchsorted(edges: Any, x: Any, right: bool) -> Any:
-    """Return for each element of ``x`` the number of ``edges``, a sorted array, that are less than the element.
+    """Return for each element of ``x`` the number of smaller elements in ``edges``, a sorted array.
 
-    If ``right`` is true, edges equal to the element are counted too. The result is None if no Numba loop applies.
+    If ``right`` is true, elements of ``edges`` equal to the element of ``x`` are counted too. The result is None if no
+    Numba loop supports the arrays.
     """
     if edges.dtype is not x.dtype or (
         edges.dtype is not numba_operands.INT and edges.dtype not in (numba_operands.F32, numba_operands.F64)

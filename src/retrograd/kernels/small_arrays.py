@@ -1,9 +1,9 @@
 """Kernels for small arrays: softmax, logsumexp, var, layer_norm, batch_norm, nll_loss, topk, amax, tril, roll, conv.
 
-They also serve amin, triu and max pooling. They apply to rows of at most 16 elements, where the overhead of NumPy's
-calls exceeds the arithmetic. A reduction along an axis takes NumPy 1 µs, and broadcasting an operand takes another 1
-µs. A product with a matrix of ones does both in 0.3 µs. A function returns None where it does not apply to its
-arguments; the caller then uses the general kernel.
+There are also kernels for amin, triu and max pooling. The kernels apply to rows of at most 16 elements, where the
+overhead of NumPy's calls exceeds the arithmetic. A reduction along an axis takes NumPy 1 µs, and broadcasting an
+operand takes another 1 µs. A product with a matrix of ones does both in 0.3 µs. A function returns None if it does not
+support its arguments; the caller then uses the general kernel.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ MEANS, WIDE_MEANS = ([numpy.full((n, n), 1 / max(n, 1), kind) for n in range(LON
 
 
 def _matrix(x: Any, axis: int) -> tuple[Any, int, int]:
-    """Return ``x`` as a matrix, the axis of the matrix that is ``axis`` of ``x``, and the size of that axis.
+    """Return ``x`` as a matrix, the axis of the matrix that is ``axis`` of ``x``, and the size of this axis.
 
-    The size is 0 if the functions of this module do not apply: ``x`` is not a small float32 array, or ``axis`` is
-    longer than 16 or neither the first nor the last axis.
+    The size is 0 if the functions of this module do not support the arguments: ``x`` is not a small float32 array, or
+    ``axis`` is longer than 16 or neither the first nor the last axis.
     """
     if x.__class__ is not ndarray or x.dtype is not F32 or not 0 < x.size <= MANY:
         return x, 0, 0
@@ -50,7 +50,7 @@ def _matrix(x: Any, axis: int) -> tuple[Any, int, int]:
 def _left(found: Any, x: Any, axis: int, keepdims: bool) -> Any:
     """Return ``found``, the results of a reduction of ``x`` along ``axis``, in the shape of the reduced array.
 
-    If ``keepdims`` is true, the axis stays with size 1.
+    If ``keepdims`` is true, ``axis`` has size 1, else it is removed.
     """
     if x.ndim == 2 and not keepdims:
         return found
@@ -60,7 +60,7 @@ def _left(found: Any, x: Any, axis: int, keepdims: bool) -> Any:
 
 
 def softmax(x: Any, axis: int) -> Any:
-    """Return the softmax of ``x`` along ``axis``; None if ``x`` is not small or its elements are large.
+    """Return the softmax of ``x`` along ``axis``, or None if ``x`` is not small or has large elements.
 
     The row maximum is not subtracted, because exponentials of moderate numbers do not overflow.
     """
@@ -73,10 +73,9 @@ def softmax(x: Any, axis: int) -> Any:
 
 
 def log_softmax(x: Any, axis: int) -> Any:
-    """Return the log-softmax of ``x`` along ``axis``; None if ``x`` is not small or its elements are large.
+    """Return the log-softmax of ``x`` along ``axis``, or None if ``x`` is not small or has large elements.
 
-    It is computed in double precision without subtracting the row maximum, because the exponentials do not overflow
-    there.
+    The row maximum is not subtracted, because the exponentials do not overflow in double precision.
     """
     rows, axis, size = _matrix(x, axis)
     if not size or not (flat := x.ravel()).dot(flat) < TAME64:
@@ -89,9 +88,10 @@ def log_softmax(x: Any, axis: int) -> Any:
 
 
 def logsumexp(x: Any, axis: int, keepdims: bool) -> Any:
-    """Return ``log(sum(exp(x)))`` along ``axis``, computed in double precision; None if not applicable.
+    """Return ``log(sum(exp(x)))`` along ``axis``, computed in double precision.
 
-    If ``keepdims`` is true, the axis stays with size 1.
+    If ``keepdims`` is true, the axis has size 1 in the result. The result is None if ``x`` is not small or has large
+    elements.
     """
     rows, along, size = _matrix(x, axis)
     if not size or not (flat := x.ravel()).dot(flat) < TAME64:
@@ -102,10 +102,10 @@ def logsumexp(x: Any, axis: int, keepdims: bool) -> Any:
 
 
 def variance(x: Any, axis: int, left: float, keepdims: bool) -> Any:
-    """Return the sum along ``axis`` of ``(x - mean)**2``, divided by ``left``; None if not applicable.
+    """Return the sum along ``axis`` of ``(x - mean)**2``, divided by ``left``, as float64.
 
-    ``left`` is the number of elements minus the correction. If ``keepdims`` is true, the axis stays with size 1. The
-    result has the dtype float64.
+    ``left`` is the number of elements minus the correction. If ``keepdims`` is true, the axis has size 1 in the result.
+    The result is None if ``x`` is not small.
     """
     rows, along, size = _matrix(x, axis)
     if not size or not left:
@@ -125,7 +125,7 @@ def _shares(size: int, parts: float) -> Any:
 def variance_of_all(x: Any, left: float) -> Any:
     """Return the sum of ``(x - mean)**2`` over all elements of ``x``, divided by ``left``, as a float64.
 
-    ``x`` has at most :data:`LONG` elements.
+    ``left`` is the number of elements minus the correction. ``x`` has at most :data:`LONG` elements.
     """
     values = x.ravel().tolist()
     mean, whole = sum(values) / len(values), 0.0
@@ -139,7 +139,8 @@ def variance_of_all(x: Any, left: float) -> Any:
 def _channels(shape: tuple[int, ...], weight: tuple[int, ...], rows: tuple[int, ...]) -> Any:
     """Return an array of shape ``rows`` that holds, for each element, the flat index of the weight that multiplies it.
 
-    ``weight`` is a shape that broadcasts to ``shape``.
+    ``shape`` is the original shape of the elements. ``weight`` is the shape of the weight, which broadcasts to
+    ``shape``.
     """
     every = numpy.arange(math.prod(weight)).reshape(weight)
     return numpy.ascontiguousarray(numpy.broadcast_to(every, shape)).reshape(rows)
@@ -147,15 +148,15 @@ def _channels(shape: tuple[int, ...], weight: tuple[int, ...], rows: tuple[int, 
 
 @lru_cache(maxsize=64)
 def constant(value: float) -> Any:
-    """Return ``value`` as a 0-d float32 array, with which NumPy computes twice as fast as with a Python number."""
+    """Return ``value`` as a 0-d float32 array, which NumPy's ufuncs process twice as fast as a Python number."""
     return numpy.asarray(value, F32)
 
 
 def _rows(x: Any, axes: tuple[int, ...]) -> tuple[Any, int]:
     """Return ``x`` as a matrix that is to be normalised along one axis, and the index of that axis.
 
-    If ``axes`` are the last axes of ``x``, they become axis 1. Otherwise the index is 0, or 2 where ``x`` has more than
-    one element after its second axis, so that this module does not apply.
+    If ``axes`` are the last axes of ``x``, the index is 1. Otherwise the index is 0, or 2 if ``x`` has more than one
+    element after its second axis; the functions of this module do not support that case.
     """
     shape = x.shape
     if axes[0]:
@@ -164,10 +165,10 @@ def _rows(x: Any, axes: tuple[int, ...]) -> tuple[Any, int]:
 
 
 def affine(x: Any, weight: Any, bias: Any, shape: tuple[int, ...], along: tuple[int, ...]) -> Any:
-    """Return ``x * weight + bias``, computed in place.
+    """Return ``x * weight + bias``, computed in place in ``x``.
 
-    ``weight`` and ``bias`` are None or have the shape ``along``, which broadcasts to ``shape``, the unflattened shape
-    of ``x``.
+    ``shape`` is the shape of ``x`` before it was flattened. ``weight`` and ``bias`` are None or have the shape
+    ``along``, which broadcasts to ``shape``.
     """
     channels = _channels(shape, along, x.shape)
     if weight is not None:
@@ -178,11 +179,11 @@ def affine(x: Any, weight: Any, bias: Any, shape: tuple[int, ...], along: tuple[
 
 
 def standardised(x: Any, weight: Any, bias: Any, layout: Any, eps: float) -> Any:
-    """Return ``x`` normalised to mean 0 and variance 1, times ``weight`` plus ``bias``, with its statistics.
+    """Return (output, mean, variance, 1 / standard deviation), where the output is ``x`` normalised.
 
-    ``layout`` names the normalised axes (``layout.axes``) and the shape of the weight (``layout.weight``). ``eps`` is
-    added to the variance. The results are (output, mean, variance, 1 / standard deviation); the variance is returned
-    only for batch_norm, else None. Returns None if ``x`` is not small.
+    The output is ``x`` with mean 0 and variance 1, times ``weight`` plus ``bias``. ``layout.axes`` are the normalised
+    axes and ``layout.weight`` is the shape of the weight. ``eps`` is added to the variance. The third element is the
+    variance for batch_norm, else None. Returns None if ``x`` is not small.
     """
     if x.__class__ is not ndarray or x.dtype is not F32 or not 0 < x.size <= MANY:
         return None
@@ -203,10 +204,11 @@ def standardised(x: Any, weight: Any, bias: Any, layout: Any, eps: float) -> Any
 
 
 def by_constants(x: Any, weight: Any, bias: Any, layout: Any, running: tuple[Any, Any], eps: float) -> Any:
-    """Return ``x`` normalised with given statistics, times ``weight`` plus ``bias``; also the mean and 1 / deviation.
+    """Return (output, mean, 1 / standard deviation), where the output is ``x`` normalised with running statistics.
 
-    ``running`` holds the mean and the variance, with one element for each element of ``weight``. ``layout`` is as in
-    :func:`standardised`. Returns None if an array is not float32.
+    The output is multiplied by ``weight`` and increased by ``bias``. ``running`` holds the mean and the variance, with
+    one element for each element of ``weight``; ``eps`` is added to the variance. ``layout.shape`` is the shape of ``x``
+    and ``layout.weight`` that of the weight. Returns None if an array is not float32.
     """
     mean, variance = running
     if not all(each.__class__ is ndarray and each.dtype is F32 for each in (x, mean, variance)) or not x.size:
@@ -225,9 +227,9 @@ def _starts(rows: int, size: int) -> Any:
 
 
 def chosen(x: Any, target: Any, ignored: int) -> float | None:
-    """Return the sum of ``x[row, target[row]]`` over all rows of the matrix ``x``, as nll_loss needs it.
+    """Return the sum of ``x[row, target[row]]`` over all rows of the matrix ``x``, for nll_loss.
 
-    The result is None if ``x`` is not small, a target is not a valid class, or ``ignored`` is a valid class.
+    The result is None if ``x`` is not small, if a target is not a valid class, or if ``ignored`` is a valid class.
     """
     rows, size = x.shape
     if not 0 < rows <= LONG or x.__class__ is not ndarray or x.dtype is not F32 or 0 <= ignored < size:
@@ -241,10 +243,10 @@ def chosen(x: Any, target: Any, ignored: int) -> float | None:
 
 
 def extreme(x: Any, axis: int, keepdims: bool, largest: bool) -> Any:
-    """Return the maximum (``largest`` true) or the minimum of ``x`` along ``axis``; None if not applicable.
+    """Return the maximum of ``x`` along ``axis`` if ``largest`` is true, else the minimum.
 
-    The axis must be the last one. The result is nan where an element is nan. If ``keepdims`` is true, the axis stays
-    with size 1.
+    The result is nan where an element is nan. If ``keepdims`` is true, the axis has size 1. The result is None if ``x``
+    is not small or ``axis`` is not the last axis.
     """
     rows, along, size = _matrix(x, axis)
     if not (size and along) or not x.flags.c_contiguous:
@@ -258,7 +260,10 @@ def _outside(name: str, shape: tuple[int, ...], diagonal: int) -> Any:
 
 
 def triangle(name: str, x: Any, diagonal: int) -> Any:
-    """Return ``numpy.triu(x, diagonal)`` or ``numpy.tril(x, diagonal)`` by its ``name``; None if ``x`` is not small."""
+    """Return ``numpy.triu(x, diagonal)`` or ``numpy.tril(x, diagonal)``, or None if ``x`` is not small.
+
+    ``name`` is "triu" or "tril".
+    """
     if x.__class__ is not ndarray or x.size > MANY:
         return None
     out = x.copy()
@@ -272,10 +277,10 @@ def _offsets(rows: int, size: int, each: int) -> Any:
 
 
 def topk(x: Any, count: int, dim: int, largest: bool) -> Any:
-    """Return the ``count`` largest or smallest elements of ``x`` along the last dimension, sorted, and their indices.
+    """Return the ``count`` largest elements of ``x`` along the last dimension, sorted, and their indices.
 
     If ``largest`` is false, the smallest elements are returned. Equal elements keep their order. The result is None if
-    ``x`` is not small, has more than two dimensions, or has elements that are not finite.
+    ``x`` is not small, has more than two dimensions or has elements that are not finite.
     """
     if x.__class__ is not ndarray or not 0 < x.size <= MANY or x.dtype.kind != "f" or dim not in (-1, x.ndim - 1):
         return None
@@ -293,7 +298,7 @@ def topk(x: Any, count: int, dim: int, largest: bool) -> Any:
 def lie_between(x: Any, low: float, high: float) -> bool:
     """Whether ``x`` is a small array whose elements are all from ``low`` to ``high``.
 
-    For a large array the result is False, whatever its elements are.
+    For a large array the result is always False.
     """
     if x.__class__ is not ndarray or not 0 < x.size <= MANY or x.dtype.kind != "f":
         return False
@@ -302,7 +307,7 @@ def lie_between(x: Any, low: float, high: float) -> bool:
 
 
 def are_weights(x: Any) -> bool:
-    """Whether ``x`` is a small array of finite elements that are at least 0, of which one is positive."""
+    """Whether ``x`` is a small array of finite non-negative elements, at least one of which is positive."""
     return lie_between(x, 0, 1e300) and x.item(x.argmax()) > 0
 
 
@@ -312,7 +317,7 @@ def _moved_on(shape: tuple[int, ...], shifts: tuple[int, ...], axes: tuple[int, 
 
 
 def rolled(x: Any, shifts: tuple[int, ...], axes: tuple[int, ...]) -> Any:
-    """Return ``torch.roll(x, shifts, axes)`` of a small array ``x``; None if ``x`` is not small."""
+    """Return ``torch.roll(x, shifts, axes)`` for a small array ``x``, or None if ``x`` is not small."""
     if x.__class__ is not ndarray or not 0 < x.size <= MANY:
         return None
     return x.take(_moved_on(x.shape, shifts, axes))
@@ -323,7 +328,7 @@ def rolled(x: Any, shifts: tuple[int, ...], axes: tuple[int, ...]) -> Any:
 
 @lru_cache(maxsize=64)
 def seen_by(space: tuple[int, ...], places: tuple[tuple[tuple[int, ...], ...], ...]) -> Any:
-    """Return a table of flat indices: element (k, o) is the input that kernel element k reads for output o.
+    """Return a table of flat indices: element (k, o) is the input that kernel element k reads for output position o.
 
     ``space`` is the shape of the input. ``places[d][k]`` lists, for dimension d and offset k along the kernel, the
     input index that each output reads.
@@ -340,7 +345,7 @@ def seen_by(space: tuple[int, ...], places: tuple[tuple[tuple[int, ...], ...], .
 def _columns(x: tuple[int, ...], w: tuple[int, ...], stride: Any, dilation: Any, out: tuple[int, ...]) -> Any:
     """Return a table of shape (weights, outputs): the flat index of the input that a weight multiplies for an output.
 
-    ``x``, ``w`` and ``out`` are the shapes of the input, the weight and the output. The index counts within one sample.
+    ``x``, ``w`` and ``out`` are the shapes of the input, the weight and the output. A flat index is within one sample.
     The result is None if the table would have more than 2**14 elements.
     """
     if math.prod(w[1:]) * math.prod(out[2:]) > 1 << 14 or 0 in out:
@@ -352,9 +357,10 @@ def _columns(x: tuple[int, ...], w: tuple[int, ...], stride: Any, dilation: Any,
 
 
 def convolved(x: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, bias: Any) -> Any:
-    """Return the convolution of ``x`` with ``w`` plus ``bias``, by im2col; None if ``x`` is not small.
+    """Return the convolution of ``x`` with ``w`` plus ``bias``, by im2col, or None if ``x`` is not small.
 
-    The result has the given shape. The windows are gathered by a cached table of indices and multiplied as a matrix.
+    The result has the given ``shape``. The windows are gathered by a cached table of indices and multiplied as a
+    matrix.
     """
     if x.__class__ is not ndarray or x.dtype is not F32 or w.dtype is not F32 or not 0 < x.size <= MANY:
         return None
@@ -375,10 +381,10 @@ def convolved(x: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: A
 
 
 class Windows:
-    """Max pooling of small inputs by tables of the flat indices in each window, cached by the number of planes.
+    """Max pooling of small inputs by cached tables of the flat indices in each window.
 
-    A plane is one channel of one sample. ``seen`` (windows, kernel elements) holds the flat indices of each window
-    within a plane.
+    ``seen`` (windows, kernel elements) holds the flat indices of each window within a plane. A plane is one channel of
+    one sample. There is one table for each number of planes.
     """
 
     def __init__(self, seen: Any) -> None:
@@ -388,8 +394,8 @@ class Windows:
     def _table(self, size: int, planes: int) -> tuple[Any, Any, Any]:
         """Return three index arrays for an input of ``size`` elements in ``planes`` planes.
 
-        The first holds the flat indices of the elements of all windows, the second the start of each row of the first,
-        the third the flat indices within the plane.
+        The first array holds the flat indices of the elements of all windows. The second holds the position at which
+        each row of the first begins. The third holds the flat indices within the plane.
         """
         if planes not in self._tables:
             windows, places = self.seen.shape

@@ -1,6 +1,6 @@
 """Kernels of sort, argsort, topk and msort: the indices of a stable sort, and the first few elements of sorted rows.
 
-:func:`stable_argsort` is the kernel of argsort, :func:`topk_along` that of topk.
+:func:`stable_argsort` is the kernel of argsort, :func:`topk_along` is the kernel of topk.
 
 Note [Keys]. NumPy's stable sort of indices is slow; its sort of integers is fast, because it uses vector instructions.
 A float32 maps to an integer of 32 bits with the same order. A key of 64 bits holds this integer in its high half and
@@ -25,7 +25,7 @@ FEW = 128
 
 
 def stable_argsort(np: Any, x: Any, dim: int, descending: bool) -> Any:
-    """Return the int64 indices that sort ``x`` along ``dim`` stably, in descending order if ``descending`` is true.
+    """Return the int64 indices of a stable sort of ``x`` along ``dim``, in descending order if ``descending`` is true.
 
     nan counts as greater than any number.
     """
@@ -44,7 +44,7 @@ def stable_argsort(np: Any, x: Any, dim: int, descending: bool) -> Any:
 
 
 def _keys(x: Any, descending: bool) -> Any:
-    """Return uint32 keys that sort like the elements of ``x``, or in reverse if ``descending`` is true.
+    """Return uint32 keys with the same order as the elements of ``x``, or the reverse order if ``descending`` is true.
 
     The result is None if the dtype of ``x`` has more than 32 bits (Note [Keys]).
     """
@@ -63,7 +63,7 @@ def _keys(x: Any, descending: bool) -> Any:
 
 
 def _sorted_keys(keys: Any, dim: int) -> Any:
-    """Return the int64 indices that sort the uint32 array ``keys`` stably along ``dim`` (Note [Keys])."""
+    """Return the int64 indices of a stable sort of the uint32 array ``keys`` along ``dim`` (Note [Keys])."""
     rows = keys.swapaxes(dim, -1)
     joined = rows.astype(numpy.uint64, order="C")
     joined <<= numpy.uint64(32)
@@ -76,8 +76,8 @@ def _sorted_keys(keys: Any, dim: int) -> Any:
 def topk_along(np: Any, x: Any, count: int, dim: int, largest: bool) -> Any:
     """Return the ``count`` largest elements of ``x`` along ``dim`` in descending order, and their indices.
 
-    If ``largest`` is false, the smallest are returned in ascending order. Equal elements keep their order. The result
-    is None where sorting is faster.
+    If ``largest`` is false, the smallest elements are returned in ascending order. Equal elements keep their order. The
+    result is None if sorting ``x`` is faster.
     """
     if not 0 < count <= FEW or count > x.shape[dim] // 4 or x.size < MANY:
         return None
@@ -103,7 +103,8 @@ PASSES = 16
 def _passes(np: Any, rows: Any, count: int, largest: bool) -> Any:
     """Return the ``count`` largest elements of each row of ``rows`` and their indices, by repeated ``argmax``.
 
-    If ``largest`` is false, the smallest are returned. The result is None if ``count`` is large or the method fails.
+    If ``largest`` is false, the smallest elements are returned. The result is None if ``count`` is large, the dtype is
+    not float32 or float64, or a result would be infinite.
     """
     if count > PASSES or rows.dtype.kind != "f" or rows.dtype.itemsize < 4:
         return None

@@ -1,15 +1,15 @@
-"""Kernels of the derivatives of gammainc, gammaincc and zeta by their first argument, called the order.
+"""Kernels of the derivatives of gammainc, gammaincc and zeta with respect to their first argument, called the order.
 
-Each belongs to a family that is closed under differentiation. The derivative of the regularized incomplete gamma
-function by its order ``a`` is a truncated moment:
+Each function belongs to a family that is closed under differentiation. The derivative of the regularized incomplete
+gamma function with respect to its order ``a`` is a truncated moment:
 
     M_n(a, x) = E[(ln T - ψ(a))^n; T < x]  for T of the gamma distribution of order a, with
     ∂M_n/∂a = M_{n+1} - n ψ'(a) M_{n-1},  and M_0 the function itself.
 
-The moments are integrated by Gauss-Legendre quadrature over ln T, from where the density vanishes to x, or from x on if
-that is shorter. For Hurwitz's zeta function the family is Z_n(x, q), the sums of ``ln(q+k)^n (q+k)^-x`` over k from 0,
-with ``∂Z_n/∂x = -Z_{n+1}`` and ``∂Z_n/∂q = n Z_{n-1}(x+1, q) - x Z_n(x+1, q)``; they are summed by the Euler-Maclaurin
-formula.
+The moments are integrated by Gauss-Legendre quadrature over ln T, from the point where the density vanishes to x, or
+from x on if that interval is shorter. For Hurwitz's zeta function the family is Z_n(x, q), the sums of
+``ln(q+k)^n (q+k)^-x`` over k from 0, with ``∂Z_n/∂x = -Z_{n+1}`` and ``∂Z_n/∂q = n Z_{n-1}(x+1, q) - x Z_n(x+1, q)``.
+These sums are computed by the Euler-Maclaurin formula.
 """
 
 from __future__ import annotations
@@ -28,13 +28,16 @@ NEGLIGIBLE = 46.0  # exp(-46) counts as zero
 
 @cache
 def _rule() -> list[tuple[float, float]]:
-    """Return the pairs (node, weight) of the Gauss-Legendre quadrature formula on [-1, 1]."""
+    """Return the pairs (node, weight) of Gauss-Legendre quadrature on [-1, 1]."""
     nodes, weights = numpy.polynomial.legendre.leggauss(NODES)
     return list(zip(nodes.tolist(), weights.tolist(), strict=True))
 
 
 def gamma_moment(np: Any, a: Any, x: Any, n: int) -> Any:
-    """Return ``M_n(a, x)`` of the module's docstring; 0 at x = 0, nan where ``a`` is not positive."""
+    """Return the truncated moment ``M_n(a, x) = E[(ln T - ψ(a))^n; T < x]`` for T of the gamma distribution of order a.
+
+    ψ is the digamma function. The result is 0 at ``x`` = 0, and nan where ``a`` is not positive or ``x`` is negative.
+    """
     wide_a, wide_x = (each.astype(np.float64) for each in np.broadcast_arrays(a, x))
     mean, scale = special(np, "digamma", wide_a), special(np, "gammaln", wide_a)
     top, peak = np.log(wide_x), np.log(wide_a)
@@ -52,7 +55,7 @@ def gamma_moment(np: Any, a: Any, x: Any, n: int) -> Any:
 
 
 def _density_limit(np: Any, a: Any, start: Any, side: Any) -> Any:
-    """Return the point beyond which the density of ln T is negligible, for a gamma distribution of order ``a``.
+    """Return the point beyond which the density of ln T is negligible, for T of the gamma distribution of order ``a``.
 
     The point is searched from ``start`` in the direction ``side`` (1 or -1).
     """
@@ -67,7 +70,11 @@ def _density_limit(np: Any, a: Any, start: Any, side: Any) -> Any:
 
 
 def _full_moment(np: Any, a: Any, n: int) -> Any:
-    """Return ``M_n(a, inf)``, computed from the cumulants of ln T; these are the polygamma functions at ``a``."""
+    """Return the central moment ``E[(ln T - ψ(a))^n]``, where T has the gamma distribution of order ``a``.
+
+    ψ is the digamma function. The moment is computed from the cumulants of ln T, which are polygamma functions at
+    ``a``.
+    """
     moments = [np.ones_like(a), np.zeros_like(a)]
     for order in range(2, n + 1):
         moment = np.zeros_like(a)
@@ -85,9 +92,9 @@ TERMS, CORRECTIONS = 40, 12
 
 @cache
 def _bernoulli() -> list[float]:
-    """Return the coefficients ``B_2j / (2j)!`` of the Euler-Maclaurin formula, where B_2j are the Bernoulli numbers.
+    """Return the coefficients ``B_2j / (2j)!`` of the Euler-Maclaurin formula for j = 1, 2, ….
 
-    They are listed for j = 1, 2, ….
+    B_2j are the Bernoulli numbers.
     """
     from fractions import Fraction  # imports the decimal module, which few programs need
 
@@ -98,7 +105,10 @@ def _bernoulli() -> list[float]:
 
 
 def zeta_sum(np: Any, x: Any, q: Any, n: int) -> Any:
-    """Return ``Z_n(x, q)`` of the module's docstring for x > 1 and q > 0, else nan."""
+    """Return the sum of ``ln(q+k)^n (q+k)^-x`` over k = 0, 1, …, for x > 1 and q > 0, else nan.
+
+    For ``n`` = 0 this is Hurwitz's zeta function.
+    """
     wide_x, wide_q = (each.astype(np.float64) for each in np.broadcast_arrays(x, q))
     total = np.zeros_like(wide_x)
     for k in range(TERMS):

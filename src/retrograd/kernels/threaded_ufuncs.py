@@ -1,8 +1,9 @@
 """NumPy's ufuncs and elementwise formulas on large arrays, computed in slices by several Python threads.
 
-They are used where no Numba loop applies. NumPy alone works on one thread, and a formula of five ufuncs reads and
-writes the whole memory five times. A slice stays in the cache from one ufunc to the next, and NumPy releases the GIL
-while it computes. Waking a thread takes as long as half a million additions, so only larger arrays are divided.
+The functions are used if no Numba loop supports the arrays. NumPy alone works on one thread, and a formula of five
+ufuncs reads and writes the whole memory five times. A slice stays in the cache from one ufunc to the next, and NumPy
+releases the GIL while it computes. Waking a thread takes as long as half a million additions, so only larger arrays are
+divided.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ STRETCH = 1 << 17
 
 
 class Crew:
-    """Pool of daemon threads that compute slices of large arrays; after a fork the child starts new threads."""
+    """Pool of daemon threads that compute slices of large arrays. After a fork the child process starts new threads."""
 
     def __init__(self) -> None:
         self.work: SimpleQueue[Callable[[], None]] = SimpleQueue()
@@ -40,7 +41,7 @@ class Crew:
     def ask(self, helpers: int, job: Callable[[], None]) -> None:
         """Put ``job`` into the queue once for each of ``helpers`` threads, and return without waiting.
 
-        Threads that are missing are started first.
+        Threads are started first if the pool has fewer than ``helpers`` threads.
         """
         with self.growing:
             while self.size < helpers:
@@ -60,9 +61,9 @@ CREW = Crew()
 
 
 def together(part: Callable[[int], None], parts: int) -> None:
-    """Call ``part(k)`` for k from 0 to ``parts - 1``, distributed over the threads and the calling thread.
+    """Call ``part(k)`` for k from 0 to ``parts - 1``, distributed over the thread pool and the calling thread.
 
-    Returns when all calls have finished. An exception of a call is raised here.
+    Returns when all calls have finished. If a call raises an exception, the exception is raised here.
     """
     places, done, finished, errors = iter(range(parts)), count(1), threading.Event(), list[BaseException]()
 
@@ -86,9 +87,10 @@ def together(part: Callable[[int], None], parts: int) -> None:
 
 
 def _in_lines(arrays: tuple[Any, ...]) -> tuple[list[Any], tuple[int, ...]] | None:
-    """Return ``arrays`` as 1-d arrays, and their common shape; None if one is not contiguous or the shapes differ.
+    """Return ``arrays`` as a list of 1-d arrays, and their common shape.
 
-    Python numbers and 0-d arrays are kept unchanged.
+    Python numbers and 0-d arrays are not changed. The result is None if an array is not contiguous or the shapes
+    differ.
     """
     shape = next((each.shape for each in arrays if each.__class__ is numpy.ndarray and each.shape), ())
     lines = []
@@ -108,7 +110,7 @@ def _part(lines: list[Any], place: int, length: int) -> list[Any]:
 
 
 def by_stretches(kernel: Callable[..., Any], arrays: tuple[Any, ...]) -> Any:
-    """Return ``kernel(*arrays)`` of an elementwise formula, computed in slices by several threads.
+    """Return ``kernel(*arrays)`` of an elementwise function ``kernel``, computed in slices by several threads.
 
     The result is None if the arrays are small, not contiguous or differ in shape.
     """
@@ -135,7 +137,7 @@ def by_stretches(kernel: Callable[..., Any], arrays: tuple[Any, ...]) -> Any:
 
 
 def _overlaps(out: Any, arrays: tuple[Any, ...]) -> bool:
-    """Whether one of ``arrays`` shares memory with ``out`` without being ``out`` itself."""
+    """Whether one of ``arrays``, other than ``out`` itself, shares memory with ``out``."""
     return any(
         each is not out and isinstance(each, numpy.ndarray) and numpy.may_share_memory(out, each) for each in arrays
     )

@@ -1,4 +1,4 @@
-"""Loops compiled by Numba: functions that read arrays and write their results to arrays, one module for each subject.
+"""Loops compiled by Numba: functions that read arrays and write their results to arrays, one module for each topic.
 
-The files are imported only where Numba is installed (``kernels/numba_dispatch.py``).
+The modules are imported only if Numba is installed (``kernels/numba_dispatch.py``).
 """

@@ -1,9 +1,9 @@
 """Numba loops of scaled_dot_product_attention and its gradients, computed in blocks whose scores stay in the cache.
 
 Arrays are passed as 1-d memory, with the strides (in elements) of batch, head and row. Matrix products call NumPy's
-BLAS (``kernels/numba/gemm.py``). ``room`` (parts, elements) is scratch memory: the work is divided into as many parts,
-and each thread computes some of them. If there are few heads, each head is divided into ``pieces``, of which piece k
-computes the blocks of rows k, k + pieces, ...
+BLAS (``kernels/numba/gemm.py``). ``room`` (parts, elements) is scratch memory: the work is divided into as many parts
+as ``room`` has rows, and each thread computes some of the parts. If there are few heads, the blocks of each head are
+divided into ``pieces`` sets: set k has the blocks k, k + pieces, k + 2 * pieces and so on.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ SIDE = 16
 
 @step_of_sums
 def _transpose(x: Any, at: Any, lead: Any, rows: Any, columns: Any, out: Any) -> None:
-    """Write the transpose of a matrix to ``out``: ``out[c * rows + r] = x[at + r * lead + c]``.
+    """Write the transpose of a matrix to the 1-d array ``out``: ``out[c * rows + r] = x[at + r * lead + c]``.
 
-    The transpose is written once for all blocks, because BLAS would transpose the operand again for each block.
+    The matrix, with ``rows`` rows and ``columns`` columns, begins at ``x[at]``; ``lead`` is the stride of its rows. It
+    is transposed once for all blocks, because BLAS would transpose the operand again for each block.
     """
     for first in range(0, rows, SIDE):
         count = min(SIDE, rows - first)
@@ -37,7 +38,7 @@ def _transpose(x: Any, at: Any, lead: Any, rows: Any, columns: Any, out: Any) ->
 
 @step_of_sums
 def _exponentials(row: Any, scale: Any) -> Any:
-    """Replace ``row``, a row of scores, by ``exp(scale * row - top)``; return the sum of the new row and ``top``.
+    """Replace ``row``, a row of scores, by ``exp(scale * row - top)`` in place; return (sum of the new row, ``top``).
 
     ``top`` is the maximum of ``scale * row``.
     """
@@ -54,7 +55,10 @@ def _exponentials(row: Any, scale: Any) -> Any:
 
 @step_of_sums
 def _probabilities(row: Any, scale: Any, less: Any) -> None:
-    """Replace ``row``, a row of scores, by ``exp(scale * row - less)``, its softmax if ``less`` is the logsumexp."""
+    """Replace ``row``, a row of scores, by ``exp(scale * row - less)`` in place.
+
+    The result is the softmax of ``scale * row`` if ``less`` is the logsumexp of ``scale * row``.
+    """
     factor = like(less, scale)
     for k in range(row.size):
         row[k] = decay(row[k] * factor - less)
@@ -62,10 +66,10 @@ def _probabilities(row: Any, scale: Any, less: Any) -> None:
 
 @step_of_sums
 def _score_gradients(given: Any, chance: Any, scale: Any) -> None:
-    """Replace ``given``, the gradients of a row of probabilities, by the gradients of the row of scores.
+    """Replace ``given``, the gradient of a row of probabilities, by the gradient of the row of scores, in place.
 
-    ``chance`` holds the probabilities. The weighted mean of the gradients is divided by the sum of the probabilities,
-    because with rounding this sum is not exactly 1.
+    ``chance`` holds the probabilities, which are the softmax of the scores times ``scale``. The weighted mean of
+    ``given`` is divided by the sum of the probabilities, because with rounding this sum is not exactly 1.
     """
     mean, total = like(given[0], 0), like(given[0], 0)
     for k in range(given.size):
@@ -78,7 +82,7 @@ def _score_gradients(given: Any, chance: Any, scale: Any) -> None:
 
 @njit(inline="always")
 def _place(steps: Any, b: Any, h: Any, r: Any) -> Any:
-    """Return the offset of row ``r`` of head ``h`` of batch ``b`` in an array with the strides ``steps``."""
+    """Return the flat offset of row ``r`` of head ``h`` of batch ``b`` in an array with the strides ``steps``."""
     return b * steps[0] + h * steps[1] + r * steps[2]
 
 
@@ -90,7 +94,8 @@ def forward(
     """Write the attention output to ``out`` and the logsumexp of each row of scores to ``sums`` (batch, heads, rows).
 
     ``steps`` holds the strides of query, key, value and out. ``sizes`` holds batch, heads, key heads, rows, keys,
-    elements of a key, elements of a value, rows in a block, pieces. ``address`` is that of the BLAS routine gemm.
+    elements of a key, elements of a value, rows in a block, and pieces. ``address`` is the address of the BLAS routine
+    gemm. ``room`` is scratch memory. ``pieces`` and ``room`` are described in the module's docstring.
     """
     batch, heads, owners, length, keys, size, wide, some, pieces = sizes
     blocks, parts, jobs = (length + some - 1) // some, room.shape[0], batch * heads * pieces
@@ -128,9 +133,9 @@ def backward(
 ) -> None:  # fmt: skip
     """Write the gradients of query, key and value to ``back``, ``back_key`` and ``back_value``.
 
-    The latter two have the shape (pieces, elements); the caller adds the pieces. ``given`` is the gradient of the
-    output. ``steps`` holds the strides of the gradient, query, key, value, and the three results. ``sizes`` and
-    ``address`` are as in :func:`forward`.
+    ``back_key`` and ``back_value`` have the shape (pieces, elements); the caller sums them over the pieces. ``given``
+    is the gradient of the attention output. ``steps`` holds the strides of ``given``, query, key, value and the three
+    results. ``sizes``, ``address`` and ``room`` are as in :func:`forward`.
     """
     batch, heads, owners, length, keys, size, wide, some, pieces = sizes
     blocks, parts, share, both = (length + some - 1) // some, room.shape[0], heads // owners, keys * (size + wide)

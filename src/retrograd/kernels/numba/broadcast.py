@@ -1,4 +1,4 @@
-"""Numba loops of add, subtract, multiply and divide of a matrix with a row or a column; of outer, and copies.
+"""Numba loops that add, subtract, multiply or divide a matrix and a row or column; also outer products and copies.
 
 The operand ``y`` is a matrix of one row, which is the same for all rows of ``x``, or a 1-d array with one number for
 each row of ``x``.
@@ -48,7 +48,7 @@ def divide(x: Any, y: Any, out: Any) -> None:
 
 @loop_of_sums
 def spread(y: Any, out: Any) -> None:
-    """Copy ``y`` to all rows of the matrix ``out``, or to all columns if ``y`` has one number for each row."""
+    """Copy ``y`` to all rows of the matrix ``out`` if ``y`` is a matrix of one row, to all columns if ``y`` is 1-d."""
     for r in prange(out.shape[0]):
         into, other = out[r], shared(y, r)
         for i in range(into.size):
@@ -66,7 +66,7 @@ def add_to_rows(x: Any, y: Any) -> None:
 
 @loop
 def outer(x: Any, y: Any, out: Any) -> None:
-    """Write ``out[i, j] = x[i, 0] * y[j]``."""
+    """Write the outer product of ``x``, a matrix of one column, and ``y``: ``out[i, j] = x[i, 0] * y[j]``."""
     for i in prange(out.shape[0]):
         number, line = x[i, 0], out[i]
         for j in range(line.size):
@@ -79,9 +79,10 @@ TILE = 32
 
 @loop_of_sums
 def exchanged(x: Any, out: Any) -> None:
-    """Write ``x`` (outer, many, inner) to ``out`` (outer, inner, many), with the last two axes exchanged.
+    """Copy ``x`` (outer, many, inner) to ``out`` (outer, inner, many), with the last two axes exchanged.
 
-    The arrays are processed in small squares, so that the memory read and the memory written both stay in the cache.
+    The arrays are processed in small square tiles, so that the elements that are read and those that are written stay
+    in the cache.
     """
     down, across = (out.shape[1] + TILE - 1) // TILE, (out.shape[2] + TILE - 1) // TILE
     for cell in prange(x.shape[0] * down):

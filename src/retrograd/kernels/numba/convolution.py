@@ -1,14 +1,15 @@
 """Numba loops of 2-d convolution and its adjoints, as matrix products in tiles.
 
 A tile is a block of results that stay in registers. Images have the shape (batch, channels, rows, columns). One matrix
-of the product would consist of all windows of the image, but it is never stored. Instead the image is copied to lines
-(Note [Lines of images]), in which the elements of a channel that one kernel element multiplies are contiguous.
+of the product would consist of all windows of the image, but this matrix is never stored. Instead the image is copied
+to scratch lines (Note [Lines of images]), in which the elements of a channel that one kernel element multiplies are
+contiguous.
 
 ``how`` is (row stride, column stride, row padding, column padding, row dilation, column dilation); ``kernel`` is (rows,
-columns). ``offsets`` holds for each channel and kernel element the offset of its data in the lines. ``plane`` is the
-number of elements from one channel's lines to the next; ``some`` is the number of output rows that are computed
-together. ``room`` (parts, elements) is scratch memory: the work is divided into as many parts, and each thread computes
-some of them.
+columns). ``offsets`` holds for each channel and kernel element the offset of its data in the scratch lines. ``plane``
+is the number of elements from one channel to the next in the scratch lines. ``some`` is the number of output rows that
+are computed together. ``room`` (parts, elements) is scratch memory: the work is divided into as many parts as ``room``
+has rows, and each thread computes some of the parts.
 
 Note [Lines of images]. For each column of the kernel the image is copied, padding included, so that each row has only
 the elements that this column multiplies, one for each output column. A kernel element one row further down multiplies
@@ -30,9 +31,10 @@ from .jit import loop
 
 @njit
 def _lay_out(x: Any, n: Any, c: Any, how: Any, top: Any, rows: Any, width: Any, lines: Any) -> None:
-    """Write the lines of image ``n``, for the channels from ``c`` on, to ``lines`` (Note [Lines of images]).
+    """Copy channels of image ``n`` of ``x``, with padding, to the scratch array ``lines`` (Note [Lines of images]).
 
-    Each channel gets ``rows`` rows of ``width`` elements, of which the first is row ``top`` of the image.
+    The channels from ``c`` on are copied, as many as ``lines`` holds. Each channel gets ``rows`` rows of ``width``
+    elements, of which the first is row ``top`` of the image. ``how`` is described in the module's docstring.
     """
     whole, area = x.reshape(x.size), x.shape[2] * x.shape[3]
     for j in range(lines.shape[0]):
@@ -66,10 +68,11 @@ def _lay_out(x: Any, n: Any, c: Any, how: Any, top: Any, rows: Any, width: Any, 
 
 @loop
 def cut(w: Any, start: Any, steps: Any, sizes: Any, out: Any) -> None:
-    """Write the weights in the order in which tiles read them: ``out`` (groups, tiles, channels * kernel, ``ROWS``).
+    """Copy the weights to ``out`` (groups, tiles, channels * kernel elements, ``ROWS``), the order that the loops read.
 
-    ``w`` is 1-d memory in which the weights begin at ``start``. ``sizes`` holds groups, outputs per group, channels per
-    group, rows and columns of the kernel; ``steps`` holds the stride of each.
+    ``w`` is 1-d memory in which the weights begin at ``start``. ``sizes`` holds the numbers of groups, outputs per
+    group, channels per group, rows and columns of the kernel. ``steps`` holds the stride of each of these axes.
+    ``ROWS`` is the number of rows of a tile.
     """
     groups, single, channels, tall, wide = sizes
     tiles = out.shape[1]
@@ -90,9 +93,10 @@ def output(
 ) -> None:  # fmt: skip
     """Write the convolution of ``x`` with ``w`` plus ``bias`` to ``y``, or to every k-th row and column of ``y``.
 
-    ``w`` has the shape (groups, tiles, channels * kernel, ``ROWS``), as :func:`cut` writes it, ``bias`` (groups, tiles
-    * ``ROWS``). ``size`` holds the rows and columns of the result. ``where`` holds their positions in ``y``: first row
-    and step, first column and step.
+    ``w`` has the shape (groups, tiles, channels * kernel elements, ``ROWS``), as :func:`cut` writes it; ``bias`` has
+    the shape (groups, tiles * ``ROWS``). ``size`` holds the numbers of rows and columns of the result. ``where`` holds
+    their positions in ``y``: first row and step, first column and step. The other parameters are described in the
+    module's docstring.
     """
     groups, tiles, places, _ = w.shape
     channels, single, wide, parts = x.shape[1] // groups, y.shape[1] // groups, size[1], room.shape[0]
@@ -134,11 +138,11 @@ def output(
 def _copy_to_image(
     made: Any, start: Any, count: Any, at: Any, wide: Any, where: Any, there: Any, begin: Any, width: Any
 ) -> None:  # fmt: skip
-    """Copy ``count`` elements of a computed block to an output image, from the flat index ``at`` of the result on.
+    """Copy ``count`` elements of a computed block to an output image, beginning at the flat index ``at`` of the result.
 
     The elements are read from ``made`` at ``start``. They are written to ``there``, the memory of all images, in the
     image that begins at ``begin`` and has rows of ``width`` elements. ``wide`` is the number of columns of the result
-    and ``where`` the positions as in :func:`output`.
+    and ``where`` holds the positions as in :func:`output`.
     """
     row, column = at // wide, at % wide
     while count > 0:
@@ -157,10 +161,11 @@ def _copy_to_image(
 def weight(
     y: Any, x: Any, how: Any, kernel: Any, offsets: Any, plane: Any, some: Any, room: Any, w: Any
 ) -> None:  # fmt: skip
-    """Write to ``w`` the adjoint of :func:`output` for its weight, as one array of sums for each part of the work.
+    """Write partial sums of the weight's gradient to ``w``, one array for each part of the work.
 
-    ``w`` has the shape (parts, groups, channels * kernel, outputs padded to full vectors). The length of ``offsets`` is
-    a multiple of the rows of a tile.
+    ``x`` is the input and ``y`` the gradient of the output. ``w`` has the shape (parts, groups, channels * kernel
+    elements, outputs padded to full vectors). The length of ``offsets`` is a multiple of the rows of a tile. The other
+    parameters are described in the module's docstring.
     """
     parts, groups, places, lead = w.shape
     channels, single, wide = x.shape[1] // groups, y.shape[1] // groups, y.shape[3]
@@ -201,9 +206,10 @@ SIDE = 16
 
 @loop
 def collected(parts: Any, w: Any) -> None:
-    """Write the sum of ``parts`` to ``w`` (groups, outputs, channels * kernel), the weight gradient.
+    """Write the gradient of the weight, the sum of ``parts`` over its first axis, to ``w``.
 
-    ``parts`` holds the partial sums that :func:`weight` computes.
+    ``parts`` holds the partial sums that :func:`weight` computes. ``w`` has the shape (groups, outputs per group,
+    channels * kernel elements).
     """
     groups, single, places = w.shape
     strips = (single + SIDE - 1) // SIDE

@@ -1,6 +1,6 @@
 """Numba loops of cross_entropy with class targets and its gradient, for small matrices, on one thread.
 
-Compiled programs (``compiler/cross_entropy_pattern.py``) call them.
+The loops are called by compiled programs (``compiler/cross_entropy_pattern.py``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from .math import decay, larger, like
 def likelihood(x: Any, target: Any, logs: Any) -> Any:
     """Write the log-softmax of each row of ``x`` to ``logs``.
 
-    Returns the sum of the elements of ``logs`` at the classes ``target``, and whether every target is a valid class.
+    Returns the sum over the rows of ``logs[row, target[row]]``, and whether every target is a valid class. Invalid
+    targets are left out of the sum.
     """
     whole, known = 0.0, True
     for r in range(x.shape[0]):
@@ -38,7 +39,7 @@ def likelihood(x: Any, target: Any, logs: Any) -> Any:
 
 @loop_in_order
 def likelihood_slope(logs: Any, target: Any, share: Any, out: Any) -> Any:
-    """Write ``share * (softmax - one_hot(target))``, the gradient of the scores, to ``out``.
+    """Write ``share * (softmax - one_hot(target))``, the gradient of cross_entropy, to ``out``.
 
     ``logs`` is the log-softmax of the scores. Returns whether every target is a valid class.
     """

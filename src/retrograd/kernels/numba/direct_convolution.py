@@ -2,8 +2,8 @@
 
 Images have the shape (batch, channels, rows, columns). ``how`` is (row stride, column stride, row padding, column
 padding, row dilation, column dilation). The elements of an image row that one kernel element multiplies are evenly
-spaced, so each kernel element is one loop along the row, without branches. ``room`` (parts, elements) is scratch
-memory, one row for each part of the work.
+spaced. Therefore each kernel element is processed by one loop along the row, without branches. ``room`` (parts,
+elements) is scratch memory: the work is divided into as many parts as ``room`` has rows.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from .math import like
 
 @njit
 def _seen(size: Any, out: Any, start: Any, stride: Any) -> Any:
-    """Return the range (first, exclusive last) of the windows for which ``start + k * stride`` is inside the image.
+    """Return the range (first, exclusive last) of the windows k for which ``start + k * stride`` is inside the image.
 
-    k is the number of the window, from 0 to ``out - 1``. The image has ``size`` elements along the axis.
+    k is from 0 to ``out - 1``. The image has ``size`` elements along the axis.
     """
     first = 0 if start >= 0 else (-start + stride - 1) // stride
     last = 0 if start >= size else (size - 1 - start) // stride + 1
@@ -55,7 +55,8 @@ def _clear(row: Any) -> None:
 def _sizes(x: Any, w: Any, how: Any, y: Any) -> Any:
     """Return the number of rows and the number of columns of a flat image (Note [Flat images]).
 
-    ``x``, ``w`` and ``y`` are the input, the weight and the output.
+    A flat image is a padded copy of a channel in contiguous memory. ``x``, ``w`` and ``y`` are the input, the weight
+    and the output; ``how`` is described in the module's docstring.
     """
     rows = max(x.shape[2] + 2 * how[2], (y.shape[2] - 1) * how[0] + how[4] * (w.shape[2] - 1) + 1)
     wide = max(x.shape[3] + 2 * how[3], (y.shape[3] - 1) * how[1] + how[5] * (w.shape[3] - 1) + 1)
@@ -64,18 +65,19 @@ def _sizes(x: Any, w: Any, how: Any, y: Any) -> Any:
 
 @njit(inline="always")
 def _place(i: Any, j: Any, how: Any, width: Any) -> Any:
-    """Return the flat image that kernel element (``i``, ``j``) multiplies, and the offset where its elements begin.
+    """Return (index of a flat image, offset in it): where the data that kernel element (``i``, ``j``) multiplies begin.
 
-    The flat image is given by its index. ``width`` is the length of a row of the flat image (Note [Flat images]).
+    ``width`` is the number of elements in a row of the flat image (Note [Flat images]). ``how`` is described in the
+    module's docstring.
     """
     return i * how[4] % how[0] * how[1] + j * how[5] % how[1], i * how[4] // how[0] * width + j * how[5] // how[1]
 
 
 @njit
 def _lay_out(image: Any, how: Any, width: Any, flat: Any) -> None:
-    """Write ``image`` to ``flat``, its flat images (Note [Flat images]), whose rows have ``width`` elements.
+    """Copy ``image`` to ``flat``, in the layout of Note [Flat images], with rows of ``width`` elements.
 
-    The padding is not written, because the caller has set it to 0.
+    The padding is not written, because the caller has set ``flat`` to 0.
     """
     tall, wide = image.shape
     if how[0] == 1 and how[1] == 1:
@@ -94,7 +96,7 @@ def _lay_out(image: Any, how: Any, width: Any, flat: Any) -> None:
 
 @njit
 def _gather_image(flat: Any, how: Any, width: Any, image: Any) -> None:
-    """Write the elements of ``flat``, flat images as :func:`_lay_out` writes them, to ``image`` without the padding."""
+    """Copy ``flat``, a padded image in the layout that :func:`_lay_out` writes, to ``image`` without the padding."""
     tall, wide = image.shape
     if how[0] == 1 and how[1] == 1:
         move_rows(flat[0], how[2] * width + how[3], width, image.reshape(tall * wide), 0, wide, tall, wide)
@@ -112,9 +114,9 @@ def _gather_image(flat: Any, how: Any, width: Any, image: Any) -> None:
 
 @njit
 def _lay_out_rows(y: Any, width: Any, line: Any) -> None:
-    """Copy the rows of ``y``, an output, to ``line``, in which rows are ``width`` elements apart.
+    """Copy the rows of ``y``, an output, to the 1-d array ``line``, where a row begins every ``width`` elements.
 
-    The elements between the rows are not written, because the caller has set them to 0.
+    The elements between the rows are not written, because the caller has set ``line`` to 0.
     """
     move_rows(y.reshape(y.size), 0, y.shape[1], line, 0, width, y.shape[0], y.shape[1])
 
@@ -123,7 +125,8 @@ def _lay_out_rows(y: Any, width: Any, line: Any) -> None:
 def direct(x: Any, w: Any, bias: Any, how: Any, kept: Any, room: Any, y: Any) -> None:
     """Write the convolution of ``x`` with ``w`` (outputs, channels per group, *kernel) plus ``bias`` to ``y``.
 
-    ``kept`` is the number of channels whose flat images are kept for the next output: all channels of a group, or one.
+    ``kept`` is the number of channels whose padded copies are kept for the next output: all channels of a group, or
+    one. ``how`` and ``room`` are described in the module's docstring.
     """
     outputs, single, tall, _ = w.shape
     share, parts, jobs = outputs // (x.shape[1] // single), room.shape[0], x.shape[0] * outputs
@@ -148,9 +151,10 @@ def direct(x: Any, w: Any, bias: Any, how: Any, kept: Any, room: Any, y: Any) ->
 
 @step
 def _add_row(weights: Any, i: Any, how: Any, width: Any, flat: Any, line: Any) -> None:
-    """Add to ``line``, a flat output image, the products of ``flat`` with ``weights``, row ``i`` of the kernel.
+    """Add the products of ``weights``, row ``i`` of the kernel, with ``flat`` to ``line``, a flat output image.
 
-    Three kernel elements are processed at once.
+    ``flat`` has the layout of Note [Flat images], with rows of ``width`` elements. Three kernel elements are processed
+    at once.
     """
     j, wide, length = 0, weights.size, line.size
     while j < wide:
@@ -169,7 +173,10 @@ def _add_row(weights: Any, i: Any, how: Any, width: Any, flat: Any, line: Any) -
 
 @loop
 def direct_input(y: Any, w: Any, how: Any, room: Any, x: Any) -> None:
-    """Write the adjoint of :func:`direct` for its input, applied to ``y``, to ``x``."""
+    """Write the gradient of the input of :func:`direct` to ``x``, given ``y``, the gradient of the output.
+
+    ``w`` is the weight of the convolution. ``how`` and ``room`` are described in the module's docstring.
+    """
     outputs, single, tall, wide = w.shape
     channels, parts = x.shape[1], room.shape[0]
     share, jobs = outputs // (channels // single), x.shape[0] * channels
@@ -194,9 +201,10 @@ def direct_input(y: Any, w: Any, how: Any, room: Any, x: Any) -> None:
 
 @loop_of_sums
 def direct_weight(y: Any, x: Any, how: Any, room: Any, w: Any) -> None:
-    """Add the adjoint of :func:`direct` for its weight, given ``y`` and ``x``, to ``w`` (parts, …).
+    """Add the gradient of the weight of :func:`direct` to ``w`` (parts, outputs, channels per group, *kernel).
 
-    Each part of the work has its own sums. ``w`` is float64 and 0 before.
+    ``y`` is the gradient of the output and ``x`` is the input. Each part of the work is summed separately; the caller
+    adds the sums. ``w`` is a float64 array of zeros. ``how`` and ``room`` are described in the module's docstring.
     """
     parts, outputs, single, tall, _ = w.shape
     share, jobs = outputs // (x.shape[1] // single), x.shape[0] * x.shape[1]
@@ -216,9 +224,10 @@ def direct_weight(y: Any, x: Any, how: Any, room: Any, w: Any) -> None:
 
 @step_of_sums
 def _add_products(totals: Any, i: Any, how: Any, width: Any, flat: Any, line: Any) -> None:
-    """Add to ``totals`` the sums of ``line`` times the elements of ``flat`` that row ``i`` of the kernel multiplies.
+    """Add to ``totals`` the gradients of row ``i`` of the kernel: sums of ``line`` times elements of ``flat``.
 
-    ``line`` is the flat gradient of the output. Three kernel elements are processed at once.
+    ``line`` is the flat gradient of the output; ``flat`` is the input in the layout of Note [Flat images], with rows of
+    ``width`` elements. Three kernel elements are processed at once.
     """
     j, wide, zero = 0, totals.size, like(line[0], 0)
     while j < wide:

@@ -1,7 +1,7 @@
 """Numba loops of elementwise operations: arithmetic, clamp, activations, losses and their gradients, fill and copy.
 
 The arguments are contiguous 1-d arrays of one length, then numbers, then the array for the result. A gradient (``g`` or
-``h``) may be a number if it is the same for all elements; ``at(g, i)`` reads either form.
+``h``) may be a number if it is the same for all elements; the function ``at`` accepts an array or a number.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Numba loops of take, gather, scatter_add, index_add, masked_select, topk, searchsorted and bincount.
 
-Arrays have three axes (before, axis, after), of which the middle one is indexed. Negative indices count from the end.
-For an index out of range nothing is read or written, and the loop sets ``bad[0]`` to 1.
+Arrays have three axes (before, axis, after), of which the middle axis is indexed. Negative indices count from the end.
+Elements whose index is out of range are skipped, and the loop sets ``bad[0]`` to 1.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SIDE = 64
 
 @njit(inline="always")
 def placed(at: Any, size: Any) -> Any:
-    """Return the index ``at`` counted from the front of an axis of the given size, or -1 if it is out of range."""
+    """Return the index ``at``, which may be negative, as an index from 0 to ``size - 1``; -1 if it is out of range."""
     if at < 0:
         at += size
     return at if 0 <= at < size else -1
@@ -32,7 +32,7 @@ def placed(at: Any, size: Any) -> Any:
 
 @njit(inline="always")
 def highest(index: Any) -> Any:
-    """Return the highest element of ``index``, read as unsigned, so that a negative element counts as very high."""
+    """Return the maximum of ``index``, read as unsigned integers; a negative element gives a very large result."""
     found = uint64(0)
     for k in range(index.size):
         found = max(found, uint64(index[k]))
@@ -41,7 +41,10 @@ def highest(index: Any) -> Any:
 
 @loop
 def gather(x: Any, index: Any, out: Any, bad: Any) -> None:
-    """Write ``out[a, k, b] = x[a, index[a, k, b], b]``."""
+    """Write ``out[a, k, b] = x[a, index[a, k, b], b]`` for all elements.
+
+    If an index is out of range, its element is skipped and ``bad[0]`` is set to 1.
+    """
     length, after = index.shape[1], index.shape[2]
     size = x.shape[1]
     for row in prange(index.shape[0] * length):
@@ -56,7 +59,10 @@ def gather(x: Any, index: Any, out: Any, bad: Any) -> None:
 
 @loop
 def gather_rows(x: Any, index: Any, out: Any, bad: Any) -> None:
-    """Write ``out[a, k] = x[a, index[a, k]]``."""
+    """Write ``out[a, k] = x[a, index[a, k]]`` for all elements.
+
+    If an index is out of range, its element is skipped and ``bad[0]`` is set to 1.
+    """
     size = x.shape[1]
     for a in prange(index.shape[0]):
         given, places, row = x[a], index[a], out[a]
@@ -74,7 +80,10 @@ def gather_rows(x: Any, index: Any, out: Any, bad: Any) -> None:
 
 @loop
 def highest_of_parts(index: Any, found: Any) -> None:
-    """Write the result of :func:`highest` for each part of ``index`` to ``found``, which has one element per part."""
+    """Write the result of :func:`highest` for each part of ``index`` to ``found``.
+
+    ``index`` is divided into as many equal parts as ``found`` has elements.
+    """
     parts = found.size
     for p in prange(parts):
         found[p] = highest(index[index.size * p // parts : index.size * (p + 1) // parts])
@@ -82,7 +91,10 @@ def highest_of_parts(index: Any, found: Any) -> None:
 
 @loop
 def take(x: Any, index: Any, out: Any, bad: Any) -> None:
-    """Write ``out[a, k] = x[a, index[k]]``, in which each ``x[a, i]`` is a row."""
+    """Copy rows of ``x`` to ``out``: ``out[a, k] = x[a, index[k]]``.
+
+    If an index is out of range, its row is skipped and ``bad[0]`` is set to 1.
+    """
     size, width, length = x.shape[1], x.shape[2], index.size
     for job in prange(x.shape[0] * PARTS):
         part, rows, lines = job % PARTS, x[job // PARTS], out[job // PARTS]
@@ -98,7 +110,10 @@ def take(x: Any, index: Any, out: Any, bad: Any) -> None:
 
 @loop
 def scatter_add(out: Any, index: Any, values: Any, bad: Any) -> None:
-    """Add ``values[a, k, b]`` to ``out[a, index[a, k, b], b]`` for all elements, in the order of k."""
+    """Add ``values[a, k, b]`` to ``out[a, index[a, k, b], b]`` for all elements, in ascending order of k.
+
+    If an index is out of range, its element is skipped and ``bad[0]`` is set to 1.
+    """
     after, size = index.shape[2], out.shape[1]
     parts = (after + COLUMNS - 1) // COLUMNS
     for job in prange(index.shape[0] * parts):
@@ -114,7 +129,10 @@ def scatter_add(out: Any, index: Any, values: Any, bad: Any) -> None:
 
 @loop
 def scatter_add_rows(out: Any, index: Any, values: Any, bad: Any) -> None:
-    """Add ``values[a, k]`` to ``out[a, index[a, k]]`` for all elements, in the order of k."""
+    """Add ``values[a, k]`` to ``out[a, index[a, k]]`` for all elements, in ascending order of k.
+
+    If an index is out of range, its element is skipped and ``bad[0]`` is set to 1.
+    """
     size = out.shape[1]
     for a in prange(index.shape[0]):
         row, places, given = out[a], index[a], values[a]
@@ -132,7 +150,10 @@ def scatter_add_rows(out: Any, index: Any, values: Any, bad: Any) -> None:
 
 @loop
 def add_rows(out: Any, index: Any, values: Any, bad: Any) -> None:
-    """Add the row ``values[a, k]`` to ``out[a, index[k]]`` for all a and k, in the order of k."""
+    """Add the row ``values[a, k]`` to the row ``out[a, index[k]]`` for all a and k, in ascending order of k.
+
+    If an index is out of range, its row is skipped and ``bad[0]`` is set to 1.
+    """
     after, size = values.shape[2], out.shape[1]
     parts = (after + COLUMNS - 1) // COLUMNS
     for job in prange(values.shape[0] * parts):
@@ -150,9 +171,9 @@ def add_rows(out: Any, index: Any, values: Any, bad: Any) -> None:
 
 @loop
 def limits(x: Any, least: Any, most: Any) -> None:
-    """Write the least element of each part of ``x`` to ``least``, and the greatest to ``most``.
+    """Write the minimum of each part of the 1-d array ``x`` to ``least``, and the maximum to ``most``.
 
-    ``x`` is divided into as many parts as ``least`` has elements.
+    ``x`` is divided into as many equal parts as ``least`` has elements.
     """
     parts = least.size
     for p in prange(parts):
@@ -166,9 +187,9 @@ def limits(x: Any, least: Any, most: Any) -> None:
 
 @loop
 def counts(x: Any, low: Any, found: Any) -> None:
-    """Write to ``found[p, value - low]`` the number of occurrences of ``value`` in part p of ``x``.
+    """Write to ``found[p, value - low]`` the number of occurrences of each ``value`` in part p of the 1-d array ``x``.
 
-    ``x`` is divided into as many parts as ``found`` has rows. All values are at least ``low``.
+    ``x`` is divided into as many equal parts as ``found`` has rows. All values are at least ``low``.
     """
     parts = found.shape[0]
     for p in prange(parts):
@@ -181,9 +202,10 @@ def counts(x: Any, low: Any, found: Any) -> None:
 
 @loop
 def bisect(x: Any, edges: Any, right: Any, out: Any) -> None:
-    """Write to ``out``, for each element of ``x``, the number of ``edges`` (sorted) that are less than it.
+    """Write to ``out``, for each element of ``x``, the number of smaller elements in ``edges``, a sorted array.
 
-    If ``right`` is true, edges equal to the element are counted too. nan counts as greater than any number.
+    If ``right`` is true, elements of ``edges`` equal to the element of ``x`` are counted too. nan is treated as greater
+    than any number.
     """
     for job in prange((x.size + SIDE - 1) // SIDE):
         part, low = x[job * SIDE : (job + 1) * SIDE], out[job * SIDE : (job + 1) * SIDE]
@@ -199,9 +221,10 @@ def bisect(x: Any, edges: Any, right: Any, out: Any) -> None:
 
 @loop
 def largest(x: Any, values: Any, indices: Any) -> None:
-    """Write the largest elements of each row of ``x``, in descending order, to ``values``, and their ``indices``.
+    """Write the largest elements of each row of ``x``, in descending order, to ``values``.
 
-    As many elements are written as ``values`` has columns. nan counts as the largest. Equal elements keep their order.
+    The column numbers of these elements are written to ``indices``. The number of elements is the number of columns of
+    ``values``. nan counts as the largest number. Equal elements keep their order.
     """
     most = values.shape[1]
     for a in prange(x.shape[0]):
@@ -230,9 +253,10 @@ def largest(x: Any, values: Any, indices: Any) -> None:
 
 @loop
 def smallest(x: Any, values: Any, indices: Any) -> None:
-    """Write the smallest elements of each row of ``x``, in ascending order, to ``values``, and their ``indices``.
+    """Write the smallest elements of each row of ``x``, in ascending order, to ``values``.
 
-    As many elements are written as ``values`` has columns. nan counts as the largest. Equal elements keep their order.
+    The column numbers of these elements are written to ``indices``. The number of elements is the number of columns of
+    ``values``. nan counts as the largest number. Equal elements keep their order.
     """
     most = values.shape[1]
     for a in prange(x.shape[0]):
@@ -263,8 +287,8 @@ def smallest(x: Any, values: Any, indices: Any) -> None:
 def kept(x: Any, mask: Any, starts: Any, out: Any) -> None:
     """Write the elements of ``x`` where ``mask`` is True to ``out``, as masked_select does.
 
-    ``x`` is divided into as many parts as ``starts`` has elements; the selected elements of part p begin at
-    ``out[starts[p]]``.
+    ``x`` is divided into as many equal parts as ``starts`` has elements. The selected elements of part p are written
+    from ``out[starts[p]]`` on.
     """
     parts = starts.size
     for p in prange(parts):
@@ -277,7 +301,10 @@ def kept(x: Any, mask: Any, starts: Any, out: Any) -> None:
 
 @loop
 def counted(mask: Any, counts: Any) -> None:
-    """Write the number of True elements in each part of ``mask`` to ``counts``, which has one element for each part."""
+    """Write the number of True elements in each part of ``mask`` to ``counts``.
+
+    ``mask`` is divided into as many equal parts as ``counts`` has elements.
+    """
     parts = counts.size
     for p in prange(parts):
         total = 0
@@ -290,7 +317,8 @@ def counted(mask: Any, counts: Any) -> None:
 def put_back(values: Any, mask: Any, starts: Any, out: Any) -> None:
     """Write ``values`` to the elements of ``out`` where ``mask`` is True, and 0 to all other elements of ``out``.
 
-    This is the adjoint of :func:`kept`; ``starts`` has the same meaning.
+    This is the adjoint of :func:`kept`. ``starts[p]`` is the index in ``values`` of the first element for part p of
+    ``mask``.
     """
     parts = starts.size
     zero = values[0] - values[0]

@@ -1,8 +1,8 @@
 """Numba loop of matrix products (matmul, bmm): each of Numba's threads calls NumPy's BLAS for a part of the product.
 
-BLAS starts no threads of its own, and a batch of small matrices uses all of Numba's threads too. ``address`` is the
-address of the BLAS function ``sgemm`` (for float32) or ``dgemm``. The caller (``kernels/matmul.py``) ensures that BLAS
-uses one thread for each part.
+Therefore BLAS needs no thread pool, and the matrices of a batch are distributed over all of Numba's threads.
+``address`` is the address of the BLAS function ``sgemm`` (for float32) or ``dgemm``. The caller (``kernels/matmul.py``)
+ensures that BLAS uses one thread for each part.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from .jit import loop
 def gemm(
     context: Any, address: Any, first: Any, second: Any, sizes: Any, a: Any, b: Any, added: Any, c: Any
 ) -> Any:  # fmt: skip
-    """Call Fortran's gemm: ``c = a @ b`` in column-major order, or ``c += a @ b`` if ``added`` is true.
+    """Call the BLAS function gemm: ``c = a @ b`` in column-major order, or ``c += a @ b`` if ``added`` is true.
 
-    If ``first`` is true, ``a`` is transposed; if ``second`` is true, ``b`` is. ``sizes`` is (m, n, k, lda, ldb, ldc).
-    Loops call it without ``context``, which Numba passes at compile time.
+    ``address`` is the address of gemm. If ``first`` is true, ``a`` is transposed; if ``second`` is true, ``b`` is
+    transposed. ``sizes`` is (m, n, k, lda, ldb, ldc) in the notation of BLAS. Numba passes ``context``; callers leave
+    it out.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -61,10 +62,11 @@ def gemm(
 
 @loop
 def products(a: Any, b: Any, turned: Any, sizes: Any, pieces: Any, address: Any, c: Any) -> None:
-    """Write the matrix products of the batches ``a`` and ``b`` to ``c``, all passed as 1-d memory.
+    """Write the matrix products of the batches ``a`` and ``b`` to ``c``; all three are 1-d views of contiguous memory.
 
-    ``turned`` holds a flag for each operand: whether its matrices are stored transposed. ``sizes`` is (batch, rows,
-    columns, inner size). ``pieces`` holds the numbers of parts into which rows and columns are divided.
+    ``turned`` has a flag for ``a`` and one for ``b``, which is true if the matrices are stored transposed. ``sizes`` is
+    (batch, rows, columns, inner size). ``pieces`` holds the numbers of parts into which rows and columns are divided.
+    ``address`` is the address of the BLAS function gemm.
     """
     count, m, n, k = sizes
     high, wide = (m + pieces[0] - 1) // pieces[0], (n + pieces[1] - 1) // pieces[1]

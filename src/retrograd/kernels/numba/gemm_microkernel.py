@@ -1,7 +1,7 @@
-"""LLVM code of the innermost part of matrix products, for convolution loops whose operands BLAS cannot read.
+"""LLVM code of the innermost loop of matrix products, for convolutions whose operands BLAS cannot read.
 
-A tile is ``ROWS`` rows times one or two vector registers of columns; all of its sums stay in registers while products
-are added. Compilers do not generate this code from a loop, so it is written here as LLVM instructions.
+A tile has ``ROWS`` rows, and its columns fill one or two vector registers. All sums of a tile stay in registers while
+products are added. Compilers do not generate this code from a loop, so it is written here as LLVM instructions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ROWS = 4 if BYTES == 32 else 8
 
 
 def _generated(vectors: int) -> Any:
-    """Return the LLVM code generator of :func:`tile` for rows that are ``vectors`` vector registers wide."""
+    """Return the LLVM code generator of :func:`tile`, for a tile whose rows are ``vectors`` vector registers wide."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         number = context.get_data_type(signature.args[0].dtype)
@@ -29,11 +29,11 @@ def _generated(vectors: int) -> Any:
         vector = ir.VectorType(number, lanes)
 
         def memory(place: int) -> Any:
-            """Return the data pointer of the array at position ``place`` among the arguments."""
+            """Return the data pointer of the array that is argument number ``place`` of the generated function."""
             return context.make_array(signature.args[place])(context, builder, args[place]).data
 
         def line(start: Any) -> Any:
-            """Return the addresses of the vectors of one row of the tile, which begins at the address ``start``."""
+            """Return the addresses of the vectors in the row of the tile that begins at the address ``start``."""
             pointer = builder.bitcast(start, vector.as_pointer())
             return [builder.gep(pointer, [index(v)]) for v in range(vectors)]
 
@@ -47,7 +47,7 @@ def _generated(vectors: int) -> Any:
         everywhere = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
 
         def spread(pointer: Any) -> Any:
-            """Return a vector in which every element is the number at the address ``pointer``."""
+            """Return a vector register in which every element is the number at the address ``pointer``."""
             alone = builder.insert_element(unknown, builder.load(pointer), ir.IntType(32)(0))
             return builder.shuffle_vector(alone, unknown, everywhere)
 
@@ -79,11 +79,12 @@ def tile(
     context: Any, a: Any, first: Any, rows: Any, step: Any, b: Any, second: Any, offsets: Any, span: Any, c: Any,
     third: Any, lead: Any, base: Any, fourth: Any,
 ) -> Any:  # fmt: skip
-    """Add a matrix product to a tile of ``c``: ``ROWS`` rows r, each two vector registers of columns v.
+    """Add a matrix product to a tile of ``c`` with ``ROWS`` rows of two vector registers each.
 
-    The start value of ``c[third + r * lead + v]`` is ``base[fourth + r]``, or its old value if ``base`` is True. Added
-    to it is the sum of ``a[first + rows[r] + k * step] * b[second + offsets[k] + v]`` over k in ``span`` (first, last).
-    Loops call it without ``context``.
+    For row r and column v the sum of ``a[first + rows[r] + k * step] * b[second + offsets[k] + v]``, over k from
+    ``span[0]`` to ``span[1] - 1``, is added to a start value and written to ``c[third + r * lead + v]``. The start
+    value is ``base[fourth + r]``, or the old value in ``c`` if ``base`` is True. Numba passes ``context``; callers
+    leave it out.
     """
     return types.void(a, first, rows, step, b, second, offsets, span, c, third, lead, base, fourth), _generated(2)
 
@@ -93,14 +94,14 @@ def half_tile(
     context: Any, a: Any, first: Any, rows: Any, step: Any, b: Any, second: Any, offsets: Any, span: Any, c: Any,
     third: Any, lead: Any, base: Any, fourth: Any,
 ) -> Any:  # fmt: skip
-    """Add a matrix product to a tile as :func:`tile` does, where each row is one vector register."""
+    """Add a matrix product to a tile of ``c`` as :func:`tile` does, for rows of one vector register each."""
     return types.void(a, first, rows, step, b, second, offsets, span, c, third, lead, base, fourth), _generated(1)
 
 
 def _mover(share: int, thinned: bool = False) -> Any:
     """Return the LLVM code generator that copies ``1 / share`` of a vector register from one array to another.
 
-    If ``thinned`` is true, every second element of two registers is copied.
+    If ``thinned`` is true, the code reads two registers and copies every second element.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -125,27 +126,37 @@ def _mover(share: int, thinned: bool = False) -> Any:
 
 @intrinsic
 def move(context: Any, a: Any, first: Any, b: Any, second: Any) -> Any:
-    """Copy one vector register from ``a`` to ``b``: ``b[second + k] = a[first + k]``."""
+    """Copy one vector register from ``a`` to ``b``: ``b[second + k] = a[first + k]``.
+
+    Numba passes ``context``; callers leave it out.
+    """
     return types.void(a, first, b, second), _mover(1)
 
 
 @intrinsic
 def move_half(context: Any, a: Any, first: Any, b: Any, second: Any) -> Any:
-    """Copy half a vector register from ``a`` to ``b``, as :func:`move`."""
+    """Copy half a vector register from ``a`` to ``b``: ``b[second + k] = a[first + k]``.
+
+    Numba passes ``context``; callers leave it out.
+    """
     return types.void(a, first, b, second), _mover(2)
 
 
 @intrinsic
 def thin(context: Any, a: Any, first: Any, b: Any, second: Any) -> Any:
-    """Copy every second element of ``a``: ``b[second + k] = a[first + 2 * k]``, for the elements of one register."""
+    """Copy every second element of ``a`` to ``b``: ``b[second + k] = a[first + 2 * k]``, for one vector register.
+
+    Numba passes ``context``; callers leave it out.
+    """
     return types.void(a, first, b, second), _mover(1, True)
 
 
 @njit
 def move_rows(a: Any, first: Any, lead: Any, b: Any, second: Any, other: Any, rows: Any, size: Any) -> None:
-    """Copy rows: ``b[second + r * other + k] = a[first + r * lead + k]`` for k below ``size``.
+    """Copy the rows of a matrix: ``b[second + r * other + k] = a[first + r * lead + k]``, r < ``rows``, k < ``size``.
 
-    Full vectors are copied, of which the last may overlap the one before. For short rows a plain loop is slower.
+    Each row is copied in full vectors, of which the last may overlap the one before, or element by element if the row
+    is shorter than half a vector.
     """
     lanes = BYTES // a.itemsize
     half = lanes // 2
@@ -165,9 +176,10 @@ def move_rows(a: Any, first: Any, lead: Any, b: Any, second: Any, other: Any, ro
 
 @njit
 def thin_rows(a: Any, first: Any, lead: Any, b: Any, second: Any, other: Any, rows: Any, size: Any) -> None:
-    """Copy every second element of rows: ``b[second + r * other + k] = a[first + r * lead + 2 * k]``.
+    """Copy every second element of the rows of a matrix: ``b[second + r * other + k] = a[first + r * lead + 2 * k]``.
 
-    Some elements past the end of a row are written too; the next row overwrites them.
+    r is below ``rows`` and k is below ``size``. Some elements past the end of a row may be written too; the next row
+    overwrites them.
     """
     lanes = BYTES // a.itemsize
     for r in range(rows):

@@ -1,7 +1,7 @@
 """Numba loops of interpolation, average pooling and padding: each output is a weighted sum of a few inputs of its axis.
 
-``index`` and ``weight`` have the shape (taps, outputs): for each output the inputs of the sum and their weights. They
-are the ``table`` of ``Taps`` (``kernels/interpolation.py``).
+``index`` and ``weight`` have the shape (taps, outputs): for each output the indices of its inputs, and their weights.
+The two arrays are the property ``table`` of ``Taps`` (``kernels/interpolation.py``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .jit import loop
 
 @loop
 def along_rows(x: Any, index: Any, weight: Any, out: Any) -> None:
-    """Write ``out[r, k] = sum(weight[t, k] * x[r, index[t, k]])`` over the taps t."""
+    """Write ``out[r, k] = sum(weight[t, k] * x[r, index[t, k]])``, a weighted sum of inputs over t, for each row r."""
     taps, outs = index.shape
     for r in prange(x.shape[0]):
         row, line = x[r], out[r]
@@ -35,7 +35,7 @@ def along_rows(x: Any, index: Any, weight: Any, out: Any) -> None:
 
 @loop
 def across_rows(x: Any, index: Any, weight: Any, out: Any) -> None:
-    """Write ``out[a, k] = sum(weight[t, k] * x[a, index[t, k]])`` over the taps t, in which ``x[a, i]`` is a row."""
+    """Write ``out[a, k] = sum(weight[t, k] * x[a, index[t, k]])``, a weighted sum of the rows ``x[a, i]`` over t."""
     taps, outs = index.shape
     for job in prange(x.shape[0] * outs):
         a, k = job // outs, job % outs

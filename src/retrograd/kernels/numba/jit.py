@@ -1,4 +1,4 @@
-"""Decorators that compile loops by Numba at their first call, for all threads or for one, with an on-disk cache.
+"""Decorators that compile loops by Numba at their first call, for several threads or for one, with an on-disk cache.
 
 A loop is a function that reads arrays and writes its results to arrays. The iterations of its ``prange`` are divided
 among the threads and must not depend on their order.
@@ -27,9 +27,9 @@ SUMS = EXACT | {"reassoc", "nsz"}
 
 
 class Loop:
-    """Function of arrays that Numba compiles when it is called with arguments of new dtypes.
+    """Function of arrays that Numba compiles when it is first called with arguments of new dtypes.
 
-    A call runs on all threads, or on the calling thread if only one may be used or the others are busy.
+    A call runs on all threads, or on the calling thread if the other threads may not be used or are busy.
     """
 
     def __init__(self, function: Any, flags: frozenset[str]) -> None:
@@ -58,16 +58,16 @@ class Loop:
 
 @cache
 def _version() -> str:
-    """Return a checksum of all files in this folder, which is part of the key of Numba's cache.
+    """Return a checksum of all files in this folder, to be used in the key of Numba's on-disk cache.
 
-    Numba's own key covers only the file of the function, not the functions that it calls in other files.
+    Numba's key covers only the file of the compiled function, not the functions that it calls in other files.
     """
     files = sorted(Path(__file__).parent.glob("*.py"))
     return f"{crc32(b''.join(file.read_bytes() for file in files)):08x}"
 
 
 def _compiled(function: Any, flags: frozenset[str], parallel: bool) -> Any:
-    """Return ``function`` compiled by Numba, with an on-disk cache if a folder is writable.
+    """Return ``function`` compiled by Numba, with an on-disk cache if a folder for it is writable.
 
     ``flags`` are LLVM's fast-math flags. If ``parallel`` is true, ``prange`` runs on several threads.
     """
@@ -95,24 +95,27 @@ def loop_in_order(function: Callable[..., None]) -> InOrder:
 
 
 def loop(function: Callable[..., None]) -> Loop:
-    """Return ``function`` as a parallel loop in which a product and a sum may be rounded once instead of twice."""
+    """Return ``function`` as a parallel Numba loop in which the compiler may fuse a multiplication and an addition.
+
+    A fused operation is rounded once instead of twice.
+    """
     return Loop(function, EXACT)
 
 
 def loop_as_written(function: Callable[..., None]) -> Loop:
-    """Return ``function`` as a parallel loop that rounds after every operation, as NumPy does."""
+    """Return ``function`` as a parallel Numba loop that rounds after every operation, as NumPy does."""
     return Loop(function, frozenset())
 
 
 def loop_of_sums(function: Callable[..., None]) -> Loop:
-    """Return ``function`` as a parallel loop in which the compiler may change the order of sums."""
+    """Return ``function`` as a parallel Numba loop in which the compiler may change the order of additions."""
     return Loop(function, SUMS)
 
 
 class Waiting(event.Listener):  # type: ignore[misc]
-    """Listener of Numba's compiler events: prints a line if compiling takes longer than ``patience`` seconds.
+    """Listener of Numba's compiler events that prints a message if compiling takes longer than ``patience`` seconds.
 
-    The line is printed only at a terminal.
+    The message is printed only at a terminal.
     """
 
     patience = 1.0
@@ -123,7 +126,7 @@ class Waiting(event.Listener):  # type: ignore[misc]
         self.told = False
 
     def on_start(self, event: Any) -> None:
-        """Start the timer of the message if ``event`` compiles a function of this package that is not in the cache."""
+        """Start the timer of the message if ``event`` is the compilation of a function of this package."""
         compiled = event.data["dispatcher"]
         ours = compiled.py_func.__module__.startswith("retrograd.")
         if ours and self.compiled is None and not self.told and sys.stderr is not None and sys.stderr.isatty():
@@ -145,13 +148,13 @@ event.register("numba:compile", Waiting())
 
 
 def step(function: Callable[..., Any]) -> Any:
-    """Return ``function`` compiled by Numba separately from the loops that call it.
+    """Return ``function``, a part of a loop, compiled by Numba separately from the loops that call it.
 
-    This saves time, because Numba compiles everything in the body of a parallel loop twice.
+    This saves compile time, because Numba compiles everything in the body of a parallel loop twice.
     """
     return njit(function, error_model="numpy", fastmath=set(EXACT))
 
 
 def step_of_sums(function: Callable[..., Any]) -> Any:
-    """Return ``function`` compiled as by :func:`step`, where the compiler may change the order of sums."""
+    """Return ``function`` compiled as in :func:`step`; the compiler may also change the order of additions."""
     return njit(function, error_model="numpy", fastmath=set(SUMS))

@@ -1,8 +1,8 @@
 """Scalar functions for Numba loops: exp, log, log1p, erf, sigmoid, tanh, the normal CDF, and element access.
 
-In float32 they are polynomials, which compile to vector instructions; in float64 they are libm's functions. The
-coefficients were fitted by weighted least squares, iterated towards the smallest maximum error (Lawson 1961). Bounds of
-the errors, in units in the last place of float32: exp 0.7, erf 1.6, sigmoid 2.0, tanh 2, log 1
+For float32 the functions are computed by polynomials, which compile to vector instructions; for float64 they are libm's
+functions. The coefficients were fitted by weighted least squares, iterated towards the smallest maximum error (Lawson
+1961). Bounds of the errors, in units in the last place of float32: exp 0.7, erf 1.6, sigmoid 2.0, tanh 2, log 1
 (tests/unit/test_numba_kernels.py).
 """
 
@@ -26,9 +26,9 @@ DENSITY = 1 / math.sqrt(2 * math.pi)
 
 
 def scalar(name: str) -> Any:
-    """Return a placeholder named ``name`` for a function that can be called only in compiled loops.
+    """Return a placeholder named ``name`` for a scalar function that can be called only in compiled loops.
 
-    :func:`forms` gives it an implementation for each dtype.
+    :func:`forms` registers the implementation of the placeholder for each dtype.
     """
 
     def only_in_loops(*args: Any) -> Any:
@@ -43,14 +43,14 @@ sigmoid, erf, normal_cdf, tanh, log = (scalar(name) for name in ("sigmoid", "erf
 
 
 def part(function: Any) -> Any:
-    """Return ``function`` compiled by Numba: a float32 function that is inlined in the functions that call it."""
+    """Return ``function``, a scalar function of float32, compiled by Numba so that it is inlined in its callers."""
     return njit(function, **OPTIONS)
 
 
 def forms(function: Any, single: Any, double: Any) -> None:
-    """Implement the placeholder ``function`` for compiled loops.
+    """Register the implementations of the placeholder ``function`` for compiled loops.
 
-    ``single`` is compiled if the first argument is a float32, ``double`` if it is a float64.
+    ``single`` is used if the first argument is a float32, ``double`` if the first argument is a float64.
     """
 
     def choose(x: Any, *rest: Any) -> Any:
@@ -72,7 +72,7 @@ forms(like, lambda x, value: numpy.float32(value), lambda x, value: numpy.float6
 
 
 def at(x: Any, i: Any) -> Any:
-    """Return ``x[i]`` if ``x`` is an array, or ``x`` itself if it is a number."""
+    """Return ``x[i]`` if ``x`` is an array, or ``x`` itself if ``x`` is a number."""
     raise TypeError("exists in compiled loops only")
 
 
@@ -82,7 +82,7 @@ def _at(x, i):  # type: ignore[no-untyped-def]
 
 
 def row(x: Any, r: Any) -> Any:
-    """Return row ``x[r]`` if ``x`` is a matrix, or ``x`` itself if it is a number."""
+    """Return row ``x[r]`` if ``x`` is a matrix, or ``x`` itself if ``x`` is a number."""
     raise TypeError("exists in compiled loops only")
 
 
@@ -92,7 +92,7 @@ def _row(x, r):  # type: ignore[no-untyped-def]
 
 
 def shared(x: Any, r: Any) -> Any:
-    """Return what row r uses of ``x``: the only row ``x[0]`` of a matrix, or the number ``x[r]`` of a 1-d array."""
+    """Return the operand for row r of a broadcast operation: ``x[0]`` for a matrix ``x``, ``x[r]`` for a 1-d ``x``."""
     raise TypeError("exists in compiled loops only")
 
 
@@ -105,7 +105,7 @@ def _shared(x, r):  # type: ignore[no-untyped-def]
 def larger(typing: Any, x: Any, y: Any) -> Any:
     """Return the larger of ``x`` and ``y``, or nan if either is nan.
 
-    This is one instruction, which also exists for vector registers. Loops call it as ``larger(x, y)``.
+    This compiles to one instruction, also in vector registers. Numba passes ``typing``; callers leave it out.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -118,10 +118,10 @@ def larger(typing: Any, x: Any, y: Any) -> Any:
 
 @intrinsic(prefer_literal=True)
 def power_of_two(typing: Any, shifted: Any, part: Any) -> Any:
-    """Return ``2**n`` as a float32, where n is the integer in the low bits of ``shifted`` (see WHOLE).
+    """Return ``2**n`` as a float32, where n is the integer in the low bits of ``shifted`` (see the constant WHOLE).
 
-    If ``part`` is 0, the result is the power; n must be from -126 to 127. For other n, the power is the product of the
-    results for ``part`` 1 and ``part`` 2. Loops call it as ``power_of_two(shifted, part)``.
+    If ``part`` is 0, n must be from -126 to 127. For other n, the power is the product of the results for ``part`` = 1
+    and ``part`` = 2. Numba passes ``typing``; callers leave it out.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -151,7 +151,7 @@ def _exp_single(x: Any) -> Any:
 
 @part
 def _exp_rest(r: Any) -> Any:
-    """Return ``(exp(r) - 1 - r) / r**2``, by a polynomial for small ``r``."""
+    """Return ``(exp(r) - 1 - r) / r**2`` for small ``r``, computed by a polynomial."""
     p = F(1.978926593437791e-4)
     p = p * r + F(1.3945752289146185e-3)
     p = p * r + F(8.33350419998169e-3)
@@ -191,7 +191,7 @@ forms(sigmoid, _sigmoid_single, lambda x: 1.0 / (1.0 + math.exp(-x)))
 def _tail(u: Any, density: Any) -> Any:
     """Return the probability that a standard normal variable exceeds ``u`` >= 0, with a relative error of 6e-8.
 
-    ``density`` is ``exp(-u * u / 2)``.
+    ``density`` must be ``exp(-u * u / 2)``.
     """
     t = F(1) / (F(1) + F(0.3) * u)
     p = F(0.038397304713726044)
@@ -258,9 +258,9 @@ def log_of(x: Any) -> Any:
 
 @intrinsic
 def exponent_of(typing: Any, x: Any) -> Any:
-    """Return the integer n, as a float32, for which ``x / 2**n`` is between sqrt(1/2) and sqrt(2).
+    """Return, as a float32, the integer n for which ``x / 2**n`` is between sqrt(1/2) and sqrt(2).
 
-    Loops call it as ``exponent_of(x)``.
+    Numba passes ``typing``; callers leave it out.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -335,8 +335,8 @@ forms(log, _log_single, lambda x: math.log(x))
 
 @njit(forceinline=True, fastmath={"contract", "reassoc", "nsz"})
 def plus(total: Any, x: Any) -> Any:
-    """Return ``total + x``, an addition whose order the compiler may change to use vector instructions.
+    """Return ``total + x``; the compiler may change the order of a sum of such additions to use vector instructions.
 
-    Other operations in the same loop stay as written.
+    The other operations of the calling loop are not changed.
     """
     return total + x

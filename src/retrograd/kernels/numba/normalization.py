@@ -1,8 +1,8 @@
 """Numba loops of softmax, log_softmax, logsumexp, layer_norm, group_norm, rms_norm, batch_norm and their gradients.
 
-Each row is read several times while it is in the cache. A gradient ``g`` may be a number if it is the same for all
-elements; ``row`` and ``at`` read either form. Loops named ``*_columns`` work along the middle axis of arrays (outer,
-many, inner).
+The loops read each row several times while it is in the cache. A gradient ``g`` may be a number if it is the same for
+all elements; the functions ``row`` and ``at`` accept an array or a number. Loops named ``*_columns`` compute along the
+middle axis of arrays (outer, many, inner).
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ WIDTH = 256
 
 @part
 def tops(x: Any, o: Any, left: Any, right: Any) -> Any:
-    """Return the maximum of each column of ``x[o, :, left:right]``."""
+    """Return the maximum of each column of the matrix ``x[o, :, left:right]``."""
     top = x[o, 0, left:right].copy()
     for r in range(x.shape[1]):
         here = x[o, r, left:right]
@@ -212,7 +212,11 @@ def layer_norm_backward(g: Any, weight: Any, x: Any, mean: Any, rstd: Any, out: 
 
 @loop_of_sums
 def layer_norm_weight_backward(g: Any, x: Any, mean: Any, rstd: Any, sums: Any) -> None:
-    """Write the sum of ``g * (x - mean) * rstd`` over each part of the rows to ``sums`` (parts, columns)."""
+    """Write partial sums of ``g * (x - mean) * rstd``, the gradient of the weight, to ``sums`` (parts, columns).
+
+    ``x`` is divided into as many parts as ``sums`` has rows, and each part is summed over its rows. ``mean`` and
+    ``rstd`` hold the mean and 1 / standard deviation of each row of ``x``.
+    """
     parts = sums.shape[0]
     step = (x.shape[0] + parts - 1) // parts
     for piece in prange(parts):
@@ -226,10 +230,11 @@ def layer_norm_weight_backward(g: Any, x: Any, mean: Any, rstd: Any, sums: Any) 
 
 @loop_of_sums
 def group_norm(x: Any, weight: Any, bias: Any, eps: Any, mean: Any, rstd: Any, out: Any) -> None:
-    """Write ``x`` normalised row by row, times ``weight`` plus ``bias``, to ``out``, and the statistics of the rows.
+    """Write ``x`` normalised row by row, times ``weight`` plus ``bias``, to ``out``.
 
     A row holds the channels of one group of one sample. ``weight`` and ``bias`` have the shape (groups, channels); row
-    r belongs to group ``r % groups``. ``mean`` and ``rstd`` receive the mean and 1 / standard deviation of each row.
+    r belongs to group ``r % groups``. ``eps`` is added to the variance. The mean and 1 / standard deviation of each row
+    are written to ``mean`` and ``rstd``.
     """
     groups, channels = weight.shape
     places = x.shape[1] // channels
@@ -285,7 +290,7 @@ def rms_norm(x: Any, weight: Any, eps: Any, out: Any) -> None:
 
 @loop_of_sums
 def scaled_rows(x: Any, scale: Any, shift: Any, out: Any) -> None:
-    """Write ``x * scale + shift`` to ``out``, where ``scale`` and ``shift`` have one number for each row of ``x``."""
+    """Write ``x * scale + shift`` to ``out``; ``scale`` and ``shift`` have one number for each row of ``x``."""
     for r in prange(x.shape[0]):
         here, into, times, plus = x[r], out[r], scale[r], shift[r]
         for i in range(here.size):
@@ -294,9 +299,9 @@ def scaled_rows(x: Any, scale: Any, shift: Any, out: Any) -> None:
 
 @loop_of_sums
 def sums_with(g: Any, x: Any, centre: Any, sums: Any) -> None:
-    """Write the sums of ``g`` and of ``g * (x - centre)`` over each row to ``sums`` (rows, 2).
+    """Write the sum of ``g`` and the sum of ``g * (x - centre)`` over each row to ``sums`` (rows, 2).
 
-    ``centre`` has one number for each row.
+    ``centre`` has one number for each row of ``x``.
     """
     for r in prange(x.shape[0]):
         slope, here, middle = row(g, r), x[r], centre[r]
@@ -309,7 +314,10 @@ def sums_with(g: Any, x: Any, centre: Any, sums: Any) -> None:
 
 @loop_of_sums
 def blended_rows(g: Any, x: Any, first: Any, second: Any, shift: Any, out: Any) -> None:
-    """Write ``g * first + x * second + shift`` to ``out``; the last three operands have one number for each row."""
+    """Write ``g * first + x * second + shift`` to ``out``.
+
+    ``first``, ``second`` and ``shift`` have one number for each row of ``x``.
+    """
     for r in prange(x.shape[0]):
         slope, here, into = row(g, r), x[r], out[r]
         of_g, of_x, plus = first[r], second[r], shift[r]

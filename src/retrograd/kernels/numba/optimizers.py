@@ -1,7 +1,7 @@
 """Numba loops of the optimizers SGD, Adam, AdamW and RMSprop: one pass over a parameter, its gradient and its state.
 
-The loops do the operations of ``optim/`` in the same order, so that a large parameter gets the same values as a small
-one. ``sign`` is 1, or -1 to maximise; ``decay`` is the weight decay; ``slope`` is the gradient with both applied.
+The loops compute the operations of ``optim/`` in the same order, so that large and small parameters get the same
+values. ``sign`` is 1, or -1 to maximise. ``decay`` is the weight decay. ``slope`` is ``sign * grad + decay * param``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .math import like
 def slope_of(grad: Any, param: Any, sign: Any, decay: Any) -> Any:
     """Return the gradient that an optimizer uses, ``sign * grad + decay * param``.
 
-    The result is rounded after every operation, as in NumPy.
+    The result is rounded after every operation, as in NumPy. ``decay`` is the weight decay.
     """
     slope = sign * grad
     if decay != 0:
@@ -29,7 +29,10 @@ def slope_of(grad: Any, param: Any, sign: Any, decay: Any) -> Any:
 
 @loop_as_written
 def descent(param: Any, grad: Any, sign: Any, decay: Any, rate: Any) -> None:
-    """Update ``param`` in place by plain SGD with the learning rate ``rate``."""
+    """Update ``param`` in place by plain SGD: subtract ``rate * (sign * grad + decay * param)``.
+
+    ``rate`` is the learning rate and ``decay`` the weight decay.
+    """
     for i in prange(param.size):
         slope = slope_of(grad[i], param[i], sign, decay)
         param[i] -= rate * slope
@@ -41,7 +44,8 @@ def momentum(
 ) -> None:
     """Update ``param`` and ``velocity`` in place by SGD with momentum and the learning rate ``rate``.
 
-    The new velocity is ``kept * velocity + added * slope``. ``ahead`` is the momentum of a Nesterov step, or 0.
+    The new velocity is ``kept * velocity + added * slope``, where slope is ``sign * grad + decay * param``. ``ahead``
+    is the momentum of a Nesterov step, or 0.
     """
     for i in prange(param.size):
         slope = slope_of(grad[i], param[i], sign, decay)
@@ -57,9 +61,9 @@ def adam(
 ) -> None:  # fmt: skip
     """Update ``param``, ``mean`` and ``square`` in place by Adam or AdamW.
 
-    ``mean += weight * (slope - mean)`` and ``square = beta * square + rest * slope**2``. The parameter is first
-    multiplied by ``shrink`` (AdamW's weight decay); then ``size * mean / (sqrt(square) / correction + eps)`` is
-    subtracted.
+    ``mean += weight * (slope - mean)`` and ``square = beta * square + rest * slope**2``, where slope is
+    ``sign * grad + decay * param``. The parameter is first multiplied by ``shrink`` (AdamW's weight decay); then
+    ``size * mean / (sqrt(square) / correction + eps)`` is subtracted.
     """
     for i in prange(param.size):
         here = param[i] * shrink
@@ -77,8 +81,8 @@ def root_mean_square(
 ) -> None:
     """Update ``param`` and ``square`` in place by RMSprop with the learning rate ``rate``.
 
-    ``square = kept * square + rest * slope**2``; then ``rate * slope / (sqrt(square) + eps)`` is subtracted from
-    ``param``.
+    ``square = kept * square + rest * slope**2``, where slope is ``sign * grad + decay * param``. Then
+    ``rate * slope / (sqrt(square) + eps)`` is subtracted from ``param``.
     """
     for i in prange(param.size):
         slope = slope_of(grad[i], param[i], sign, decay)

@@ -20,9 +20,10 @@ SHORT = 12
 
 @njit
 def _maxima_of_few(image: Any, kernel: Any, how: Any, top: Any, best: Any, where: Any) -> None:
-    """Write the maxima of a row of windows of ``image`` to ``best``, and their flat indices in the image to ``where``.
+    """Write the maxima of one row of windows to ``best``, and their flat indices in ``image`` to ``where``.
 
-    The windows begin at the image row ``top``. Each window is processed separately, which suits short rows.
+    The windows begin at the image row ``top``. ``kernel`` is (rows, columns) of a window; ``how`` is described in the
+    module's docstring. Each window is processed separately, which is faster for short rows.
     """
     height, width = image.shape
     low = 0 if top >= 0 else (-top + how[4] - 1) // how[4]
@@ -44,7 +45,7 @@ def _maxima_of_few(image: Any, kernel: Any, how: Any, top: Any, best: Any, where
 
 @njit(inline="always")
 def _maxima_of_twos(above: Any, below: Any, place: Any, best: Any, where: Any) -> None:
-    """Write the maxima of adjacent windows of two by two elements to ``best``, and their flat indices to ``where``.
+    """Write the maxima of adjacent windows of 2 x 2 elements to ``best``, and their flat indices to ``where``.
 
     ``above`` and ``below`` are the two image rows; ``place`` is the flat index of the first element of ``above``.
     """
@@ -63,10 +64,11 @@ def _maxima_of_twos(above: Any, below: Any, place: Any, best: Any, where: Any) -
 
 @loop
 def maxima(x: Any, kernel: Any, how: Any, values: Any, indices: Any) -> None:
-    """Write the maximum of each window of ``x`` (planes, rows, columns) to ``values``, its index to ``indices``.
+    """Write the maximum of each window of ``x`` (planes, rows, columns) to ``values``, and its index to ``indices``.
 
-    The indices are flat and count within the plane. Of equal elements the first is taken, of several nan the last.
-    Every window must contain an element of the image.
+    The indices are flat indices within a plane (one channel of one sample). Of equal elements the first is selected, of
+    several nan the last. Every window must contain an element of the image. ``how`` is described in the module's
+    docstring.
     """
     height, width = x.shape[1], x.shape[2]
     by_twos = (
@@ -108,9 +110,9 @@ def maxima(x: Any, kernel: Any, how: Any, values: Any, indices: Any) -> None:
 
 @njit(inline="always")
 def _take_larger(best: Any, where: Any, source: Any, place: Any, step: Any) -> None:
-    """Replace the maxima ``best`` and their flat indices ``where`` by larger elements at one kernel offset.
+    """Replace the maxima ``best`` and their flat indices ``where`` by larger elements, for one offset in the kernel.
 
-    For window k this element is ``source[k * step]``, which has the flat index ``place + k * step``.
+    For window k the element is ``source[k * step]``, which has the flat index ``place + k * step``.
     """
     for k in range(best.size):
         each, old, kept = source[numpy.uintp(k) * numpy.uintp(step)], best[k], where[k]
@@ -121,9 +123,10 @@ def _take_larger(best: Any, where: Any, source: Any, place: Any, step: Any) -> N
 
 @loop
 def spread(given: Any, indices: Any, out: Any) -> None:
-    """Write the gradient of max_pool2d to ``out`` (planes, elements), given the gradient of the output.
+    """Write the gradient of the input of max_pool2d to ``out`` (planes, elements).
 
-    ``given[p, k]`` is added at ``out[p, indices[p, k]]``; all other elements of ``out`` become 0.
+    ``given`` is the gradient of the output. ``given[p, k]`` is added at ``out[p, indices[p, k]]``; all other elements
+    of ``out`` become 0.
     """
     size = out.shape[1]
     for p in prange(given.shape[0]):

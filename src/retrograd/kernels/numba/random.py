@@ -1,4 +1,4 @@
-"""Numba loops of rand, randn, randint, bernoulli and randperm: the 32-bit words of MT19937, and their conversion."""
+"""Numba loops of rand, randn, randint, bernoulli and randperm: random 32-bit words of MT19937, and their conversion."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def words(key: Any, out: Any) -> None:
 
 @loop
 def singles(words: Any, out: Any) -> None:
-    """Write one uniform float32 in [0, 1) to ``out`` for each of ``words``, made of 24 bits of the word."""
+    """Write one uniform float32 in [0, 1) to ``out`` for each of ``words``, computed from 24 bits of the word."""
     for i in prange(out.size):
         out[i] = F(numpy.int32(words[i] & U(0xFFFFFF))) * F(2.0**-24)
 
 
 @loop
 def doubles(words: Any, out: Any) -> None:
-    """Write one uniform float64 in [0, 1) to ``out`` for every two of ``words``, made of 53 of their bits.
+    """Write one uniform float64 in [0, 1) to ``out`` for every two of ``words``, computed from 53 of their bits.
 
     The first of the two words is the high half.
     """
@@ -63,7 +63,10 @@ def doubles(words: Any, out: Any) -> None:
 
 @loop
 def chances(words: Any, chance: Any, value: Any, out: Any) -> None:
-    """Write ``value`` to ``out`` where a uniform float64, made of two words, is below ``chance``, else 0."""
+    """Write ``value`` to each element of ``out`` with probability ``chance``, else 0 (Bernoulli distribution).
+
+    For each element a uniform float64, computed from two of ``words``, is compared with ``chance``.
+    """
     for i in prange(out.size):
         high, low = numpy.int64(words[2 * i] & U(0x1FFFFF)), numpy.int64(words[2 * i + 1])
         out[i] = value if numpy.float64((high << 32) | low) * 2.0**-53 < chance else like(value, 0)
@@ -71,9 +74,9 @@ def chances(words: Any, chance: Any, value: Any, out: Any) -> None:
 
 @loop
 def remainders(words: Any, span: Any, low: Any, out: Any) -> None:
-    """Write ``low + word % span`` to ``out`` for each of ``words``, where ``span`` is below 2**28.
+    """Write ``low + word % span`` to ``out`` for each of ``words``; ``span`` must be below 2**28.
 
-    The quotient is computed in double precision; an error of 1 in the quotient is corrected.
+    The quotient is computed in double precision; if its rounding error is 1, the remainder is corrected.
     """
     share = 1.0 / span
     for i in prange(out.size):
@@ -85,7 +88,7 @@ def remainders(words: Any, span: Any, low: Any, out: Any) -> None:
 
 @loop
 def normals(words: Any, out: Any) -> None:
-    """Write 16 standard normal float32 to ``out`` for every 16 words, by the Box-Muller method."""
+    """Write 16 standard normal float32 numbers to ``out`` for every 16 of ``words``, by the Box-Muller method."""
     whole = out.size // 16
     for piece in prange((whole + TOGETHER - 1) // TOGETHER):
         first, last = piece * TOGETHER, min(whole, (piece + 1) * TOGETHER)

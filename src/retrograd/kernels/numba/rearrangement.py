@@ -1,4 +1,4 @@
-"""Numba loops of cat, roll, flip, tril and triu, on elements read as unsigned integers of the same size.
+"""Numba loops of cat, roll, flip, tril and triu; elements are read as unsigned integers of the same size.
 
 All arrays are contiguous.
 """
@@ -17,7 +17,7 @@ PART = 1 << 14
 
 @loop
 def place(x: Any, start: Any, out: Any) -> None:
-    """Copy the matrix ``x`` to columns of ``out``: ``out[a, start + k] = x[a, k]``."""
+    """Copy the matrix ``x`` to the columns of ``out`` from ``start`` on: ``out[a, start + k] = x[a, k]``."""
     width = x.shape[1]
     parts = (width + PART - 1) // PART
     for job in prange(x.shape[0] * parts):
@@ -30,7 +30,7 @@ def place(x: Any, start: Any, out: Any) -> None:
 
 @loop
 def rotate(x: Any, by: Any, out: Any) -> None:
-    """Write each row of ``x`` to ``out``, shifted cyclically to the right by ``by`` elements."""
+    """Copy each row of ``x`` to ``out``, shifted cyclically to the right by ``by`` elements."""
     stay = x.shape[1] - by
     for a in prange(x.shape[0]):
         out[a, :by] = x[a, stay:]
@@ -39,7 +39,10 @@ def rotate(x: Any, by: Any, out: Any) -> None:
 
 @loop
 def reverse(x: Any, out: Any) -> None:
-    """Write ``out[a, k, b] = x[a, length - 1 - k, b]``, where ``length`` is the size of the middle axis."""
+    """Copy ``x`` to ``out`` with the middle axis reversed: ``out[a, k, b] = x[a, length - 1 - k, b]``.
+
+    ``length`` is the size of the middle axis.
+    """
     length = x.shape[1]
     for job in prange(x.shape[0] * length):
         a, k = job // length, job % length
@@ -50,7 +53,10 @@ def reverse(x: Any, out: Any) -> None:
 
 @loop
 def reverse_rows(x: Any, out: Any) -> None:
-    """Write ``out[a, k] = x[a, length - 1 - k]``, where ``length`` is the size of a row."""
+    """Copy the matrix ``x`` to ``out`` with each row reversed: ``out[a, k] = x[a, length - 1 - k]``.
+
+    ``length`` is the number of columns.
+    """
     last = uint64(x.shape[1] - 1)
     for a in prange(x.shape[0]):
         given, row = x[a], out[a]
@@ -60,10 +66,10 @@ def reverse_rows(x: Any, out: Any) -> None:
 
 @loop
 def triangle(x: Any, diagonal: Any, lower: Any, out: Any) -> None:
-    """Write the lower triangle of the matrices in ``x`` to ``out``, or the upper one if ``lower`` is false.
+    """Write the lower triangle of the matrices in ``x`` to ``out``, or the upper triangle if ``lower`` is false.
 
-    Row i keeps the columns up to ``i + diagonal``, in the upper triangle the columns from ``i + diagonal`` on. The
-    other elements are 0.
+    In row i the lower triangle has the columns up to ``i + diagonal``, the upper triangle the columns from
+    ``i + diagonal`` on. All other elements of ``out`` are set to 0.
     """
     width = x.shape[2]
     zero = x[0, 0, 0] ^ x[0, 0, 0]

@@ -1,7 +1,7 @@
 """Numba loops of sum, prod, amax, argmax, var, cumsum and cumprod.
 
-A stretch is 4096 consecutive elements. Sums of stretches are computed in the precision of the array and then added in
-double precision, so that the error does not grow with the length. Squares are added in double precision.
+A stretch is 4096 consecutive elements. The sum of a stretch is computed in the precision of the array. These sums are
+then added in double precision, so that the error does not grow with the length. Squares are added in double precision.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FLUSH = 128  # rows that are added before their sum goes to the double-precision
 
 @loop_of_sums
 def total(x: Any, sums: Any) -> Any:
-    """Return the sum of the 1-d array ``x``; the sums of its stretches are written to ``sums``."""
+    """Return the sum of the 1-d array ``x``; the sum of every 4096 elements is written to ``sums``."""
     for k in prange(sums.size):
         partial = like(x[0], 0)
         part = x[k * STRETCH : (k + 1) * STRETCH]
@@ -39,7 +39,7 @@ def total(x: Any, sums: Any) -> Any:
 def total_of_squares(x: Any, centre: Any, sums: Any) -> Any:
     """Return the sum of ``(x - centre)**2`` over the 1-d array ``x``, the second pass of a two-pass variance.
 
-    The sums of the stretches of ``x`` are written to ``sums``.
+    The sum over every 4096 elements of ``x`` is written to ``sums``.
     """
     for k in prange(sums.size):
         partial = 0.0
@@ -56,7 +56,7 @@ def total_of_squares(x: Any, centre: Any, sums: Any) -> Any:
 
 @loop_of_sums
 def product(x: Any, products: Any) -> None:
-    """Write the product of each stretch of the 1-d array ``x`` to ``products``."""
+    """Write the product of every 4096 elements of the 1-d array ``x`` to ``products``."""
     for k in prange(products.size):
         partial = like(x[0], 1)
         part = x[k * STRETCH : (k + 1) * STRETCH]
@@ -79,7 +79,8 @@ def product_rows(x: Any, out: Any) -> None:
 def products_of_others(x: Any, out: Any) -> None:
     """Write to ``out``, for each element of ``x``, the product of the other elements of its row.
 
-    This is the product of the row divided by the element, unless that product is near 0 or infinity.
+    The product of the whole row is divided by the element if that product is between 1e-30 and 1e30. Otherwise the
+    products of the elements before and after the element are multiplied.
     """
     for r in prange(x.shape[0]):
         row, into, whole = x[r], out[r], like(x[r, 0], 1)
@@ -115,7 +116,10 @@ def sum_rows(x: Any, out: Any) -> None:
 
 @loop_of_sums
 def sum_squares_of_rows(x: Any, centre: Any, out: Any) -> None:
-    """Write the sum of ``(x - centre)**2`` over each row of ``x`` to ``out``; ``centre`` has one number per row."""
+    """Write the sum of ``(x - centre)**2`` over each row of ``x`` to ``out``.
+
+    ``centre`` has one number for each row.
+    """
     for r in prange(x.shape[0]):
         row, middle, value = x[r], centre[r], 0.0
         for i in range(row.size):
@@ -126,9 +130,9 @@ def sum_squares_of_rows(x: Any, centre: Any, out: Any) -> None:
 
 @loop_of_sums
 def sum_columns(x: Any, sums: Any) -> None:
-    """Write sums of ``x`` (outer, many, inner) over parts of the middle axis to ``sums`` (outer, parts, inner).
+    """Write partial sums of ``x`` (outer, many, inner) over the middle axis to ``sums`` (outer, parts, inner).
 
-    The caller adds the sums of the parts.
+    The middle axis is divided into parts, each of which is summed. The caller adds the sums of the parts.
     """
     outer, parts, inner = sums.shape
     step = (x.shape[1] + parts - 1) // parts
@@ -161,7 +165,10 @@ def sum_columns(x: Any, sums: Any) -> None:
 
 @loop_of_sums
 def sum_squares_of_columns(x: Any, centre: Any, sums: Any) -> None:
-    """Write the sums of ``(x - centre)**2`` to ``sums`` as :func:`sum_columns` does; ``centre`` is (outer, inner)."""
+    """Write partial sums of ``(x - centre)**2`` over the middle axis of ``x`` to ``sums`` (outer, parts, inner).
+
+    ``x`` has the shape (outer, many, inner) and ``centre`` (outer, inner). The caller adds the sums of the parts.
+    """
     outer, parts, inner = sums.shape
     step = (x.shape[1] + parts - 1) // parts
     width = min(inner, 512)
@@ -182,7 +189,10 @@ def sum_squares_of_columns(x: Any, centre: Any, sums: Any) -> None:
 
 @loop_of_sums
 def largest_of_rows(x: Any, sign: Any, out: Any) -> None:
-    """Write the maximum of each row of ``x`` to ``out``, or the minimum if ``sign`` is -1; nan if the row has one."""
+    """Write the maximum of each row of ``x`` to ``out``, or the minimum if ``sign`` is -1.
+
+    The result is nan for a row that contains nan.
+    """
     for r in prange(x.shape[0]):
         row = x[r]
         top = sign * row[0]
@@ -193,9 +203,9 @@ def largest_of_rows(x: Any, sign: Any, out: Any) -> None:
 
 @loop_of_sums
 def largest_of_all(x: Any, sign: Any, tops: Any) -> Any:
-    """Return the maximum of the 1-d array ``x``, or the minimum if ``sign`` is -1; nan if there is one.
+    """Return the maximum of the 1-d array ``x``, or the minimum if ``sign`` is -1; nan if an element is nan.
 
-    The maxima of its stretches are written to ``tops``.
+    The maximum of ``sign`` times every 4096 elements is written to ``tops``.
     """
     for k in prange(tops.size):
         part = x[k * STRETCH : (k + 1) * STRETCH]
@@ -213,8 +223,8 @@ def largest_of_all(x: Any, sign: Any, tops: Any) -> Any:
 def share_of_rows(x: Any, top: Any, out: Any) -> None:
     """Write the gradient of amax or amin along rows to ``out``; ``top`` holds the extreme value of each row.
 
-    An element of ``x`` that equals its ``top`` gets 1 / (number of such elements in the row), any other gets 0. nan
-    equals nan.
+    The elements of a row that equal its extreme value get 1 / (number of these elements), all other elements get 0. nan
+    is treated as equal to nan.
     """
     for r in prange(x.shape[0]):
         here, into, best = x[r], out[r], top[r]
@@ -229,9 +239,10 @@ def share_of_rows(x: Any, top: Any, out: Any) -> None:
 
 @loop
 def share_of_all(x: Any, top: Any, counts: Any, out: Any) -> None:
-    """Write the gradient of amax or amin of the 1-d array ``x`` to ``out``, given its result, the number ``top``.
+    """Write the gradient of amax or amin of the 1-d array ``x`` to ``out``; ``top`` is the extreme value, a number.
 
-    The rule is that of :func:`share_of_rows`. The number of equal elements in each stretch is written to ``counts``.
+    The elements that equal ``top`` get 1 / (number of these elements), all other elements get 0. nan is treated as
+    equal to nan. The number of equal elements among every 4096 is written to ``counts``.
     """
     for k in prange(counts.size):
         part, count = x[k * STRETCH : (k + 1) * STRETCH], 0
@@ -248,9 +259,9 @@ def share_of_all(x: Any, top: Any, counts: Any, out: Any) -> None:
 
 @loop
 def largest_of_columns(x: Any, sign: Any, out: Any, index: Any) -> None:
-    """Write the maximum of ``x`` (outer, many, inner) over the middle axis to ``out``, and its first ``index``.
+    """Write the maximum of ``x`` (outer, many, inner) over the middle axis to ``out``, its first index to ``index``.
 
-    If ``sign`` is -1, the minimum is taken. Both results have the shape (outer, inner).
+    If ``sign`` is -1, the minimum is computed instead. ``out`` and ``index`` have the shape (outer, inner).
     """
     outer, inner = out.shape
     width = min(inner, 512)
@@ -278,8 +289,8 @@ def largest_of_columns(x: Any, sign: Any, out: Any, index: Any) -> None:
 def run_rows(x: Any, product: Any, back: Any, out: Any) -> None:
     """Write the cumulative sums of each row of ``x`` to ``out``, or the cumulative products if ``product`` is true.
 
-    The results are computed in double precision. If ``back`` is true, they are accumulated from the end of the row.
-    Four rows are processed together, because each step has to wait for the previous step of the same row.
+    The results are computed in double precision. If ``back`` is true, the elements are accumulated from the end of the
+    row. Four rows are processed together, because each step has to wait for the previous step of the same row.
     """
     last = x.shape[0] - 1
     for job in prange((x.shape[0] + 3) // 4):
@@ -298,9 +309,10 @@ def run_rows(x: Any, product: Any, back: Any, out: Any) -> None:
 
 @loop
 def run_columns(x: Any, product: Any, back: Any, out: Any) -> None:
-    """Write cumulative sums or products along the middle axis of ``x`` (outer, many, inner) to ``out``.
+    """Write the cumulative sums along the middle axis of ``x`` (outer, many, inner) to ``out``.
 
-    ``product`` and ``back`` have the same meaning as in :func:`run_rows`.
+    If ``product`` is true, cumulative products are written instead. If ``back`` is true, the elements are accumulated
+    from the end of the axis. The results are computed in double precision.
     """
     outer, many, inner = x.shape
     width = min(inner, 512)
@@ -340,9 +352,9 @@ def run_parts(x: Any, begin: Any, back: Any, out: Any) -> None:
 
 @loop_of_sums
 def sums_of_parts(x: Any, sums: Any) -> None:
-    """Write the sum of each part of the 1-d array ``x`` to ``sums``, which has one element for each part.
+    """Write the sum of each part of the 1-d array ``x`` to ``sums``, computed in double precision.
 
-    The sums are computed in double precision.
+    ``x`` is divided into as many parts as ``sums`` has elements.
     """
     step = (x.size + sums.size - 1) // sums.size
     for k in prange(sums.size):

@@ -1,6 +1,6 @@
 """Numba loops of the linear recurrences in the gradients of cumprod and logcumsumexp.
 
-The recurrence runs along the middle axis of arrays (before, axis, after).
+The recurrence is computed along the middle axis of arrays (before, axis, after).
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ COLUMNS = 64
 def recurrence(summand: Any, factor: Any, out: Any, backward: Any) -> None:
     """Write ``out[k] = summand[k] + factor[k] * out[k - 1]``, where k is the index along the middle axis.
 
-    If ``backward`` is true, ``out[k] = summand[k] + factor[k + 1] * out[k + 1]`` is written instead.
+    The first element is ``out[0] = summand[0]``. If ``backward`` is true, the recurrence is
+    ``out[k] = summand[k] + factor[k + 1] * out[k + 1]``, and the last element is that of ``summand``.
     """
     size, after = factor.shape[1], factor.shape[2]
     parts = (after + COLUMNS - 1) // COLUMNS
@@ -38,7 +39,11 @@ def recurrence(summand: Any, factor: Any, out: Any, backward: Any) -> None:
 
 @loop
 def recurrence_rows(summand: Any, factor: Any, out: Any, backward: Any) -> None:
-    """Write the result of :func:`recurrence` along the rows of matrices."""
+    """Write the linear recurrence ``out[r, k] = summand[r, k] + factor[r, k] * out[r, k - 1]`` for each row r.
+
+    The first column of ``out`` is that of ``summand``. If ``backward`` is true, the recurrence is
+    ``out[r, k] = summand[r, k] + factor[r, k + 1] * out[r, k + 1]``, and the last column is that of ``summand``.
+    """
     size, last, by = factor.shape[1], factor.shape[0] - 1, uint64(1 if backward else 0)
     for job in prange((factor.shape[0] + 3) // 4):
         a, b, c, d = 4 * job, min(4 * job + 1, last), min(4 * job + 2, last), min(4 * job + 3, last)
