@@ -12,10 +12,10 @@ from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedPara
 
 
 def factory_kwargs(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Return the entries of a layer's keyword arguments that configure its parameters: device, dtype, memory_format.
+    """Return the keyword arguments in ``kwargs`` that configure a layer's parameters: device, dtype, memory_format.
 
-    The entries are passed in ``kwargs`` directly, or as a dictionary ``factory_kwargs`` in ``kwargs``. Raises TypeError
-    for other names, and for a name passed both ways.
+    Each of them is an item of ``kwargs``, or an item of the dictionary ``kwargs["factory_kwargs"]``. Raises TypeError
+    if ``kwargs`` has another key, or if a key is in both dictionaries.
     """
     known = ("device", "dtype", "memory_format")
     other = kwargs.keys() - {*known, "factory_kwargs"}

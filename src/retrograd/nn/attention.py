@@ -1,7 +1,7 @@
-"""Selection of the attention backend, as ``torch.nn.attention``.
+"""Selection of the backend for scaled dot-product attention, as ``torch.nn.attention``.
 
-The package has one implementation of attention. Therefore the selection is recorded and reported, but has no other
-effect.
+The package has one implementation of attention. Therefore the selected backends are recorded and reported, but the
+selection has no effect on the computation.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ _NAMES = {
 def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
     """Return a context manager that records the allowed attention backends: ``with sdpa_kernel(SDPBackend.MATH): …``.
 
-    ``backends`` is one SDPBackend or a list of them. Attention is always computed by the same implementation.
-    ``torch.backends.cuda.math_sdp_enabled`` and the related functions report the recorded backends.
+    ``backends`` is an SDPBackend or a list of SDPBackend. ``torch.backends.cuda.math_sdp_enabled`` and the related
+    functions report the recorded backends. Attention is computed by the same implementation for all backends, and
+    ``set_priority`` has no effect.
     """
     if not isinstance(backends, (list, SDPBackend)):
         raise AssertionError(

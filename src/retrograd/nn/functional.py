@@ -1,4 +1,4 @@
-"""Neural network functions, as ``torch.nn.functional``: re-exports of the operation modules imported below."""
+"""Neural network functions, as ``torch.nn.functional``. The functions are defined in ``retrograd.operations``."""
 
 # ruff: noqa: F403, F405 - each module defines ``__all__``
 

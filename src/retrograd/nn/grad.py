@@ -1,4 +1,4 @@
-"""Gradients of convolutions, as ``torch.nn.grad``: conv1d_input, conv1d_weight and the same for 2-d and 3-d."""
+"""Gradients of convolutions, as ``torch.nn.grad``: conv1d_input, conv1d_weight, and their 2-d and 3-d forms."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from .functional import conv1d, conv2d, conv3d
 
 
 def _pair(convolution: Callable[..., Tensor]) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
-    """Return two functions: the gradient of ``convolution`` with respect to its input, and with respect to its weight.
+    """Return the functions ``<name>_input`` and ``<name>_weight``, where name is the name of ``convolution``.
 
-    A convolution is linear in its input and in its weight. Therefore the gradient with respect to one of the two does
-    not depend on the values of that operand: only the shape of the operand is passed.
+    They compute the gradients of a loss with respect to the input and the weight of ``convolution``. A convolution is
+    linear in its input, so that the gradient with respect to the input does not depend on the values of the input. The
+    first function therefore takes the shape of the input only; the second takes the shape of the weight only.
     """
 
     def by_input(
@@ -38,8 +39,14 @@ def _pair(convolution: Callable[..., Tensor]) -> tuple[Callable[..., Tensor], Ca
         return result
 
     name = convolution.__name__
-    by_input.__doc__ = f"The gradient of ``{name}`` by its input, of size ``input_size``, from that by its output."
-    by_weight.__doc__ = f"The gradient of ``{name}`` by its weight, of size ``weight_size``, from that by its output."
+    by_input.__doc__ = (
+        f"Return the gradient of a loss with respect to the input of ``{name}``, of shape ``input_size``.\n\n"
+        "``grad_output`` is the gradient of the loss with respect to the output."
+    )
+    by_weight.__doc__ = (
+        f"Return the gradient of a loss with respect to the weight of ``{name}``, of shape ``weight_size``.\n\n"
+        "``grad_output`` is the gradient of the loss with respect to the output."
+    )
     by_input.__name__ = by_input.__qualname__ = f"{name}_input"
     by_weight.__name__ = by_weight.__qualname__ = f"{name}_weight"
     return by_input, by_weight

@@ -1,6 +1,6 @@
-"""Initialisation of parameters, as ``torch.nn.init``: each function overwrites a tensor in place and returns it.
+"""Initialisation of parameters, as ``torch.nn.init``: each function fills a tensor in place and returns the tensor.
 
-With the same seed the values are equal to PyTorch's.
+With the same seed, the values are equal to those of PyTorch.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ GAINS: dict[str, Any] = {
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """Return the recommended gain for ``nonlinearity``, a factor on the standard deviation of the weights.
+    """Return the recommended gain for weights before ``nonlinearity``, the name of an activation function.
 
-    ``param`` is the negative slope if ``nonlinearity`` is ``"leaky_relu"``, and is not used otherwise.
+    The gain is a factor of the standard deviation of the weights. ``param`` is the negative slope if ``nonlinearity``
+    is ``"leaky_relu"``, and is not used otherwise.
 
     >>> from retrograd import nn
     >>> nn.init.calculate_gain("leaky_relu", 1)
@@ -57,13 +58,13 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Source = None) -> Tensor:
-    """Fill ``tensor`` with uniform values in [``a``, ``b``)."""
+    """Fill ``tensor`` with values from the uniform distribution on [``a``, ``b``)."""
     with no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Source = None) -> Tensor:
-    """Fill ``tensor`` with values from the normal distribution of ``mean`` and ``std``."""
+    """Fill ``tensor`` with values from the normal distribution with mean ``mean`` and standard deviation ``std``."""
     with no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
@@ -76,7 +77,10 @@ def _normal_cdf(x: float) -> float:
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Source = None
 ) -> Tensor:
-    """Fill ``tensor`` with values from the normal distribution truncated to [``a``, ``b``]."""
+    """Fill ``tensor`` with values from a normal distribution that is truncated to [``a``, ``b``].
+
+    ``mean`` and ``std`` are the mean and standard deviation before truncation.
+    """
     if mean < a - 2 * std or mean > b + 2 * std:
         warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect."
@@ -91,9 +95,9 @@ def trunc_normal_(
 
 
 def _fill_by_redrawing(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Source) -> None:
-    """Fill ``tensor`` with normal values, and draw again each value outside [``a``, ``b``] until all are inside.
+    """Fill ``tensor`` with normal values, and draw each value outside [``a``, ``b``] again until all are inside.
 
-    ``trunc_normal_`` uses this method if more than 30 % of the drawn values are expected inside the interval.
+    ``trunc_normal_`` uses this method if the probability of a value inside the interval is greater than 0.3.
     """
     low, high = (tensor.new_tensor(bound).item() for bound in (a, b))
     tensor.normal_(mean, std, generator=generator)
@@ -107,7 +111,8 @@ def _fill_by_redrawing(tensor: Tensor, mean: float, std: float, a: float, b: flo
 def _fill_by_rejection(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Source) -> None:
     """Fill ``tensor`` from the truncated normal distribution by rejection sampling.
 
-    Values are drawn uniformly in [``a``, ``b``], and accepted with a probability proportional to their normal density.
+    Values are drawn uniformly from [``a``, ``b``]. Each value is accepted with a probability proportional to the normal
+    density at this value, and otherwise drawn again.
     """
     peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
     pending: Any = None
@@ -146,9 +151,9 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Fill the convolution weight ``tensor`` with the Dirac delta, so that the convolution returns its input.
+    """Fill the convolution weight ``tensor`` with the Dirac delta, so that the convolution preserves its input.
 
-    The channels are split into ``groups`` groups, each of which is filled separately.
+    The output channels are split into ``groups`` groups, and each group preserves the input channels.
     """
     if tensor.ndim not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
@@ -166,10 +171,10 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 
 def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
-    """Return ``(fan_in, fan_out)`` of a layer with the weight ``tensor``.
+    """Return ``(fan_in, fan_out)`` of a linear or convolution layer with the weight ``tensor``.
 
-    ``fan_in`` is the number of inputs that each output depends on; ``fan_out`` is the number of outputs that each input
-    affects.
+    ``fan_in`` is the number of input elements that each output element depends on. ``fan_out`` is the number of output
+    elements that each input element affects.
     """
     if tensor.dim() < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
@@ -180,7 +185,8 @@ def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Source = None) -> Tensor:
     """Fill ``tensor`` with uniform values that preserve the variance of activations and gradients.
 
-    The standard deviation is ``gain * sqrt(2 / (fan_in + fan_out))`` (Glorot and Bengio 2010).
+    The standard deviation is ``gain * sqrt(2 / (fan_in + fan_out))``, where ``fan_in`` and ``fan_out`` are the numbers
+    of inputs and outputs of the layer (Glorot and Bengio 2010).
     """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     bound = math.sqrt(3.0) * (gain * math.sqrt(2.0 / float(fan_in + fan_out)))
@@ -190,7 +196,8 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Source = None)
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Source = None) -> Tensor:
     """Fill ``tensor`` with normal values that preserve the variance of activations and gradients.
 
-    The standard deviation is ``gain * sqrt(2 / (fan_in + fan_out))`` (Glorot and Bengio 2010).
+    The standard deviation is ``gain * sqrt(2 / (fan_in + fan_out))``, where ``fan_in`` and ``fan_out`` are the numbers
+    of inputs and outputs of the layer (Glorot and Bengio 2010).
     """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(fan_in + fan_out)), generator)
@@ -204,9 +211,11 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float | None:
-    """Return the standard deviation for ``tensor`` in ``kaiming_uniform_`` and ``kaiming_normal_``.
+    """Return the standard deviation of the weight ``tensor`` for ``kaiming_uniform_`` and ``kaiming_normal_``.
 
-    Returns None, with a warning, if ``tensor`` has no elements.
+    The standard deviation is ``gain / sqrt(fan)``, where ``mode`` selects ``fan_in`` or ``fan_out`` as ``fan``, and
+    ``nonlinearity`` and its negative slope ``a`` determine the gain. If ``tensor`` has no elements, a warning is issued
+    and None is returned.
     """
     if 0 in tensor.shape:
         warn("Initializing zero-element tensors is a no-op")
@@ -220,8 +229,8 @@ def kaiming_uniform_(
 ) -> Tensor:
     """Fill ``tensor`` with uniform values that preserve the variance of activations or gradients (He et al. 2015).
 
-    With ``mode="fan_in"`` the variance of activations is preserved, with ``mode="fan_out"`` that of gradients.
-    ``nonlinearity`` is the name of the following activation, and ``a`` is its negative slope.
+    With ``mode="fan_in"`` the variance of activations is preserved, with ``mode="fan_out"`` the variance of gradients.
+    ``nonlinearity`` is the name of the activation after the layer. ``a`` is the negative slope of ``"leaky_relu"``.
     """
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     if std is None:
@@ -235,8 +244,8 @@ def kaiming_normal_(
 ) -> Tensor:
     """Fill ``tensor`` with normal values that preserve the variance of activations or gradients (He et al. 2015).
 
-    With ``mode="fan_in"`` the variance of activations is preserved, with ``mode="fan_out"`` that of gradients.
-    ``nonlinearity`` is the name of the following activation, and ``a`` is its negative slope.
+    With ``mode="fan_in"`` the variance of activations is preserved, with ``mode="fan_out"`` the variance of gradients.
+    ``nonlinearity`` is the name of the activation after the layer. ``a`` is the negative slope of ``"leaky_relu"``.
     """
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     return tensor if std is None else normal_(tensor, 0, std, generator)
@@ -245,7 +254,7 @@ def kaiming_normal_(
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Source = None) -> Tensor:
     """Fill ``tensor`` with ``gain`` times a (semi-)orthogonal matrix (Saxe et al. 2013).
 
-    All dimensions but the first are flattened to the columns of the matrix.
+    The first dimension of ``tensor`` has the rows of the matrix; the other dimensions are flattened to the columns.
     """
     if tensor.ndim < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
@@ -267,10 +276,10 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Source = None) -> Te
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Source = None) -> Tensor:
-    """Fill the matrix ``tensor`` with normal values, and set a part of each column to 0 (Martens 2010).
+    """Fill the matrix ``tensor`` with normal values, and set random elements of each column to 0 (Martens 2010).
 
-    ``sparsity`` is the fraction of elements of a column that are set to 0. ``std`` is the standard deviation of the
-    normal values.
+    ``sparsity`` is the fraction of the elements of each column that are set to 0. ``std`` is the standard deviation of
+    the normal values.
     """
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
@@ -284,7 +293,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Sourc
 
 
 def _deprecated_alias(function: Any) -> Filled:
-    """Return a deprecated alias of ``function``: its name lacks the trailing underscore, and each call warns."""
+    """Return an alias of ``function`` without the trailing underscore in its name, which warns of its deprecation."""
     new, old = function.__name__, function.__name__[:-1]
 
     @functools.wraps(function)
@@ -293,7 +302,7 @@ def _deprecated_alias(function: Any) -> Filled:
         return function(*args, **kwargs)
 
     deprecated.__name__ = deprecated.__qualname__ = old
-    deprecated.__doc__ = f"Deprecated alias of :func:`{new}`, which warns."
+    deprecated.__doc__ = f"Deprecated alias of :func:`{new}`; each call issues a FutureWarning."
     return deprecated
 
 

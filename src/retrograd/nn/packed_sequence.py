@@ -25,7 +25,7 @@ NOT_SORTED = (
 
 
 class PackedSequence_(NamedTuple):
-    """Named tuple from which :class:`PackedSequence` inherits its four fields."""
+    """Named tuple with the four fields of :class:`PackedSequence`, which is a subclass."""
 
     data: Tensor
     batch_sizes: Tensor
@@ -36,9 +36,9 @@ class PackedSequence_(NamedTuple):
 class PackedSequence(TorchNamed, PackedSequence_):
     """Batch of sequences of different lengths without padding, created by :func:`pack_padded_sequence`.
 
-    ``data`` has the first elements of all sequences, then all second elements, and so on. ``batch_sizes`` has the
-    number of sequences at each time step. ``sorted_indices`` is the permutation that sorts the sequences by falling
-    length, and ``unsorted_indices`` is its inverse.
+    ``data`` has the first elements of all sequences, followed by the second elements of all sequences, and so on.
+    ``batch_sizes`` has the number of sequences that have an element at each time step. ``sorted_indices`` is the
+    permutation that sorts the sequences by decreasing length, and ``unsorted_indices`` is its inverse permutation.
     """
 
     __slots__ = ()
@@ -81,22 +81,25 @@ class PackedSequence(TorchNamed, PackedSequence_):
         return self._with_changed_data(lambda data: data.to(*args, **kwargs))
 
     def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """Return a copy whose data and indices are on the GPU."""
+        """Return a copy whose data and indices are on the GPU, or ``self`` if ``data`` is already there.
+
+        The arguments are those of ``Tensor.cuda``.
+        """
         return self._with_changed_data(lambda data: data.cuda(*args, **kwargs))
 
     def cpu(self) -> PackedSequence:
-        """Return a copy whose data and indices are on the CPU."""
+        """Return a copy whose data and indices are on the CPU, or ``self`` if ``data`` is already there."""
         return self._with_changed_data(lambda data: data.cpu())
 
     def pin_memory(self) -> PackedSequence:
-        """Return ``self``, because memory is never pinned (page-locked) here."""
+        """Return ``self``, because retrograd does not support pinned (page-locked) memory."""
         return self
 
     def is_pinned(self) -> bool:
-        """Return False, because memory is never pinned (page-locked) here."""
+        """Return False, because retrograd does not support pinned (page-locked) memory."""
         return False
 
-    is_cuda = property(lambda self: self.data.is_cuda, doc="Whether the data is on a GPU.")
+    is_cuda = property(lambda self: self.data.is_cuda, doc="Whether ``data`` is on a GPU.")
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True))
@@ -108,7 +111,7 @@ def _casting(name: str) -> Any:
         return self._with_changed_data(lambda data: getattr(data, name)())
 
     cast.__name__ = cast.__qualname__ = name
-    cast.__doc__ = f"With data converted by ``{name}()``."
+    cast.__doc__ = f"Return a copy with ``data`` converted by ``data.{name}()``, or ``self`` if nothing changes."
     return cast
 
 
@@ -127,10 +130,11 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 def pack_padded_sequence(
     input: Tensor, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
-    """Return a PackedSequence of the first ``lengths[i]`` elements of each padded sequence i in ``input``.
+    """Return a PackedSequence of the padded sequences in ``input``, without the padding.
 
-    ``input`` has shape (time, batch, …), or (batch, time, …) if ``batch_first`` is true. If ``enforce_sorted`` is true,
-    RuntimeError is raised unless the lengths are in falling order; otherwise the sequences are sorted.
+    ``lengths[i]`` is the number of elements of sequence i. ``input`` has shape (time, batch, …), or (batch, time, …) if
+    ``batch_first`` is true. If ``enforce_sorted`` is true, the lengths must be in decreasing order, or RuntimeError is
+    raised. If it is false, the sequences are sorted by decreasing length.
 
     >>> import retrograd as torch
     >>> torch.nn.utils.rnn.pack_padded_sequence(torch.tensor([[1, 2], [3, 0]]), [2, 1]).data
@@ -169,10 +173,10 @@ def pack_padded_sequence(
 def pad_packed_sequence(
     sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Return the sequences of ``sequence`` padded to one tensor (time, batch, …), and their lengths.
+    """Return a tensor (time, batch, …) with the padded sequences of ``sequence``, and a tensor with their lengths.
 
-    If ``batch_first`` is true, the tensor has shape (batch, time, …). The sequences are padded with ``padding_value``
-    to ``total_length``, by default to the length of the longest sequence.
+    If ``batch_first`` is true, the first tensor has shape (batch, time, …). The sequences are padded with
+    ``padding_value`` to ``total_length``, by default to the length of the longest sequence.
     """
     longest = sequence.batch_sizes.size(0)
     if total_length is not None and total_length < longest:
@@ -201,9 +205,10 @@ def pad_packed_sequence(
 def pad_sequence(
     sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Tensor:
-    """Return a tensor (time, batch, …) with all ``sequences``, the shorter ones padded with ``padding_value``.
+    """Return a tensor (time, batch, …) with all ``sequences``, padded with ``padding_value`` to the same length.
 
-    If ``batch_first`` is true, the tensor has shape (batch, time, …). ``padding_side`` is ``"right"`` or ``"left"``.
+    If ``batch_first`` is true, the tensor has shape (batch, time, …). The padding is added at the end of the sequences
+    if ``padding_side`` is ``"right"``, and at the beginning if it is ``"left"``.
 
     >>> import retrograd as torch
     >>> torch.nn.utils.rnn.pad_sequence([torch.tensor([1, 2]), torch.tensor([3])], batch_first=True)
@@ -229,9 +234,10 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
-    """Return a list with the first ``lengths[i]`` elements of each sequence i in ``padded_sequences``.
+    """Return a list of the sequences in ``padded_sequences`` without their padding (inverse of :func:`pad_sequence`).
 
-    This is the inverse of :func:`pad_sequence`.
+    ``lengths[i]`` is the number of elements of sequence i. ``padded_sequences`` has shape (time, batch, …), or
+    (batch, time, …) if ``batch_first`` is true.
     """
     rows = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
     return [row[: int(length)] for row, length in zip(rows, lengths, strict=True)]
@@ -240,7 +246,7 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
     """Return a PackedSequence of ``sequences``, which may have different lengths.
 
-    If ``enforce_sorted`` is true, RuntimeError is raised unless the lengths are in falling order.
+    If ``enforce_sorted`` is true, RuntimeError is raised unless the lengths are in decreasing order.
     """
     lengths = as_tensor([each.size(0) for each in sequences])
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)

@@ -1,6 +1,7 @@
-"""Parameters (tensors that are trained) and buffers (tensors that are not), each also in an uninitialized form.
+"""Parameter and Buffer, classes of tensors that modules register, and UninitializedParameter and UninitializedBuffer.
 
-Operations treat a Parameter like any Tensor. The module to which it is assigned registers it.
+Parameters are trained, and buffers are other state of a module. Operations treat a Parameter like any Tensor. A module
+registers a Parameter when the Parameter is assigned as an attribute.
 """
 
 from __future__ import annotations
@@ -25,11 +26,10 @@ DETACHED = (
 
 
 class _ParameterMeta(type):
-    """Metaclass of Parameter, which makes ``isinstance(x, Parameter)`` true for every tensor whose ``_is_param`` is
-    true.
+    """Metaclass of Parameter: ``isinstance(x, Parameter)`` is true for each tensor ``x`` whose ``_is_param`` is true.
 
-    ``Parameter(data)`` returns such a tensor if ``data`` is of a user's subclass of Tensor, because the parameter then
-    has the class of ``data``.
+    If the class of ``data`` is a user's subclass of Tensor, the result of ``Parameter(data)`` has this class and is
+    marked as a parameter by ``_is_param``.
     """
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -39,7 +39,7 @@ class _ParameterMeta(type):
 
 
 class Parameter(Tensor, metaclass=_ParameterMeta):
-    """Tensor that a module registers as a parameter when it is assigned as an attribute.
+    """Tensor that a module registers as a parameter when the tensor is assigned to an attribute of the module.
 
     The parameter shares the storage of ``data`` and is detached from the graph of ``data``. If ``requires_grad`` is
     true (the default), the parameter requires a gradient.
@@ -83,10 +83,10 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
 @pickled_as("parameter")
 def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any], place: str) -> Any:
-    """Return the parameter that a pickle describes by these arguments.
+    """Return a parameter rebuilt from the arguments that are stored in a pickle.
 
-    ``cls`` is the class of the parameter (None for Parameter), ``array`` has its elements, and ``place`` is its device.
-    ``attributes`` are the attributes to set.
+    ``cls`` is the class of the parameter (None for Parameter), ``array`` has its elements, and ``place`` is the name of
+    its device. ``attributes`` is the ``__dict__`` of the parameter.
     """
     created = leaf_sharing_memory(cls or Parameter, rebuild_tensor(None, array, False, {}, place), requires_grad)
     created.__dict__.update(attributes)
@@ -98,7 +98,7 @@ PACKAGE_CLASSES.add(Parameter)
 
 
 class _BufferMeta(type):
-    """Metaclass of Buffer, which makes ``isinstance(x, Buffer)`` true for every tensor whose ``_is_buffer`` is true."""
+    """Metaclass of Buffer: ``isinstance(x, Buffer)`` is true for each tensor ``x`` whose ``_is_buffer`` is true."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         if type.__instancecheck__(cls, instance):
@@ -107,7 +107,7 @@ class _BufferMeta(type):
 
 
 class Buffer(Tensor, metaclass=_BufferMeta):
-    """Tensor that a module registers as a buffer when it is assigned as an attribute.
+    """Tensor that a module registers as a buffer when the tensor is assigned to an attribute of the module.
 
     If ``persistent`` is true, the buffer is part of the ``state_dict`` of the module.
 
@@ -135,7 +135,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
 
 
 class UninitializedTensorMixin(WrapperTensor):
-    """Tensor whose shape is not known yet; :meth:`materialize` allocates it in place."""
+    """Tensor whose shape is not known yet; :meth:`materialize` sets the shape and allocates the storage."""
 
     __slots__ = ()
     __module__ = "torch.nn.parameter"
@@ -145,7 +145,7 @@ class UninitializedTensorMixin(WrapperTensor):
     def materialize(self, shape: Sequence[int], device: Any = None, dtype: Any = None) -> None:
         """Allocate the tensor in place with shape ``shape`` and uninitialised values.
 
-        The device and dtype are by default those of the uninitialized tensor.
+        ``device`` and ``dtype`` are by default the device and dtype of the uninitialized tensor.
         """
         self.data = empty(shape, device=device or self.device, dtype=dtype or self.dtype)
         self.__class__ = self.cls_to_become
@@ -167,10 +167,10 @@ class UninitializedTensorMixin(WrapperTensor):
         )
 
     def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
-        """Return this tensor converted to another dtype or device, if ``op`` is ``to_dtype`` or ``to_device``.
+        """Apply the operation ``op``, which must be a conversion: ``to_dtype`` or ``to_device``.
 
-        ``params`` are the parameters of the operation. Raises ValueError for every other operation, because the shape
-        is not known yet.
+        ``params`` has the dtype or device. Returns the converted tensor. Raises ValueError for all other operations,
+        because the shape is not known yet.
         """
         if op.name in ("to_dtype", "to_device"):
             return self.data.to(*params)
@@ -188,7 +188,7 @@ class UninitializedTensorMixin(WrapperTensor):
         return _unmade, (type(self).__name__, self.requires_grad, str(self.device), self.dtype, self.__dict__)
 
     def described(self) -> tuple[Any, tuple[Any, ...]]:
-        """Return the class and arguments that ``torch.save`` stores, from which ``torch.load`` rebuilds the tensor."""
+        """Return the class and the constructor arguments that ``torch.save`` stores to rebuild the tensor."""
         return type(self), (self.requires_grad,)
 
 
@@ -215,7 +215,7 @@ for _name in ("numel", "nelement", "dim", "__len__", "detach", "stride", "is_con
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):
-    """Parameter whose shape is not known yet. Lazy modules have such parameters before their first call.
+    """Parameter whose shape is not known yet. Lazy modules have uninitialized parameters before their first call.
 
     >>> from retrograd import nn
     >>> weight = nn.UninitializedParameter()
@@ -233,7 +233,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
 
 
 class UninitializedBuffer(UninitializedTensorMixin):
-    """Buffer whose shape is not known yet. Lazy modules have such buffers before their first call."""
+    """Buffer whose shape is not known yet. Lazy modules have uninitialized buffers before their first call."""
 
     __slots__ = ()
     __module__ = "torch.nn.parameter"
@@ -249,9 +249,9 @@ class UninitializedBuffer(UninitializedTensorMixin):
 
 @pickled_as("uninitialized")
 def _unmade(kind: str, requires_grad: bool, device: str, dtype: Any, attributes: dict[str, Any]) -> Any:
-    """Return the uninitialized parameter or buffer that a pickle describes by these arguments.
+    """Return an uninitialized parameter or buffer, rebuilt from the arguments that are stored in a pickle.
 
-    ``kind`` is the name of the class, and ``attributes`` are the attributes to set.
+    ``kind`` is the name of the class, and ``attributes`` is the ``__dict__`` of the tensor.
     """
     cls = UninitializedParameter if kind == "UninitializedParameter" else UninitializedBuffer
     created = cls(requires_grad, device, dtype)

@@ -40,8 +40,8 @@ class ReLU(Module):
 class RReLU(Module):
     """Layer that returns each element x of its input where x is positive, and x times a slope elsewhere.
 
-    In training the slope is drawn between ``lower`` and ``upper`` for each element. In evaluation the slope is the mean
-    of the two bounds.
+    In training mode the slope is drawn uniformly between ``lower`` and ``upper`` for each element. In evaluation mode
+    the slope is the mean of ``lower`` and ``upper``.
     """
 
     lower: float = 1.0 / 8
@@ -80,7 +80,7 @@ class ReLU6(Hardtanh):
         super().__init__(0.0, 6.0, inplace)
 
     def extra_repr(self) -> str:
-        """Return ``inplace=True`` as text, or an empty text if ``inplace`` is false."""
+        """Return the string ``"inplace=True"``, or an empty string if ``inplace`` is false."""
         return "inplace=True" if self.inplace else ""
 
 
@@ -93,7 +93,7 @@ class Sigmoid(Module):
 class Hardsigmoid(Module):
     """Layer that returns a piecewise linear approximation of :class:`Sigmoid`.
 
-    The result is 0 below -3, 1 above 3, and linear between.
+    The result is ``clip(x / 6 + 1 / 2, 0, 1)`` for each element x of the input.
     """
 
     inplace: bool = False
@@ -101,7 +101,7 @@ class Hardsigmoid(Module):
 
 @declares_layer(F.tanh)
 class Tanh(Module):
-    """Layer that returns the hyperbolic tangent of its input."""
+    """Layer that returns the hyperbolic tangent of each element of its input."""
 
 
 @declares_layer(F.silu)
@@ -135,7 +135,7 @@ class ELU(Module):
 
 @declares_layer(F.celu, "alpha={alpha}")
 class CELU(Module):
-    """Layer that returns each positive element x of its input, and ``alpha * (exp(x / alpha) - 1)`` for the others."""
+    """Layer that returns each element x of its input where x > 0, and ``alpha * (exp(x / alpha) - 1)`` elsewhere."""
 
     alpha: float = 1.0
     inplace: bool = False
@@ -143,9 +143,9 @@ class CELU(Module):
 
 @declares_layer(F.selu)
 class SELU(Module):
-    """Layer that returns :class:`ELU` of its input, multiplied by a constant (Klambauer et al. 2017).
+    """Layer that applies :class:`ELU` to its input and multiplies the result by a constant (Klambauer et al. 2017).
 
-    The constant and ``alpha`` are chosen so that mean 0 and variance 1 are preserved.
+    The constant (1.0507) and the ``alpha`` of the ELU (1.6733) preserve the mean 0 and the variance 1 of the input.
     """
 
     inplace: bool = False
@@ -153,9 +153,9 @@ class SELU(Module):
 
 @declares_layer(F.glu, "dim={dim}")
 class GLU(Module):
-    """Gated linear unit: layer that multiplies one half of its input by the sigmoid of the other half.
+    """Gated linear unit: layer that returns ``a * sigmoid(b)``.
 
-    The input is split into two halves along ``dim``; the sigmoid is that of the second half.
+    a and b are the first half and the second half of the input along ``dim``.
     """
 
     dim: int = -1
@@ -163,9 +163,10 @@ class GLU(Module):
 
 @declares_layer(F.gelu, "approximate={approximate!r}")
 class GELU(Module):
-    """Layer that returns each element x of its input times the probability that a standard normal variable is below x.
+    """Layer that returns ``x * cdf(x)`` for each element x of its input.
 
-    This probability is exact with ``approximate="none"``, and approximated by ``tanh`` with ``approximate="tanh"``.
+    ``cdf`` is the cumulative distribution function of the standard normal distribution. It is approximated by a formula
+    with ``tanh`` if ``approximate`` is ``"tanh"``.
     """
 
     approximate: str = "none"
@@ -204,7 +205,10 @@ class Softplus(Module):
 
 @declares_layer(F.softshrink, "{lambd}")
 class Softshrink(Module):
-    """Layer that returns each element x of its input moved towards 0 by ``lambd``, and 0 where ``abs(x) <= lambd``."""
+    """Layer that subtracts ``lambd`` from the absolute value of each element of its input and preserves the sign.
+
+    The result is 0 where the absolute value is at most ``lambd``.
+    """
 
     lambd: float = 0.5
 
@@ -212,7 +216,7 @@ class Softshrink(Module):
 class PReLU(Module):
     """Layer that returns each element x of its input where x is positive, and ``weight * x`` elsewhere.
 
-    ``weight`` is a parameter with ``num_parameters`` elements: one, or one per channel.
+    ``weight`` is a trained parameter with ``num_parameters`` elements: 1, or one element per channel.
     """
 
     weight: Any
@@ -225,7 +229,7 @@ class PReLU(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Set the elements of ``weight`` to the value passed as ``init``."""
+        """Set the elements of ``weight`` to ``init``, the argument of the constructor."""
         init.constant_(self.weight, self.init)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -233,7 +237,7 @@ class PReLU(Module):
         return F.prelu(input, self.weight)
 
     def extra_repr(self) -> str:
-        """Return the number of weights as text."""
+        """Return the argument ``num_parameters`` as text for the ``repr`` of the layer."""
         return f"num_parameters={self.num_parameters}"
 
 
@@ -249,14 +253,14 @@ class Tanhshrink(Module):
 
 @declares_layer(F.softmin, "dim={dim}")
 class Softmin(Module):
-    """Layer that returns the softmax of its negated input along ``dim``."""
+    """Layer that returns the softmax of ``-x`` along ``dim``, where x is the input."""
 
     dim: int | None = None
 
 
 @declares_layer(F.softmax, "dim={dim}")
 class Softmax(Module):
-    """Layer that returns ``exp(x)`` of its input x, divided by the sum along ``dim``.
+    """Layer that returns ``exp(x) / sum(exp(x))``, where x is the input and the sum is taken along ``dim``.
 
     >>> import retrograd as torch
     >>> torch.nn.Softmax(dim=0)(torch.tensor([1.0, 1.0]))
@@ -267,10 +271,10 @@ class Softmax(Module):
 
 
 class Softmax2d(Module):
-    """Layer that returns the softmax of images along the channels."""
+    """Layer that returns the softmax over the channels of images of shape (N, C, H, W) or (C, H, W)."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the softmax of ``input`` (N, C, H, W) or (C, H, W) along the channels."""
+        """Return the softmax over the channels of ``input``, of shape (N, C, H, W) or (C, H, W)."""
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
         return F.softmax(input, -3)

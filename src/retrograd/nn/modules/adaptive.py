@@ -1,4 +1,4 @@
-"""AdaptiveLogSoftmaxWithLoss: approximate softmax over many classes, of which the rare ones are grouped in clusters."""
+"""AdaptiveLogSoftmaxWithLoss: approximate log-softmax over many classes, in which rare classes form clusters."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .module import Module
 
 
 class _ASMoutput(NamedTuple):
-    """Named tuple returned by :class:`AdaptiveLogSoftmaxWithLoss`.
+    """Named tuple returned by ``AdaptiveLogSoftmaxWithLoss.forward``.
 
-    ``output`` has the log-probability of each target; ``loss`` is the negative mean of ``output``.
+    ``output`` has the log-probability of the target class of each row; ``loss`` is the negative mean of ``output``.
     """
 
     output: Tensor
@@ -24,10 +24,11 @@ class _ASMoutput(NamedTuple):
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Log-softmax over the frequent classes and over clusters of rare classes (Grave et al. 2017).
+    """Adaptive softmax: log-softmax over the frequent classes and over clusters of rare classes (Grave et al. 2017).
 
-    Class 0 is the most frequent class, and frequency falls with the class index. Each element of ``cutoffs`` is the
-    first class of a cluster. The size of the vectors is divided by ``div_value`` from each cluster to the next.
+    The classes must be numbered by decreasing frequency. Each element of ``cutoffs`` is the first class of a cluster;
+    the classes before the first cluster are the frequent classes. For cluster number k = 1, 2, … the input is projected
+    to ``in_features // div_value ** k`` features, so that rarer classes have fewer parameters.
     """
 
     def __init__(
@@ -71,9 +72,10 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             up.reset_parameters()
 
     def forward(self, input_: Tensor, target_: Tensor) -> Any:
-        """Return the log-probability of each class index in ``target_`` (N,) for the rows of ``input_`` (N, features).
+        """Return the log-probability of the class ``target_[i]`` for each row ``input_[i]``, and the loss.
 
-        The result is a named tuple of these log-probabilities and their negative mean.
+        ``input_`` has shape (N, in_features), and ``target_`` has shape (N,). The result is a named tuple ``(output,
+        loss)``, where ``loss`` is the negative mean of the log-probabilities ``output``.
         """
         self._check(input_, target_)
         alone = target_.dim() == 0
@@ -122,7 +124,10 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
 
     def log_prob(self, input: Tensor) -> Tensor:
-        """Return the log-probabilities of all classes for the rows of ``input``, of shape (N, n_classes)."""
+        """Return the log-probabilities of all classes for each row of ``input``.
+
+        ``input`` has shape (N, in_features), and the result has shape (N, n_classes).
+        """
         head = F.log_softmax(self.head(input), dim=1)
         found = head.new_empty((head.size(0), self.n_classes))
         found[:, : self.shortlist_size] = head[:, : self.shortlist_size]
@@ -134,7 +139,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def predict(self, input: Tensor) -> Tensor:
         """Return the most probable class for each row of ``input``.
 
-        A cluster is evaluated only for those rows in which the cluster is more probable than each frequent class.
+        The clusters are evaluated only for the rows in which a cluster is more probable than each frequent class.
         """
         head = self.head(input)
         best = head.argmax(dim=1)

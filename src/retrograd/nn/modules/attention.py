@@ -14,10 +14,10 @@ from .module import Module
 
 
 class MultiheadAttention(Module):
-    """Multi-head attention: for each query the mean of the values, weighted by the match of query and keys.
+    """Multi-head attention: a mean of the values for each query, weighted by the similarity of the query and the keys.
 
-    The layer is that of Vaswani et al. 2017. ``kdim`` and ``vdim`` are the sizes of keys and values (default
-    ``embed_dim``). If ``add_bias_kv`` is true, a learned key and a learned value are appended. If ``add_zero_attn`` is
+    See Vaswani et al. 2017. ``kdim`` and ``vdim`` are the sizes of keys and values (default ``embed_dim``). If
+    ``add_bias_kv`` is true, a trained key and a trained value are appended to the sequence. If ``add_zero_attn`` is
     true, a key and a value of zeros are appended.
 
     >>> import retrograd as torch
@@ -85,12 +85,13 @@ class MultiheadAttention(Module):
         need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
-        """Return the output (time, batch, features), and the attention weights or None.
+        """Return the pair of the output and the attention weights (None if ``need_weights`` is false).
 
-        The weights are returned if ``need_weights`` is true; they are averaged over the heads if
-        ``average_attn_weights`` is true. ``key_padding_mask`` (batch, time) is True for keys to ignore. ``attn_mask``
-        is True for pairs of query and key to ignore; a mask that is not boolean is added to the scores. ``is_causal``
-        is a hint that ``attn_mask`` is the causal mask.
+        ``query``, ``key``, ``value`` and the output have shape (time, batch, features), or (batch, time, features) if
+        ``batch_first`` is true. The weights are averaged over the heads if ``average_attn_weights`` is true.
+        ``key_padding_mask`` (batch, time) is True for keys to ignore. ``attn_mask`` is True for pairs of query and key
+        to ignore; a mask that is not boolean is added to the scores. ``is_causal`` is a hint that ``attn_mask`` is the
+        causal mask.
         """
         turned = self.batch_first and query.dim() == 3
         if turned:
@@ -107,9 +108,9 @@ class MultiheadAttention(Module):
 
 
 def _swap_first_dims(*tensors: Tensor) -> list[Tensor]:
-    """Return a tuple of the ``tensors``, each with its first two dimensions swapped.
+    """Return a list of the ``tensors``, each with its first two dimensions swapped.
 
-    If two arguments are the same object, the two results are the same object, too.
+    If two arguments are the same object, the corresponding results are also the same object.
     """
     created = {id(each): each.transpose(1, 0) for each in tensors}
     return [created[id(each)] for each in tensors]

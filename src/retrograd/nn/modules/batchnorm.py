@@ -1,4 +1,4 @@
-"""BatchNorm1d, BatchNorm2d, BatchNorm3d, their lazy forms, and the base class of layers with running statistics."""
+"""BatchNorm1d, BatchNorm2d, BatchNorm3d, their lazy forms, and a base class of layers with running statistics."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .module import Module
 
 
 class _NormBase(Module):
-    """Base class of normalisations with a weight, a bias, a running mean and a running variance per channel.
+    """Base class of normalisation layers with a weight, a bias, a running mean and a running variance per channel.
 
-    Weight and bias are parameters; the running statistics are buffers.
+    Weight and bias are parameters. The running mean and running variance are buffers.
     """
 
     _version = 2  # version 2 added num_batches_tracked to the state
@@ -52,7 +52,7 @@ class _NormBase(Module):
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:
-        """Set the running mean to 0, the running variance to 1 and the number of batches to 0."""
+        """Set the running mean to 0, the running variance to 1 and ``num_batches_tracked`` to 0."""
         if self.track_running_stats:
             self.running_mean.zero_()
             self.running_var.fill_(1)
@@ -70,7 +70,7 @@ class _NormBase(Module):
         raise NotImplementedError
 
     def extra_repr(self) -> str:
-        """Return the arguments as text."""
+        """Return the constructor arguments as text for the ``repr`` of the layer."""
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
             f"bias={self._parameters.get('bias') is not None}, track_running_stats={self.track_running_stats}"
@@ -90,13 +90,15 @@ class _NormBase(Module):
 
 
 class _BatchNorm(_NormBase):
-    """Base class of BatchNorm1d, BatchNorm2d and BatchNorm3d, which differ in the accepted shapes only."""
+    """Base class of BatchNorm1d, BatchNorm2d and BatchNorm3d, which differ only in the accepted input shapes."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return ``input`` normalised by the mean and variance of each channel over the batch, times weight, plus bias.
+        """Return ``(input - mean) / sqrt(variance + eps) * weight + bias`` for each channel.
 
-        In evaluation the running statistics are used instead. In training they are updated with weight ``momentum``;
-        with ``momentum=None`` they are the mean over all batches.
+        In training mode, mean and variance are computed over the batch, and the running statistics are updated:
+        ``running = (1 - momentum) * running + momentum * current``. With ``momentum=None``, the running statistics are
+        the averages over all batches. In evaluation mode, mean and variance are the running statistics if
+        ``track_running_stats`` is true.
         """
         self._check_input_dim(input)
         average = 0.0 if self.momentum is None else self.momentum
@@ -113,7 +115,7 @@ class _BatchNorm(_NormBase):
 
 
 class _LazyNormBase(LazyModuleMixin, _NormBase):
-    """Base class of LazyBatchNorm1d, LazyInstanceNorm1d and others, which infer ``num_features`` at the first call."""
+    """Base class of lazy normalisation layers, which infer ``num_features`` from the first input."""
 
     def __init__(
         self, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True, track_running_stats: bool = True,
@@ -132,12 +134,15 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
             self.num_batches_tracked = tensor(0, dtype=int64, device=device)
 
     def reset_parameters(self) -> None:
-        """Reset the parameters and running statistics if the parameters are initialised; otherwise do nothing."""
+        """Reset the parameters and the running statistics; do nothing if the parameters are not allocated yet."""
         if not self.has_uninitialized_params() and self.num_features != 0:
             super().reset_parameters()
 
     def initialize_parameters(self, input: Tensor) -> None:
-        """Allocate the parameters for the number of channels of ``input``."""
+        """Allocate the parameters and running statistics for the number of channels of ``input``.
+
+        The call has no effect if they are already allocated.
+        """
         if not self.has_uninitialized_params():
             return
         self.num_features = input.shape[1]
@@ -185,21 +190,21 @@ class BatchNorm3d(_BatchNorm):
 
 
 class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
-    """:class:`BatchNorm1d` whose ``num_features`` is inferred from the first input."""
+    """Variant of :class:`BatchNorm1d` whose ``num_features`` is inferred from the first input."""
 
     cls_to_become = BatchNorm1d
     _check_input_dim = BatchNorm1d._check_input_dim
 
 
 class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
-    """:class:`BatchNorm2d` whose ``num_features`` is inferred from the first input."""
+    """Variant of :class:`BatchNorm2d` whose ``num_features`` is inferred from the first input."""
 
     cls_to_become = BatchNorm2d
     _check_input_dim = BatchNorm2d._check_input_dim
 
 
 class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
-    """:class:`BatchNorm3d` whose ``num_features`` is inferred from the first input."""
+    """Variant of :class:`BatchNorm3d` whose ``num_features`` is inferred from the first input."""
 
     cls_to_become = BatchNorm3d
     _check_input_dim = BatchNorm3d._check_input_dim

@@ -1,4 +1,4 @@
-"""Channel shuffle layer."""
+"""ChannelShuffle: a layer that permutes the channels of its input."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from .module import Module
 class ChannelShuffle(Module):
     """Layer that permutes the channels of its input (Zhang et al. 2017).
 
-    The channels are split into ``groups`` groups. The result has the first channel of each group, then the second
-    channel of each group, and so on.
+    The channels are split into ``groups`` groups. The result has the first channels of all groups, followed by the
+    second channels of all groups, and so on.
     """
 
     groups: int

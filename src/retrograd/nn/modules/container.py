@@ -15,10 +15,13 @@ from .module import Module
 
 
 class _IndexedContainer(Module):
-    """Base class of Sequential and ModuleList, which register their modules as ``"0"``, ``"1"`` and so on."""
+    """Base class of Sequential and ModuleList, which register their modules under the names ``"0"``, ``"1"``, …"""
 
     def _place(self, index: Any) -> int:
-        """Return ``index`` as an index between 0 and the length; raise IndexError if it is out of range."""
+        """Return ``index`` as a non-negative index: a negative ``index`` counts from the end, as for a list.
+
+        Raises IndexError if ``index`` is out of range.
+        """
         size, index = len(self), as_index(index)
         if not -size <= index < size:
             raise IndexError(f"index {index} is out of range")
@@ -38,9 +41,9 @@ class _IndexedContainer(Module):
 
 
 class Sequential(_IndexedContainer):
-    """Sequence of modules; the output of each module is the input of the next.
+    """Sequence of modules; the output of each module is the input of the next module.
 
-    The arguments are modules, or one ordered dictionary of modules by name.
+    The arguments are modules, or a single OrderedDict that maps names to modules.
 
     >>> import retrograd as torch
     >>> from retrograd import nn
@@ -127,9 +130,9 @@ class Sequential(_IndexedContainer):
         return self
 
     def forward(self, input: Any) -> Any:
-        """Return the output of the last module.
+        """Call the modules in order and return the output of the last module.
 
-        The first module is called with ``input``, each other module with the output of the module before.
+        The first module is called with ``input``, and each following module with the output of the previous module.
         """
         for module in self._modules.values():
             input = module(input)
@@ -149,7 +152,7 @@ def _check_times(other: Any) -> None:
 
 
 class ModuleList(_IndexedContainer):
-    """List of modules that are registered as child modules. The list itself can not be called.
+    """List of modules that are registered as child modules. The ModuleList itself can not be called.
 
     >>> from retrograd import nn
     >>> nn.ModuleList([nn.Linear(2, 2) for _ in range(3)])
@@ -208,7 +211,7 @@ class ModuleList(_IndexedContainer):
         return self
 
     def __repr__(self) -> str:
-        """Return the list as text, in which consecutive equal modules are shown once with their number."""
+        """Return the text of the list; consecutive modules with equal text are shown once, with their count."""
         texts = [repr(module) for module in self]
         if not texts:
             return f"{self._get_name()}()"
@@ -225,7 +228,7 @@ class ModuleList(_IndexedContainer):
 
 
 class ModuleDict(Module):
-    """Dictionary of modules that are registered as child modules. The dictionary itself can not be called.
+    """Dictionary of modules that are registered as child modules. The ModuleDict itself can not be called.
 
     >>> from retrograd import nn
     >>> choices = nn.ModuleDict({"relu": nn.ReLU()})
@@ -262,7 +265,7 @@ class ModuleDict(Module):
         self._modules.clear()
 
     def pop(self, key: str) -> Module:
-        """Remove the module under ``key`` and return the module."""
+        """Remove the module with the name ``key`` and return this module."""
         module = self[key]
         del self[key]
         return module
@@ -272,24 +275,24 @@ class ModuleDict(Module):
         return self._modules.keys()
 
     def items(self) -> Any:
-        """Return the pairs of name and module."""
+        """Return the pairs ``(name, module)``."""
         return self._modules.items()
 
     def values(self) -> Any:
-        """Return the modules."""
+        """Return the modules in order of insertion."""
         return self._modules.values()
 
     def update(self, modules: Any) -> None:
-        """Add modules from ``modules``, a dictionary or an iterable of pairs of a name and a module."""
+        """Add the modules in ``modules``, a dictionary or an iterable of pairs ``(name, module)``."""
         for key, module in _pairs(modules, "ModuleDict"):
             self[key] = module
 
 
 def _pairs(given: Any, who: str) -> list[tuple[Any, Any]]:
-    """Return the pairs of key and value of ``given``, a dictionary or an iterable of pairs, in the order of insertion.
+    """Return a list of the pairs ``(key, value)`` in ``given``, a dictionary or an iterable of pairs.
 
-    ``who`` is the name of the calling class (ModuleDict or ParameterDict) and is used in error messages. As in PyTorch,
-    the items of a plain dictionary are sorted by key unless ``who`` is ``"ModuleDict"``.
+    ``who`` is the name of the calling class, ``"ModuleDict"`` or ``"ParameterDict"``, for error messages. The order of
+    ``given`` is preserved, except that for ``"ParameterDict"`` the items of a dict are sorted by key, as in PyTorch.
     """
     if not isinstance(given, Iterable):
         shown = who.replace("ParameterDict", "ParametersDict")  # the spelling in PyTorch's error message
@@ -311,9 +314,9 @@ def _pairs(given: Any, who: str) -> list[tuple[Any, Any]]:
 
 
 def _shown_parameter(key: Any, value: Any, place: str = "") -> str:
-    """Return the line that ``repr`` of a ParameterList or ParameterDict shows for ``value`` under ``key``.
+    """Return the line of text for the item ``key``: ``value`` in the ``repr`` of a ParameterList or ParameterDict.
 
-    ``place`` is ``"list"`` for a ParameterList.
+    ``place`` is ``"list"`` for a ParameterList and empty for a ParameterDict.
     """
     if not isinstance(value, Tensor):
         return f"({key}): Object of type: {type(value).__name__}"
@@ -326,7 +329,7 @@ def _shown_parameter(key: Any, value: Any, place: str = "") -> str:
 
 
 class ParameterList(Module):
-    """List of parameters (tensors are converted to parameters; other values are stored as they are).
+    """List of parameters. Tensors are converted to parameters; values of other types are stored unchanged.
 
     >>> import retrograd as torch
     >>> from retrograd import nn
@@ -396,12 +399,12 @@ class ParameterList(Module):
         raise RuntimeError("ParameterList should not be called.")
 
     def extra_repr(self) -> str:
-        """Return one line for each value."""
+        """Return the text for the ``repr`` of the container, with one line per value."""
         return "\n".join("  " + _shown_parameter(place, value, "list") for place, value in enumerate(self))
 
 
 class ParameterDict(Module):
-    """Ordered dictionary of parameters (tensors are converted to parameters; other values are stored as they are).
+    """Ordered dictionary of parameters. Tensors are converted to parameters; other values are stored unchanged.
 
     >>> import retrograd as torch
     >>> from retrograd import nn
@@ -454,7 +457,7 @@ class ParameterDict(Module):
         return ParameterDict(OrderedDict((key, self[key]) for key in self._keys))
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """Return the value under ``key``; if it is missing, insert ``default`` first."""
+        """Return the value under ``key``; if ``key`` is missing, first insert ``default`` under ``key``."""
         if key not in self:
             self[key] = default
         return self[key]
@@ -471,7 +474,7 @@ class ParameterDict(Module):
         return value
 
     def popitem(self) -> tuple[str, Any]:
-        """Remove the last key; return the pair of this key and its value."""
+        """Remove the item that was inserted last and return the pair ``(key, value)``."""
         key, _ = self._keys.popitem()
         self._keys[key] = None
         return key, self.pop(key)
@@ -485,19 +488,19 @@ class ParameterDict(Module):
         return ParameterDict(OrderedDict((key, default) for key in keys))
 
     def keys(self) -> Any:
-        """Return the keys."""
+        """Return the keys in order of insertion."""
         return self._keys.keys()
 
     def items(self) -> Iterable[tuple[str, Any]]:
-        """Return the pairs of key and value."""
+        """Return the pairs ``(key, value)`` in order of insertion."""
         return ((key, self[key]) for key in self._keys)
 
     def values(self) -> Iterable[Any]:
-        """Return the values."""
+        """Return the values in order of insertion."""
         return (self[key] for key in self._keys)
 
     def update(self, parameters: Any) -> None:
-        """Add values from ``parameters``, a dictionary or an iterable of pairs of a key and a value."""
+        """Add the values in ``parameters``, a dictionary or an iterable of pairs ``(key, value)``."""
         for key, value in _pairs(parameters, "ParameterDict"):
             self[key] = value
 
@@ -519,12 +522,12 @@ class ParameterDict(Module):
         raise RuntimeError("ParameterDict should not be called.")
 
     def extra_repr(self) -> str:
-        """Return one line for each value."""
+        """Return the text for the ``repr`` of the container, with one line per value."""
         return "\n".join("  " + _shown_parameter(key, value) for key, value in self.items())
 
 
 class Container(Module):
-    """Deprecated alias of :class:`Module`."""
+    """Module whose keyword arguments become child modules; deprecated in PyTorch."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Convolution layers: Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d and lazy forms."""
+"""Convolution and transposed convolution layers in 1, 2 and 3 dimensions: Conv1d to ConvTranspose3d, and lazy forms."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MODES = {"zeros", "reflect", "replicate", "circular"}
 
 
 class _ConvNd(Module):
-    """Base class of all convolution layers, with the parameters weight and bias, and the arguments as attributes."""
+    """Base class of all convolution layers: stores the arguments, and registers the parameters weight and bias."""
 
     dimensions: ClassVar[int]
     function: ClassVar[Any]
@@ -64,7 +64,7 @@ class _ConvNd(Module):
         self.reset_parameters()
 
     def _check(self) -> None:
-        """Raise ValueError if an argument is invalid, or if the arguments do not fit together."""
+        """Raise ValueError if a constructor argument is invalid or incompatible with another argument."""
         if self.groups <= 0:
             raise ValueError("groups must be a positive integer")
         if self.in_channels % self.groups:
@@ -80,9 +80,9 @@ class _ConvNd(Module):
             raise ValueError(f"padding_mode must be one of {MODES}, but got padding_mode='{self.padding_mode}'")
 
     def reset_parameters(self) -> None:
-        """Draw new initial values of weight and bias, uniformly between ``-1 / sqrt(fan_in)`` and ``1 / sqrt(fan_in)``.
+        """Draw new values of ``weight`` and ``bias``, uniformly between ``-1 / sqrt(fan_in)`` and ``1 / sqrt(fan_in)``.
 
-        ``fan_in`` is the number of inputs that each output depends on.
+        ``fan_in`` is the number of input elements that each output element depends on.
         """
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
@@ -92,7 +92,7 @@ class _ConvNd(Module):
                 init.uniform_(self.bias, -bound, bound)
 
     def extra_repr(self) -> str:
-        """Return the sizes and the arguments that differ from their defaults as text."""
+        """Return the channels, kernel size and stride, and all arguments that differ from their defaults, as text."""
         text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
         for name, usual in (("padding", 0), ("dilation", 1), ("output_padding", 0)):
             value = getattr(self, name)
@@ -110,7 +110,7 @@ class _ConvNd(Module):
 class _Conv(_ConvNd):
     """Base class of Conv1d, Conv2d and Conv3d.
 
-    A subclass defines ``dimensions``, the number of spatial dimensions, and ``function``, as ``F.conv2d``.
+    A subclass defines ``dimensions``, the number of spatial dimensions, and ``function``, for example ``F.conv2d``.
     """
 
     def __init__(
@@ -133,12 +133,12 @@ class _Conv(_ConvNd):
         return type(self).function(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the convolution of ``input`` (N, C, …) with the weight, plus the bias."""
+        """Return the convolution of ``input`` (N, C, …) with ``weight``, plus ``bias``."""
         return self._conv_forward(input, self.weight, self.bias)
 
 
 class Conv1d(_Conv):
-    """Convolution of signals of shape (N, C, L).
+    """Layer that returns the convolution of signals (N, C, L) with a trained kernel.
 
     >>> import retrograd as torch
     >>> torch.nn.Conv1d(16, 33, 3, stride=2)(torch.ones(20, 16, 50)).shape
@@ -150,7 +150,7 @@ class Conv1d(_Conv):
 
 
 class Conv2d(_Conv):
-    """Convolution of images of shape (N, C, H, W).
+    """Layer that returns the convolution of images (N, C, H, W) with a trained kernel.
 
     >>> import retrograd as torch
     >>> torch.nn.Conv2d(3, 8, 3, padding="same")(torch.ones(1, 3, 5, 5)).shape
@@ -162,7 +162,7 @@ class Conv2d(_Conv):
 
 
 class Conv3d(_Conv):
-    """Convolution of volumes of shape (N, C, D, H, W)."""
+    """Layer that returns the convolution of volumes (N, C, D, H, W) with a trained kernel."""
 
     dimensions = 3
     function = staticmethod(F.conv3d)
@@ -171,7 +171,8 @@ class Conv3d(_Conv):
 class _ConvTransposeNd(_ConvNd):
     """Base class of ConvTranspose1d, ConvTranspose2d and ConvTranspose3d.
 
-    A subclass defines ``dimensions``, the number of spatial dimensions, and ``function``, as ``F.conv_transpose2d``.
+    A subclass defines ``dimensions``, the number of spatial dimensions, and ``function``, for example
+    ``F.conv_transpose2d``.
     """
 
     def __init__(
@@ -188,7 +189,10 @@ class _ConvTransposeNd(_ConvNd):
         )  # fmt: skip
 
     def _output_padding(self, input: Tensor, output_size: Any) -> Any:
-        """Return the output padding per dimension with which the output for ``input`` has the size ``output_size``."""
+        """Return the output padding per spatial dimension that leads to an output of size ``output_size``.
+
+        If ``output_size`` is None, the attribute ``output_padding`` is returned.
+        """
         if output_size is None:
             return self.output_padding
         count, before = self.dimensions, input.dim() - self.dimensions
@@ -216,10 +220,10 @@ class _ConvTransposeNd(_ConvNd):
         return [size - low for size, low in zip(sizes, least, strict=True)]
 
     def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
-        """Return the transposed convolution of ``input``.
+        """Return the transposed convolution of ``input`` (N, C, …) with ``weight``, plus ``bias``.
 
-        With a stride greater than 1, several output sizes are possible for one input size. ``output_size`` selects one
-        of them.
+        With a stride greater than 1, several output sizes are possible for the same input size. ``output_size`` selects
+        the size; by default, the attribute ``output_padding`` determines the size.
         """
         added = self._output_padding(input, output_size)
         return type(self).function(
@@ -228,17 +232,16 @@ class _ConvTransposeNd(_ConvNd):
 
 
 class ConvTranspose1d(_ConvTransposeNd):
-    """Transposed convolution of signals of shape (N, C, L)."""
+    """Layer that returns the transposed convolution of signals (N, C, L) with a trained kernel."""
 
     dimensions = 1
     function = staticmethod(F.conv_transpose1d)
 
 
 class ConvTranspose2d(_ConvTransposeNd):
-    """Transposed convolution of images of shape (N, C, H, W).
+    """Layer that returns the transposed convolution of images (N, C, H, W) with a trained kernel.
 
-    For an input of the size that a :class:`Conv2d` with the same arguments returns, the result has the size of the
-    :class:`Conv2d`'s input.
+    The layer maps the output size of a :class:`Conv2d` with the same arguments back to the input size.
 
     >>> import retrograd as torch
     >>> torch.nn.ConvTranspose2d(8, 3, 2, stride=2)(torch.ones(1, 8, 5, 5)).shape
@@ -250,19 +253,19 @@ class ConvTranspose2d(_ConvTransposeNd):
 
 
 class ConvTranspose3d(_ConvTransposeNd):
-    """Transposed convolution of volumes of shape (N, C, D, H, W)."""
+    """Layer that returns the transposed convolution of volumes (N, C, D, H, W) with a trained kernel."""
 
     dimensions = 3
     function = staticmethod(F.conv_transpose3d)
 
 
 class _LazyConvXdMixin(LazyModuleMixin):
-    """Mixin of LazyConv2d, LazyConvTranspose2d and the like, whose ``in_channels`` is inferred from the first input."""
+    """Mixin of the lazy convolution layers, whose ``in_channels`` is inferred from the first input."""
 
     def _begin(self, out_channels: int, kernel_size: Sizes, bias: bool, **given: Any) -> None:
-        """Initialise the convolution with 0 input channels and with uninitialized parameters.
+        """Call ``__init__`` of the convolution layer with 0 input channels, and register uninitialized parameters.
 
-        ``given`` holds the other arguments of the convolution, including ``device`` and ``dtype``.
+        ``given`` has the other arguments of the convolution layer, including ``device`` and ``dtype``.
         """
         super().__init__(0, 0, kernel_size, bias=False, **given)
         factory: Any = {name: given[name] for name in ("device", "dtype")}
@@ -277,12 +280,12 @@ class _LazyConvXdMixin(LazyModuleMixin):
     kernel_size: Any
 
     def reset_parameters(self) -> None:
-        """Draw new initial values of the parameters if they are initialised; otherwise do nothing."""
+        """Draw new values of the parameters; do nothing if the parameters are not allocated yet."""
         if not self.has_uninitialized_params() and self.in_channels != 0:
             super().reset_parameters()  # type: ignore[misc]
 
     def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
-        """Allocate the parameters for the number of channels of ``input``."""
+        """Allocate the parameters for the number of channels of ``input``, unless they are already allocated."""
         if not self.has_uninitialized_params():
             return
         batched = self.dimensions + 2
@@ -326,37 +329,37 @@ class _LazyConvTranspose(_LazyConvXdMixin):
 
 
 class LazyConv1d(_LazyConv, Conv1d):
-    """:class:`Conv1d` whose ``in_channels`` is inferred from the first input."""
+    """Variant of :class:`Conv1d` whose ``in_channels`` is inferred from the first input."""
 
     cls_to_become = Conv1d
 
 
 class LazyConv2d(_LazyConv, Conv2d):
-    """:class:`Conv2d` whose ``in_channels`` is inferred from the first input."""
+    """Variant of :class:`Conv2d` whose ``in_channels`` is inferred from the first input."""
 
     cls_to_become = Conv2d
 
 
 class LazyConv3d(_LazyConv, Conv3d):
-    """:class:`Conv3d` whose ``in_channels`` is inferred from the first input."""
+    """Variant of :class:`Conv3d` whose ``in_channels`` is inferred from the first input."""
 
     cls_to_become = Conv3d
 
 
 class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
-    """:class:`ConvTranspose1d` whose ``in_channels`` is inferred from the first input."""
+    """Variant of :class:`ConvTranspose1d` whose ``in_channels`` is inferred from the first input."""
 
     cls_to_become = ConvTranspose1d
 
 
 class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
-    """:class:`ConvTranspose2d` whose ``in_channels`` is inferred from the first input."""
+    """Variant of :class:`ConvTranspose2d` whose ``in_channels`` is inferred from the first input."""
 
     cls_to_become = ConvTranspose2d
 
 
 class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
-    """:class:`ConvTranspose3d` whose ``in_channels`` is inferred from the first input."""
+    """Variant of :class:`ConvTranspose3d` whose ``in_channels`` is inferred from the first input."""
 
     cls_to_become = ConvTranspose3d
 

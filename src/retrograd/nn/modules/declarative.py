@@ -1,14 +1,15 @@
-"""Class decorator ``declares_layer`` for layers whose ``forward`` only calls a function with the layer's arguments.
+"""Class decorator ``declares_layer`` for layers whose ``forward`` calls one function with the layer's arguments.
 
-The arguments are annotated class attributes:
+The arguments are declared as annotated class attributes:
 
     @declares_layer(F.leaky_relu, "negative_slope={negative_slope}")
     class LeakyReLU(Module):
         negative_slope: float = 0.01
         inplace: bool = False
 
-The decorator generates ``__init__`` with these arguments, ``forward``, which calls the function with them, and
-``extra_repr``. The methods are compiled from generated source, as in the standard library's dataclasses.
+The decorator generates three methods: ``__init__``, which stores the arguments, ``forward``, which calls the function
+with the stored arguments, and ``extra_repr``. The methods are compiled from generated source code, as in the module
+``dataclasses`` of the standard library.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ def declares_layer(
 ) -> Callable[[Layer], Layer]:
     """Return a class decorator that generates the methods of a layer whose ``forward`` calls ``function``.
 
-    ``takes`` has the names of the inputs of ``forward``, which are passed to ``function`` first. The layer's attributes
-    are passed by name. ``fixed`` has further arguments of ``function`` as source code. Without ``function``,
-    no ``forward`` is generated, and the class is only a base class of layers.
+    ``takes`` has the names of the parameters of ``forward``, separated by commas. They are passed to ``function`` by
+    position, and the attributes of the layer by name. ``fixed`` has further keyword arguments of ``function``, whose
+    values are source code. If ``function`` is None, ``forward`` is not generated.
 
-    ``shown`` is the text that ``extra_repr`` returns, with attributes in braces; ``inplace=True`` is appended
-    automatically. ``buffers`` has the names of attributes that are registered as buffers. If the class has a method
-    ``_settle``, ``__init__`` calls it at the end.
+    ``shown`` is a format string for the text that ``extra_repr`` returns, in which ``{name}`` is replaced by the
+    attribute; ``inplace=True`` is appended automatically. ``buffers`` has the names of the attributes that are
+    registered as buffers. If the class has a method ``_settle``, ``__init__`` calls this method at the end.
     """
 
     def declare(cls: Layer) -> Layer:
@@ -68,17 +69,17 @@ def declares_layer(
             own = [f"{name}=self.{name}" for name in kept] + [f"{name}={code}" for name, code in fixed.items()]
             call = f"function({', '.join([takes, *own])})"
             _compile_method(cls, "forward", [f"def forward(self, {takes}):", f"    return {call}"], space)
-            cls.forward.__doc__ = f"``{function.__name__}`` of ``{takes}`` with the layer's arguments."  # type: ignore
+            cls.forward.__doc__ = f"Return {function.__name__}({takes}, …) with the layer's arguments."  # type: ignore
         return cls
 
     return declare
 
 
 def _fields(cls: Any) -> dict[str, Any]:
-    """Return a dictionary from the names of the arguments of the layer class ``cls`` to their defaults.
+    """Return a dictionary that maps the name of each argument of the layer class ``cls`` to its default value.
 
-    The arguments are the annotated attributes of the base class and of ``cls``. The defaults are deleted from ``cls``,
-    because they would hide parameters and buffers that are registered under these names.
+    The arguments are the annotated class attributes of the base class and of ``cls``. The default values are deleted
+    from ``cls``, because class attributes would hide parameters and buffers that are registered under the same names.
     """
     fields: dict[str, Any] = dict(getattr(cls, "_given", {}))
     for name in get_annotations(cls):
@@ -90,9 +91,9 @@ def _fields(cls: Any) -> dict[str, Any]:
 
 
 def _parameters(fields: dict[str, Any], space: dict[str, Any]) -> str:
-    """Return the source code of the parameter list of ``__init__``, for the layer's arguments ``fields``.
+    """Return the source code of the parameter list of ``__init__`` for ``fields``, a dictionary from name to default.
 
-    The default values are stored in ``space``, the globals of the generated method.
+    The default values are added to ``space``, the dictionary of global variables of the generated method.
     """
     shown = ""
     for name, default in fields.items():
@@ -107,14 +108,17 @@ def _parameters(fields: dict[str, Any], space: dict[str, Any]) -> str:
 
 
 def _compile_method(cls: Any, name: str, lines: list[str], space: dict[str, Any]) -> None:
-    """Compile the method ``name`` from its source ``lines`` with the globals ``space``, and set it on ``cls``."""
+    """Compile the source code ``lines`` of the method ``name`` and assign the method to the class ``cls``.
+
+    ``space`` is the dictionary of global variables of the method.
+    """
     made = compile_source(f"<{cls.__name__}.{name}>", lines, {"__name__": cls.__module__, **space}, name)
     made.__qualname__, made.__module__ = f"{cls.__qualname__}.{name}", cls.__module__
     setattr(cls, name, made)
 
 
 def _extra_repr(self: Any) -> str:
-    """Return the layer's arguments as text."""
+    """Return the layer's arguments as text, in the format that the class declares."""
     text = self._shown.format(**{**self._buffers, **self.__dict__})
     if self.__dict__.get("inplace") and "inplace" not in self._shown:
         return f"{text}, inplace=True" if text else "inplace=True"

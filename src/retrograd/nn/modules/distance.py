@@ -10,7 +10,7 @@ from .module import Module
 
 @declares_layer()
 class PairwiseDistance(Module):
-    """Layer that returns the p-norm of ``x1 - x2`` along the last dimension; ``eps`` is added to each difference."""
+    """Layer that returns the p-norm of ``x1 - x2 + eps`` along the last dimension, for two inputs x1 and x2."""
 
     p: float = 2.0
     eps: float = 1e-6
@@ -20,15 +20,18 @@ class PairwiseDistance(Module):
         self.norm = self.__dict__.pop("p")  # PyTorch names the attribute ``norm``
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """Return the distance between each vector of ``x1`` and the corresponding vector of ``x2``."""
+        """Return the p-norm of the difference of each vector of ``x1`` and the corresponding vector of ``x2``.
+
+        The vectors extend along the last dimension.
+        """
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
 
 
 @declares_layer(F.cosine_similarity, takes="x1, x2")
 class CosineSimilarity(Module):
-    """Layer that returns the cosine of the angle between two tensors along ``dim``.
+    """Layer that returns the cosine of the angle between the vectors of two inputs along ``dim``.
 
-    The norms of the tensors are clamped to at least ``eps``.
+    The norms of the vectors, by which the dot product is divided, are clamped to at least ``eps``.
 
     >>> import retrograd as torch
     >>> torch.nn.CosineSimilarity(dim=0)(torch.tensor([1.0, 0.0]), torch.tensor([2.0, 0.0]))

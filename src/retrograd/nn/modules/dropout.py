@@ -1,4 +1,4 @@
-"""Dropout layers, which zero random elements or channels in training: Dropout, Dropout2d, AlphaDropout and others."""
+"""Dropout layers, which set random elements or channels to 0 in training mode: Dropout, Dropout2d and others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ class _DropoutNd(Module):
 
 @declares_layer(F.dropout, training="self.training")
 class Dropout(_DropoutNd):
-    """Layer that in training zeroes each element with probability ``p`` and divides the others by ``1 - p``.
+    """Layer that in training mode sets each element to 0 with probability ``p`` and divides the others by ``1 - p``.
+
+    In evaluation mode the input is returned unchanged.
 
     >>> import retrograd as torch
     >>> torch.nn.Dropout(0.2).eval()(torch.ones(3))
@@ -29,40 +31,41 @@ class Dropout(_DropoutNd):
 
 @declares_layer(F.dropout1d, training="self.training")
 class Dropout1d(_DropoutNd):
-    """Layer that in training zeroes each channel of (N, C, L) with probability ``p``.
+    """Layer that in training mode sets each channel of signals (N, C, L) to 0 with probability ``p``.
 
-    The other channels are divided by ``1 - p``.
+    The other channels are divided by ``1 - p``. In evaluation mode the input is returned unchanged.
     """
 
 
 @declares_layer(F.dropout2d, training="self.training")
 class Dropout2d(_DropoutNd):
-    """Layer that in training zeroes each channel of (N, C, H, W) with probability ``p``.
+    """Layer that in training mode sets each channel of images (N, C, H, W) to 0 with probability ``p``.
 
-    The other channels are divided by ``1 - p``.
+    The other channels are divided by ``1 - p``. In evaluation mode the input is returned unchanged.
     """
 
 
 @declares_layer(F.dropout3d, training="self.training")
 class Dropout3d(_DropoutNd):
-    """Layer that in training zeroes each channel of (N, C, D, H, W) with probability ``p``.
+    """Layer that in training mode sets each channel of volumes (N, C, D, H, W) to 0 with probability ``p``.
 
-    The other channels are divided by ``1 - p``.
+    The other channels are divided by ``1 - p``. In evaluation mode the input is returned unchanged.
     """
 
 
 @declares_layer(F.alpha_dropout, training="self.training")
 class AlphaDropout(_DropoutNd):
-    """Dropout after :class:`SELU` that preserves the mean 0 and variance 1 of its input (Klambauer et al. 2017).
+    """Dropout for use after :class:`SELU`; mean 0 and variance 1 of the input are preserved (Klambauer et al. 2017).
 
-    In training, each element is replaced with probability ``p`` by the limit of SELU at minus infinity. Then all
-    elements are multiplied by one constant and increased by another.
+    In training mode each element is replaced with probability ``p`` by the limit of SELU at minus infinity. Then all
+    elements are multiplied by a constant, and a second constant is added. In evaluation mode the input is returned
+    unchanged.
     """
 
 
 @declares_layer(F.feature_alpha_dropout, training="self.training")
 class FeatureAlphaDropout(_DropoutNd):
-    """:class:`AlphaDropout` that replaces whole channels instead of single elements."""
+    """Variant of :class:`AlphaDropout` that replaces whole channels instead of single elements."""
 
 
 __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]

@@ -1,4 +1,4 @@
-"""Flatten and Unflatten: layers that merge dimensions, or split a dimension."""
+"""Flatten, a layer that merges consecutive dimensions, and Unflatten, a layer that splits a dimension."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .module import Module
 
 @declares_layer(shown="start_dim={start_dim}, end_dim={end_dim}")
 class Flatten(Module):
-    """Layer that merges the dimensions from ``start_dim`` to ``end_dim``.
+    """Layer that merges the dimensions ``start_dim`` to ``end_dim`` (inclusive) of its input into one dimension.
 
     >>> import retrograd as torch
     >>> torch.nn.Flatten()(torch.ones(8, 3, 4)).shape
@@ -22,13 +22,13 @@ class Flatten(Module):
     end_dim: int = -1
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return ``input`` with the dimensions from ``start_dim`` to ``end_dim`` merged."""
+        """Return ``input`` with the dimensions ``start_dim`` to ``end_dim`` (inclusive) merged into one dimension."""
         return input.flatten(self.start_dim, self.end_dim)
 
 
 @declares_layer(shown="dim={dim}, unflattened_size={unflattened_size}")
 class Unflatten(Module):
-    """Layer that splits dimension ``dim`` into dimensions of sizes ``unflattened_size``.
+    """Layer that splits the dimension ``dim`` of its input into dimensions of the sizes ``unflattened_size``.
 
     >>> import retrograd as torch
     >>> torch.nn.Unflatten(1, (3, 4))(torch.ones(8, 12)).shape
@@ -50,7 +50,7 @@ class Unflatten(Module):
                 )
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return ``input`` with dimension ``dim`` split into dimensions of sizes ``unflattened_size``."""
+        """Return ``input`` with the dimension ``dim`` split into dimensions of the sizes ``unflattened_size``."""
         return input.unflatten(self.dim, self.unflattened_size)
 
 

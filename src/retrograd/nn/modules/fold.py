@@ -1,4 +1,4 @@
-"""Unfold and Fold: layers that extract the windows of images as columns, and sum such columns to images."""
+"""Unfold, a layer that extracts sliding windows of images, and Fold, a layer that sums sliding windows to images."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Sizes = int | Sequence[int]
     "output_size={output_size}, kernel_size={kernel_size}, dilation={dilation}, padding={padding}, stride={stride}",
 )
 class Fold(Module):
-    """Layer that sums overlapping windows to images of shape (N, C, *output_size).
+    """Layer that adds overlapping windows at their positions in images of shape (N, C, *output_size).
 
-    The input (N, C * window size, number of windows) has one window per column.
+    The input has shape (N, C * window size, number of windows), where each column is one window.
     """
 
     output_size: Sizes
@@ -30,7 +30,10 @@ class Fold(Module):
 
 @declares_layer(F.unfold, "kernel_size={kernel_size}, dilation={dilation}, padding={padding}, stride={stride}")
 class Unfold(Module):
-    """Layer that returns the windows of images (N, C, H, W) as columns (N, C * window size, number of windows)."""
+    """Layer that extracts the sliding windows of images (N, C, H, W).
+
+    The result has shape (N, C * window size, number of windows), where each column is one window.
+    """
 
     kernel_size: Sizes
     dilation: Sizes = 1

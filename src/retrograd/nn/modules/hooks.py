@@ -1,6 +1,6 @@
-"""Module hooks: functions that register hooks for all modules, and the call of a module that has hooks.
+"""Module hooks: functions that register global hooks (hooks for every module), and the call of a module with hooks.
 
-A module without hooks calls ``forward`` directly: see ``Module.__call__``.
+For a module without hooks, ``Module.__call__`` calls ``forward`` directly and does not use this file.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ backward_is_full: bool | None = None
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> Handle:
-    """Call ``hook(module, args)`` before the forward of every module; a returned value replaces the arguments.
+    """Register a hook that is called as ``hook(module, args)`` before ``forward`` of every module.
 
-    The result is a handle whose ``remove()`` removes the hook.
+    If the hook returns a value other than None, this value replaces ``args``. The result is a handle, whose method
+    ``remove()`` removes the hook.
     """
     return Handle(FORWARD_PRE, hook)
 
@@ -43,28 +44,37 @@ def register_module_forward_pre_hook(hook: Callable[..., Any]) -> Handle:
 def register_module_forward_hook(
     hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
 ) -> Handle:
-    """Call ``hook(module, args, output)`` after the forward of every module; a returned value replaces the output.
+    """Register a hook that is called as ``hook(module, args, output)`` after ``forward`` of every module.
 
-    If ``with_kwargs`` is true, ``hook(module, args, kwargs, output)`` is called. If ``always_call`` is true, the hook
-    is called also if forward raises.
+    If the hook returns a value other than None, this value replaces ``output``. If ``with_kwargs`` is true, the call is
+    ``hook(module, args, kwargs, output)``. If ``always_call`` is true, the hook is also called if ``forward`` raises an
+    exception. The result is a handle, whose method ``remove()`` removes the hook.
     """
     return Handle(FORWARD, hook, *[FORWARD_WITH_KWARGS] * with_kwargs, *[FORWARD_ALWAYS] * always_call)
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Handle:
-    """Call ``hook(module, grad_output)`` in backward, before the gradients of every module's inputs are computed."""
+    """Register a hook for every module that is called before the gradients of the module's inputs are computed.
+
+    The call is ``hook(module, grad_output)``, where ``grad_output`` is a tuple of the gradients of the outputs. If the
+    hook returns a value other than None, this value replaces ``grad_output``.
+    """
     return Handle(BACKWARD_PRE, hook)
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> Handle:
-    """Call ``hook(module, grad_input, grad_output)`` when the gradients of every module's inputs have been computed."""
+    """Register a hook for every module that is called after the gradients of the module's inputs were computed.
+
+    The call is ``hook(module, grad_input, grad_output)``, with the gradients of the inputs and of the outputs. If the
+    hook returns a value other than None, this value replaces ``grad_input``.
+    """
     return _register_backward(hook, True)
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> Handle:
-    """Call ``hook`` with the gradients of the last operation of every module.
+    """Register a hook that is called with the gradients of the last operation in every module (deprecated).
 
-    Deprecated form of :func:`register_module_full_backward_hook`.
+    :func:`register_module_full_backward_hook` registers a hook for the gradients of the module itself.
     """
     return _register_backward(hook, False)
 
@@ -81,24 +91,33 @@ def _register_backward(hook: Callable[..., Any], full: bool) -> Handle:
 
 
 def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> Handle:
-    """Call ``hook(module, name, buffer)`` when a buffer is registered; a returned value is registered instead."""
+    """Register a hook that is called as ``hook(module, name, buffer)`` when a module registers a buffer.
+
+    If the hook returns a value other than None, this value is registered instead of ``buffer``.
+    """
     return Handle(BUFFER_REGISTERED, hook)
 
 
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> Handle:
-    """Call ``hook(module, name, submodule)`` when a module is registered; a returned value is registered instead."""
+    """Register a hook that is called as ``hook(module, name, submodule)`` when a module registers a child module.
+
+    If the hook returns a value other than None, this value is registered instead of ``submodule``.
+    """
     return Handle(MODULE_REGISTERED, hook)
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> Handle:
-    """Call ``hook(module, name, param)`` when a parameter is registered; a returned value is registered instead."""
+    """Register a hook that is called as ``hook(module, name, param)`` when a module registers a parameter.
+
+    If the hook returns a value other than None, this value is registered instead of ``param``.
+    """
     return Handle(PARAMETER_REGISTERED, hook)
 
 
 def apply_registration_hooks(hooks: Hooks, module: Any, name: str, value: Any) -> Any:
-    """Call ``hook(module, name, value)`` for each of ``hooks`` and return the value to register.
+    """Call ``hook(module, name, value)`` for each of ``hooks`` and return the resulting value.
 
-    A hook replaces the value by returning another value than None.
+    If a hook returns a value other than None, this value replaces ``value``.
     """
     for hook in hooks.values():
         found = hook(module, name, value)
@@ -111,7 +130,7 @@ def apply_registration_hooks(hooks: Hooks, module: Any, name: str, value: Any) -
 
 
 def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return ``module.forward(*args, **kwargs)``, called with all forward and backward hooks of the module."""
+    """Call ``module.forward(*args, **kwargs)`` and all forward and backward hooks of ``module``; return the output."""
     run = _CallState()
     try:
         return _call(module, args, kwargs, run)
@@ -121,10 +140,10 @@ def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 class _CallState:
-    """State of one call of a module with hooks, used if the call raises an exception.
+    """State of one call of a module with hooks, which is used if the call raises an exception.
 
-    ``result`` is the output of ``forward``, or what a hook returned instead. ``called`` has the ids of the
-    ``always_call`` hooks that were called already.
+    ``result`` is the output of ``forward``, or the value with which a hook replaced the output. ``called`` is the set
+    of the ids of all ``always_call`` hooks that were called.
     """
 
     def __init__(self) -> None:
@@ -159,9 +178,9 @@ def _call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run: _Call
 
 
 def _before(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Call the forward pre-hooks and return the arguments for ``forward``.
+    """Call the forward pre-hooks of ``module`` and return the pair ``(args, kwargs)`` for ``forward``.
 
-    These are ``args`` and ``kwargs``, or the arguments that the hooks returned instead.
+    A hook can replace the arguments by returning new arguments.
     """
     for number, hook in (*FORWARD_PRE.items(), *module._forward_pre_hooks.items()):
         if number in module._forward_pre_hooks_with_kwargs:
@@ -181,7 +200,10 @@ def _before(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple
 
 
 def _forward_hooks(module: Any) -> Iterator[tuple[int, Callable[..., Any], bool, bool]]:
-    """Yield for each forward hook of ``module`` a tuple: id, hook, flag ``with_kwargs``, flag ``always_call``."""
+    """Yield the tuple ``(id, hook, with_kwargs, always_call)`` for each global forward hook and each of ``module``.
+
+    ``with_kwargs`` and ``always_call`` are the flags with which the hook was registered.
+    """
     for hooks, with_kwargs, always in (
         (FORWARD, FORWARD_WITH_KWARGS, FORWARD_ALWAYS),
         (module._forward_hooks, module._forward_hooks_with_kwargs, module._forward_hooks_always_called),
@@ -191,9 +213,9 @@ def _forward_hooks(module: Any) -> Iterator[tuple[int, Callable[..., Any], bool,
 
 
 def _call_always(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run: _CallState) -> None:
-    """Call the ``always_call`` hooks of ``module`` that were not called before an exception.
+    """Call the ``always_call`` hooks of ``module`` that were not called before an exception was raised.
 
-    ``run`` has the hooks already called. Exceptions of the hooks become warnings.
+    ``run.called`` has the ids of the hooks that were called. If a hook raises an exception, a warning is issued.
     """
     for number, hook, with_kwargs, always in _forward_hooks(module):
         if not always or number in run.called:
@@ -212,7 +234,7 @@ def _call_always(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run
 
 
 def _backward_hooks(module: Any) -> tuple[list[Any], list[Any]]:
-    """Return two lists: the full backward hooks of ``module``, and its non-full (deprecated) backward hooks."""
+    """Return two lists of backward hooks that apply to ``module``: full hooks, and non-full (deprecated) hooks."""
     full: list[Any] = []
     old: list[Any] = []
     if backward_is_full is not None:
@@ -223,7 +245,7 @@ def _backward_hooks(module: Any) -> tuple[list[Any], list[Any]]:
 
 
 class BackwardHookFunction(Function):
-    """Identity function that :class:`BackwardHook` inserts into the graph: its node calls the module's hooks."""
+    """Identity function that :class:`BackwardHook` inserts into the graph to obtain a node for backward hooks."""
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Any:
@@ -236,10 +258,11 @@ class BackwardHookFunction(Function):
 
 
 class BackwardHook:
-    """Two identity nodes in the graph, around one call of a module, that call the full backward hooks of the module.
+    """Two identity nodes in the graph that call the full backward hooks for one call of ``module``.
 
-    The backward pass first reaches the node after the results, which stores the gradients of the results. Later it
-    reaches the node before the arguments, which then calls the hooks with the gradients of arguments and results.
+    One node follows the results of ``module``, and the other precedes the arguments. The backward pass first reaches
+    the node of the results, which calls the pre-hooks ``before`` and stores the gradients of the results. It then
+    reaches the node of the arguments, which calls ``hooks`` with the gradients of the arguments and of the results.
     """
 
     def __init__(self, module: Any, hooks: list[Any], before: list[Any]) -> None:
@@ -250,13 +273,13 @@ class BackwardHook:
         self.n_inputs = self.n_outputs = -1
 
     def setup_input_hook(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return ``args`` passed through an identity node, or unchanged if none of them requires a gradient."""
+        """Return ``args`` passed through an identity node, or ``args`` itself if no argument requires a gradient."""
         self.n_inputs = len(args)
         args, self.inputs = _through_identity_node(args, lambda node: node.register_hook(self._inputs_reached))
         return args
 
     def setup_output_hook(self, result: Any) -> Any:
-        """Return ``result`` passed through an identity node, or unchanged if it does not require a gradient."""
+        """Return ``result`` passed through an identity node, or ``result`` itself if it requires no gradient."""
         several = isinstance(result, tuple)
         results = result if several else (result,)
         self.n_outputs = len(results)
@@ -278,9 +301,10 @@ class BackwardHook:
         return tuple(given[index] for index in self.outputs or [])
 
     def _call_without_inputs(self, given: tuple[Any, ...]) -> None:
-        """Call the hooks with the gradients ``given`` of the results, because no argument requires a gradient.
+        """Call the hooks if no argument of the module requires a gradient.
 
-        Raises RuntimeError if a hook returns a gradient.
+        ``given`` are the gradients of the results; the gradients of the arguments are None. Raises RuntimeError if a
+        hook returns a gradient.
         """
         if self.hooks:
             warn(
@@ -317,7 +341,7 @@ def _check_count(who: str, what: str, found: tuple[Any, ...], given: tuple[Any, 
 
 
 def _scatter_grads(places: list[int], grads: tuple[Any, ...], count: int) -> tuple[Any, ...]:
-    """Return a tuple of ``count`` elements: ``grads[i]`` at the index ``places[i]``, and None at all other indices."""
+    """Return a tuple of length ``count`` with ``grads[i]`` at the index ``places[i]`` and None at all other indices."""
     spread = [None] * count
     for place, grad in zip(places, grads, strict=True):
         spread[place] = grad
@@ -327,10 +351,10 @@ def _scatter_grads(places: list[int], grads: tuple[Any, ...], count: int) -> tup
 def _through_identity_node(
     values: tuple[Any, ...], use: Callable[[Any], Any]
 ) -> tuple[tuple[Any, ...], list[int] | None]:
-    """Pass the tensors in ``values`` through one identity node; return the new values and the indices of the tensors.
+    """Pass all tensors in ``values`` through one identity node; return the new values and the indices of the tensors.
 
-    ``use`` is called with the node, in order to register hooks there. If no tensor requires a gradient, ``values`` is
-    returned unchanged, with None instead of the indices.
+    ``use`` is called with the node and registers a hook at the node. If no tensor requires a gradient, the result is
+    ``(values, None)``.
     """
     places = [place for place, each in enumerate(values) if isinstance(each, Tensor)]
     tensors = [values[place] for place in places]
@@ -345,7 +369,7 @@ def _through_identity_node(
 
 
 def _hook_last_node(module: Any, hooks: list[Any], args: tuple[Any, ...], result: Any) -> None:
-    """Register the non-full (deprecated) backward ``hooks`` at the graph node of ``result``, or of its first tensor."""
+    """Register the non-full (deprecated) backward ``hooks`` at the graph node of the first tensor in ``result``."""
     found = result
     while not isinstance(found, Tensor):
         found = (
@@ -360,7 +384,10 @@ def _hook_last_node(module: Any, hooks: list[Any], args: tuple[Any, ...], result
 
 
 def _warn_of_old_hook(args: tuple[Any, ...], result: Any, node: Any) -> None:
-    """Warn if a non-full backward hook at ``node`` does not receive all gradients of ``args`` and ``result``."""
+    """Issue a warning if a non-full backward hook at ``node`` will not receive all gradients of a module call.
+
+    ``args`` are the arguments of the module, and ``result`` is the output of the module.
+    """
     results = result if isinstance(result, tuple) else (result,)
     behind = {each.grad_fn for each in results if isinstance(each, Tensor)} - {None}
     before = {each.grad_fn for each in args if isinstance(each, Tensor)} - {None}

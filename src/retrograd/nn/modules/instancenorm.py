@@ -1,4 +1,4 @@
-"""InstanceNorm1d, InstanceNorm2d, InstanceNorm3d and their lazy forms: mean and variance per channel of each sample."""
+"""InstanceNorm1d, InstanceNorm2d, InstanceNorm3d and their lazy forms, which normalise each channel of each sample."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ class _InstanceNorm(_NormBase):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return ``input`` with mean 0 and variance 1 in each channel of each sample, times weight, plus bias."""
+        """Return ``(input - mean) / sqrt(variance + eps) * weight + bias`` for each channel of each sample.
+
+        Mean and variance are computed over the spatial dimensions. In evaluation mode, the running statistics are used
+        instead if ``track_running_stats`` is true.
+        """
         self._check_input_dim(input)
         alone = input.dim() == self.dimensions + 1
         place = input.dim() - self.dimensions - 1
@@ -47,42 +51,42 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Instance normalisation of signals (N, C, L) (Ulyanov et al. 2016)."""
+    """Instance normalisation of signals of shape (N, C, L) or (C, L) (Ulyanov et al. 2016)."""
 
     dimensions = 1
     _check_input_dim = _expects(2, 3)
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Instance normalisation of images (N, C, H, W) (Ulyanov et al. 2016)."""
+    """Instance normalisation of images of shape (N, C, H, W) or (C, H, W) (Ulyanov et al. 2016)."""
 
     dimensions = 2
     _check_input_dim = _expects(3, 4)
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Instance normalisation of volumes (N, C, D, H, W) (Ulyanov et al. 2016)."""
+    """Instance normalisation of volumes of shape (N, C, D, H, W) or (C, D, H, W) (Ulyanov et al. 2016)."""
 
     dimensions = 3
     _check_input_dim = _expects(4, 5)
 
 
 class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
-    """:class:`InstanceNorm1d` whose ``num_features`` is inferred from the first input."""
+    """Variant of :class:`InstanceNorm1d` whose ``num_features`` is inferred from the first input."""
 
     cls_to_become = InstanceNorm1d
     dimensions, _check_input_dim = 1, InstanceNorm1d._check_input_dim
 
 
 class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
-    """:class:`InstanceNorm2d` whose ``num_features`` is inferred from the first input."""
+    """Variant of :class:`InstanceNorm2d` whose ``num_features`` is inferred from the first input."""
 
     cls_to_become = InstanceNorm2d
     dimensions, _check_input_dim = 2, InstanceNorm2d._check_input_dim
 
 
 class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
-    """:class:`InstanceNorm3d` whose ``num_features`` is inferred from the first input."""
+    """Variant of :class:`InstanceNorm3d` whose ``num_features`` is inferred from the first input."""
 
     cls_to_become = InstanceNorm3d
     dimensions, _check_input_dim = 3, InstanceNorm3d._check_input_dim

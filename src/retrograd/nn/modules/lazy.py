@@ -1,4 +1,4 @@
-"""Mixin ``LazyModuleMixin`` of modules whose sizes are inferred from their first input."""
+"""Mixin ``LazyModuleMixin`` of modules that infer the shapes of their parameters from their first input."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ..parameter import is_lazy
 
 
 class LazyModuleMixin:
-    """Mixin of modules such as LazyLinear, whose first call calls ``initialize_parameters`` to allocate the parameters.
+    """Mixin of modules such as LazyLinear, which allocate their parameters when they are called for the first time.
 
-    After the first call the class of the module is changed to ``cls_to_become``.
+    The first call calls ``initialize_parameters`` and then changes the class of the module to ``cls_to_become``.
     """
 
     cls_to_become: Any = None
@@ -27,9 +27,9 @@ class LazyModuleMixin:
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: Any, unexpected_keys: Any,
         error_msgs: Any,
     ) -> None:  # fmt: skip
-        """Allocate uninitialized parameters and buffers with the shapes of their values in ``state_dict``.
+        """Allocate the uninitialized parameters and buffers with the shapes of their values in ``state_dict``.
 
-        This is a hook that runs before the state is loaded.
+        The method is a hook that ``load_state_dict`` calls before the values are loaded.
         """
         for name, param in itertools.chain(self._parameters.items(), self._buffers.items()):  # type: ignore[attr-defined]
             key = prefix + name
@@ -37,7 +37,10 @@ class LazyModuleMixin:
                 param.materialize(state_dict[key].shape)
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
-        """Allocate the parameters in the shapes that fit ``args`` and ``kwargs``, the arguments of the first call."""
+        """Allocate the parameters for ``args`` and ``kwargs``, the arguments of the first call.
+
+        Subclasses override this method.
+        """
         raise NotImplementedError(f"initialize_parameters is not implemented for {self.__class__.__name__}")
 
     def has_uninitialized_params(self) -> bool:

@@ -15,7 +15,7 @@ from .module import Module
 
 
 class Identity(Module):
-    """Layer that returns its input; the constructor accepts and ignores any arguments."""
+    """Layer that returns its input. The arguments of the constructor have no effect."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class Identity(Module):
 class Linear(Module):
     """Layer that returns ``input @ weight.T + bias``.
 
-    The last dimension of the input has ``in_features`` elements, that of the result ``out_features``.
+    The last dimension of the input has size ``in_features``, and the last dimension of the result ``out_features``.
 
     >>> import retrograd as torch
     >>> from retrograd import nn
@@ -53,7 +53,7 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new weights and biases, uniformly between ``-1 / sqrt(in_features)`` and ``1 / sqrt(in_features)``."""
+        """Draw ``weight`` and ``bias`` uniformly between ``-1 / sqrt(in_features)`` and ``1 / sqrt(in_features)``."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan_in = init._calculate_fan_in_and_fan_out(self.weight)[0]
@@ -70,7 +70,7 @@ class Linear(Module):
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """:class:`Linear` under another class name, because PyTorch's MultiheadAttention has a layer with this name."""
+    """Subclass of :class:`Linear` without changes, used by MultiheadAttention for the output projection."""
 
 
 class Bilinear(Module):
@@ -103,7 +103,7 @@ class Bilinear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new weights and biases, uniformly between ``-1 / sqrt(in1_features)`` and ``1 / sqrt(in1_features)``."""
+        """Draw ``weight`` and ``bias`` uniformly between ``-1 / sqrt(in1_features)`` and ``1 / sqrt(in1_features)``."""
         bound = 1 / math.sqrt(self.weight.shape[1])
         init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:
@@ -122,7 +122,7 @@ class Bilinear(Module):
 
 
 class LazyLinear(LazyModuleMixin, Linear):
-    """:class:`Linear` whose ``in_features`` is inferred from the first input."""
+    """Variant of :class:`Linear` whose ``in_features`` is inferred from the first input."""
 
     cls_to_become = Linear
 
@@ -134,12 +134,12 @@ class LazyLinear(LazyModuleMixin, Linear):
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """Draw new initial values of the parameters if they are initialised; otherwise do nothing."""
+        """Draw new values of the parameters; do nothing if the parameters are not allocated yet."""
         if not self.has_uninitialized_params() and self.in_features != 0:
             super().reset_parameters()
 
     def initialize_parameters(self, input: Tensor) -> None:
-        """Allocate the parameters, with the size of the last dimension of ``input`` as ``in_features``."""
+        """Set ``in_features`` to the size of the last dimension of ``input`` and allocate the parameters."""
         if self.has_uninitialized_params():
             self.in_features = input.shape[-1]
             self.weight.materialize((self.out_features, self.in_features))

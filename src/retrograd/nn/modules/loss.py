@@ -1,6 +1,8 @@
 """Loss layers: L1Loss, MSELoss, NLLLoss, CrossEntropyLoss, BCELoss, CTCLoss and others.
 
-In all of them ``reduction`` is ``"mean"``, ``"sum"``, or ``"none"`` for unreduced losses.
+Every layer has the argument ``reduction``: ``"mean"`` (default), ``"sum"``, or ``"none"`` to return one loss per
+element or sample. Where a layer has the deprecated arguments ``size_average`` and ``reduce``, they select the same
+options.
 """
 
 from __future__ import annotations
@@ -20,18 +22,18 @@ from .module import Module
 
 
 class _Loss(Module):
-    """Base class of loss layers, with the attribute ``reduction``."""
+    """Base class of loss layers. The attribute ``reduction`` is ``"mean"``, ``"sum"`` or ``"none"``."""
 
 
 class _WeightedLoss(_Loss):
-    """Base class of loss layers with the buffer ``weight``: one factor per class, or per element in BCELoss."""
+    """Base class of loss layers with the buffer ``weight``, which has a factor per class (BCELoss: per element)."""
 
 
 @declares_layer(F.l1_loss, takes="input, target")
 class L1Loss(_Loss):
-    """Absolute difference of input and target.
+    """Loss ``abs(input - target)``.
 
-    ``reduction`` is ``"mean"``, ``"sum"``, or ``"none"`` for one loss per element.
+    ``reduction`` is ``"mean"``, ``"sum"``, or ``"none"`` to return one loss per element.
     """
 
     size_average: Any = None
@@ -41,9 +43,10 @@ class L1Loss(_Loss):
 
 @declares_layer(F.nll_loss, takes="input, target", buffers=("weight",))
 class NLLLoss(_WeightedLoss):
-    """Negative log-likelihood of the target class.
+    """Negative log-likelihood loss: ``-input[target]`` for each sample.
 
-    The input holds log-probabilities; the target holds class indices.
+    The input has the log-probability of each class, and the target has the index of the correct class. ``weight`` has a
+    factor per class. Samples whose target is ``ignore_index`` do not contribute.
     """
 
     weight: Tensor | None = None
@@ -54,7 +57,7 @@ class NLLLoss(_WeightedLoss):
 
 
 class NLLLoss2d(NLLLoss):
-    """Deprecated alias of :class:`NLLLoss`, which warns."""
+    """Deprecated alias of :class:`NLLLoss`; the constructor issues a FutureWarning."""
 
     def __init__(
         self, weight: Tensor | None = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
@@ -72,7 +75,8 @@ class NLLLoss2d(NLLLoss):
 class PoissonNLLLoss(_Loss):
     """Negative log-likelihood of the target under a Poisson distribution.
 
-    The mean of the distribution is ``exp(input)`` if ``log_input`` is true, otherwise ``input``.
+    The mean of the distribution is ``exp(input)`` if ``log_input`` is true, otherwise ``input``. If ``full`` is true,
+    the term ``log(target!)`` is included by Stirling's approximation.
     """
 
     log_input: bool = True
@@ -87,7 +91,7 @@ class PoissonNLLLoss(_Loss):
 class GaussianNLLLoss(_Loss):
     """Negative log-likelihood of the target under the normal distribution with mean ``input`` and variance ``var``.
 
-    The variance is an argument of the call and is clamped to at least ``eps``.
+    ``input``, ``target`` and ``var`` are the arguments of ``forward``. ``var`` is clamped to at least ``eps``.
     """
 
     _: KW_ONLY
@@ -98,9 +102,9 @@ class GaussianNLLLoss(_Loss):
 
 @declares_layer(F.kl_div, takes="input, target")
 class KLDivLoss(_Loss):
-    """Kullback-Leibler divergence of the target from the input, which holds log-probabilities.
+    """Kullback-Leibler divergence ``target * (log(target) - input)``, where the input has log-probabilities.
 
-    If ``log_target`` is true, the target holds log-probabilities instead of probabilities.
+    The target has probabilities, or log-probabilities if ``log_target`` is true.
     """
 
     size_average: Any = None
@@ -111,7 +115,7 @@ class KLDivLoss(_Loss):
 
 @declares_layer(F.mse_loss, takes="input, target")
 class MSELoss(_Loss):
-    """Squared difference of input and target.
+    """Loss ``(input - target) ** 2``, by default averaged over all elements.
 
     >>> import retrograd as torch
     >>> torch.nn.MSELoss()(torch.zeros(2), torch.tensor([1.0, 3.0]))
@@ -125,7 +129,10 @@ class MSELoss(_Loss):
 
 @declares_layer(F.binary_cross_entropy, takes="input, target", buffers=("weight",))
 class BCELoss(_WeightedLoss):
-    """Binary cross-entropy of input and target; the input holds the probabilities of class 1."""
+    """Binary cross-entropy ``-(target * log(input) + (1 - target) * log(1 - input))``.
+
+    The input has probabilities, and the target has values between 0 and 1. ``weight`` has a factor per element.
+    """
 
     weight: Tensor | None = None
     size_average: Any = None
@@ -135,7 +142,11 @@ class BCELoss(_WeightedLoss):
 
 @declares_layer(F.binary_cross_entropy_with_logits, takes="input, target", buffers=("weight", "pos_weight"))
 class BCEWithLogitsLoss(_Loss):
-    """:class:`BCELoss` of the sigmoid of the input, computed together with the sigmoid, so that nothing overflows."""
+    """Binary cross-entropy (:class:`BCELoss`) of ``sigmoid(input)`` and the target.
+
+    Sigmoid and loss are computed in one formula, which avoids overflow. ``pos_weight`` is a factor of the term with
+    ``target``.
+    """
 
     weight: Tensor | None = None
     size_average: Any = None
@@ -146,7 +157,10 @@ class BCEWithLogitsLoss(_Loss):
 
 @declares_layer(F.hinge_embedding_loss, takes="input, target")
 class HingeEmbeddingLoss(_Loss):
-    """Hinge loss: ``input`` where the target is 1, and ``max(0, margin - input)`` where the target is -1."""
+    """Hinge loss: ``input`` where the target is 1, and ``max(0, margin - input)`` where the target is -1.
+
+    The input is usually a distance of two vectors.
+    """
 
     margin: float = 1.0
     size_average: Any = None
@@ -156,9 +170,10 @@ class HingeEmbeddingLoss(_Loss):
 
 @declares_layer(F.multilabel_margin_loss, takes="input, target")
 class MultiLabelMarginLoss(_Loss):
-    """Hinge loss with margin 1 between the score of each target class and the score of each other class.
+    """Hinge loss of multi-label classification: the sum of ``max(0, 1 - (input[j] - input[i]))``, divided by C.
 
-    Each row of the target lists the target classes, up to the first -1.
+    The sum is taken over all pairs of a target class j and another class i, where C is the number of classes. Each row
+    of the target has the indices of the target classes, followed by -1.
     """
 
     size_average: Any = None
@@ -168,7 +183,10 @@ class MultiLabelMarginLoss(_Loss):
 
 @declares_layer(F.smooth_l1_loss, takes="input, target")
 class SmoothL1Loss(_Loss):
-    """Absolute difference of input and target, replaced by a parabola where the difference is less than ``beta``."""
+    """Smooth L1 loss of the difference ``d = abs(input - target)``.
+
+    The loss is ``d ** 2 / (2 * beta)`` where ``d < beta``, and ``d - beta / 2`` elsewhere.
+    """
 
     size_average: Any = None
     reduce: Any = None
@@ -178,9 +196,9 @@ class SmoothL1Loss(_Loss):
 
 @declares_layer(F.huber_loss, takes="input, target")
 class HuberLoss(_Loss):
-    """Half the squared difference of input and target, made linear where the difference is large.
+    """Huber loss of the difference ``d = abs(input - target)``.
 
-    The loss is linear where the absolute difference is greater than ``delta``.
+    The loss is ``d ** 2 / 2`` where ``d < delta``, and ``delta * (d - delta / 2)`` elsewhere.
     """
 
     reduction: str = "mean"
@@ -189,7 +207,7 @@ class HuberLoss(_Loss):
 
 @declares_layer(F.soft_margin_loss, takes="input, target")
 class SoftMarginLoss(_Loss):
-    """``log(1 + exp(-target * input))``, where each target is 1 or -1."""
+    """Logistic loss ``log(1 + exp(-target * input))``, where each element of the target is 1 or -1."""
 
     size_average: Any = None
     reduce: Any = None
@@ -198,9 +216,9 @@ class SoftMarginLoss(_Loss):
 
 @declares_layer(F.cross_entropy, takes="input, target", buffers=("weight",))
 class CrossEntropyLoss(_WeightedLoss):
-    """:class:`NLLLoss` of the log-softmax of the input, which holds scores.
+    """Cross-entropy loss: :class:`NLLLoss` of ``log_softmax(input)``, where the input has a score (logit) per class.
 
-    The target holds class indices, or the probability of each class.
+    The target has the index of the correct class, or the probability of each class.
 
     >>> import retrograd as torch
     >>> torch.nn.CrossEntropyLoss()(torch.zeros(1, 2), torch.tensor([1]))
@@ -217,7 +235,7 @@ class CrossEntropyLoss(_WeightedLoss):
 
 @declares_layer(F.multilabel_soft_margin_loss, takes="input, target", buffers=("weight",))
 class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """:class:`BCEWithLogitsLoss`, averaged over the classes."""
+    """Loss of multi-label classification: :class:`BCEWithLogitsLoss` of each class, averaged over the classes."""
 
     weight: Tensor | None = None
     size_average: Any = None
@@ -229,7 +247,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 class CosineEmbeddingLoss(_Loss):
     """Loss of the cosine similarity of two inputs along the last dimension.
 
-    The loss is 1 minus the cosine where the target is 1, and ``max(0, cosine - margin)`` where the target is -1.
+    The loss is ``1 - cosine`` where the target is 1, and ``max(0, cosine - margin)`` where the target is -1.
     """
 
     margin: float = 0.0
@@ -240,9 +258,9 @@ class CosineEmbeddingLoss(_Loss):
 
 @declares_layer(F.margin_ranking_loss, takes="input1, input2, target")
 class MarginRankingLoss(_Loss):
-    """``max(0, margin - target * (input1 - input2))``, where each target is 1 or -1.
+    """Ranking loss ``max(0, margin - target * (input1 - input2))``, where each element of the target is 1 or -1.
 
-    A target of 1 means that ``input1`` should be greater than ``input2``; a target of -1 means the opposite.
+    The target is 1 where ``input1`` should be greater than ``input2``, and -1 where it should be less.
     """
 
     margin: float = 0.0
@@ -253,9 +271,10 @@ class MarginRankingLoss(_Loss):
 
 @declares_layer(F.multi_margin_loss, takes="input, target", buffers=("weight",))
 class MultiMarginLoss(_WeightedLoss):
-    """Hinge loss with ``margin`` between the score of the target class and the score of each other class.
+    """Hinge loss of classification: the sum of ``max(0, margin - (input[t] - input[i])) ** p``, divided by C.
 
-    Each difference is raised to the power ``p``, which is 1 or 2.
+    The sum is taken over all classes i except the target class t, where C is the number of classes. ``p`` is 1 or 2.
+    ``weight`` has a factor per target class.
     """
 
     p: int = 1
@@ -281,7 +300,11 @@ def _check_margin(self: Any) -> None:
 
 @declares_layer(F.triplet_margin_loss, takes="anchor, positive, negative")
 class TripletMarginLoss(_Loss):
-    """``max(0, |anchor - positive| - |anchor - negative| + margin)``, where ``| |`` is the p-norm."""
+    """Triplet loss ``max(0, d(anchor, positive) - d(anchor, negative) + margin)``, where d is the p-norm distance.
+
+    ``anchor``, ``positive`` and ``negative`` are the arguments of ``forward``. If ``swap`` is true, ``d(positive,
+    negative)`` is used instead of ``d(anchor, negative)`` where it is less.
+    """
 
     margin: float = 1.0
     p: float = 2.0
@@ -296,7 +319,10 @@ class TripletMarginLoss(_Loss):
 
 @declares_layer(F.triplet_margin_with_distance_loss, takes="anchor, positive, negative")
 class TripletMarginWithDistanceLoss(_Loss):
-    """:class:`TripletMarginLoss` with ``distance_function(x, y)`` instead of the p-norm of ``x - y``."""
+    """Triplet loss (:class:`TripletMarginLoss`) with the distance ``distance_function(x, y)``.
+
+    The default distance is :class:`PairwiseDistance`.
+    """
 
     _: KW_ONLY
     distance_function: Callable[[Tensor, Tensor], Tensor] | None = None
@@ -312,7 +338,7 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 @dataclass
 class LinearCrossEntropyOptions:
-    """Options of :class:`LinearCrossEntropyLoss` by which PyTorch saves memory; the options have no effect here."""
+    """Options of :class:`LinearCrossEntropyLoss`, with which PyTorch saves memory; they have no effect in retrograd."""
 
     allow_retain_graph: bool = False
     batch_chunk_size: int | None = None
@@ -322,9 +348,10 @@ class LinearCrossEntropyOptions:
 
 
 class LinearCrossEntropyLoss(_WeightedLoss):
-    """:class:`CrossEntropyLoss` of the scores of a :class:`Linear` layer, which is part of the loss.
+    """Cross-entropy loss (:class:`CrossEntropyLoss`) of the scores that a trained :class:`Linear` layer computes.
 
-    ``out_features`` is the shape of the losses of each row.
+    The linear layer is the attribute ``linear``. For each row of the input, the layer computes scores of shape
+    ``(num_classes, *out_features)``, and the loss has the shape ``out_features`` before reduction.
     """
 
     weight: Any
@@ -345,8 +372,9 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         self.linear = Linear(in_features, num_classes * math.prod(out_features), bias, device, dtype)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        r"""Return the loss for the scores of ``input`` (N, in_features) and the class indices ``target`` (N,
-        \*out_features).
+        r"""Return the loss of ``linear(input)`` for the class indices ``target``.
+
+        ``input`` has shape (N, in_features), and ``target`` has shape (N, \*out_features).
         """
         shape = (self.num_classes, *self.out_features)
         weight, bias = self.linear.weight, self.linear.bias
@@ -358,7 +386,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         )  # fmt: skip
 
     def extra_repr(self) -> str:
-        """Return the arguments as text."""
+        """Return the constructor arguments as text for the ``repr`` of the layer."""
         own = {"in_features": self.linear.in_features, "bias": self.linear.bias is not None, **self.__dict__}
         names = "in_features num_classes out_features bias reduction ignore_index label_smoothing options"
         return ", ".join(f"{name}={own[name]}" for name in names.split())
@@ -368,7 +396,8 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 class CTCLoss(_Loss):
     """Connectionist temporal classification loss (Graves et al. 2006).
 
-    The loss is the negative log-likelihood of a label sequence, summed over all alignments with the input.
+    The loss is ``-log(P)``, where P is the probability of the target sequence, summed over all its alignments with the
+    input sequence. ``blank`` is the index of the blank label. If ``zero_infinity`` is true, infinite losses become 0.
     """
 
     blank: int = 0

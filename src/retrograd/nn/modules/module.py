@@ -1,7 +1,7 @@
 """``Module``: base class of neural network modules, with parameters, buffers and child modules.
 
-This file defines attributes, iteration over submodules, conversion and the call. Saving and loading are in
-``state.py``, hooks are in ``hooks.py``.
+This file defines the attributes, iteration over submodules, conversion and the call of a module. Saving and loading are
+in ``state.py``, and hooks are in ``hooks.py``.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ _backward_before, _backward = hooks.BACKWARD_PRE, hooks.BACKWARD
 class Module(Stateful, TorchNamed):
     """Base class of all modules. A subclass creates its submodules in ``__init__`` and calls them in ``forward``.
 
-    Parameters, buffers and modules that are assigned as attributes are registered. Registered tensors are moved,
-    trained, saved and printed with the module.
+    Parameters, buffers and modules that are assigned as attributes are registered. Methods of the module such as
+    :meth:`to`, :meth:`parameters` and :meth:`state_dict` include all registered tensors, also those of submodules.
 
     >>> import retrograd as torch
     >>> from retrograd import nn
@@ -91,7 +91,7 @@ class Module(Stateful, TorchNamed):
     # -- call
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute the output; every subclass overrides this method."""
+        """Compute and return the output of the module; every subclass overrides this method."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -151,9 +151,9 @@ class Module(Stateful, TorchNamed):
             object.__setattr__(self, name, value)
 
     def _replace(self, name: str, value: Any) -> None:
-        """Assign ``value`` to the registered parameter, module or buffer ``name``.
+        """Replace the parameter, child module or buffer that is registered as ``name`` by ``value``.
 
-        Raises TypeError unless ``value`` is None or, for a buffer, a Tensor.
+        Raises TypeError unless ``value`` is None or, if ``name`` is a buffer, a Tensor.
         """
         space = self.__dict__
         for registry, what, expected in (
@@ -174,7 +174,10 @@ class Module(Stateful, TorchNamed):
             return
 
     def _unregister(self, name: str, but: str) -> None:
-        """Delete the attribute ``name`` and remove ``name`` from all registries except the one named ``but``."""
+        """Delete the attribute ``name`` and remove ``name`` from the registered parameters, buffers and child modules.
+
+        ``but`` is the name of the dictionary that is not changed, for example ``"_parameters"``.
+        """
         space = self.__dict__
         space.pop(name, None)
         for registry in REGISTRIES:
@@ -198,11 +201,11 @@ class Module(Stateful, TorchNamed):
     # -- registration
 
     def _check_name(self, name: Any, what: str, registry: str) -> None:
-        """Raise if ``name`` can not be registered in ``registry``.
+        """Raise an error if ``name`` can not be registered in ``registry``, for example ``"_parameters"``.
 
-        TypeError means that ``name`` is not a string. KeyError means that ``name`` is empty, contains a dot, or is the
-        name of another attribute. AttributeError means that ``Module.__init__`` was not called. ``what`` is used in the
-        messages.
+        Raises TypeError if ``name`` is not a string, KeyError if ``name`` is empty, contains a dot or is the name of
+        another attribute, and AttributeError if ``Module.__init__`` was not called. ``what`` is the kind of the value,
+        for example ``"parameter"``, for error messages.
         """
         if registry not in self.__dict__:
             if registry == "_modules":
@@ -222,8 +225,8 @@ class Module(Stateful, TorchNamed):
     def register_parameter(self, name: str, param: Any) -> None:
         """Register ``param`` as a parameter, which becomes the attribute ``name``.
 
-        ``param`` may be None as a placeholder. Raises KeyError if ``name`` is taken or contains a dot, TypeError if
-        ``param`` is not a Parameter, and ValueError if ``param`` is not a leaf.
+        ``param`` is a Parameter, or None if the module has no such parameter. Raises KeyError if ``name`` is in use or
+        contains a dot, TypeError if ``param`` is not a Parameter, and ValueError if ``param`` is not a leaf tensor.
         """
         self._check_name(name, "parameter", "_parameters")
         if param is not None:
@@ -242,7 +245,8 @@ class Module(Stateful, TorchNamed):
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Register ``tensor`` as a buffer (a tensor that is not trained), which becomes the attribute ``name``.
 
-        ``tensor`` may be None as a placeholder. If ``persistent`` is true, the buffer is part of the ``state_dict``.
+        ``tensor`` is a Tensor, or None if the module has no such buffer. If ``persistent`` is true, the buffer is part
+        of the ``state_dict``.
         """
         self._check_name(name, "buffer", "_buffers")
         if tensor is not None and not isinstance(tensor, Tensor):
@@ -256,7 +260,10 @@ class Module(Stateful, TorchNamed):
             self._non_persistent_buffers_set.add(name)
 
     def add_module(self, name: str, module: Module | None) -> None:
-        """Register ``module`` as a child module, which becomes the attribute ``name``; None is a placeholder."""
+        """Register ``module`` as a child module, which becomes the attribute ``name``.
+
+        ``module`` is a Module, or None if there is no such child module.
+        """
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{typename(module)} is not a Module subclass")
         self._check_name(name, "module", "_modules")
@@ -267,10 +274,11 @@ class Module(Stateful, TorchNamed):
         self.add_module(name, module)
 
     def _hooked(self, registry: str, hook: Any, prepend: bool, *notes: OrderedDict[int, bool]) -> Handle:
-        """Add ``hook`` to the hooks in ``registry`` and return its handle.
+        """Add ``hook`` to the dictionary of hooks that is the attribute ``registry``; return the handle of the hook.
 
-        If ``prepend`` is true, the hook becomes the first, otherwise the last. ``notes`` are dictionaries from hook ids
-        to flags such as ``always_call``; removing the hook also deletes its entries there.
+        If ``prepend`` is true, the hook is inserted before all other hooks, otherwise after them. ``notes`` are
+        dictionaries that map the ids of hooks to flags such as ``always_call``. The flags are set to True for the hook;
+        removal of the hook also removes the flags.
         """
         handle = Handle(self.__dict__[registry], hook, *notes)
         if prepend:
@@ -280,45 +288,49 @@ class Module(Stateful, TorchNamed):
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> Handle:
-        """Call ``hook(module, args)`` before forward; a returned value replaces the arguments.
+        """Register a hook that is called as ``hook(module, args)`` before ``forward``; return a handle to remove it.
 
-        If ``prepend`` is true, the hook is called before the hooks already registered. If ``with_kwargs`` is true,
-        ``hook(module, args, kwargs)`` is called, which returns None or a pair of new ``args`` and ``kwargs``.
+        If the hook returns a value other than None, this value replaces ``args``. If ``prepend`` is true, the hook is
+        called before the registered hooks. If ``with_kwargs`` is true, the call is ``hook(module, args, kwargs)``, and
+        the hook returns None or the pair of the new ``args`` and ``kwargs``.
         """
         return self._hooked("_forward_pre_hooks", hook, prepend, *[self._forward_pre_hooks_with_kwargs] * with_kwargs)
 
     def register_forward_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
     ) -> Handle:
-        """Call ``hook(module, args, output)`` after forward; a returned value replaces the output.
+        """Register a hook that is called as ``hook(module, args, output)`` after ``forward``.
 
-        If ``prepend`` is true, the hook is called before the hooks already registered. If ``with_kwargs`` is true,
-        ``hook(module, args, kwargs, output)`` is called. If ``always_call`` is true, the hook is called also if forward
-        raises.
+        If the hook returns a value other than None, this value replaces ``output``. If ``prepend`` is true, the hook is
+        called before the registered hooks. If ``with_kwargs`` is true, the call is ``hook(module, args, kwargs,
+        output)``. If ``always_call`` is true, the hook is also called if ``forward`` raises an exception. The result is
+        a handle, whose method ``remove()`` removes the hook.
         """
         notes = [self._forward_hooks_with_kwargs] * with_kwargs + [self._forward_hooks_always_called] * always_call
         return self._hooked("_forward_hooks", hook, prepend, *notes)
 
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
-        """Call ``hook(module, grad_output)`` in backward, before the gradients of the module's inputs are computed.
+        """Register a hook that is called in the backward pass before the gradients of the module's inputs are computed.
 
-        A returned value replaces ``grad_output``. If ``prepend`` is true, the hook is called before the hooks already
-        registered.
+        The call is ``hook(module, grad_output)``, with the gradients of the outputs. If the hook returns a value other
+        than None, this value replaces ``grad_output``. If ``prepend`` is true, the hook is called before the registered
+        hooks. The result is a handle, whose method ``remove()`` removes the hook.
         """
         return self._hooked("_backward_pre_hooks", hook, prepend)
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
-        """Call ``hook(module, grad_input, grad_output)`` when the gradients of the module's inputs have been computed.
+        """Register a hook that is called in the backward pass after the gradients of the module's inputs were computed.
 
-        A returned value replaces ``grad_input``. If ``prepend`` is true, the hook is called before the hooks already
-        registered.
+        The call is ``hook(module, grad_input, grad_output)``, with the gradients of the inputs and of the outputs. If
+        the hook returns a value other than None, this value replaces ``grad_input``. If ``prepend`` is true, the hook
+        is called before the registered hooks. The result is a handle, whose method ``remove()`` removes the hook.
         """
         return self._register_backward(hook, True, prepend)
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call ``hook`` with the gradients of the module's last operation.
+        """Register a hook that is called with the gradients of the last operation in the module (deprecated).
 
-        Deprecated form of :meth:`register_full_backward_hook`.
+        :meth:`register_full_backward_hook` registers a hook for the gradients of the module itself.
         """
         return self._register_backward(hook, False)
 
@@ -334,7 +346,7 @@ class Module(Stateful, TorchNamed):
     # -- traversal of submodules
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """Yield the direct child modules with their names, each module once."""
+        """Yield the pairs ``(name, module)`` of the direct child modules, each module once."""
         seen = set()
         for name, module in self._modules.items():
             if module is not None and module not in seen:
@@ -342,16 +354,17 @@ class Module(Stateful, TorchNamed):
                 yield name, module
 
     def children(self) -> Iterator[Module]:
-        """Yield the direct child modules, each once."""
+        """Yield the direct child modules, each module once."""
         for _, module in self.named_children():
             yield module
 
     def named_modules(
         self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
-        """Yield this module (named ``prefix``) and all submodules, each with its full name.
+        """Yield the pairs ``(name, module)`` of this module and all submodules; names begin with ``prefix``.
 
-        If ``remove_duplicate`` is true, each module is yielded once; ``memo`` is the set of modules already yielded.
+        The name of a submodule is its path, for example ``"encoder.0"``. If ``remove_duplicate`` is true, each module
+        is yielded once. ``memo`` is the set of the modules that are to be omitted, by default empty.
         """
         memo = set() if memo is None else memo
         if self in memo:
@@ -364,16 +377,16 @@ class Module(Stateful, TorchNamed):
                 yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
-        """Yield this module and all submodules, each once if ``remove_duplicate`` is true."""
+        """Yield this module and all submodules; if ``remove_duplicate`` is true, each module is yielded once."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def _named_members(
         self, members: Callable[[Module], Any], prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
-        """Yield the items of the dictionary ``members(module)`` with their full names, which begin with ``prefix``.
+        """Yield the pairs ``(name, value)`` in ``members(module)``, with full names that begin with ``prefix``.
 
-        If ``recurse`` is true, the members of all submodules are yielded, too. If ``remove_duplicate`` is true, each
+        If ``recurse`` is true, the members of all submodules are also yielded. If ``remove_duplicate`` is true, each
         value is yielded once.
         """
         seen = set()
@@ -389,10 +402,10 @@ class Module(Stateful, TorchNamed):
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """Yield the parameters with their full names, which begin with ``prefix``.
+        """Yield the pairs ``(name, parameter)`` of this module, where names begin with ``prefix``.
 
-        If ``recurse`` is true, the parameters of all submodules are yielded, too. If ``remove_duplicate`` is true, each
-        parameter is yielded once.
+        If ``recurse`` is true, the parameters of all submodules are also yielded, with full names such as
+        ``"encoder.weight"``. If ``remove_duplicate`` is true, each parameter is yielded once.
         """
         return self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
 
@@ -404,10 +417,10 @@ class Module(Stateful, TorchNamed):
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """Yield the buffers with their full names, which begin with ``prefix``.
+        """Yield the pairs ``(name, buffer)`` of this module, where names begin with ``prefix``.
 
-        If ``recurse`` is true, the buffers of all submodules are yielded, too. If ``remove_duplicate`` is true, each
-        buffer is yielded once.
+        If ``recurse`` is true, the buffers of all submodules are also yielded, with full names such as
+        ``"norm.running_mean"``. If ``remove_duplicate`` is true, each buffer is yielded once.
         """
         return self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
 
@@ -417,7 +430,10 @@ class Module(Stateful, TorchNamed):
             yield buffer
 
     def get_submodule(self, target: str) -> Module:
-        """Return the submodule with the full name ``target``; raise AttributeError if it does not exist."""
+        """Return the submodule with the full name ``target``, for example ``"encoder.0"``.
+
+        Raises AttributeError if there is no submodule with this name.
+        """
         module: Any = self
         for name in target.split(".") if target else ():
             if not hasattr(module, name):
@@ -428,9 +444,9 @@ class Module(Stateful, TorchNamed):
         return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Replace the submodule with the full name ``target`` by ``module``, or add it.
+        """Register ``module`` as the submodule with the full name ``target``; a present submodule is replaced.
 
-        If ``strict`` is true, raise AttributeError if no submodule has this name yet.
+        If ``strict`` is true and there is no submodule with this name, AttributeError is raised.
         """
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")
@@ -452,14 +468,20 @@ class Module(Stateful, TorchNamed):
         return module, name, getattr(module, name)
 
     def get_parameter(self, target: str) -> Parameter:
-        """Return the parameter with the full name ``target``; raise AttributeError if it does not exist."""
+        """Return the parameter with the full name ``target``, for example ``"encoder.weight"``.
+
+        Raises AttributeError if there is no parameter with this name.
+        """
         _, name, found = self._get_tensor(target)
         if not isinstance(found, Parameter):
             raise AttributeError(f"`{name}` is not an nn.Parameter")
         return found
 
     def get_buffer(self, target: str) -> Tensor:
-        """Return the buffer with the full name ``target``; raise AttributeError if it does not exist."""
+        """Return the buffer with the full name ``target``, for example ``"norm.running_mean"``.
+
+        Raises AttributeError if there is no buffer with this name.
+        """
         module, name, found = self._get_tensor(target)
         if name not in module._buffers:
             raise AttributeError(f"`{name}` is not a buffer")
@@ -477,7 +499,7 @@ class Module(Stateful, TorchNamed):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Replace the data of each parameter, each gradient and each buffer by ``fn(tensor)``; return this module.
 
-        The parameters stay the same objects. If ``recurse`` is true, this is done in all submodules, too.
+        The parameters remain the same objects. If ``recurse`` is true, the tensors of all submodules are also replaced.
         """
         if recurse:
             for module in self.children():
@@ -494,7 +516,7 @@ class Module(Stateful, TorchNamed):
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """Move all parameters and buffers to a device, and convert the floating-point ones to a dtype.
+        """Move all parameters and buffers to a device, and convert floating-point and complex tensors to a dtype.
 
         The arguments are ``to(device=None, dtype=None, non_blocking=False)``, ``to(dtype)``, ``to(tensor)`` or
         ``to(memory_format=…)``. Returns this module.
@@ -528,46 +550,46 @@ class Module(Stateful, TorchNamed):
         return self._apply(lambda tensor: getattr(tensor, name)() if tensor.is_floating_point() else tensor)
 
     def float(self) -> Self:
-        """Convert floating-point parameters and buffers to float32."""
+        """Convert floating-point parameters and buffers to float32; return this module."""
         return self._floats("float")
 
     def double(self) -> Self:
-        """Convert floating-point parameters and buffers to float64."""
+        """Convert floating-point parameters and buffers to float64; return this module."""
         return self._floats("double")
 
     def half(self) -> Self:
-        """Convert floating-point parameters and buffers to float16."""
+        """Convert floating-point parameters and buffers to float16; return this module."""
         return self._floats("half")
 
     def bfloat16(self) -> Self:
-        """Convert floating-point parameters and buffers to bfloat16."""
+        """Convert floating-point parameters and buffers to bfloat16; return this module."""
         return self._floats("bfloat16")
 
     def cpu(self) -> Self:
-        """Move all parameters and buffers to the CPU."""
+        """Move all parameters and buffers to the CPU; return this module."""
         return self._apply(lambda tensor: tensor.cpu())
 
     def cuda(self, device: Any = None) -> Self:
-        """Move all parameters and buffers to the GPU."""
+        """Move all parameters and buffers to the GPU ``device`` (default: the current GPU); return this module."""
         return self._apply(lambda tensor: tensor.cuda(device))
 
     def share_memory(self) -> Self:
-        """Return this module unchanged.
+        """Return this module unchanged, because retrograd does not share storage between processes.
 
-        Storage is not shared between processes; a forked process has a copy.
+        A forked process has a copy of the tensors.
         """
         return self
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Compile ``forward`` of this module by ``retrograd.compile``, to which all arguments are passed."""
+        """Replace ``forward`` of this module by ``retrograd.compile(forward, *args, **kwargs)``."""
         object.__setattr__(self, "forward", importlib.import_module("retrograd").compile(self.forward, *args, **kwargs))
 
     # -- training
 
     def train(self, mode: bool = True) -> Self:
-        """Set training mode in this module and all submodules, or evaluation mode if ``mode`` is false.
+        """Set training mode (evaluation mode if ``mode`` is false) in this module and all submodules.
 
-        Dropout and batch normalisation depend on the mode. Returns this module.
+        Layers such as dropout and batch normalisation depend on the mode. Returns this module.
         """
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
@@ -587,7 +609,7 @@ class Module(Stateful, TorchNamed):
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Set the gradients of all parameters to None, or to zeros if ``set_to_none`` is false."""
+        """Set the gradients of all parameters to None, or to 0 in place if ``set_to_none`` is false."""
         for parameter in self.parameters():
             if parameter.grad is None:
                 continue
@@ -606,7 +628,7 @@ class Module(Stateful, TorchNamed):
         return self.__class__.__name__
 
     def extra_repr(self) -> str:
-        """Return the text between the parentheses of the module's ``repr``."""
+        """Return the text that ``repr`` shows in parentheses after the class name; subclasses override this method."""
         return ""
 
     def __repr__(self) -> str:

@@ -18,7 +18,7 @@ from .module import Module
 class LocalResponseNorm(Module):
     """Layer that divides each element of its input by ``(k + alpha * mean) ** beta``.
 
-    ``mean`` is the mean of the squares over ``size`` neighbouring channels.
+    ``mean`` is the mean of the squared elements at the same position in ``size`` neighbouring channels.
     """
 
     size: int
@@ -29,7 +29,7 @@ class LocalResponseNorm(Module):
 
 @declares_layer(F.local_response_norm, "{size}, alpha={alpha}, beta={beta}, k={k}")
 class CrossMapLRN2d(Module):
-    """:class:`LocalResponseNorm` under its old name."""
+    """Layer that is equal to :class:`LocalResponseNorm`; the class has an old name of that layer."""
 
     size: int
     alpha: float = 1e-4
@@ -40,8 +40,8 @@ class CrossMapLRN2d(Module):
 def _scaling(layer: Any, shape: Any, wanted: dict[str, bool], device: Any, dtype: Any) -> None:
     """Register the parameters of ``layer`` and call ``layer.reset_parameters``.
 
-    ``wanted`` is a dictionary from the name of each parameter to a flag. Each parameter has shape ``shape`` if its flag
-    is true, and is None otherwise.
+    ``wanted`` is a dictionary that maps the name of each parameter to a flag. If the flag is true, the parameter is a
+    tensor of shape ``shape``. If the flag is false, the parameter is None.
     """
     for name, is_wanted in wanted.items():
         parameter = Parameter(empty(shape, device=device, dtype=dtype)) if is_wanted else None
@@ -57,9 +57,9 @@ def _reset(layer: Any) -> None:
 
 
 class LayerNorm(Module):
-    """Normalisation to mean 0 and variance 1 over the last dimensions, times weight, plus bias (Ba et al. 2016).
+    """Layer normalisation over the last dimensions, whose sizes are ``normalized_shape`` (Ba et al. 2016).
 
-    ``normalized_shape`` has the sizes of these dimensions.
+    The layer returns ``(input - mean) / sqrt(variance + eps) * weight + bias``.
 
     >>> import retrograd as torch
     >>> torch.nn.LayerNorm(2)(torch.tensor([1.0, 3.0]))
@@ -81,15 +81,15 @@ class LayerNorm(Module):
         _scaling(self, self.normalized_shape, wanted, device, dtype)
 
     def reset_parameters(self) -> None:
-        """Set the weight to 1 and the bias to 0."""
+        """Set all elements of ``weight`` to 1 and all elements of ``bias`` to 0."""
         _reset(self)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return ``input`` with mean 0 and variance 1 over the last dimensions, times weight, plus bias."""
+        """Return ``input`` normalised to mean 0 and variance 1 over the last dimensions, times weight, plus bias."""
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        """Return the arguments as text."""
+        """Return the constructor arguments as text for the ``repr`` of the layer."""
         return (
             f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
             f"bias={self.bias is not None}"
@@ -97,9 +97,10 @@ class LayerNorm(Module):
 
 
 class GroupNorm(Module):
-    """Normalisation to mean 0 and variance 1 over groups of channels, times weight, plus bias (Wu and He 2018).
+    """Normalisation of groups of channels to mean 0 and variance 1, times weight, plus bias (Wu and He 2018).
 
-    The channels of each sample are split into ``num_groups`` groups. Weight and bias have one element per channel.
+    The channels of each sample are split into ``num_groups`` groups, and mean and variance are computed for each group.
+    Weight and bias have one element per channel.
     """
 
     weight: Any
@@ -119,23 +120,27 @@ class GroupNorm(Module):
         _scaling(self, num_channels, {"weight": affine, "bias": affine and bias}, device, dtype)
 
     def reset_parameters(self) -> None:
-        """Set the weight to 1 and the bias to 0."""
+        """Set all elements of ``weight`` to 1 and all elements of ``bias`` to 0."""
         _reset(self)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return ``input`` (N, C, …) with mean 0 and variance 1 in each group of channels, times weight, plus bias."""
+        """Return ``input`` (N, C, …) normalised in each group of channels, times ``weight``, plus ``bias``.
+
+        Each group of channels of a sample is normalised to mean 0 and variance 1.
+        """
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        """Return the arguments as text."""
+        """Return the constructor arguments as text for the ``repr`` of the layer."""
         has_bias = self.bias is not None
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={has_bias}"
 
 
 class RMSNorm(Module):
-    """Division by the root of the mean square over the last dimensions, times weight (Zhang and Sennrich 2019).
+    """Root-mean-square normalisation over the last dimensions (Zhang and Sennrich 2019).
 
-    ``normalized_shape`` has the sizes of these dimensions.
+    The layer returns ``input / sqrt(mean(input ** 2) + eps) * weight``. ``normalized_shape`` has the sizes of the
+    dimensions over which the mean is taken.
     """
 
     weight: Any
@@ -151,15 +156,15 @@ class RMSNorm(Module):
         _scaling(self, self.normalized_shape, {"weight": elementwise_affine}, device, dtype)
 
     def reset_parameters(self) -> None:
-        """Set the weight to 1."""
+        """Set all elements of ``weight`` to 1."""
         _reset(self)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return ``input`` divided by the root of its mean square over the last dimensions, times weight."""
+        """Return ``input / sqrt(mean(input ** 2) + eps) * weight``, with the mean over the last dimensions."""
         return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
-        """Return the arguments as text."""
+        """Return the constructor arguments as text for the ``repr`` of the layer."""
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 

@@ -11,9 +11,9 @@ from .utils import _ntuple
 
 
 class _Padding(Module):
-    """Base class of layers that pad the last ``dimensions`` dimensions.
+    """Base class of layers that pad the last ``dimensions`` dimensions of their input.
 
-    The padding is one int for all sides, or two ints (before, after) per dimension, beginning with the last dimension.
+    ``padding`` is one int for all sides, or two ints (before, after) per dimension, beginning with the last dimension.
     """
 
     dimensions: int
@@ -26,11 +26,11 @@ class _Padding(Module):
         self.padding = _ntuple(count, "padding")(padding)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return ``input`` with the padding added on both sides of the last dimensions."""
+        """Return ``input`` padded by ``padding`` elements on both sides of the last dimensions."""
         return F.pad(input, self.padding, self.mode, self.value)
 
     def extra_repr(self) -> str:
-        """Return the padding as text."""
+        """Return the argument ``padding`` as text for the ``repr`` of the layer."""
         return f"{self.padding}"
 
 
@@ -42,7 +42,7 @@ class _ConstantPadNd(_Padding):
         self.value = value
 
     def extra_repr(self) -> str:
-        """Return the padding and the value as text."""
+        """Return the arguments ``padding`` and ``value`` as text for the ``repr`` of the layer."""
         return f"padding={self.padding}, value={self.value}"
 
 
@@ -70,25 +70,25 @@ class ConstantPad3d(_ConstantPadNd):
 
 
 class _ZeroPadNd(_ConstantPadNd):
-    """Base class of ZeroPad1d, ZeroPad2d and ZeroPad3d."""
+    """Base class of ZeroPad1d, ZeroPad2d and ZeroPad3d, which pad with zeros."""
 
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
 
     def extra_repr(self) -> str:
-        """Return the padding as text."""
+        """Return the argument ``padding`` as text for the ``repr`` of the layer."""
         return f"{self.padding}"
 
 
 def _family(prefix: str, base: type, what: str, kinds: tuple[type, ...] = (object,) * 3) -> list[type]:
     """Return the three classes of padding layers ``<prefix>Pad1d``, ``<prefix>Pad2d`` and ``<prefix>Pad3d``.
 
-    Each is a subclass of ``base`` and of the class in ``kinds`` for its number of dimensions. ``what`` is the end of
-    their docstrings, for example ``"with zeros"``.
+    The classes are subclasses of ``base``; the n-d class is also a subclass of ``kinds[n - 1]``. ``what`` is the end of
+    the docstrings of the classes, for example ``"with zeros"``.
     """
     created = []
     for dimensions, (of, also) in enumerate(zip(("signals", "images", "volumes"), kinds, strict=True), 1):
-        body = {"__doc__": f"Pads {of} {what}.", "dimensions": dimensions, "__module__": __name__}
+        body = {"__doc__": f"Layer that pads {of} {what}.", "dimensions": dimensions, "__module__": __name__}
         bases = (base,) if also is object else (base, also)
         created.append(type(f"{prefix}Pad{dimensions}d", bases, body))
     return created
@@ -110,12 +110,12 @@ ZeroPad1d, ZeroPad2d, ZeroPad3d = _family(
     "Zero", _ZeroPadNd, "with zeros", (ConstantPad1d, ConstantPad2d, ConstantPad3d)
 )
 ReflectionPad1d, ReflectionPad2d, ReflectionPad3d = _family(
-    "Reflection", _ReflectionPadNd, "with what lies behind the end, mirrored"
+    "Reflection", _ReflectionPadNd, "by reflection at the borders; the border elements are not repeated"
 )
 ReplicationPad1d, ReplicationPad2d, ReplicationPad3d = _family(
-    "Replication", _ReplicationPadNd, "with the last number before the end"
+    "Replication", _ReplicationPadNd, "with copies of the border elements"
 )
-CircularPad1d, CircularPad2d, CircularPad3d = _family("Circular", _CircularPadNd, "with what lies at the other end")
+CircularPad1d, CircularPad2d, CircularPad3d = _family("Circular", _CircularPadNd, "periodically")
 
 __all__ = [
     "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d",

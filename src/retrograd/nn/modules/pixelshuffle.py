@@ -1,4 +1,4 @@
-"""PixelShuffle and PixelUnshuffle: layers that rearrange channels as pixels and pixels as channels."""
+"""PixelShuffle, a layer that rearranges channels to pixels, and its inverse PixelUnshuffle."""
 
 from __future__ import annotations
 

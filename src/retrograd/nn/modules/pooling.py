@@ -1,6 +1,6 @@
 """Pooling layers: MaxPool, AvgPool, LPPool, FractionalMaxPool, AdaptiveMaxPool, AdaptiveAvgPool and MaxUnpool.
 
-Each layer but MaxUnpool returns one value per window of a signal, an image or a volume.
+A pooling layer returns one value per window of a signal, an image or a volume. MaxUnpool is the inverse of MaxPool.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Ratios = float | Sequence[float]
 
 
 class _Pooling(Module):
-    """Base class of pooling layers; ``stride`` is by default the window size ``kernel_size``."""
+    """Base class of pooling layers. The default of ``stride`` is the window size ``kernel_size``."""
 
     def _settle(self: Any) -> None:
         if self.stride is None:
@@ -41,12 +41,12 @@ class _MaxPoolNd(_Pooling):
 
 @declares_layer(F.max_pool1d)
 class MaxPool1d(_MaxPoolNd):
-    """Maximum of each window of a signal (N, C, L)."""
+    """Layer that returns the maximum of each window of signals (N, C, L)."""
 
 
 @declares_layer(F.max_pool2d)
 class MaxPool2d(_MaxPoolNd):
-    """Maximum of each window of an image (N, C, H, W).
+    """Layer that returns the maximum of each window of images (N, C, H, W).
 
     >>> import retrograd as torch
     >>> torch.nn.MaxPool2d(2)(torch.arange(16.0).view(1, 4, 4))
@@ -57,7 +57,7 @@ class MaxPool2d(_MaxPoolNd):
 
 @declares_layer(F.max_pool3d)
 class MaxPool3d(_MaxPoolNd):
-    """Maximum of each window of a volume (N, C, D, H, W)."""
+    """Layer that returns the maximum of each window of volumes (N, C, D, H, W)."""
 
 
 @declares_layer(shown="kernel_size={kernel_size}, stride={stride}, padding={padding}")
@@ -75,10 +75,10 @@ class _MaxUnpoolNd(Module):
 
 def _unpooling(function: Any) -> Any:
     def forward(self: Any, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-        """Return zeros in which each element of ``input`` is written at its index in ``indices``.
+        """Return a tensor of zeros in which each element of ``input`` is written at its index in ``indices``.
 
-        The indices are those that max pooling returned. Several output sizes are possible for one input size;
-        ``output_size`` selects one of them.
+        ``input`` and ``indices`` are the results of max pooling. Several output sizes are possible for the same input
+        size; ``output_size`` selects the size.
         """
         return function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
@@ -87,21 +87,21 @@ def _unpooling(function: Any) -> Any:
 
 @declares_layer()
 class MaxUnpool1d(_MaxUnpoolNd):
-    """Inverse of :class:`MaxPool1d` from its maxima and their indices; all other elements are 0."""
+    """Partial inverse of :class:`MaxPool1d`: writes each maximum at its original index, and 0 at all other indices."""
 
     forward = _unpooling(F.max_unpool1d)
 
 
 @declares_layer()
 class MaxUnpool2d(_MaxUnpoolNd):
-    """Inverse of :class:`MaxPool2d` from its maxima and their indices; all other elements are 0."""
+    """Partial inverse of :class:`MaxPool2d`: writes each maximum at its original index, and 0 at all other indices."""
 
     forward = _unpooling(F.max_unpool2d)
 
 
 @declares_layer()
 class MaxUnpool3d(_MaxUnpoolNd):
-    """Inverse of :class:`MaxPool3d` from its maxima and their indices; all other elements are 0."""
+    """Partial inverse of :class:`MaxPool3d`: writes each maximum at its original index, and 0 at all other indices."""
 
     forward = _unpooling(F.max_unpool3d)
 
@@ -117,7 +117,7 @@ class _AvgPoolNd(_Pooling):
 
 @declares_layer(F.avg_pool1d)
 class AvgPool1d(_AvgPoolNd):
-    """Mean of each window of a signal (N, C, L)."""
+    """Layer that returns the mean of each window of signals (N, C, L)."""
 
     def _settle(self) -> None:
         super()._settle()
@@ -126,14 +126,20 @@ class AvgPool1d(_AvgPoolNd):
 
 @declares_layer(F.avg_pool2d)
 class AvgPool2d(_AvgPoolNd):
-    """Mean of each window of an image (N, C, H, W); ``divisor_override`` replaces the window size as divisor."""
+    """Layer that returns the mean of each window of images (N, C, H, W).
+
+    The sum of each window is divided by ``divisor_override``, by default by the number of elements of the window.
+    """
 
     divisor_override: int | None = None
 
 
 @declares_layer(F.avg_pool3d)
 class AvgPool3d(_AvgPoolNd):
-    """Mean of each window of a volume (N, C, D, H, W); ``divisor_override`` replaces the window size as divisor."""
+    """Layer that returns the mean of each window of volumes (N, C, D, H, W).
+
+    The sum of each window is divided by ``divisor_override``, by default by the number of elements of the window.
+    """
 
     divisor_override: int | None = None
 
@@ -165,25 +171,27 @@ class _FractionalMaxPoolNd(Module):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
     def forward(self, input: Tensor) -> Any:
-        """Return the maximum of each window of ``input``, and its index if ``return_indices`` is true."""
+        """Return the maxima of the windows of ``input``; if ``return_indices`` is true, also return their indices."""
         return type(self).function(
             input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples
         )
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    """Maximum of each of a chosen number of windows, at random positions of an image (Graham 2014).
+    """Fractional max pooling: layer that returns the maximum of windows at random positions of images (Graham 2014).
 
-    The number of windows is ``output_size``, or ``output_ratio`` times the size of the image.
+    ``kernel_size`` is the size of the windows. The number of windows per dimension is ``output_size``, or
+    ``output_ratio`` times the size of the image.
     """
 
     function = staticmethod(F.fractional_max_pool2d)
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    """Maximum of each of a chosen number of windows, at random positions of a volume.
+    """Fractional max pooling: layer that returns the maximum of windows at random positions of volumes.
 
-    The number of windows is ``output_size``, or ``output_ratio`` times the size of the volume.
+    ``kernel_size`` is the size of the windows. The number of windows per dimension is ``output_size``, or
+    ``output_ratio`` times the size of the volume.
     """
 
     function = staticmethod(F.fractional_max_pool3d)
@@ -199,17 +207,17 @@ class _LPPoolNd(Module):
 
 @declares_layer(F.lp_pool1d)
 class LPPool1d(_LPPoolNd):
-    """p-norm of each window of a signal, where p is ``norm_type``."""
+    """Layer that returns the p-norm of each window of signals (N, C, L), where p is ``norm_type``."""
 
 
 @declares_layer(F.lp_pool2d)
 class LPPool2d(_LPPoolNd):
-    """p-norm of each window of an image, where p is ``norm_type``."""
+    """Layer that returns the p-norm of each window of images (N, C, H, W), where p is ``norm_type``."""
 
 
 @declares_layer(F.lp_pool3d)
 class LPPool3d(_LPPoolNd):
-    """p-norm of each window of a volume, where p is ``norm_type``."""
+    """Layer that returns the p-norm of each window of volumes (N, C, D, H, W), where p is ``norm_type``."""
 
 
 @declares_layer(shown="output_size={output_size}")
@@ -220,17 +228,23 @@ class _AdaptiveMaxPoolNd(Module):
 
 @declares_layer(F.adaptive_max_pool1d)
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    """Maximum of each of ``output_size`` windows that cover a signal."""
+    """Layer that covers signals (N, C, L) with ``output_size`` windows and returns the maximum of each window."""
 
 
 @declares_layer(F.adaptive_max_pool2d)
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    """Maximum of each of ``output_size`` windows that cover an image."""
+    """Layer that covers images (N, C, H, W) with windows and returns the maximum of each window.
+
+    ``output_size`` is the number of windows per spatial dimension.
+    """
 
 
 @declares_layer(F.adaptive_max_pool3d)
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
-    """Maximum of each of ``output_size`` windows that cover a volume."""
+    """Layer that covers volumes (N, C, D, H, W) with windows and returns the maximum of each window.
+
+    ``output_size`` is the number of windows per spatial dimension.
+    """
 
 
 @declares_layer(shown="output_size={output_size}")
@@ -240,17 +254,23 @@ class _AdaptiveAvgPoolNd(Module):
 
 @declares_layer(F.adaptive_avg_pool1d)
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
-    """Mean of each of ``output_size`` windows that cover a signal."""
+    """Layer that covers signals (N, C, L) with ``output_size`` windows and returns the mean of each window."""
 
 
 @declares_layer(F.adaptive_avg_pool2d)
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
-    """Mean of each of ``output_size`` windows that cover an image."""
+    """Layer that covers images (N, C, H, W) with windows and returns the mean of each window.
+
+    ``output_size`` is the number of windows per spatial dimension.
+    """
 
 
 @declares_layer(F.adaptive_avg_pool3d)
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
-    """Mean of each of ``output_size`` windows that cover a volume."""
+    """Layer that covers volumes (N, C, D, H, W) with windows and returns the mean of each window.
+
+    ``output_size`` is the number of windows per spatial dimension.
+    """
 
 
 __all__ = [

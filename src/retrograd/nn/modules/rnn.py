@@ -18,7 +18,10 @@ GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
 def _shown(layer: Any, **usual: Any) -> str:
-    """Return as text the sizes of the RNN layer or cell ``layer``, and its attributes that differ from ``usual``."""
+    """Return the sizes of the recurrent layer or cell ``layer`` as text, followed by attributes with unusual values.
+
+    ``usual`` has the default values of the attributes. An attribute that is equal to its default is omitted.
+    """
     text = f"{layer.input_size}, {layer.hidden_size}"
     for name, value in usual.items():
         if getattr(layer, name) != value:
@@ -27,14 +30,14 @@ def _shown(layer: Any, **usual: Any) -> str:
 
 
 def _draw_parameters(layer: Any) -> None:
-    """Draw new values for all parameters of ``layer``, uniformly in plus or minus ``1 / sqrt(hidden_size)``."""
+    """Draw new values of all parameters uniformly between ``-1 / sqrt(hidden_size)`` and ``1 / sqrt(hidden_size)``."""
     bound = 1.0 / math.sqrt(layer.hidden_size) if layer.hidden_size > 0 else 0
     for weight in layer.parameters():
         init.uniform_(weight, -bound, bound)
 
 
 class RNNBase(Module):
-    """Base class of RNN, LSTM and GRU: registers the weights of each layer and direction, and defines ``forward``."""
+    """Base class of RNN, LSTM and GRU: registers the weights of all layers and directions, and defines ``forward``."""
 
     def __init__(
         self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
@@ -61,7 +64,7 @@ class RNNBase(Module):
         self.reset_parameters()
 
     def _check(self, dropout: Any) -> None:
-        """Raise an error if ``dropout`` or an argument of ``__init__`` is invalid."""
+        """Raise TypeError or ValueError if ``dropout`` or another argument of ``__init__`` is invalid."""
         if isinstance(dropout, bool) or not isinstance(dropout, (int, float)) or not 0 <= dropout <= 1:
             raise ValueError(
                 "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
@@ -85,9 +88,9 @@ class RNNBase(Module):
             raise ValueError("Unrecognized RNN mode: " + self.mode)
 
     def _add_layer(self, layer: int, suffix: str, device: Any, dtype: Any) -> list[str]:
-        """Register the weights of layer number ``layer`` in one direction and return their names.
+        """Register the weights and biases of layer number ``layer`` for one direction and return their names.
 
-        ``suffix`` is ``"_reverse"`` for the backward direction.
+        ``suffix`` is ``"_reverse"`` for the backward direction, and empty for the forward direction.
         """
         rows = GATES[self.mode] * self.hidden_size
         state = self.proj_size or self.hidden_size
@@ -120,27 +123,27 @@ class RNNBase(Module):
 
     @property
     def all_weights(self) -> list[list[Any]]:
-        """Return a list of lists: the weights of each layer and direction."""
+        """Return a list with one list per layer and direction, which has the weights and biases."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def flatten_parameters(self) -> None:
         """Do nothing.
 
-        In PyTorch this method copies the weights to contiguous memory for cuDNN, which is not used here.
+        In PyTorch this method copies the weights to contiguous memory for cuDNN, which retrograd does not use.
         """
 
     def extra_repr(self) -> str:
-        """Return the sizes and the arguments that differ from their defaults as text."""
+        """Return the sizes, and all arguments that differ from their defaults, as text for the ``repr``."""
         return _shown(self, proj_size=0, num_layers=1, bias=True, batch_first=False, dropout=0, bidirectional=False)
 
     # -- call
 
     def forward(self, input: Any, hx: Any = None) -> Any:
-        """Return the output of the last layer at each step, and the final state of each layer and direction.
+        """Return the pair of the output of the last layer at each time step and the final state of all layers.
 
         ``input`` has shape (time, batch, features), or (batch, time, features) if ``batch_first`` is true. ``input``
-        may also be one sequence (time, features), or a :class:`PackedSequence`. ``hx`` is the initial state of each
-        layer and direction, by default zeros; an LSTM takes a pair of hidden states and cell states.
+        may also be one sequence (time, features), or a :class:`PackedSequence`. ``hx`` is the initial state of all
+        layers and directions, by default zeros. The state of an LSTM is the pair ``(hidden, cell)``.
         """
         packed = isinstance(input, PackedSequence)
         data, sizes, order, back = input if packed else (input, (0,), None, None)
@@ -186,7 +189,10 @@ class RNNBase(Module):
             )
 
     def _sizes(self, batch: int) -> list[tuple[int, int, int]]:
-        """Return the shape of the hidden states and, for an LSTM, of the cell states, for ``batch`` sequences."""
+        """Return a list with the shape of the hidden states and, for an LSTM, the shape of the cell states.
+
+        ``batch`` is the number of sequences.
+        """
         rows = self.num_layers * (2 if self.bidirectional else 1)
         sizes = [(rows, batch, self.proj_size or self.hidden_size)]
         return [*sizes, (rows, batch, self.hidden_size)] if self.mode == "LSTM" else sizes
@@ -196,10 +202,10 @@ class RNNBase(Module):
     ) -> list[Tensor]:
         """Return the initial states ``hx`` as a list, or zeros of the dtype of ``data`` if ``hx`` is None.
 
-        The list has the hidden states and, for an LSTM, the cell states. If ``alone`` is true, the input has no batch
-        dimension, and a batch dimension of size 1 is added to the states. If ``packed`` is true, the input is a packed
-        sequence. If ``order`` is not None, the sequences are permuted by ``order``. Raises RuntimeError if the
-        states have a wrong shape.
+        The list has the hidden states and, for an LSTM, the cell states of ``batch`` sequences. If ``alone`` is true,
+        the input has no batch dimension, and a batch dimension of size 1 is added to the states. ``packed`` is true if
+        the input is a PackedSequence. If ``order`` is not None, the states are permuted by ``order`` along the batch
+        dimension. Raises RuntimeError if a state has a wrong shape.
         """
         sizes = self._sizes(batch)
         if hx is None:
@@ -223,11 +229,11 @@ class RNNBase(Module):
 
 
 class RNN(RNNBase):
-    """Elman RNN layers: ``h = tanh(W_ih x + b_ih + W_hh h + b_hh)`` at each step (Elman 1990).
+    """Elman recurrent layers: ``h = tanh(W_ih x + b_ih + W_hh h + b_hh)`` at each time step (Elman 1990).
 
-    ``RNN(input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias=True, batch_first=False, dropout=0.0,
-    bidirectional=False)``. With ``nonlinearity="relu"``, ``tanh`` is replaced by ``relu``. ``dropout`` is the
-    probability of dropout between the layers.
+    x is the input and h the hidden state. The signature is ``RNN(input_size, hidden_size, num_layers=1,
+    nonlinearity="tanh", bias=True, batch_first=False, dropout=0.0, bidirectional=False)``. With
+    ``nonlinearity="relu"``, ``tanh`` is replaced by ``relu``. ``dropout`` is the dropout probability between layers.
 
     >>> import retrograd as torch
     >>> out, last = torch.nn.RNN(10, 20, 2)(torch.ones(5, 3, 10))
@@ -250,9 +256,9 @@ class RNN(RNNBase):
 class LSTM(RNNBase):
     """Long short-term memory layers (Hochreiter and Schmidhuber 1997).
 
-    The state is a pair of hidden state and cell state. ``LSTM(input_size, hidden_size, num_layers=1, bias=True,
-    batch_first=False, dropout=0.0, bidirectional=False, proj_size=0)``. If ``proj_size`` is not 0, the hidden state is
-    projected to this size.
+    The state is the pair of the hidden state and the cell state. The signature is ``LSTM(input_size, hidden_size,
+    num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False, proj_size=0)``. If ``proj_size`` is
+    not 0, the hidden state is projected to this size. ``dropout`` is the dropout probability between layers.
 
     >>> import retrograd as torch
     >>> out, (hidden, cell) = torch.nn.LSTM(10, 20)(torch.ones(5, 3, 10))
@@ -267,7 +273,8 @@ class LSTM(RNNBase):
 class GRU(RNNBase):
     """Gated recurrent unit layers (Cho et al. 2014).
 
-    ``GRU(input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False)``.
+    The signature is ``GRU(input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0,
+    bidirectional=False)``. ``dropout`` is the dropout probability between layers.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -284,7 +291,7 @@ def _refuse_projection(kwargs: dict[str, Any]) -> None:
 
 
 class RNNCellBase(Module):
-    """Base class of RNNCell, LSTMCell and GRUCell, with the weights for the input and for the hidden state."""
+    """Base class of RNNCell, LSTMCell and GRUCell: registers the weights and biases, and defines ``forward``."""
 
     function: ClassVar[Any]
     states: ClassVar[int] = 1
@@ -311,13 +318,14 @@ class RNNCellBase(Module):
     reset_parameters = _draw_parameters
 
     def extra_repr(self) -> str:
-        """Return the sizes and the arguments that differ from their defaults as text."""
+        """Return the sizes, and all arguments that differ from their defaults, as text for the ``repr``."""
         return _shown(self, bias=True)
 
     def forward(self, input: Tensor, hx: Any = None) -> Any:
-        """Return the new hidden state after one step from ``input`` (batch, features) and the previous state ``hx``.
+        """Return the state after one time step with the input ``input`` (batch, features) and the state ``hx``.
 
-        For an LSTMCell ``hx`` and the result are pairs of hidden state and cell state. By default ``hx`` is zeros.
+        The state is the hidden state; for an LSTMCell, it is the pair ``(hidden, cell)``. The default of ``hx`` is
+        zeros.
         """
         name = type(self).__name__
         if input.dim() not in (1, 2):
@@ -358,7 +366,7 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """Single step of an :class:`RNN`."""
+    """Cell that computes one time step of an :class:`RNN` layer: the new hidden state."""
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", device: Any = None,
@@ -368,7 +376,7 @@ class RNNCell(RNNCellBase):
         self.nonlinearity = nonlinearity
 
     def extra_repr(self) -> str:
-        """Return the sizes and the arguments that differ from their defaults as text."""
+        """Return the sizes, and all arguments that differ from their defaults, as text for the ``repr``."""
         return _shown(self, bias=True, nonlinearity="tanh")
 
     def _step(self, input: Tensor, state: Any) -> Any:
@@ -379,7 +387,7 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """Single step of an :class:`LSTM`: maps ``input`` and ``(hidden, cell)`` to the new pair."""
+    """Cell that computes one time step of an :class:`LSTM` layer: the new pair ``(hidden, cell)``."""
 
     function = staticmethod(package_function("lstm_cell"))
     states = 2
@@ -391,7 +399,7 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """Single step of a :class:`GRU`."""
+    """Cell that computes one time step of a :class:`GRU` layer: the new hidden state."""
 
     function = staticmethod(package_function("gru_cell"))
 

@@ -1,4 +1,4 @@
-"""Embedding and EmbeddingBag: layers with a table of vectors that are selected by integers."""
+"""Embedding and EmbeddingBag: layers with a trained table of vectors, whose rows are selected by integer indices."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .module import Module
 
 
 class _EmbeddingBase(Module):
-    """Base class of Embedding and EmbeddingBag, with a weight of ``num_embeddings`` rows.
+    """Base class of Embedding and EmbeddingBag, with a parameter ``weight`` of ``num_embeddings`` rows.
 
-    The row ``padding_idx`` is initialised to 0 and gets no gradient.
+    The row ``padding_idx`` is initialised to 0 and has the gradient 0.
     """
 
     weight: Any
@@ -25,7 +25,7 @@ class _EmbeddingBase(Module):
     padding_idx: int | None
 
     def _fill(self, weight: Tensor | None, frozen: bool, device: Any, dtype: Any) -> None:
-        """Register ``weight`` as the layer's parameter, or a new parameter with initial values if ``weight`` is None.
+        """Register the tensor ``weight``, or random initial values if ``weight`` is None, as the parameter ``weight``.
 
         If ``frozen`` is true, the parameter does not require a gradient.
         """
@@ -43,14 +43,14 @@ class _EmbeddingBase(Module):
             self.weight = Parameter(weight, requires_grad=not frozen)
 
     def reset_parameters(self) -> None:
-        """Draw new weights from the standard normal distribution; the row ``padding_idx`` is set to 0."""
+        """Draw ``weight`` from the standard normal distribution and set the row ``padding_idx`` to 0."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with no_grad():
                 self.weight[self.padding_idx].fill_(0)
 
     def _shown(self, **usual: Any) -> str:
-        """Return the sizes as text, followed by each attribute that differs from its default in ``usual``."""
+        """Return the sizes as text, followed by all attributes that differ from their default values ``usual``."""
         text = f"{self.num_embeddings}, {self.embedding_dim}"
         for name, value in usual.items():
             if getattr(self, name) != value:
@@ -66,7 +66,7 @@ def _rows_of(embeddings: Tensor) -> tuple[int, int]:
 
 
 class Embedding(_EmbeddingBase):
-    """Layer that returns for each integer of its input a row of ``weight``, a trainable table of vectors.
+    """Layer that returns the row ``weight[i]`` for each integer i of its input, where ``weight`` is trained.
 
     >>> import retrograd as torch
     >>> torch.nn.Embedding(10, 3)(torch.tensor([[1, 2], [4, 9]])).shape
@@ -89,13 +89,13 @@ class Embedding(_EmbeddingBase):
         self._fill(_weight, _freeze, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the rows of ``weight`` at the integers ``input``, of shape (*input.shape, embedding_dim)."""
+        """Return ``weight[input]``: one row of ``weight`` per integer; the shape is (*input.shape, embedding_dim)."""
         return F.embedding(
             input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse
         )
 
     def extra_repr(self) -> str:
-        """Return the sizes and the arguments that differ from their defaults as text."""
+        """Return the sizes, and all arguments that differ from their defaults, as text for the ``repr``."""
         text = self._shown(padding_idx=None, max_norm=None, norm_type=2, scale_grad_by_freq=False)
         return text + ", sparse=True" if self.sparse else text
 
@@ -104,13 +104,16 @@ class Embedding(_EmbeddingBase):
         cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None, max_norm: float | None = None,
         norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
     ) -> Embedding:  # fmt: skip
-        """Return an Embedding whose weight is ``embeddings``. If ``freeze`` is true, the weight is not trained."""
+        """Return an Embedding whose weight is ``embeddings``. The weight requires a gradient if ``freeze`` is false."""
         rows, columns = _rows_of(embeddings)
         return cls(rows, columns, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, embeddings, freeze)
 
 
 class EmbeddingBag(_EmbeddingBase):
-    """Layer that returns for each bag of integers the sum, mean or maximum of the selected rows of ``weight``."""
+    """Layer that returns the sum, mean or maximum of the rows of ``weight`` that each bag (list of integers) selects.
+
+    ``mode`` is ``"sum"``, ``"mean"`` or ``"max"``.
+    """
 
     def __init__(
         self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None, norm_type: float = 2.0,
@@ -130,10 +133,10 @@ class EmbeddingBag(_EmbeddingBase):
         self._fill(_weight, False, device, dtype)
 
     def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
-        """Return one vector per bag, the sum, mean or maximum of rows of ``weight``.
+        """Return one vector per bag of integers: the sum, mean or maximum of the selected rows of ``weight``.
 
-        Each row of a 2-d ``input`` is a bag. In a 1-d ``input`` a bag begins at each of ``offsets``.
-        ``per_sample_weights`` has a factor for each row.
+        Each row of a 2-d ``input`` is a bag. In a 1-d ``input``, a bag begins at each index in ``offsets``.
+        ``per_sample_weights`` has the shape of ``input`` and has a factor for each selected row.
         """
         return F.embedding_bag(
             input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse,
@@ -141,7 +144,7 @@ class EmbeddingBag(_EmbeddingBase):
         )  # fmt: skip
 
     def extra_repr(self) -> str:
-        """Return the sizes and the arguments that differ from their defaults as text."""
+        """Return the sizes, and all arguments that differ from their defaults, as text for the ``repr``."""
         return self._shown(max_norm=None, norm_type=2, scale_grad_by_freq=False, mode=None, padding_idx=None)
 
     @classmethod
@@ -150,7 +153,10 @@ class EmbeddingBag(_EmbeddingBase):
         scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, include_last_offset: bool = False,
         padding_idx: int | None = None,
     ) -> EmbeddingBag:  # fmt: skip
-        """Return an EmbeddingBag whose weight is ``embeddings``. If ``freeze`` is true, the weight is not trained."""
+        """Return an EmbeddingBag whose weight is ``embeddings``.
+
+        The weight requires a gradient if ``freeze`` is false.
+        """
         rows, columns = _rows_of(embeddings)
         created = cls(rows, columns, max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings, include_last_offset,
                    padding_idx)  # fmt: skip

@@ -1,8 +1,4 @@
-"""``state_dict`` and ``load_state_dict``: saving and loading the state of modules by name.
-
-The state consists of the parameters and persistent buffers. This file uses only the registries and the children of a
-module.
-"""
+"""``state_dict`` and ``load_state_dict`` of modules: saving and loading parameters and persistent buffers by name."""
 
 from __future__ import annotations
 
@@ -22,7 +18,7 @@ EXTRA = "_extra_state"
 
 
 class IncompatibleKeys(NamedTuple):
-    """Named tuple returned by ``load_state_dict``: the missing and the unexpected keys."""
+    """Named tuple that ``load_state_dict`` returns: the lists of the missing keys and of the unexpected keys."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -37,9 +33,9 @@ IncompatibleKeys.__name__ = IncompatibleKeys.__qualname__ = "_IncompatibleKeys"
 
 
 class WrappedHook(TorchNamed):
-    """Hook of ``load_state_dict``: calls ``hook``, with ``module`` as first argument if a module was passed.
+    """Hook of ``load_state_dict`` that calls ``hook(*args)``, or ``hook(module, *args)`` if ``module`` is not None.
 
-    The reference to the module is weak, because the module holds this object.
+    The reference to ``module`` is weak, because the module has a reference to this object.
     """
 
     def __init__(self, hook: Callable[..., Any], module: Any = None) -> None:
@@ -88,29 +84,31 @@ class Stateful:
     # -- hooks
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call ``hook(module, state_dict, prefix, local_metadata)`` after :meth:`state_dict`.
+        """Register a hook that :meth:`state_dict` calls at its end.
 
-        A value that the hook returns replaces the ``state_dict``.
+        The call is ``hook(module, state_dict, prefix, local_metadata)``. If the hook returns a value other than None,
+        this value replaces ``state_dict``.
         """
         return Handle(self._state_dict_hooks, hook)
 
     def register_state_dict_post_hook(self, hook: Callable[..., None]) -> Handle:
-        """Call ``hook(module, state_dict, prefix, local_metadata)`` after :meth:`state_dict`.
+        """Register a hook that :meth:`state_dict` calls at its end.
 
-        The hook may change ``state_dict`` in place.
+        The call is ``hook(module, state_dict, prefix, local_metadata)``. The hook may change ``state_dict`` in place,
+        and must return None.
         """
         hook._from_public_api = True  # type: ignore[attr-defined]
         return Handle(self._state_dict_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook: Callable[..., None]) -> Handle:
-        """Call ``hook(module, prefix, keep_vars)`` before :meth:`state_dict`."""
+        """Register a hook that :meth:`state_dict` calls at its beginning: ``hook(module, prefix, keep_vars)``."""
         return Handle(self._state_dict_pre_hooks, hook)
 
     def _register_load_state_dict_pre_hook(self, hook: Callable[..., None], with_module: bool = False) -> Handle:
         return Handle(self._load_state_dict_pre_hooks, WrappedHook(hook, self if with_module else None))
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., None]) -> Handle:
-        """Call ``hook`` before the state of this module is loaded.
+        """Register a hook that is called before the state of this module is loaded.
 
         The arguments of ``hook`` are ``(module, state_dict, prefix, local_metadata, strict, missing_keys,
         unexpected_keys, error_msgs)``.
@@ -118,9 +116,10 @@ class Stateful:
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., None]) -> Handle:
-        """Call ``hook(module, incompatible_keys)`` after the state of this module is loaded.
+        """Register a hook that is called after the state of this module is loaded: ``hook(module, incompatible_keys)``.
 
-        The hook may change the lists in ``incompatible_keys`` in place.
+        The hook may change the lists ``incompatible_keys.missing_keys`` and ``incompatible_keys.unexpected_keys`` in
+        place.
         """
         return Handle(self._load_state_dict_post_hooks, hook)
 
@@ -132,7 +131,7 @@ class Stateful:
         raise _unreachable_error("get_extra_state")
 
     def set_extra_state(self, state: Any) -> None:
-        """Restore the additional state ``state``, which :meth:`get_extra_state` returned."""
+        """Restore the additional state ``state``, a value that :meth:`get_extra_state` returned."""
         raise _unreachable_error("set_extra_state")
 
     # -- saving
@@ -140,8 +139,9 @@ class Stateful:
     def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
         """Return an ordered dictionary of the parameters and persistent buffers of this module and all submodules.
 
-        The keys are their full names, which begin with ``prefix``. The tensors share storage with those of the module.
-        If ``keep_vars`` is false, they are detached from the graph.
+        The keys are the full names of the tensors, which begin with ``prefix``. The values share storage with the
+        tensors of the module. If ``keep_vars`` is false, the values are detached from the graph. If ``destination`` is
+        a dictionary, the items are added to this dictionary, which is returned.
 
         >>> from retrograd import nn
         >>> list(nn.Linear(2, 1).state_dict())
@@ -179,9 +179,10 @@ class Stateful:
         return destination
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        """Add the parameters and persistent buffers of this module, without those of its children, to ``destination``.
+        """Add the parameters and persistent buffers of this module to ``destination``, without those of child modules.
 
-        Their names begin with ``prefix``. If ``keep_vars`` is false, the tensors are detached from the graph.
+        The keys are the names, with ``prefix`` prepended. If ``keep_vars`` is false, the tensors are detached from the
+        graph.
         """
         for name, tensor in self._own_state().items():
             if tensor is not None:
@@ -190,7 +191,7 @@ class Stateful:
             destination[prefix + EXTRA] = self.get_extra_state()
 
     def _own_state(self) -> dict[str, Any]:
-        """Return the parameters and persistent buffers of this module by name, without those of its children."""
+        """Return a dictionary of the parameters and persistent buffers of this module, without its child modules."""
         volatile = self._non_persistent_buffers_set
         return {**self._parameters, **{key: each for key, each in self._buffers.items() if key not in volatile}}
 
@@ -199,10 +200,10 @@ class Stateful:
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
         """Copy parameters and buffers from ``state_dict`` into this module and all submodules.
 
-        If ``strict`` is true, the keys must be exactly those of :meth:`state_dict`. If ``assign`` is true, the tensors
-        of ``state_dict`` become the tensors of the module, without being copied. Returns the missing and the unexpected
-        keys. All matching entries are loaded. Then RuntimeError, with a list of all mismatches, is raised if there
-        are any.
+        If ``strict`` is true, the keys of ``state_dict`` must be equal to the keys of :meth:`state_dict`. If ``assign``
+        is true, the tensors in ``state_dict`` become the tensors of the module and are not copied. Returns a named
+        tuple of the missing keys and the unexpected keys. All matching items are loaded before RuntimeError is raised
+        for mismatched keys or shapes.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
@@ -227,9 +228,10 @@ class Stateful:
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: list[str],
         unexpected_keys: list[str], error_msgs: list[str],
     ) -> None:  # fmt: skip
-        """Load the parameters and buffers of this module, without those of its children, from ``state_dict``.
+        """Load the parameters and buffers of this module from ``state_dict``, without those of child modules.
 
-        Keys and error messages are appended to ``missing_keys``, ``unexpected_keys`` and ``error_msgs``.
+        The key of a tensor is its name, with ``prefix`` prepended. Missing keys, unexpected keys and error messages are
+        appended to the lists ``missing_keys``, ``unexpected_keys`` and ``error_msgs``.
         """
         for hook in self._load_state_dict_pre_hooks.values():
             hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
@@ -261,9 +263,10 @@ class Stateful:
 def _load(
     module: Any, state: Any, metadata: Any, prefix: str, strict: bool, assign: bool, found: tuple[list[str], ...]
 ) -> None:
-    """Load ``state``, a ``state_dict``, into ``module`` and all submodules, as part of ``load_state_dict``.
+    """Load ``state``, a result of ``state_dict``, into ``module`` and recursively into all submodules.
 
-    Missing keys, unexpected keys and error messages are appended to the three lists ``found``.
+    ``prefix`` is the path of ``module``, for example ``"encoder."``. Missing keys, unexpected keys and error messages
+    are appended to the three lists ``found``.
     """
     local = {} if metadata is None else metadata.get(prefix[:-1], {})
     if assign:
@@ -284,10 +287,10 @@ def _load(
 
 
 def _load_tensor(module: Any, name: str, own: Any, key: str, value: Any, assign: bool) -> str | None:
-    """Copy ``value`` into ``own``, the parameter or buffer ``name`` of ``module``; return an error message, or None.
+    """Copy ``value`` into ``own``, the parameter or buffer ``name`` of ``module``; return None or an error message.
 
-    If ``assign`` is true, ``own`` is replaced by ``value`` without a copy. ``key`` is the full name that error
-    messages use.
+    If ``assign`` is true, ``own`` is replaced by ``value`` without a copy. ``key`` is the full name of ``own`` for
+    error messages.
     """
     if not isinstance(value, Tensor):
         return (

@@ -36,9 +36,9 @@ def _copies(module: Module, count: int) -> ModuleList:
 
 
 def _causal(size: int, device: Any = None, dtype: Any = None) -> Tensor:
-    """Return the causal mask (size, size), which is minus infinity above the diagonal and 0 elsewhere.
+    """Return the causal mask of shape (size, size), which is minus infinity above the diagonal and 0 elsewhere.
 
-    The mask is added to the scores, so that no query attends to a later key.
+    The mask is added to the attention scores, so that a query does not attend to later keys.
     """
     return full((size, size), -math.inf, device=device, dtype=dtype).triu(diagonal=1)
 
@@ -46,7 +46,7 @@ def _causal(size: int, device: Any = None, dtype: Any = None) -> Tensor:
 def _is_causal(mask: Mask, hint: bool | None, source: Tensor, batch_first: bool) -> bool:
     """Return whether ``mask`` is the causal mask for the sequence ``source``.
 
-    The result is ``hint``. If ``hint`` is None, the values of ``mask`` are compared with those of the causal mask.
+    If ``hint`` is not None, the result is ``hint``. Otherwise ``mask`` is compared with the causal mask.
     """
     if hint is not None or mask is None:
         return hint is True
@@ -58,9 +58,9 @@ def _is_causal(mask: Mask, hint: bool | None, source: Tensor, batch_first: bool)
 class _Layer(Module):
     """Base class of TransformerEncoderLayer and TransformerDecoderLayer.
 
-    A layer has one or two attentions, and a feed-forward network of two linear layers. The input of each of these parts
-    is added to its output (residual connection). If ``norm_first`` is true, the input of each part is normalised.
-    Otherwise the sum is normalised.
+    A layer has two or three parts: one or two attention layers, and a feed-forward network of two linear layers. Each
+    part has a residual connection: the input of the part is added to the output of the part. If ``norm_first`` is true,
+    layer normalisation is applied to the input of each part, otherwise to the sum.
     """
 
     attentions: tuple[str, ...]
@@ -88,13 +88,13 @@ class _Layer(Module):
         self._settle()
 
     def _settle(self) -> None:
-        """Set the attributes that only one subclass has; called at the end of ``__init__``."""
+        """Set the attributes of a subclass; ``__init__`` calls this method at the end."""
 
     def _residual(self, x: Tensor, part: int, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """Return ``x`` plus the dropout of ``function(x)``, where ``function`` is part number ``part`` of the layer.
+        """Return ``x + dropout(function(norm(x)))`` if ``norm_first`` is true, else ``norm(x + dropout(function(x)))``.
 
-        The normalisation of this part is applied to the argument of ``function`` if ``norm_first`` is true, otherwise
-        to the sum.
+        ``function`` is part number ``part`` of the layer (an attention layer or the feed-forward network). ``norm`` and
+        ``dropout`` are the normalisation layer and the dropout layer of this part.
         """
         norm, dropout = getattr(self, f"norm{part}"), getattr(self, f"dropout{part}")
         if self.norm_first:
@@ -106,10 +106,10 @@ class _Layer(Module):
 
 
 def _attention_of_queries(attention: Any, memory: Tensor | None, mask: Mask, padding: Mask, is_causal: bool) -> Any:
-    """Return a function of the queries, which returns the output of the layer ``attention``.
+    """Return a function that maps queries to the output of the layer ``attention``.
 
-    Keys and values are ``memory``, or equal to the queries if ``memory`` is None. The other parameters are passed to
-    ``attention``.
+    The keys and values are ``memory``, or the queries if ``memory`` is None. ``mask``, ``padding`` and ``is_causal``
+    are passed to ``attention`` as ``attn_mask``, ``key_padding_mask`` and ``is_causal``.
     """
 
     def attend(x: Tensor) -> Tensor:
@@ -122,7 +122,7 @@ def _attention_of_queries(attention: Any, memory: Tensor | None, mask: Mask, pad
 
 
 class TransformerEncoderLayer(_Layer):
-    """Self-attention followed by a feed-forward network.
+    """Layer of a Transformer encoder: self-attention, followed by a feed-forward network.
 
     >>> import retrograd as torch
     >>> torch.nn.TransformerEncoderLayer(d_model=8, nhead=2)(torch.ones(10, 3, 8)).shape
@@ -139,17 +139,17 @@ class TransformerEncoderLayer(_Layer):
     def forward(
         self, src: Tensor, src_mask: Mask = None, src_key_padding_mask: Mask = None, is_causal: bool = False
     ) -> Tensor:
-        """Return the output of the layer for ``src`` (time, batch, features), of the same shape.
+        """Return the output of the layer for ``src``, of the same shape as ``src``.
 
-        If ``batch_first`` is true, the shape is (batch, time, features). The masks and ``is_causal`` are those of
-        :class:`MultiheadAttention`.
+        The shape is (time, batch, features), or (batch, time, features) if ``batch_first`` is true. ``src_mask``,
+        ``src_key_padding_mask`` and ``is_causal`` are arguments of the self-attention: see :class:`MultiheadAttention`.
         """
         attend = _attention_of_queries(self.self_attn, None, src_mask, src_key_padding_mask, is_causal)
         return self._residual(self._residual(src, 1, attend), 2, self._feed_forward)
 
 
 class TransformerDecoderLayer(_Layer):
-    """Self-attention, attention to ``memory`` (the output of the encoder), and a feed-forward network."""
+    """Layer of a Transformer decoder: self-attention, attention to the encoder's output, and a feed-forward network."""
 
     attentions = ("self_attn", "multihead_attn")
 
@@ -160,7 +160,8 @@ class TransformerDecoderLayer(_Layer):
     ) -> Tensor:  # fmt: skip
         """Return the output of the layer for ``tgt``, of the same shape; ``memory`` is the output of the encoder.
 
-        The masks and the flags are those of :class:`MultiheadAttention`.
+        The parameters ``tgt_…`` are arguments of the self-attention, and the parameters ``memory_…`` are arguments of
+        the attention to ``memory``: see :class:`MultiheadAttention`.
         """
         itself = _attention_of_queries(self.self_attn, None, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
         other = _attention_of_queries(
@@ -187,9 +188,10 @@ class TransformerEncoder(Module):
     def forward(
         self, src: Tensor, mask: Mask = None, src_key_padding_mask: Mask = None, is_causal: bool | None = None
     ) -> Tensor:
-        """Return the output of the last layer for ``src``, normalised if the encoder has a ``norm``.
+        """Return the output of the encoder for ``src``, of the same shape as ``src``.
 
-        If ``is_causal`` is None, the values of ``mask`` are compared with those of the causal mask.
+        ``mask`` and ``src_key_padding_mask`` are passed to each layer. ``is_causal`` is true if ``mask`` is the causal
+        mask; if ``is_causal`` is None, ``mask`` is compared with the causal mask.
         """
         batch_first = getattr(getattr(self.layers[0], "self_attn", None), "batch_first", False)
         causal = _is_causal(mask, is_causal, src, batch_first)
@@ -212,10 +214,10 @@ class TransformerDecoder(Module):
         tgt_key_padding_mask: Mask = None, memory_key_padding_mask: Mask = None, tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:  # fmt: skip
-        """Return the output of the last layer for ``tgt``, normalised if the decoder has a ``norm``.
+        """Return the output of the decoder for ``tgt``, of the same shape; ``memory`` is the output of the encoder.
 
-        ``memory`` is the output of the encoder. If ``tgt_is_causal`` is None, the values of ``tgt_mask`` are compared
-        with those of the causal mask.
+        The masks are passed to each layer. ``tgt_is_causal`` is true if ``tgt_mask`` is the causal mask; if
+        ``tgt_is_causal`` is None, ``tgt_mask`` is compared with the causal mask.
         """
         batch_first = getattr(getattr(self.layers[0], "self_attn", None), "batch_first", False)
         causal = _is_causal(tgt_mask, tgt_is_causal, tgt, batch_first)
@@ -228,7 +230,9 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """Encoder of a source sequence, and decoder of a target sequence that attends to the encoder's output.
+    """Transformer: an encoder of a source sequence, and a decoder of a target sequence (Vaswani et al. 2017).
+
+    The decoder attends to the output of the encoder.
 
     >>> import retrograd as torch
     >>> model = torch.nn.Transformer(8, 2, num_encoder_layers=1, num_decoder_layers=1, dim_feedforward=16)
@@ -267,7 +271,7 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
-        """Return the causal mask (sz, sz): minus infinity above the diagonal, 0 elsewhere."""
+        """Return the causal mask of shape (sz, sz): minus infinity above the diagonal, and 0 elsewhere."""
         return _causal(sz, device, dtype)
 
     def forward(
@@ -275,7 +279,10 @@ class Transformer(Module):
         src_key_padding_mask: Mask = None, tgt_key_padding_mask: Mask = None, memory_key_padding_mask: Mask = None,
         src_is_causal: bool | None = None, tgt_is_causal: bool | None = None, memory_is_causal: bool = False,
     ) -> Tensor:  # fmt: skip
-        """Return the output of the decoder for ``tgt``, with the output of the encoder for ``src`` as its memory."""
+        """Return ``decoder(tgt, encoder(src))``, of the shape of ``tgt``.
+
+        The masks ``src_…`` are passed to the encoder, and the masks ``tgt_…`` and ``memory_…`` to the decoder.
+        """
         batch = 0 if self.batch_first else 1
         if src.dim() == 3 and src.size(batch) != tgt.size(batch):
             raise RuntimeError("the batch number of src and tgt must be equal")

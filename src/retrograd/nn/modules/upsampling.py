@@ -1,4 +1,4 @@
-"""Upsample and its deprecated forms: layers that resize signals, images and volumes."""
+"""Upsample, UpsamplingNearest2d and UpsamplingBilinear2d: layers that resize signals, images and volumes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from .module import Module
 
 
 class Upsample(Module):
-    """Layer that resizes its input (N, C, *space) to ``size``, or by ``scale_factor``.
+    """Layer that resizes the spatial dimensions of its input to ``size``, or multiplies them by ``scale_factor``.
 
-    ``mode`` is ``"nearest"``, ``"linear"`` (3-d input), ``"bilinear"``, ``"bicubic"`` (4-d) or ``"trilinear"`` (5-d).
+    The input has shape (N, C, L), (N, C, H, W) or (N, C, D, H, W). The interpolation ``mode`` is ``"nearest"``,
+    ``"linear"`` (3-d input), ``"bilinear"`` or ``"bicubic"`` (4-d input), or ``"trilinear"`` (5-d input).
 
     >>> import retrograd as torch
     >>> torch.nn.Upsample(scale_factor=2)(torch.tensor([[[1.0, 2.0]]]))
@@ -35,14 +36,14 @@ class Upsample(Module):
         self.recompute_scale_factor = recompute_scale_factor
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return ``input`` resized to the output size."""
+        """Return ``input`` resized to ``size``, or by ``scale_factor``, the arguments of the constructor."""
         return F.interpolate(
             input, self.size, self.scale_factor, self.mode, self.align_corners,
             recompute_scale_factor=self.recompute_scale_factor,
         )  # fmt: skip
 
     def extra_repr(self) -> str:
-        """Return the size and the mode as text."""
+        """Return the size or scale factor, and the mode, as text for the ``repr`` of the layer."""
         size = f"size={self.size!r}" if self.scale_factor is None else f"scale_factor={self.scale_factor!r}"
         return f"{size}, mode={self.mode!r}"
 
@@ -57,7 +58,7 @@ class UpsamplingNearest2d(Upsample):
 class UpsamplingBilinear2d(Upsample):
     """Layer that resizes images by bilinear interpolation.
 
-    The centres of the corner elements of input and output are at the same positions (aligned corners).
+    Corners are aligned: the centres of the corner elements of the input and of the output are at the same positions.
     """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:

@@ -1,4 +1,4 @@
-"""``torch.nn.parallel``: ``DataParallel`` and ``data_parallel``, which run on one device."""
+"""``torch.nn.parallel``: ``DataParallel`` and ``data_parallel``, which call a module on a single device."""
 
 from __future__ import annotations
 

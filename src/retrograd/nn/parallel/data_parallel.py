@@ -1,4 +1,4 @@
-"""``DataParallel`` and ``data_parallel`` for one device, on which the module is called without copies of it."""
+"""``DataParallel`` and ``data_parallel`` for a single device: the module is called directly, without replicas."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from ..modules.module import Module
 
 
 class DataParallel(Module):
-    """Module that calls ``module`` on its one device.
+    """Module that passes each call on to ``module``, without distribution to several devices.
 
-    The names of its parameters begin with ``module.``, as in PyTorch.
+    The names of the parameters begin with ``module.``, as in PyTorch. ``device_ids``, ``output_device`` and ``dim``
+    have no effect.
     """
 
     def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
@@ -31,9 +32,9 @@ def data_parallel(
     dim: int = 0,
     module_kwargs: Any = None,
 ) -> Any:
-    """Return ``module(*inputs, **module_kwargs)``, computed on the one device of ``module``.
+    """Return ``module(*inputs, **module_kwargs)``, computed on the device of ``module``.
 
-    ``inputs`` is a tuple, or a single input. The other parameters have no effect.
+    ``inputs`` is a tuple, or a single input. ``device_ids``, ``output_device`` and ``dim`` have no effect.
     """
     return module(*inputs if isinstance(inputs, tuple) else (inputs,), **(module_kwargs or {}))
 

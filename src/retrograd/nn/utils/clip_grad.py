@@ -26,7 +26,7 @@ def get_total_norm(
 ) -> Tensor:
     """Return the norm of order ``norm_type`` of all ``tensors``, concatenated into one vector.
 
-    If ``error_if_nonfinite`` is true, RuntimeError is raised if the norm is infinite or NaN. ``foreach`` has no effect.
+    If ``error_if_nonfinite`` is true and the norm is infinite or NaN, RuntimeError is raised. ``foreach`` is ignored.
 
     >>> import retrograd as torch
     >>> torch.nn.utils.get_total_norm([torch.tensor([3.0]), torch.tensor([4.0])])
@@ -69,8 +69,8 @@ def clip_grad_norm_(
     """Scale the gradients of ``parameters`` in place so that their total norm is at most ``max_norm``.
 
     The total norm is the norm of order ``norm_type`` of all gradients, concatenated into one vector. Returns the total
-    norm before scaling. If ``error_if_nonfinite`` is true, RuntimeError is raised if this norm is infinite or NaN.
-    ``foreach`` has no effect.
+    norm before scaling. If ``error_if_nonfinite`` is true and the total norm is infinite or NaN, RuntimeError is
+    raised. ``foreach`` has no effect.
 
     >>> import retrograd as torch
     >>> w = torch.tensor([1.0, 1.0], requires_grad=True)
@@ -93,7 +93,7 @@ def clip_grad_norm(
     parameters: Tensors, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """Deprecated alias of :func:`clip_grad_norm_`, which warns."""
+    """Deprecated alias of :func:`clip_grad_norm_`; each call issues a FutureWarning."""
     warn(
         "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
         FutureWarning,
@@ -103,7 +103,10 @@ def clip_grad_norm(
 
 @no_grad()
 def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
-    """Clamp the elements of all gradients of ``parameters`` in place to [``-clip_value``, ``clip_value``]."""
+    """Clamp the gradients of ``parameters`` in place to the range from ``-clip_value`` to ``clip_value``.
+
+    ``foreach`` has no effect.
+    """
     for grad in _gradients(parameters):
         grad.clamp_(min=-float(clip_value), max=float(clip_value))
 

@@ -1,4 +1,4 @@
-"""parameters_to_vector and vector_to_parameters: conversion of all parameters to one vector and back."""
+"""parameters_to_vector, which concatenates parameters into one vector, and the inverse vector_to_parameters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Assign consecutive elements of ``vec`` to the elements of the ``parameters``, in order.
+    """Assign consecutive slices of the vector ``vec`` to the values of ``parameters``, in order.
 
     >>> import retrograd as torch
     >>> layer = torch.nn.Linear(2, 1)

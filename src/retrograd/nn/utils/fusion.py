@@ -1,7 +1,7 @@
 """fuse_conv_bn_eval and fuse_linear_bn_eval: fusion of a layer with the batch normalisation that follows.
 
-In evaluation mode a batch normalisation only scales and shifts each channel, which the weight and bias of the layer
-before can do.
+In evaluation mode, batch normalisation multiplies each channel by a constant and adds a constant. The constants are
+merged into the weight and bias of the preceding layer.
 """
 
 from __future__ import annotations
@@ -16,15 +16,18 @@ from ..parameter import Parameter
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
-    """Return a copy of the convolution ``conv`` whose output is that of ``conv`` followed by ``bn`` in evaluation mode.
+    """Return a copy of the convolution ``conv`` whose output is equal to ``bn(conv(x))`` in evaluation mode.
 
-    ``transpose`` is true if ``conv`` is a transposed convolution.
+    ``bn`` is a batch normalisation layer. ``transpose`` must be true if ``conv`` is a transposed convolution.
     """
     return _fused(conv, bn, functools.partial(fuse_conv_bn_weights, transpose=transpose))
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
-    """Return a copy of ``linear`` whose output is that of ``linear`` followed by ``bn`` in evaluation mode."""
+    """Return a copy of the layer ``linear`` whose output is equal to ``bn(linear(x))`` in evaluation mode.
+
+    ``bn`` is a batch normalisation layer.
+    """
     if linear.out_features != bn.num_features and bn.num_features != 1:
         raise AssertionError("To fuse, linear.out_features == bn.num_features or bn.num_features == 1")
     return _fused(linear, bn, fuse_linear_bn_weights)
@@ -46,11 +49,11 @@ def fuse_conv_bn_weights(
     conv_w: Tensor, conv_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Tensor | None,
     bn_b: Tensor | None, transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:  # fmt: skip
-    """Return the weight and bias of a convolution fused with the batch normalisation that follows.
+    """Return the weight and bias of a convolution that is fused with the batch normalisation that follows.
 
     ``conv_w`` and ``conv_b`` are the weight and bias of the convolution. ``bn_rm``, ``bn_rv``, ``bn_eps``, ``bn_w`` and
-    ``bn_b`` are the running mean, running variance, eps, weight and bias of the normalisation. ``transpose`` is true
-    for a transposed convolution.
+    ``bn_b`` are the running mean, running variance, eps, weight and bias of the batch normalisation. ``transpose`` must
+    be true for a transposed convolution.
     """
     conv_b = zeros_like(bn_rm) if conv_b is None else conv_b
     bn_w = ones_like(bn_rm) if bn_w is None else bn_w
@@ -70,10 +73,10 @@ def fuse_linear_bn_weights(
     linear_w: Tensor, linear_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Tensor | None,
     bn_b: Tensor | None,
 ) -> tuple[Parameter, Parameter]:  # fmt: skip
-    """Return the weight and bias of a linear layer fused with the batch normalisation that follows.
+    """Return the weight and bias of a linear layer that is fused with the batch normalisation that follows.
 
     ``linear_w`` and ``linear_b`` are the weight and bias of the layer. ``bn_rm``, ``bn_rv``, ``bn_eps``, ``bn_w`` and
-    ``bn_b`` are the running mean, running variance, eps, weight and bias of the normalisation.
+    ``bn_b`` are the running mean, running variance, eps, weight and bias of the batch normalisation.
     """
     return fuse_conv_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
 

@@ -1,4 +1,4 @@
-"""skip_init: construction of modules without initialising their weights."""
+"""skip_init: construction of modules without a change of the state of the random generator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from ..modules.module import Module
 
 
 def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return ``module_cls(*args, **kwargs)`` with uninitialised weights, without drawing from the random generator.
+    """Return ``module_cls(*args, **kwargs)`` and leave the state of the random generator unchanged.
+
+    The values of the parameters are unspecified, so that the caller has to initialise or load them.
 
     >>> from retrograd import nn
     >>> nn.utils.skip_init(nn.Linear, 5, 1)

@@ -1,4 +1,4 @@
-"""convert_conv2d_weight_memory_format and the same for 3-d: conversion of weights to another memory format."""
+"""Conversion of the weights of 2-d and 3-d convolutions to another memory format, for example channels_last."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def _converted(module: Any, memory_format: Any, kinds: tuple[type[Module], ...])
 
 
 def convert_conv2d_weight_memory_format(module: Any, memory_format: Any) -> Any:
-    """Convert the weights of all 2-d convolutions in ``module`` to ``memory_format``; return ``module``."""
+    """Convert the weights of all 2-d convolution layers in ``module`` to ``memory_format``; return ``module``."""
     return _converted(module, memory_format, (Conv2d, ConvTranspose2d))
 
 
 def convert_conv3d_weight_memory_format(module: Any, memory_format: Any) -> Any:
-    """Convert the weights of all 3-d convolutions in ``module`` to ``memory_format``; return ``module``."""
+    """Convert the weights of all 3-d convolution layers in ``module`` to ``memory_format``; return ``module``."""
     return _converted(module, memory_format, (Conv3d, ConvTranspose3d))
 
 

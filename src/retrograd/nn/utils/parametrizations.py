@@ -40,13 +40,13 @@ def _is_orthogonal(Q: Tensor) -> bool:
 
 
 def _orthogonal_factor(A: Tensor) -> Tensor:
-    """Return Q of the QR decomposition ``A = Q R``, where Q is orthogonal and R triangular with positive diagonal."""
+    """Return the factor Q of the QR decomposition ``A = Q R``, where the diagonal of R is positive."""
     X, tau = geqrf(A)
     return householder_product(X, tau) * X.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
 
 
 class _Orthogonal(Module):
-    """Parametrization of :func:`orthogonal`, which maps any matrix to an orthogonal matrix."""
+    """Module that maps any matrix to an orthogonal matrix; the parametrization that :func:`orthogonal` registers."""
 
     base: Any
 
@@ -60,9 +60,10 @@ class _Orthogonal(Module):
             self.register_buffer("base", None)
 
     def forward(self, X: Tensor) -> Tensor:
-        """Return the orthogonal matrix that the parameter ``X`` represents, of the shape of ``X``.
+        """Return the orthogonal matrix that is computed from the matrix ``X``, of the same shape as ``X``.
 
-        If ``X`` has more columns than rows, the rows of the result are orthonormal, otherwise the columns.
+        The rows of the result are orthonormal if ``X`` has more columns than rows. Otherwise the columns are
+        orthonormal.
         """
         wide = X.size(-2) < X.size(-1)
         X = X.mT if wide else X
@@ -74,8 +75,9 @@ class _Orthogonal(Module):
     def _exponential_map(self, X: Tensor) -> Tensor:
         """Return the matrix exponential of ``A = L - L.mH``, where L is the lower triangle of ``X``.
 
-        With the orthogonal map ``"cayley"``, the Cayley transform of ``A`` is returned instead. Both results are
-        orthogonal matrices. If ``X`` is not square, the first columns of the result are returned.
+        If the attribute ``orthogonal_map`` is ``"cayley"``, the Cayley transform of ``A`` is returned instead. The
+        matrix is orthogonal in both cases. If ``X`` has fewer columns than rows, L is padded with zeros to a square
+        matrix, and the first columns of the result are returned.
         """
         rows, columns = X.shape[-2:]
         X = X.tril()
@@ -92,16 +94,17 @@ class _Orthogonal(Module):
     def _householder_product(self, X: Tensor) -> Tensor:
         """Return the product of the Householder reflections whose vectors are the columns of ``X`` below the diagonal.
 
-        The diagonal of ``X`` has the signs of the columns of the result.
+        The columns of the product are multiplied by the diagonal of ``X``, which has the signs 1 and -1.
         """
         A = X.tril(diagonal=-1)
         tau = 2.0 / (A * A).sum(dim=-2).add(1.0)
         return householder_product(A, tau) * X.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)
 
     def right_inverse(self, Q: Tensor) -> Tensor:
-        """Return a matrix that ``forward`` maps to ``Q``.
+        """Return a matrix that ``forward`` maps to the orthogonal matrix ``Q``.
 
-        If a base matrix is stored, ``Q`` is first made orthogonal.
+        If the module was constructed with ``use_trivialization=True``, ``Q`` may be any matrix: the orthogonal factor
+        of its QR decomposition is stored as ``base``.
         """
         if Q.shape != self.shape:
             raise ValueError(
@@ -139,8 +142,8 @@ def orthogonal(
     """Constrain the matrix (or the batch of matrices) ``name`` of ``module`` to be orthogonal; return ``module``.
 
     ``orthogonal_map`` is ``"matrix_exp"`` (default for square matrices), ``"cayley"`` or ``"householder"`` (default for
-    others). If ``use_trivialization`` is true, a fixed orthogonal matrix is stored too, so that any orthogonal matrix
-    can be assigned.
+    other matrices). If ``use_trivialization`` is true, the result is multiplied by a stored orthogonal matrix ``base``,
+    so that any orthogonal matrix can be assigned.
 
     >>> import retrograd as torch
     >>> layer = torch.nn.utils.parametrizations.orthogonal(torch.nn.Linear(2, 4))
@@ -162,26 +165,26 @@ def orthogonal(
 
 
 class _WeightNorm(Module):
-    """Parametrization of :func:`weight_norm`, which computes a weight from its norm and its direction."""
+    """Module that computes a weight from its norm and direction; the parametrization of :func:`weight_norm`."""
 
     def __init__(self, dim: int | None = 0) -> None:
         super().__init__()
         self.dim = -1 if dim is None else dim
 
     def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
-        """Return the weight with norm ``weight_g`` and the direction of ``weight_v``."""
+        """Return the weight with the norm ``weight_g`` and the direction of ``weight_v``."""
         return weight_from_norm(weight_v, weight_g, self.dim)
 
     def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the norm and the direction of ``weight``."""
+        """Return the pair ``(norm, weight)``, from which ``forward`` computes ``weight``."""
         return norm_except_dim(weight, self.dim), weight
 
 
 def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
-    """Compute the parameter ``name`` of ``module`` from its norm and its direction (Salimans and Kingma 2016).
+    """Parametrize the parameter ``name`` of ``module`` by its norm and its direction (Salimans and Kingma 2016).
 
-    Each index along ``dim`` has its own norm; with ``dim=None`` there is one norm for the whole weight. Returns
-    ``module``. A state saved with the hook-based ``torch.nn.utils.weight_norm`` can be loaded.
+    The norm is computed for each index along ``dim``, or over the whole parameter if ``dim`` is None. Returns
+    ``module``. A ``state_dict`` that was saved with ``torch.nn.utils.weight_norm`` can be loaded.
     """
     parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
@@ -196,7 +199,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
 
 
 class _SpectralNorm(Module):
-    """Parametrization of :func:`spectral_norm`, which divides a weight by its largest singular value."""
+    """Module that divides a weight by its largest singular value; the parametrization of :func:`spectral_norm`."""
 
     _u: Any
     _v: Any
@@ -224,7 +227,7 @@ class _SpectralNorm(Module):
     def forward(self, weight: Tensor) -> Tensor:
         """Return ``weight`` divided by the estimate of its largest singular value.
 
-        In training the estimate is first improved by power iterations.
+        In training mode, the estimate is first improved by power iterations.
         """
         if weight.ndim == 1:
             return F.normalize(weight, dim=0, eps=self.eps)
@@ -234,7 +237,7 @@ class _SpectralNorm(Module):
         return weight / dot(self._u.clone(), mv(matrix, self._v.clone()))
 
     def right_inverse(self, value: Tensor) -> Tensor:
-        """Return ``value`` unchanged, because the norm before division is not known."""
+        """Return ``value`` unchanged, because the singular value before the division is not known."""
         return value
 
 
@@ -243,9 +246,10 @@ def spectral_norm(
 ) -> Any:
     """Divide the parameter ``name`` of ``module`` by its largest singular value (Miyato et al. 2018).
 
-    The singular value is estimated by ``n_power_iterations`` power iterations in each call of training. ``eps`` is the
-    smallest norm by which a vector is divided. ``dim`` is the output dimension of the weight, by default 0, or 1 for
-    transposed convolutions. Returns ``module``.
+    The quotient is computed by a parametrization. In training mode, each computation first improves the estimate of the
+    singular value by ``n_power_iterations`` power iterations. ``eps`` is a lower bound of the norms by which vectors
+    are divided. ``dim`` is the dimension of the output channels: by default 1 for transposed convolutions, otherwise 0.
+    Returns ``module``.
     """
     weight = _tensor_of(module, name)
     if dim is None:

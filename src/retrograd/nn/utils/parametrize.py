@@ -1,7 +1,7 @@
-"""Parametrizations, as ``torch.nn.utils.parametrize``: parameters computed from other parameters by modules.
+"""Parametrizations, as ``torch.nn.utils.parametrize``: modules that compute a parameter from another tensor.
 
 The class of the parametrized module is replaced by a subclass ``Parametrized<name>``, in which the parameter is a
-property.
+property. The getter of the property computes the parameter.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _cache: dict[tuple[int, str], Tensor] = {}
 
 @contextlib.contextmanager
 def cached() -> Iterator[None]:
-    """Return a context manager in which each parametrized tensor is computed once and cached.
+    """Return a context manager inside which each parametrized tensor is computed only once and then cached.
 
     >>> from retrograd import nn
     >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(2, 2))
@@ -51,8 +51,8 @@ def _register(module: Module, name: str, tensor: Tensor) -> None:
 class ParametrizationList(ModuleList):
     """List of the parametrizations of one tensor in order of application, and the tensor to which they are applied.
 
-    This tensor is the attribute ``original``. If the first parametrization takes several tensors, they are
-    ``original0``, ``original1`` and so on.
+    The tensor is the attribute ``original``. If the first parametrization takes several tensors, the tensors are the
+    attributes ``original0``, ``original1`` and so on.
     """
 
     original: Any
@@ -99,7 +99,7 @@ class ParametrizationList(ModuleList):
             self._check(before_shape, before_dtype)
 
     def _check(self, shape: Any, dtype: Any) -> None:
-        """Raise ValueError if the parametrized tensor does not have the shape ``shape`` and the dtype ``dtype``."""
+        """Raise ValueError unless the parametrized tensor has the shape ``shape`` and the dtype ``dtype``."""
         result = self()
         if not isinstance(result, Tensor):
             raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")
@@ -154,9 +154,9 @@ class ParametrizationList(ModuleList):
 
 
 def _assign(own: Any, value: Tensor) -> None:
-    """Copy ``value`` into the tensor ``own``; if the shapes differ, replace the storage of ``own``.
+    """Copy ``value`` into the tensor ``own``; if the shapes differ, ``own`` gets the storage of ``value``.
 
-    ``own`` stays the same object.
+    ``own`` remains the same object.
     """
     if value.shape == own.shape:
         own.data.copy_(value)
@@ -165,7 +165,7 @@ def _assign(own: Any, value: Tensor) -> None:
 
 
 def _specialise_class(module: Module) -> None:
-    """Replace the class of ``module`` by a new subclass, so that properties can be added for this module alone."""
+    """Replace the class of ``module`` by a new subclass, so that properties can be added to this module only."""
     cls = module.__class__
 
     def default_deepcopy(self: Any, memo: dict[int, Any]) -> Any:
@@ -192,9 +192,9 @@ def _specialise_class(module: Module) -> None:
 
 
 def _install_property(module: Module, name: str) -> None:
-    """Add the property ``name`` to the class of ``module``.
+    """Add a property ``name`` to the class of ``module``.
 
-    Its getter computes the parametrized tensor, and its setter calls ``right_inverse``.
+    The getter computes the parametrized tensor. The setter calls ``right_inverse`` of the ParametrizationList.
     """
 
     def compute(self: Any) -> Any:
@@ -214,10 +214,11 @@ def _install_property(module: Module, name: str) -> None:
 def register_parametrization(module: Any, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Any:
     """Replace the parameter or buffer ``tensor_name`` of ``module`` by ``parametrization(original)``.
 
-    Several parametrizations are applied in order of registration. If ``parametrization`` has a method
-    ``right_inverse``, a value assigned to the tensor is passed to this method, and the result becomes the original.
-    Without this method the value itself becomes the original. If ``unsafe`` is true, shape and dtype may change and are
-    not checked. Returns ``module``.
+    Several parametrizations of a tensor are applied in order of registration. ``parametrization`` may have a method
+    ``right_inverse``, the inverse of its ``forward``. If a value is assigned to the parametrized tensor, ``original``
+    is set to ``right_inverse(value)``; without this method the assignment raises RuntimeError. The initial ``original``
+    is ``right_inverse`` of the present tensor, or the present tensor itself. If ``unsafe`` is true, the shape and the
+    dtype may change. Returns ``module``.
 
     >>> import retrograd as torch
     >>> from retrograd import nn
@@ -262,7 +263,7 @@ def register_parametrization(module: Any, tensor_name: str, parametrization: Mod
 
 
 def _check_inverse(parametrization: Any, value: Tensor) -> None:
-    """Raise ValueError if ``right_inverse`` of ``parametrization`` changes the shape or the dtype of ``value``."""
+    """Raise ValueError if ``parametrization.right_inverse(value)`` has another shape or dtype than ``value``."""
     if not hasattr(parametrization, "right_inverse"):
         return
     with no_grad():
@@ -279,7 +280,7 @@ def _check_inverse(parametrization: Any, value: Tensor) -> None:
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     """Return whether a tensor of ``module`` has a parametrization.
 
-    If ``tensor_name`` is not None, only the tensor of this name is considered.
+    If ``tensor_name`` is not None, only the tensor with this name is considered.
     """
     held = module.__dict__.get("_modules", {}).get("parametrizations")
     if not isinstance(held, ModuleDict):
@@ -290,7 +291,8 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: bool = True) -> Any:
     """Remove all parametrizations of the tensor ``tensor_name`` of ``module``; return ``module``.
 
-    If ``leave_parametrized`` is true, the tensor keeps its computed value; otherwise it becomes the original tensor.
+    If ``leave_parametrized`` is true, the tensor keeps its parametrized value. Otherwise the tensor has the value of
+    the original tensor.
     """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
@@ -319,14 +321,14 @@ def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: b
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """Return the class that ``module`` had before it was parametrized."""
+    """Return the class of ``module``; if ``module`` is parametrized, the class before the first parametrization."""
     return module.__class__.__bases__[0] if is_parametrized(module) else type(module)
 
 
 def transfer_parametrizations_and_params(from_module: Any, to_module: Any, tensor_name: str | None = None) -> Any:
     """Copy the parametrizations and original tensors of ``from_module`` to ``to_module``; return ``to_module``.
 
-    If ``tensor_name`` is not None, only the tensor of this name is copied, with its parametrizations.
+    If ``tensor_name`` is not None, only the tensor with this name and its parametrizations are copied.
     """
     if not is_parametrized(from_module):
         return to_module

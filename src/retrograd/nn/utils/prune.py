@@ -1,6 +1,8 @@
-"""Pruning, as ``torch.nn.utils.prune``: a parameter ``weight`` becomes ``weight_orig`` times a buffer ``weight_mask``.
+"""Pruning, as ``torch.nn.utils.prune``: selected elements of a parameter are set to 0 by a mask.
 
-A forward pre-hook computes the product before each call. Several prunings of a parameter share one mask.
+The parameter ``weight`` is renamed to ``weight_orig``, and the mask is the buffer ``weight_mask``. A forward pre-hook
+computes ``weight = weight_orig * weight_mask`` before each call of the module. If a parameter is pruned several times,
+the masks are combined.
 """
 
 from __future__ import annotations
@@ -19,21 +21,24 @@ from ..modules.module import Module
 
 
 class BasePruningMethod(ABC):
-    """Base class of pruning methods. A subclass defines ``compute_mask``, which returns the new mask."""
+    """Base class of pruning methods. A subclass defines ``compute_mask``, which selects the elements to prune."""
 
     _tensor_name: str
     PRUNING_TYPE = "unstructured"
 
     def __call__(self, module: Module, inputs: Any) -> None:
-        """Compute the pruned parameter of ``module``. This method is the forward pre-hook."""
+        """Compute the pruned parameter of ``module``. The module calls this method as a forward pre-hook."""
         setattr(module, self._tensor_name, self.apply_mask(module))
 
     @abstractmethod
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the new mask, chosen by the importance scores ``t``; it is also 0 where ``default_mask`` is 0."""
+        """Return the new mask, which is 0 for the elements to prune and 1 for all other elements.
+
+        ``t`` has the importance scores of the elements. The new mask must also be 0 where ``default_mask`` is 0.
+        """
 
     def apply_mask(self, module: Module) -> Tensor:
-        """Return the product of the original parameter of ``module`` and its mask."""
+        """Return the product of the original parameter ``<name>_orig`` of ``module`` and the mask ``<name>_mask``."""
         name = self._tensor_name
         mask, original = getattr(module, name + "_mask"), getattr(module, name + "_orig")
         pruned: Tensor = mask.to(dtype=original.dtype) * original
@@ -43,10 +48,10 @@ class BasePruningMethod(ABC):
     def apply(
         cls, module: Module, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any
     ) -> Any:
-        """Prune the parameter ``name`` of ``module``; return the hook that prunes.
+        """Prune the parameter ``name`` of ``module`` and return the pruning method, a forward pre-hook of ``module``.
 
-        Elements pruned before stay pruned. ``importance_scores`` replace the parameter in the choice of the elements.
-        The other arguments are passed to ``__init__``.
+        The elements to prune are selected by ``importance_scores``, by default the values of the parameter. Elements
+        that are already pruned remain pruned. ``args`` and ``kwargs`` are passed to ``__init__`` of this class.
         """
         before = _hook_of(module, name)
         if before is not None:
@@ -77,9 +82,9 @@ class BasePruningMethod(ABC):
         return method
 
     def prune(self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None) -> Tensor:
-        """Return ``t`` times the mask of this method.
+        """Return ``t`` times the mask ``compute_mask(importance_scores, default_mask)``.
 
-        The mask is computed from ``importance_scores`` (by default ``t``) and ``default_mask`` (by default ones).
+        The default of ``importance_scores`` is ``t``, and the default of ``default_mask`` is a mask of ones.
         """
         scores = t if importance_scores is None else importance_scores
         return t * self.compute_mask(scores, ones_like(t) if default_mask is None else default_mask)
@@ -97,7 +102,7 @@ class BasePruningMethod(ABC):
 
 
 def _hook_of(module: Module, name: str) -> tuple[int, BasePruningMethod] | None:
-    """Return the pair of the key and the hook that prunes the parameter ``name`` of ``module``, or None."""
+    """Return ``(id, hook)`` of the forward pre-hook that prunes the parameter ``name`` of ``module``, or None."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
             return key, hook
@@ -105,10 +110,7 @@ def _hook_of(module: Module, name: str) -> tuple[int, BasePruningMethod] | None:
 
 
 class PruningContainer(BasePruningMethod):
-    """Sequence of pruning methods of one parameter.
-
-    Each method is applied to the elements that the previous ones did not prune.
-    """
+    """Sequence of pruning methods of one parameter, whose masks are combined."""
 
     def __init__(self, *args: Any) -> None:
         methods = args[0] if len(args) == 1 and isinstance(args[0], Iterable) else args
@@ -119,7 +121,7 @@ class PruningContainer(BasePruningMethod):
             self.add_pruning_method(method)
 
     def add_pruning_method(self, method: BasePruningMethod | None) -> None:
-        """Append ``method``, which must prune the parameter of the same name."""
+        """Append ``method``, which must have the same parameter name as this container."""
         if not isinstance(method, BasePruningMethod):
             raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
         if self._tensor_name != method._tensor_name:
@@ -141,7 +143,9 @@ class PruningContainer(BasePruningMethod):
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Return ``default_mask`` combined with the mask of the last pruning method.
 
-        The last method is applied only to the elements of ``t`` that ``default_mask`` does not prune.
+        The last method selects elements by the importance scores ``t``. Its ``PRUNING_TYPE`` restricts the selection to
+        elements that ``default_mask`` does not prune (``"unstructured"``), to slices that ``default_mask`` does not
+        prune completely (``"structured"``), or not at all (``"global"``).
         """
         method, mask = self._pruning_methods[-1], default_mask.to(dtype=t.dtype)
         place: Any
@@ -160,7 +164,7 @@ class PruningContainer(BasePruningMethod):
 
 
 class Identity(BasePruningMethod):
-    """Pruning method that prunes nothing."""
+    """Pruning method that does not prune any element."""
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Return the mask ``default_mask`` unchanged."""
@@ -168,14 +172,14 @@ class Identity(BasePruningMethod):
 
 
 class _AmountMethod(BasePruningMethod):
-    """Base class of methods that prune ``amount`` elements: a fraction (float) or a number (int)."""
+    """Base class of pruning methods with ``amount``: the fraction (float) or the number (int) of elements to prune."""
 
     def __init__(self, amount: float) -> None:
         _check_amount(amount)
         self.amount = amount
 
     def chosen(self, t: Tensor) -> int:
-        """Return how many of the elements of ``t`` are to be pruned."""
+        """Return the number of elements of ``t`` to prune."""
         return _count(self.amount, t.nelement())
 
 
@@ -183,7 +187,7 @@ class RandomUnstructured(_AmountMethod):
     """Pruning method that prunes random elements."""
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return ``default_mask`` with zeros at random positions."""
+        """Return a copy of ``default_mask`` with zeros at random positions."""
         mask, count = default_mask.clone(memory_format=contiguous_format), self.chosen(t)
         if count:
             mask.view(-1)[topk(empty_like(t, memory_format=contiguous_format).uniform_().view(-1), count).indices] = 0
@@ -191,10 +195,10 @@ class RandomUnstructured(_AmountMethod):
 
 
 class L1Unstructured(_AmountMethod):
-    """Pruning method that prunes the elements of smallest absolute value."""
+    """Pruning method that prunes the elements with the smallest absolute values."""
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return ``default_mask`` with zeros where ``t`` has the smallest absolute values."""
+        """Return a copy of ``default_mask`` with zeros where ``t`` has the smallest absolute values."""
         mask, count = default_mask.clone(memory_format=contiguous_format), self.chosen(t)
         if count:
             mask.view(-1)[topk(t.abs().view(-1), count, largest=False).indices] = 0
@@ -209,7 +213,7 @@ class _Structured(_AmountMethod):
         self.dim = dim
 
     def channels(self, t: Tensor) -> int:
-        """Return how many of the slices of ``t`` along ``dim`` are to be pruned."""
+        """Return the number of slices of ``t`` along ``dim`` to prune."""
         if t.dim() <= 1:
             raise ValueError(
                 "Structured pruning can only be applied to multidimensional tensors. Found tensor of shape "
@@ -220,9 +224,9 @@ class _Structured(_AmountMethod):
         return _count(self.amount, t.shape[self.dim])
 
     def mask_of(self, t: Tensor, chosen: Tensor, default_mask: Tensor) -> Tensor:
-        """Return ``default_mask`` with zeros on all slices along ``dim`` except those with the indices ``chosen``.
+        """Return ``default_mask`` with zeros in all slices along ``dim`` except the slices with the indices ``chosen``.
 
-        The mask has the shape of ``t``.
+        The result has the shape of ``t``.
         """
         mask = zeros_like(t)
         mask[(slice(None),) * (self.dim % t.dim()) + (chosen,)] = 1
@@ -233,7 +237,7 @@ class RandomStructured(_Structured):
     """Pruning method that prunes random slices along ``dim``."""
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return ``default_mask`` with zeros on random slices along ``dim``."""
+        """Return ``default_mask`` with zeros in random slices along ``dim``; the result has the shape of ``t``."""
         count = self.channels(t)
         if not count:
             return default_mask
@@ -243,14 +247,14 @@ class RandomStructured(_Structured):
 
 
 class LnStructured(_Structured):
-    """Pruning method that prunes the slices along ``dim`` with the smallest norm of order ``n``."""
+    """Pruning method that prunes the slices along ``dim`` with the smallest norms of order ``n``."""
 
     def __init__(self, amount: float, n: Any, dim: int = -1) -> None:
         super().__init__(amount, dim)
         self.n = n
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return ``default_mask`` with zeros on the slices of ``t`` along ``dim`` with the smallest norm."""
+        """Return ``default_mask`` with zeros in the slices along ``dim`` in which ``t`` has the smallest norms."""
         count = self.channels(t)
         if not count:
             return default_mask
@@ -289,7 +293,7 @@ def _count(amount: Any, total: int) -> int:
 
 
 def identity(module: Module, name: str) -> Module:
-    """Add a mask of ones to the parameter ``name`` of ``module``; return ``module``."""
+    """Add a mask of ones for the parameter ``name`` to ``module``, without pruning elements; return ``module``."""
     Identity.apply(module, name)
     return module
 
@@ -304,10 +308,10 @@ def random_unstructured(module: Module, name: str, amount: float) -> Module:
 
 
 def l1_unstructured(module: Module, name: str, amount: float, importance_scores: Tensor | None = None) -> Module:
-    """Prune the elements of smallest absolute value of the parameter ``name`` of ``module``; return ``module``.
+    """Prune the elements of the parameter ``name`` of ``module`` with the smallest absolute values; return ``module``.
 
-    ``amount`` is a fraction (float) or a number (int) of elements. If ``importance_scores`` is not None, its absolute
-    values are compared instead.
+    ``amount`` is a fraction (float) or a number (int) of elements. If ``importance_scores`` is not None, the elements
+    with the smallest absolute importance scores are pruned instead.
 
     >>> import retrograd as torch
     >>> layer = torch.nn.utils.prune.l1_unstructured(torch.nn.Linear(4, 1), "weight", amount=3)
@@ -330,10 +334,10 @@ def random_structured(module: Module, name: str, amount: float, dim: int) -> Mod
 def ln_structured(
     module: Module, name: str, amount: float, n: Any, dim: int, importance_scores: Tensor | None = None
 ) -> Module:
-    """Prune the slices along ``dim`` with the smallest norm of the parameter ``name`` of ``module``; return ``module``.
+    """Prune the slices along ``dim`` of the parameter ``name`` with the smallest norms of order ``n``.
 
-    ``amount`` is a fraction (float) or a number (int) of slices, and ``n`` the order of the norm. If
-    ``importance_scores`` is not None, the norms of its slices are compared instead.
+    ``amount`` is a fraction (float) or a number (int) of slices. If ``importance_scores`` is not None, the norms of the
+    slices of ``importance_scores`` are compared instead. Returns ``module``.
     """
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
@@ -346,10 +350,11 @@ def custom_from_mask(module: Module, name: str, mask: Tensor) -> Module:
 
 
 def global_unstructured(parameters: Any, pruning_method: Any, importance_scores: Any = None, **kwargs: Any) -> None:
-    """Prune several parameters together, as if all their elements were one vector.
+    """Prune several parameters together: the elements to prune are selected among the elements of all parameters.
 
-    ``parameters`` are pairs of a module and the name of a parameter. ``pruning_method`` is a class, whose ``__init__``
-    gets ``kwargs``. ``importance_scores`` has scores for some of the pairs.
+    ``parameters`` is an iterable of pairs ``(module, name)``. ``pruning_method`` is a subclass of BasePruningMethod,
+    whose ``__init__`` is called with ``kwargs``. ``importance_scores`` is a dictionary from pairs ``(module, name)`` to
+    scores; the default scores of a parameter are its values.
     """
     if not isinstance(parameters, Iterable):
         raise TypeError("global_unstructured(): parameters is not an Iterable")
@@ -379,16 +384,16 @@ def global_unstructured(parameters: Any, pruning_method: Any, importance_scores:
 
 
 def is_pruned(module: Module) -> bool:
-    """Return whether a parameter of ``module`` or of a submodule is pruned."""
+    """Return whether any parameter of ``module`` or of a submodule is pruned."""
     return any(
         isinstance(hook, BasePruningMethod) for each in module.modules() for hook in each._forward_pre_hooks.values()
     )
 
 
 def remove(module: Module, name: str) -> Module:
-    """Replace the pruned parameter ``name`` of ``module`` by an ordinary one with the pruned values.
+    """Replace the pruned parameter ``name`` of ``module`` by an ordinary parameter with the pruned values.
 
-    Returns ``module``.
+    The mask and the hook are removed. Returns ``module``.
     """
     result = _hook_of(module, name)
     if result is None:

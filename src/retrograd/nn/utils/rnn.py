@@ -1,4 +1,4 @@
-"""PackedSequence and its functions, as ``torch.nn.utils.rnn``: re-exports of ``nn.packed_sequence``."""
+"""PackedSequence and related functions, as ``torch.nn.utils.rnn``. They are defined in ``nn.packed_sequence``."""
 
 from .. import packed_sequence
 from ..packed_sequence import *  # noqa: F403 - all of it is given on

@@ -1,6 +1,6 @@
 """spectral_norm and remove_spectral_norm: spectral normalisation of weights by a forward pre-hook.
 
-``parametrizations.spectral_norm`` supersedes them.
+``parametrizations.spectral_norm`` supersedes these functions.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def as_matrix(weight: Tensor, dim: int) -> Tensor:
 
 
 def power_iteration(matrix: Tensor, u: Tensor, v: Tensor, times: int, eps: float, v_first: bool) -> None:
-    """Improve the estimates ``u`` and ``v`` of the first singular vectors of ``matrix`` in place, by power iteration.
+    """Improve the estimates ``u`` and ``v`` of the first left and right singular vectors of ``matrix`` in place.
 
-    ``times`` power iterations are run. ``eps`` is the smallest norm by which a vector is divided. If ``v_first`` is
-    true, each iteration updates ``v`` before ``u``, otherwise ``u`` before ``v``.
+    The method is power iteration with ``times`` iterations. ``eps`` is a lower bound of the norms by which vectors are
+    divided. If ``v_first`` is true, each iteration updates ``v`` before ``u``, otherwise ``u`` before ``v``.
     """
     with no_grad():
         for _ in range(times):
@@ -40,9 +40,9 @@ def power_iteration(matrix: Tensor, u: Tensor, v: Tensor, times: int, eps: float
 
 
 class SpectralNorm:
-    """Forward pre-hook that computes a weight divided by its largest singular value.
+    """Forward pre-hook that divides a weight of a module by the largest singular value of the weight.
 
-    In training each call first improves the estimate of the singular value by power iterations.
+    In training mode, each call first improves the estimate of the singular value by power iterations.
     """
 
     _version = 1
@@ -60,7 +60,7 @@ class SpectralNorm:
     def compute_weight(self, module: Module, do_power_iteration: bool) -> Tensor:
         """Return the weight of ``module`` divided by the estimate of its largest singular value.
 
-        If ``do_power_iteration`` is true, the estimate is first improved.
+        If ``do_power_iteration`` is true, the estimate is first improved by power iterations.
         """
         weight, u, v = (getattr(module, self.name + end) for end in ("_orig", "_u", "_v"))
         matrix = as_matrix(weight, self.dim)
@@ -71,10 +71,10 @@ class SpectralNorm:
 
     @staticmethod
     def apply(module: Module, name: str, n_power_iterations: int, dim: int, eps: float) -> SpectralNorm:
-        """Add a hook for the parameter ``name`` to ``module`` and return the hook.
+        """Add a SpectralNorm hook for the parameter ``name`` to ``module`` and return the hook.
 
-        The parameter is renamed to ``<name>_orig``, and the singular vectors become the buffers ``<name>_u`` and
-        ``<name>_v``.
+        The parameter is renamed to ``<name>_orig``. The estimates of the singular vectors are registered as the buffers
+        ``<name>_u`` and ``<name>_v``.
         """
         if any(isinstance(hook, SpectralNorm) and hook.name == name for hook in module._forward_pre_hooks.values()):
             raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
@@ -97,7 +97,7 @@ class SpectralNorm:
         return created
 
     def remove(self, module: Module) -> None:
-        """Remove the tensors of this hook from ``module`` and register the current normalised weight as parameter."""
+        """Replace the tensors that this hook added to ``module`` by one parameter with the normalised weight."""
         with no_grad():
             weight = self.compute_weight(module, do_power_iteration=False)
         for name in ("", "_u", "_v", "_orig"):
@@ -109,23 +109,23 @@ class SpectralNorm:
 
 
 class _StateHook:
-    """Base class of the hooks for saving and loading the state of a module with :class:`SpectralNorm`, here ``fn``."""
+    """Base class of hooks of ``state_dict`` and ``load_state_dict`` for a module with the SpectralNorm hook ``fn``."""
 
     def __init__(self, fn: SpectralNorm) -> None:
         self.fn = fn
 
 
 class SpectralNormStateDictHook(_StateHook):
-    """Hook of ``state_dict`` that stores the format version of :class:`SpectralNorm` in the metadata."""
+    """Hook of ``state_dict`` that stores the version of the SpectralNorm state format in the metadata."""
 
     def __call__(self, module: Module, state_dict: Any, prefix: str, local_metadata: dict[str, Any]) -> None:
         local_metadata.setdefault("spectral_norm", {})[f"{self.fn.name}.version"] = self.fn._version
 
 
 class SpectralNormLoadStateDictPreHook(_StateHook):
-    """Hook of ``load_state_dict`` without effect.
+    """Hook of ``load_state_dict`` that has no effect.
 
-    PyTorch uses this hook to convert states that were saved before version 1.0.
+    PyTorch uses a hook with this name to convert states that were saved by PyTorch versions before 1.0.
     """
 
     def __call__(self, *given: Any) -> None:
@@ -135,11 +135,11 @@ class SpectralNormLoadStateDictPreHook(_StateHook):
 def spectral_norm(
     module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Any:
-    """Divide the parameter ``name`` of ``module`` by its largest singular value (Miyato et al. 2018).
+    """Divide the parameter ``name`` of ``module`` by its largest singular value in each call (Miyato et al. 2018).
 
-    The singular value is estimated by ``n_power_iterations`` power iterations in each call of training. ``eps`` is the
-    smallest norm by which a vector is divided. ``dim`` is the output dimension of the weight, by default 0, or 1 for
-    transposed convolutions. Returns ``module``.
+    In training mode, each call of ``module`` improves the estimate of the singular value by ``n_power_iterations``
+    power iterations. ``eps`` is a lower bound of the norms by which vectors are divided. ``dim`` is the dimension of
+    the output channels: by default 1 for transposed convolutions, otherwise 0. Returns ``module``.
     """
     if dim is None:
         dim = 1 if isinstance(module, TRANSPOSED) else 0
@@ -148,7 +148,10 @@ def spectral_norm(
 
 
 def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
-    """Undo :func:`spectral_norm` of the parameter ``name`` of ``module``; return ``module``."""
+    """Remove the hook that :func:`spectral_norm` added for the parameter ``name`` of ``module``; return ``module``.
+
+    The parameter keeps its normalised value.
+    """
     for number, hook in module._forward_pre_hooks.items():
         if isinstance(hook, SpectralNorm) and hook.name == name:
             hook.remove(module)

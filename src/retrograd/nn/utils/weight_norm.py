@@ -1,6 +1,6 @@
 """weight_norm and remove_weight_norm: weight normalisation by a forward pre-hook.
 
-``parametrizations.weight_norm`` supersedes them.
+``parametrizations.weight_norm`` supersedes these functions.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from ..parameter import Parameter
 
 
 def norm_except_dim(v: Tensor, dim: int | None) -> Tensor:
-    """Return the norm of ``v`` over all dimensions except ``dim``, with the reduced dimensions kept at size 1.
+    """Return the 2-norm of ``v`` over all dimensions except ``dim``; the reduced dimensions have size 1 in the result.
 
-    With ``dim=None`` or -1 the norm is over all dimensions.
+    With ``dim=None`` or ``dim=-1`` the norm is computed over all dimensions.
     """
     return norm(v, 2, -1 if dim is None else dim)
 
@@ -28,7 +28,7 @@ def weight_from_norm(v: Tensor, g: Tensor, dim: int | None) -> Tensor:
 
 
 class WeightNorm:
-    """Forward pre-hook that computes a weight from its norm and its direction."""
+    """Forward pre-hook that computes the weight ``name`` of a module from its norm and its direction."""
 
     def __init__(self, name: str, dim: int | None) -> None:
         self.name = name
@@ -40,9 +40,9 @@ class WeightNorm:
 
     @staticmethod
     def apply(module: Module, name: str, dim: int | None) -> WeightNorm:
-        """Add a hook to ``module`` and replace the parameter ``name`` by its norm and its direction.
+        """Add a WeightNorm hook for the parameter ``name`` to ``module`` and return the hook.
 
-        Returns the hook.
+        The parameter is replaced by the parameters ``<name>_g`` (norm) and ``<name>_v`` (direction).
         """
         if any(isinstance(hook, WeightNorm) and hook.name == name for hook in module._forward_pre_hooks.values()):
             raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
@@ -56,7 +56,7 @@ class WeightNorm:
         return created
 
     def remove(self, module: Module) -> None:
-        """Replace the norm and the direction in ``module`` by one parameter with the computed weight."""
+        """Replace the parameters for norm and direction of ``module`` by one parameter with the computed weight."""
         weight = self.compute_weight(module)
         delattr(module, self.name)
         del module._parameters[self.name + "_g"], module._parameters[self.name + "_v"]
@@ -69,9 +69,9 @@ class WeightNorm:
 def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
     """Replace the parameter ``name`` of ``module`` by its norm and its direction (Salimans and Kingma 2016).
 
-    The norm is ``<name>_g`` and the direction ``<name>_v``. Each index along ``dim`` has its own norm; with
-    ``dim=None`` there is one norm for the whole weight. A forward pre-hook computes the weight before each call of
-    ``module``. Returns ``module``.
+    The norm is the parameter ``<name>_g``, and the direction is the parameter ``<name>_v``. The norm is computed for
+    each index along ``dim``, or over the whole parameter if ``dim`` is None. A forward pre-hook computes the weight
+    before each call of ``module``. Returns ``module``.
     """
     warn(
         "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
@@ -82,7 +82,10 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
 
 
 def remove_weight_norm(module: Any, name: str = "weight") -> Any:
-    """Undo :func:`weight_norm` of the parameter ``name`` of ``module``; return ``module``."""
+    """Remove the hook that :func:`weight_norm` added for the parameter ``name`` of ``module``; return ``module``.
+
+    Norm and direction are replaced by a parameter with the computed weight.
+    """
     for number, hook in module._forward_pre_hooks.items():
         if isinstance(hook, WeightNorm) and hook.name == name:
             hook.remove(module)
